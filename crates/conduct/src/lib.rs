@@ -1,0 +1,1 @@
+//! The conductor: plays a plan; interruptible anywhere.

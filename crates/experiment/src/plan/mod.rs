@@ -1,0 +1,362 @@
+//! The plan: an experiment resolved into trials, each complete in itself. Printable, serialised to `plan.json`,
+//! and all that the live half is told. It holds no file positions, no defaults still to be filled in, no choice
+//! still to be made.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Format of `plan.json`.
+pub const FORMAT: u32 = 1;
+
+/// All trials of an experiment, in the order in which they run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The experiment's title.
+    pub title: String,
+    /// The experiment's question.
+    pub asks: String,
+    /// Names of the variants, in file order; empty without variants.
+    pub variants: Vec<String>,
+    /// Paths that are swept, in file order.
+    pub swept: Vec<String>,
+    /// Interleaved: every variant × point once, then the next repeat.
+    pub trials: Vec<Trial>,
+    /// `[[require]]`.
+    pub requirements: Vec<Requirement>,
+    /// `[[claim]]`.
+    pub claims: Vec<Claim>,
+    /// `[find]`, if the experiment searches instead of sweeping.
+    pub find: Option<Find>,
+}
+
+/// One point of the sweep × variant × repeat.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// `001`, `002`, …; also the name of its folder.
+    pub id: String,
+    /// Name of the variant, if the experiment has any.
+    pub variant: Option<String>,
+    /// Swept path to the value it has here.
+    pub point: BTreeMap<String, Value>,
+    /// From 1.
+    pub repeat: u32,
+    /// All randomness of the trial comes from here.
+    pub seed: u64,
+    /// The system under test.
+    pub target: Target,
+    /// Where it runs.
+    pub lab: Lab,
+    /// What is done before the load, in order.
+    pub prepare: Vec<Prepare>,
+    /// The load, if any.
+    pub load: Option<Load>,
+    /// What is broken, and when.
+    pub faults: Vec<Fault>,
+    /// `[[step]]`: an exercise instead of load and faults.
+    pub steps: Vec<Exercise>,
+}
+
+/// The system under test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// Which kind it is.
+    #[serde(flatten)]
+    pub kind: TargetKind,
+    /// Protocol that the load speaks to it.
+    pub protocol: String,
+}
+
+/// Where the target comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum TargetKind {
+    /// A target folder: `use = "vsns"`.
+    Folder {
+        /// Its name.
+        name: String,
+        /// Every declared parameter with its value, as text.
+        with: BTreeMap<String, String>,
+    },
+    /// Runs already: `url = "…"`.
+    Running {
+        /// Where.
+        url: String,
+    },
+    /// Started by a command: `start = "…"`, `url = "…"`.
+    Started {
+        /// Shell command; killed with its whole process group at the end.
+        command: String,
+        /// Where the load goes.
+        url: String,
+        /// URL whose GET must answer 2xx before the load starts; without it, `url` must accept a connection.
+        ready: Option<String>,
+        /// Seconds it may take.
+        within_s: f64,
+    },
+}
+
+/// Where target processes run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lab {
+    /// Empty: this machine, unlimited.
+    pub hosts: Vec<Host>,
+    /// Time dilation; 1 is real time.
+    pub speed: f64,
+    /// What `[lab]` says beyond that, kept as written.
+    pub settings: BTreeMap<String, Value>,
+}
+
+/// One host of the lab.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name: `n1`, `n2`, … where the file gives none.
+    pub name: String,
+    /// Which of the target's roles runs here; all of them without it.
+    pub role: Option<String>,
+    /// Name of its profile.
+    pub profile: Option<String>,
+    /// `user@address` for an ssh host.
+    pub ssh: Option<String>,
+}
+
+/// `[[prepare]]`: operations done once before each trial, not measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prepare {
+    /// The operation and its arguments.
+    pub step: Step,
+    /// How many times.
+    pub count: u64,
+}
+
+/// `[load]`, with every default filled in. Durations are seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Virtual users.
+    pub agents: u32,
+    /// Over which the agents start, evenly.
+    pub ramp_s: f64,
+    /// From the first agent's start to the last new operation; includes the ramp.
+    pub time_s: f64,
+    /// For each attempt.
+    pub timeout_s: f64,
+    /// Time given to operations still open at the end.
+    pub drain_s: f64,
+    /// Pause between operations of an agent.
+    pub think_s: f64,
+    /// What is cut off before results are taken.
+    pub warmup: Warmup,
+    /// What an agent does when an attempt fails.
+    pub retry: Retry,
+    /// Pause after a refused or failed connect, so that a dead target is not hammered.
+    pub reconnect_s: f64,
+    /// Open loop, operations/s; `None` is a closed loop.
+    pub rate: Option<f64>,
+    /// Generator threads; `None`: one for every two cores of the machine.
+    pub threads: Option<u32>,
+    /// How an agent goes through `steps`.
+    pub order: Order,
+    /// The operations.
+    pub steps: Vec<Step>,
+    /// CSV files that values come from.
+    pub feeds: Vec<Feed>,
+}
+
+/// How an agent goes through its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// `[[load.cycle]]`: one after the other, again and again.
+    Cycle,
+    /// `[[load.mix]]`: one at random by weight; each is a cycle of its own.
+    Mix,
+}
+
+/// What is cut off before results are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Warmup {
+    /// Steady state is detected.
+    Auto,
+    /// This long, from load start.
+    Seconds(f64),
+}
+
+/// What an agent does when an attempt fails or times out: the three designs of the name-service article.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "kebab-case")]
+pub enum Retry {
+    /// The first failure is the operation's outcome.
+    FailFast,
+    /// Tries again until it works or the drain ends.
+    Wait {
+        /// Pause between attempts.
+        wait_s: f64,
+    },
+    /// Tries at most so often.
+    Tries {
+        /// Attempts in all.
+        tries: u32,
+        /// Pause between attempts.
+        wait_s: f64,
+    },
+}
+
+/// One operation of a cycle or mix.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Operation of the protocol.
+    pub call: String,
+    /// Name in records and reports; `call` where the file gives none. `[a-z0-9_-]+`.
+    pub name: String,
+    /// Argument to template.
+    pub with: BTreeMap<String, String>,
+    /// Field of the answer to the template it must equal; contradicted: outcome `wrong`.
+    pub expect: BTreeMap<String, String>,
+    /// Slot to `request.FIELD` or `answer.FIELD`; later templates use it as `{slot}`.
+    pub keep: BTreeMap<String, String>,
+    /// For a mix; 1 where the file gives none.
+    pub weight: u32,
+    /// For a cycle: done only in every n-th cycle; 1 is always.
+    pub every: u32,
+    /// Every operation goes to `history.jsonl`, and its key is read back after the run.
+    pub audit: bool,
+}
+
+/// `[[load.feed]]`: rows of a CSV file with a header line; `{feed.NAME.COLUMN}` in templates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Feed {
+    /// Name in templates.
+    pub name: String,
+    /// Path as written, relative to the experiment file.
+    pub file: String,
+    /// Each cycle takes the next row (false) or a random one (true).
+    pub random: bool,
+}
+
+/// `[[fault]]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Addressed by it: `fault.NAME.at`, `fault.NAME.healed`.
+    pub name: String,
+    /// Kind, from the lab's table.
+    pub kind: String,
+    /// Victim: `one`, `all`, `minority`, `majority`, `leader`, or a member's name.
+    pub on: String,
+    /// The kind's own arguments.
+    pub with: BTreeMap<String, Value>,
+    /// When.
+    pub when: When,
+    /// Healed after so long; `None`: it heals by itself or at the end of the trial.
+    pub for_s: Option<f64>,
+    /// Own seed for the choice of victim.
+    pub seed: u64,
+    /// For charts.
+    pub label: String,
+    /// For charts, `#rrggbb`.
+    pub colour: String,
+}
+
+/// When a fault begins. Seconds from load start, ramp included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// Once, at this second.
+    At(f64),
+    /// At `first_s` and then every `every_s`, while the load lasts.
+    Every {
+        /// First time.
+        first_s: f64,
+        /// Period.
+        every_s: f64,
+    },
+    /// So long after another fault began or healed.
+    After {
+        /// The other fault's name.
+        fault: String,
+        /// `healed` if true, else `begun`.
+        healed: bool,
+        /// Seconds after that.
+        plus_s: f64,
+    },
+}
+
+/// `[[step]]`: do something, wait for a named condition, record how long it took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Exercise {
+    /// Name in records and reports.
+    pub name: String,
+    /// What is done, as written.
+    pub does: BTreeMap<String, Value>,
+    /// Named condition of the target.
+    pub until: Option<String>,
+    /// Seconds it may take.
+    pub within_s: f64,
+}
+
+/// The range a metric has to be in; all that are given must hold.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    /// value < this
+    pub below: Option<f64>,
+    /// value > this
+    pub above: Option<f64>,
+    /// value <= this
+    pub at_most: Option<f64>,
+    /// value >= this
+    pub at_least: Option<f64>,
+    /// value == this
+    pub equals: Option<f64>,
+}
+
+impl Range {
+    /// Whether `value` satisfies every bound given.
+    #[must_use]
+    pub fn holds(&self, value: f64) -> bool {
+        self.below.is_none_or(|bound| value < bound)
+            && self.above.is_none_or(|bound| value > bound)
+            && self.at_most.is_none_or(|bound| value <= bound)
+            && self.at_least.is_none_or(|bound| value >= bound)
+            && self.equals.is_none_or(|bound| (value - bound).abs() <= f64::EPSILON * bound.abs().max(1.0))
+    }
+}
+
+/// `[[require]]`: a gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Requirement {
+    /// Path inside a trial of `analysis.json`, or a function of such paths.
+    pub metric: String,
+    /// What must hold.
+    pub range: Range,
+    /// Only trials that match: `variant`, or a swept path.
+    pub filter: BTreeMap<String, Value>,
+}
+
+/// `[[claim]]`: what a source says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// In words.
+    pub says: String,
+    /// Where.
+    pub source: String,
+    /// As in [`Requirement`].
+    pub metric: String,
+    /// What must hold for the claim to hold here.
+    pub range: Range,
+    /// As in [`Requirement`].
+    pub filter: BTreeMap<String, Value>,
+}
+
+/// `[find]`: the search for the highest load at which the limits hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Find {
+    /// The path that is raised.
+    pub highest: String,
+    /// The limits.
+    pub limits: Vec<Requirement>,
+    /// Conditions under which it is searched.
+    pub surviving: Vec<String>,
+}

@@ -1,0 +1,1 @@
+//! Hosts, targets, faults and probes.

@@ -1,0 +1,219 @@
+//! What a trial's `events.jsonl` and `history.jsonl` hold: one JSON object a line, `at_s` first.
+//! Zero on the trial's clock is load start; what happened before it has a negative `at_s`.
+
+use serde::{Deserialize, Serialize};
+
+/// One line of `events.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Seconds since load start.
+    pub at_s: f64,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened. Readers skip kinds they do not know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum What {
+    /// First line: ties the clock to the calendar.
+    Clock {
+        /// Unix time of load start, seconds.
+        unix_s: f64,
+    },
+    /// The trial entered a phase.
+    Phase {
+        /// Which.
+        phase: Phase,
+    },
+    /// A fault began; `number` counts its occurrences from 1.
+    FaultBegun {
+        /// Name in the experiment.
+        fault: String,
+        /// Occurrence, from 1.
+        number: u32,
+        /// Kind.
+        kind: String,
+        /// The member it hit.
+        on: String,
+    },
+    /// A fault ended.
+    FaultHealed {
+        /// Name in the experiment.
+        fault: String,
+        /// Occurrence, from 1.
+        number: u32,
+    },
+    /// A fault could not be injected; the trial is not what was asked for.
+    FaultFailed {
+        /// Name in the experiment.
+        fault: String,
+        /// Occurrence, from 1.
+        number: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A process of the target started.
+    ProcessUp {
+        /// Host.
+        host: String,
+        /// Role.
+        process: String,
+        /// Its pid on this machine.
+        pid: u32,
+    },
+    /// A process of the target ended.
+    ProcessDown {
+        /// Host.
+        host: String,
+        /// Role.
+        process: String,
+        /// `exit 1`, `signal 9`.
+        how: String,
+        /// Whether Plimsoll meant it to (a fault, or the end of the trial).
+        expected: bool,
+    },
+    /// A line of a target's log worth showing beside a chart.
+    Log {
+        /// Host.
+        host: String,
+        /// Role.
+        process: String,
+        /// The line.
+        line: String,
+    },
+    /// Something of the generator or the recorder that a reader must know.
+    Notice {
+        /// In words.
+        text: String,
+    },
+    /// What `inspect` said; `when` is `before_load`, `after_load`.
+    Inspected {
+        /// At which moment.
+        when: String,
+        /// The hook's JSON.
+        says: serde_json::Value,
+    },
+    /// Where the read-back of audited keys stands.
+    Audit {
+        /// Keys read back.
+        keys: u64,
+        /// Keys that could not be read back.
+        unread: u64,
+    },
+    /// The trial is over. Without this line it was cut off.
+    Ended {
+        /// `done`, `interrupted` or `failed`.
+        how: Ending,
+        /// Why, if not `done`.
+        reason: Option<String>,
+    },
+}
+
+/// Where a trial is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The target is being started.
+    Starting,
+    /// `[[prepare]]`.
+    Preparing,
+    /// The load runs.
+    Load,
+    /// No new operations; open ones may end.
+    Draining,
+    /// Audited keys are read back.
+    Auditing,
+    /// The target is being stopped.
+    Stopping,
+}
+
+/// How a trial or run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// To its end.
+    Done,
+    /// By the user.
+    Interrupted,
+    /// By an error.
+    Failed,
+}
+
+/// `ending.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEnding {
+    /// How.
+    pub how: Ending,
+    /// Why, if not done.
+    pub reason: Option<String>,
+}
+
+/// One line of `history.jsonl`: an operation on audited keys, or the read-back of one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// When it ended (operations) or was read (read-back).
+    pub at_s: f64,
+    /// Who did it.
+    pub by: By,
+    /// The agent; null for prepare and audit.
+    pub agent: Option<u32>,
+    /// What it does to data: `read`, `write`, `remove`, `remove_all`.
+    pub effect: String,
+    /// The space; empty where the protocol has none.
+    pub space: String,
+    /// The key; empty for `remove_all`.
+    pub key: String,
+    /// What was written, or what was read; null for removals and for a read that found nothing.
+    pub value: Option<String>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Whether the operation took effect: no for a definite refusal, null where nobody knows.
+    pub applied: Option<bool>,
+}
+
+/// Who did an operation of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// `[[prepare]]`.
+    Prepare,
+    /// An agent of the load.
+    Load,
+    /// The read-back after the load.
+    Audit,
+}
+
+/// What became of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Answered as expected.
+    Ok,
+    /// A definite error.
+    Failed,
+    /// No answer in time; unknown whether it took effect.
+    Timeout,
+    /// Answered, and the answer contradicts what this client did.
+    Wrong,
+    /// Still open when the drain ended; in no rate.
+    Unfinished,
+}
+
+impl Outcome {
+    /// All outcomes, in the order of reports.
+    pub const ALL: [Self; 5] = [Self::Ok, Self::Failed, Self::Timeout, Self::Wrong, Self::Unfinished];
+
+    /// The word in records and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+            Self::Wrong => "wrong",
+            Self::Unfinished => "unfinished",
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The run folder: every name in it, the clock, the writers, and readers that survive a torn tail.
+//! The hinge between the live half (which writes here) and the cold half (which reads only here).
+//! It must not know how anything is measured or what it means.
+
+pub mod events;
+pub mod folder;
+pub mod results;
+pub mod rows;

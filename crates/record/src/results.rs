@@ -1,0 +1,444 @@
+//! `analysis.json`, the public format of results. Fields are only ever added. What was not measured is null,
+//! never 0. The reader accepts files that lack fields of later versions.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Version of the format.
+pub const FORMAT: u32 = 1;
+
+/// The results of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Results {
+    /// Version of this format: 1.
+    pub format: u32,
+    /// The experiment's title.
+    pub title: String,
+    /// The experiment's question.
+    pub asks: String,
+    /// The finding in one or two sentences, with numbers.
+    pub answer: String,
+    /// The worst verdict among the trials that the answer uses.
+    pub verdict: Verdict,
+    /// Whether records of planned trials are missing: the run was interrupted, failed or still goes on.
+    pub partial: Option<String>,
+    /// Trials planned.
+    pub planned_trials: u32,
+    /// Every trial with records, in the order of the plan.
+    pub trials: Vec<Trial>,
+    /// What the source says, held against this run.
+    pub claims: Vec<Claim>,
+    /// The gates.
+    pub requirements: Vec<Requirement>,
+    /// The Plimsoll line, if the experiment searched for it.
+    pub safe_load: Option<SafeLoad>,
+    /// Scaling over a swept load, one entry per variant.
+    pub scaling: Vec<Scaling>,
+    /// Pairs of variants or points.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Whether a result can be trusted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// Nothing speaks against it.
+    #[default]
+    Valid,
+    /// Something may have spoiled it.
+    Suspect,
+    /// It must not be used.
+    Void,
+}
+
+/// A verdict and its reasons.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Verdict {
+    /// The verdict.
+    pub is: Trust,
+    /// A sentence for each rule that spoke against the result.
+    pub reasons: Vec<String>,
+}
+
+/// One trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Trial {
+    /// `001`, …
+    pub id: String,
+    /// Variant, if any.
+    pub variant: Option<String>,
+    /// Swept path to value.
+    pub point: BTreeMap<String, Value>,
+    /// From 1.
+    pub repeat: u32,
+    /// Whether this trial can be trusted.
+    pub verdict: Verdict,
+    /// `done`, `interrupted`, `failed`; null: the records end in the middle.
+    pub ended: Option<crate::events::Ending>,
+    /// Seconds of load that the figures below are taken from: `[from, to]`, after warm-up, before drain.
+    pub measured_s: Option<[f64; 2]>,
+    /// Rates over `measured_s`.
+    pub throughput: Throughput,
+    /// Counts over the whole load.
+    pub outcomes: Outcomes,
+    /// `100 × (failed + timeout) / (ok + failed + timeout + wrong)`; null without operations.
+    pub failed_pct: Option<f64>,
+    /// Attempts in all; more than operations when calls were retried.
+    pub attempts: u64,
+    /// Result of an attempt (`ok`, `connection closed`, …) to count.
+    pub attempt_results: BTreeMap<String, u64>,
+    /// Intended start to answer, of `ok` operations over the whole load.
+    pub latency_us: Option<Quantiles>,
+    /// Send to answer, of `ok` operations.
+    pub service_us: Option<Quantiles>,
+    /// Latency of operations that were not `ok`, by outcome.
+    pub by_outcome: BTreeMap<String, Quantiles>,
+    /// The same by operation.
+    pub operations: BTreeMap<String, Operation>,
+    /// Every occurrence of a fault, in time order.
+    pub faults: Vec<Fault>,
+    /// What the checks found.
+    pub consistency: Consistency,
+    /// The machine as a whole.
+    pub machine: Machine,
+    /// Every host.
+    pub hosts: Vec<Host>,
+    /// The generator's own health.
+    pub generator: Generator,
+    /// What a unit of work costs.
+    pub cost: Cost,
+}
+
+/// Rates.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Throughput {
+    /// `ok` operations per second.
+    pub operations_per_s: Option<f64>,
+    /// Full cycles per second.
+    pub cycles_per_s: Option<f64>,
+    /// `ok` operations per second before the first fault, after warm-up; null without a fault.
+    pub before_first_fault_per_s: Option<f64>,
+}
+
+/// Counts of operations by outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Outcomes {
+    /// Answered as expected.
+    pub ok: u64,
+    /// A definite error.
+    pub failed: u64,
+    /// No answer in time.
+    pub timeout: u64,
+    /// A consistency error.
+    pub wrong: u64,
+    /// Open when the drain ended.
+    pub unfinished: u64,
+}
+
+/// Quantiles of a time, microseconds. A quantile that too few samples support is null.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Quantiles {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90 %.
+    pub p90: Option<f64>,
+    /// 99 %.
+    pub p99: Option<f64>,
+    /// 99.9 %.
+    pub p999: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Samples.
+    pub count: u64,
+}
+
+/// One operation of the load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Operation {
+    /// `ok` per second over the measured part.
+    pub throughput_per_s: Option<f64>,
+    /// Counts over the whole load.
+    pub outcomes: Outcomes,
+    /// Attempts in all.
+    pub attempts: u64,
+    /// Intended start to answer, of `ok` ones.
+    pub latency_us: Option<Quantiles>,
+    /// Send to answer, of `ok` ones.
+    pub service_us: Option<Quantiles>,
+    /// Latency of those that were not `ok`, by outcome.
+    pub by_outcome: BTreeMap<String, Quantiles>,
+}
+
+/// One occurrence of a fault.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Fault {
+    /// Name in the experiment.
+    pub name: String,
+    /// Kind.
+    pub kind: String,
+    /// The member it hit.
+    pub on: String,
+    /// Occurrence, from 1.
+    pub number: u32,
+    /// Begun, seconds since load start.
+    pub at_s: f64,
+    /// Healed; null: it heals by itself.
+    pub healed_s: Option<f64>,
+    /// Why it could not be injected, if so.
+    pub failed: Option<String>,
+    /// For charts.
+    pub label: String,
+    /// For charts.
+    pub colour: String,
+    /// What clients felt of it; null without load.
+    pub outage: Option<Outage>,
+}
+
+/// What clients felt of a fault. Times are seconds after the fault began, to the slot of `outcomes.csv`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Outage {
+    /// `ok` per second before the fault.
+    pub baseline_per_s: Option<f64>,
+    /// Half the spread (interquartile range / 2) of the baseline over windows of 100 ms.
+    pub baseline_spread_per_s: Option<f64>,
+    /// Operations that ended `failed` or `timeout` in the affected window.
+    pub failed: u64,
+    /// … that ended `wrong`.
+    pub wrong: u64,
+    /// First failure after the fault; null: none.
+    pub first_failure_s: Option<f64>,
+    /// Last failure of the affected window; null: none.
+    pub last_failure_s: Option<f64>,
+    /// First `ok` answer after service broke off (or after the fault, if it never did).
+    pub first_ok_s: Option<f64>,
+    /// Time in which nothing succeeded.
+    pub total_s: Option<f64>,
+    /// Time in which some operations failed and others succeeded.
+    pub partial_s: Option<f64>,
+    /// Until throughput was within 5 % of the baseline, for good; null: not within the trial.
+    pub back_to_baseline_s: Option<f64>,
+    /// `ok` operations missing against the baseline until then.
+    pub lost_operations: Option<f64>,
+    /// Largest fall of the target's resident memory within 5 s.
+    pub memory_released_bytes: Option<u64>,
+}
+
+/// What the consistency checks found. Null: not checked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Consistency {
+    /// Audited keys that were judged.
+    pub checked: Option<u64>,
+    /// Operations whose answer contradicted what their client did; null where nothing was expected.
+    pub wrong: Option<u64>,
+    /// Acknowledged writes that were gone (or changed) after the run.
+    pub lost_writes: Option<u64>,
+    /// Keys on which replicas differ.
+    pub diverged_keys: Option<u64>,
+    /// `yes`, `no`, `unknown` or `not checked`.
+    pub linearizable: String,
+}
+
+/// The machine as a whole, mean over the load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Machine {
+    /// Waiting for a disk.
+    pub iowait_pct: Option<f64>,
+    /// Taken by the hypervisor.
+    pub steal_pct: Option<f64>,
+    /// Used by others than the target and Plimsoll.
+    pub strangers_cpu_pct: Option<f64>,
+}
+
+/// A host over the load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Host {
+    /// Name.
+    pub name: String,
+    /// Mean CPU, percent of all its cores.
+    pub cpu_pct: Option<f64>,
+    /// Mean CPU of the target's processes on it.
+    pub target_cpu_pct: Option<f64>,
+    /// Time throttled by a quota.
+    pub throttled_pct: Option<f64>,
+    /// Runnable but not running.
+    pub run_delay_pct: Option<f64>,
+    /// Highest load average over 1 minute.
+    pub load1_max: Option<f64>,
+    /// … 5 minutes.
+    pub load5_max: Option<f64>,
+    /// … 15 minutes.
+    pub load15_max: Option<f64>,
+    /// Most threads in uninterruptible sleep.
+    pub io_wait_threads: Option<u64>,
+    /// Largest resident memory of the target's processes.
+    pub rss_max_bytes: Option<u64>,
+    /// Written to disk by the host.
+    pub disk_write_bytes: Option<u64>,
+    /// Received and sent.
+    pub net_bytes: Option<u64>,
+    /// Mean power.
+    pub watts: Option<f64>,
+    /// `rapl` or `profile`.
+    pub watts_source: Option<String>,
+}
+
+/// The generator's own health.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Generator {
+    /// Busiest engine thread, percent of one core, 95th percentile over the seconds.
+    pub cpu_pct: Option<f64>,
+    /// How late timers fired, worst second's 99th percentile.
+    pub late_us_p99: Option<f64>,
+    /// `|agents × share busy − rate × latency| / in flight`, percent: Little's law.
+    pub littles_law_error_pct: Option<f64>,
+    /// Connects that failed.
+    pub connect_failures: Option<u64>,
+    /// Operations that should have started and did not.
+    pub dropped: Option<u64>,
+    /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`.
+    pub limit: String,
+}
+
+/// What a unit of work costs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Cost {
+    /// Energy.
+    pub joules_per_cycle: Option<f64>,
+    /// Money, in the profile's currency.
+    pub price_per_million_cycles: Option<f64>,
+}
+
+/// Whether something holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Holds {
+    /// It does, in every matching trial.
+    #[serde(rename = "yes")]
+    Yes,
+    /// It does not.
+    #[serde(rename = "no")]
+    No,
+    /// The trials disagree or cannot tell.
+    #[serde(rename = "not shown")]
+    NotShown,
+    /// This run does not measure it.
+    #[default]
+    #[serde(rename = "not measured")]
+    NotMeasured,
+}
+
+/// A claim held against this run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Claim {
+    /// In words.
+    pub says: String,
+    /// Where.
+    pub source: String,
+    /// The metric.
+    pub metric: String,
+    /// Its value here: the median over the matching trials.
+    pub value: Option<f64>,
+    /// Smallest and largest over the matching trials.
+    pub range: Option<[f64; 2]>,
+    /// Whether the claim holds here.
+    pub holds: Holds,
+}
+
+/// A gate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Requirement {
+    /// The metric.
+    pub metric: String,
+    /// What was asked, in words: `below 2`.
+    pub asked: String,
+    /// Its worst value over the matching trials.
+    pub value: Option<f64>,
+    /// Whether every matching trial holds. What was not measured does not hold.
+    pub holds: bool,
+}
+
+/// The Plimsoll line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SafeLoad {
+    /// The path that was raised.
+    pub over: String,
+    /// Highest value at which the limits held.
+    pub value: f64,
+    /// 95 % interval.
+    pub ci95: [f64; 2],
+    /// The limit that was hit.
+    pub limited_by: String,
+    /// Under which condition.
+    pub surviving: String,
+}
+
+/// Scaling over a swept load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Scaling {
+    /// Variant.
+    pub variant: String,
+    /// Swept path.
+    pub over: String,
+    /// Where more load stops paying.
+    pub knee: Option<f64>,
+    /// Highest throughput.
+    pub peak_per_s: Option<f64>,
+    /// Universal Scalability Law.
+    pub usl: Option<Usl>,
+}
+
+/// Parameters of the Universal Scalability Law.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usl {
+    /// Throughput of one.
+    pub lambda: f64,
+    /// Contention.
+    pub sigma: f64,
+    /// Coherency.
+    pub kappa: f64,
+    /// Fit.
+    pub r2: f64,
+}
+
+/// Two variants or points beside each other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Comparison {
+    /// One.
+    pub a: String,
+    /// The other.
+    pub b: String,
+    /// At which point.
+    pub at: BTreeMap<String, Value>,
+    /// Of which metric.
+    pub metric: String,
+    /// b / a.
+    pub ratio: f64,
+    /// 95 % interval.
+    pub ci95: [f64; 2],
+    /// Whether they differ.
+    pub significant: bool,
+}

@@ -1,0 +1,125 @@
+//! The rows of a trial's CSV files. The field names are the column names; what was not measured is empty.
+//! Percentages of CPU are of the whole host: 100 is all its cores busy.
+
+use serde::{Deserialize, Serialize};
+
+/// `samples.csv`: a host (`process` empty) or a process, once a second. Rates are over the second that ends at `at_s`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sample {
+    /// Seconds since load start.
+    pub at_s: f64,
+    /// Name of the host.
+    pub host: String,
+    /// Role of the target's process, `generator`, or empty for the host as a whole.
+    pub process: String,
+    /// User time (with nice).
+    pub cpu_user_pct: Option<f64>,
+    /// Kernel time (with interrupts).
+    pub cpu_system_pct: Option<f64>,
+    /// Idle while a task of the host waited for a disk.
+    pub cpu_iowait_pct: Option<f64>,
+    /// Taken away by the hypervisor.
+    pub cpu_steal_pct: Option<f64>,
+    /// Used by processes that are neither the target nor Plimsoll.
+    pub cpu_strangers_pct: Option<f64>,
+    /// Runnable but not running, of wall time, summed over threads: `schedstat`.
+    pub run_delay_pct: Option<f64>,
+    /// Load average over 1 minute.
+    pub load1: Option<f64>,
+    /// Over 5 minutes.
+    pub load5: Option<f64>,
+    /// Over 15 minutes.
+    pub load15: Option<f64>,
+    /// Threads in uninterruptible sleep.
+    pub io_wait_threads: Option<u64>,
+    /// Used memory of the host.
+    pub memory_used_bytes: Option<u64>,
+    /// Memory available without swapping.
+    pub memory_available_bytes: Option<u64>,
+    /// Resident set of the process.
+    pub rss_bytes: Option<u64>,
+    /// Read from disks in this second.
+    pub disk_read_bytes: Option<u64>,
+    /// Written to disks in this second.
+    pub disk_write_bytes: Option<u64>,
+    /// Received in this second (all interfaces, loopback included).
+    pub net_rx_bytes: Option<u64>,
+    /// Sent in this second.
+    pub net_tx_bytes: Option<u64>,
+    /// Pressure: share of the second in which some task waited for a CPU.
+    pub psi_cpu_some_pct: Option<f64>,
+    /// … for I/O.
+    pub psi_io_some_pct: Option<f64>,
+    /// … for memory.
+    pub psi_memory_some_pct: Option<f64>,
+    /// Threads of the process.
+    pub threads: Option<u64>,
+    /// Open file descriptors of the process.
+    pub fds: Option<u64>,
+}
+
+/// `generator.csv`: an engine thread, once a second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GeneratorSecond {
+    /// End of the interval, seconds since load start.
+    pub at_s: f64,
+    /// Length of the interval, seconds.
+    pub interval_s: f64,
+    /// Number of the thread, from 0.
+    pub thread: u32,
+    /// CPU time used by the thread, percent of one core.
+    pub cpu_pct: f64,
+    /// How late its timers fired, 99th percentile, microseconds; empty if none fired.
+    pub late_us_p99: Option<f64>,
+    /// … and at worst.
+    pub late_us_max: Option<f64>,
+    /// Agents that have started.
+    pub agents: u32,
+    /// Operations open, averaged over the interval by time.
+    pub in_flight_mean: f64,
+    /// Operations that ended (any outcome but unfinished).
+    pub operations: u64,
+    /// Sum of their latencies, seconds (Little's law: `in_flight_mean ≈ latency_sum_s / interval_s`).
+    pub latency_sum_s: f64,
+    /// Full cycles done.
+    pub cycles: u64,
+    /// Connections opened.
+    pub connects: u64,
+    /// Connects that failed.
+    pub connect_failures: u64,
+    /// Operations that should have started and did not (open loop).
+    pub dropped: u64,
+}
+
+/// `attempts.csv`: attempts that ended in a second, by operation and result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Attempts {
+    /// End of the interval, seconds since load start.
+    pub at_s: f64,
+    /// Name of the operation.
+    pub operation: String,
+    /// `ok`, `wrong`, `timeout`, or the cause of the failure: `connect refused`, `connection reset`,
+    /// `connection closed`, `answer: unavailable`, `status 503`, `bad answer`, …
+    pub result: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// `outcomes.csv`: what ended in a slot of a few milliseconds. Slots in which nothing ended have no row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutcomeSlot {
+    /// Start of the slot, seconds since load start.
+    pub at_s: f64,
+    /// Length of the slot, seconds; the same in every row of a trial.
+    pub slot_s: f64,
+    /// Operations that ended `ok`.
+    pub ok: u32,
+    /// … `failed`.
+    pub failed: u32,
+    /// … `timeout`.
+    pub timeout: u32,
+    /// … `wrong`.
+    pub wrong: u32,
+}

@@ -1,0 +1,2 @@
+//! House rules as a test.
+fn main() {}
