@@ -1,0 +1,254 @@
+//! The conductor's mind: what happened in, what is to be done out. Pure, so that every interruption at every
+//! moment can be tested without a process. It must not touch a clock, a file, a process or a socket.
+
+use experiment::catalog::Heals;
+use experiment::plan;
+use record::events::{Ending, Phase, What};
+
+use crate::schedule::{Occurrence, Schedule};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// The target runs and is ready.
+    TargetUp,
+    /// Every `[[prepare]]` is done.
+    Prepared,
+    /// Time has passed.
+    Tick,
+    /// A fault was injected into this member.
+    FaultBegun(Occurrence, String),
+    /// A fault could not be injected.
+    FaultRefused(Occurrence, String),
+    /// A fault was undone.
+    FaultHealed(Occurrence),
+    /// All agents have stopped.
+    LoadEnded,
+    /// Audited keys were read back: how many, and how many could not be.
+    ReadBack(u64, u64),
+    /// The target is down and nothing of it is left.
+    TargetStopped,
+    /// The user wants it to end.
+    Interrupted,
+    /// The user wants it to end at once.
+    Aborted,
+    /// Something failed that the trial cannot go on without.
+    Broke(String),
+}
+
+/// Something to be done. The shell does them in order and reports back with an [`Input`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Write down what happened.
+    Note(What),
+    /// Start the target and wait until it is ready.
+    StartTarget,
+    /// Do every `[[prepare]]`.
+    Prepare,
+    /// Start the clock, the probes and the load.
+    BeginLoad,
+    /// Inject.
+    BeginFault(Occurrence),
+    /// Undo.
+    HealFault(Occurrence),
+    /// No new operations.
+    EndLoad,
+    /// No operations at all any more.
+    DropLoad,
+    /// Read the audited keys back.
+    ReadBack,
+    /// Take the target down; at once if true.
+    StopTarget(bool),
+    /// The trial is over.
+    Finish(Ending, Option<String>),
+}
+
+/// The state of one trial.
+#[derive(Debug)]
+pub struct Conductor {
+    phase: Phase,
+    schedule: Schedule,
+    end_s: f64,
+    prepares: bool,
+    loads: bool,
+    audits: bool,
+    ending: Ending,
+    reason: Option<String>,
+}
+
+impl Conductor {
+    /// A trial about to begin. `heals` tells of each fault kind how it ends.
+    #[must_use]
+    pub fn new(trial: &plan::Trial, heals: impl Fn(&str) -> Heals) -> Self {
+        let faults_end_s = trial.faults.iter().map(|fault| fault_end_s(fault)).fold(0.0, f64::max);
+        let end_s = trial.load.as_ref().map_or(faults_end_s, |load| load.time_s);
+        let audited = |step: &plan::Step| step.audit;
+        Self {
+            phase: Phase::Starting,
+            schedule: Schedule::new(trial.faults.iter().map(|fault| (fault.clone(), heals(&fault.kind))), end_s),
+            end_s,
+            prepares: !trial.prepare.is_empty(),
+            loads: trial.load.is_some(),
+            audits: trial.prepare.iter().any(|prepare| audited(&prepare.step))
+                || trial.load.iter().flat_map(|load| &load.steps).any(audited),
+            ending: Ending::Done,
+            reason: None,
+        }
+    }
+
+    /// The first effects.
+    #[must_use]
+    pub fn begin(&self) -> Vec<Effect> {
+        vec![note_phase(Phase::Starting), Effect::StartTarget]
+    }
+
+    /// The plan's words for a fault.
+    #[must_use]
+    pub fn fault(&self, occurrence: Occurrence) -> &plan::Fault {
+        self.schedule.plan(occurrence)
+    }
+
+    /// When a [`Input::Tick`] is wanted next, seconds since load start; `None` outside the load.
+    #[must_use]
+    pub fn next_s(&self) -> Option<f64> {
+        (self.phase == Phase::Load).then(|| self.schedule.next_s().unwrap_or(self.end_s).min(self.end_s))
+    }
+
+    /// What follows from `input` at `now_s` (seconds since load start; anything before it).
+    pub fn step(&mut self, now_s: f64, input: Input) -> Vec<Effect> {
+        // Once the trial is being stopped, answers to what was asked before come too late to change that.
+        let late = self.phase == Phase::Stopping;
+        match input {
+            Input::TargetUp | Input::Prepared | Input::LoadEnded | Input::ReadBack(..) if late => Vec::new(),
+            Input::TargetUp if self.prepares => self.enter(Phase::Preparing, Effect::Prepare),
+            Input::TargetUp | Input::Prepared => self.enter(Phase::Load, Effect::BeginLoad),
+            Input::Tick => self.tick(now_s),
+            Input::FaultBegun(occurrence, on) => {
+                self.schedule.begun(occurrence, now_s);
+                let fault = self.fault(occurrence);
+                let mut effects = vec![Effect::Note(What::FaultBegun {
+                    fault: fault.name.clone(),
+                    number: occurrence.number,
+                    kind: fault.kind.clone(),
+                    on,
+                })];
+                if self.phase != Phase::Load {
+                    effects.extend(self.heal_all());
+                }
+                effects
+            }
+            Input::FaultRefused(occurrence, reason) => vec![Effect::Note(What::FaultFailed {
+                fault: self.fault(occurrence).name.clone(),
+                number: occurrence.number,
+                reason,
+            })],
+            Input::FaultHealed(occurrence) => {
+                self.schedule.healed(occurrence, now_s);
+                vec![Effect::Note(What::FaultHealed {
+                    fault: self.fault(occurrence).name.clone(),
+                    number: occurrence.number,
+                })]
+            }
+            Input::LoadEnded => self.after_load(),
+            Input::ReadBack(keys, unread) => {
+                let mut effects = vec![Effect::Note(What::Audit { keys, unread })];
+                effects.extend(self.enter(Phase::Stopping, Effect::StopTarget(false)));
+                effects
+            }
+            Input::TargetStopped => {
+                vec![
+                    Effect::Note(What::Ended { how: self.ending, reason: self.reason.clone() }),
+                    Effect::Finish(self.ending, self.reason.clone()),
+                ]
+            }
+            Input::Interrupted => self.interrupt(),
+            Input::Aborted => self.give_up(Ending::Interrupted, "stopped at once by the user".to_owned()),
+            Input::Broke(reason) => self.give_up(Ending::Failed, reason),
+        }
+    }
+
+    fn tick(&mut self, now_s: f64) -> Vec<Effect> {
+        if self.phase != Phase::Load {
+            return Vec::new();
+        }
+        let mut effects: Vec<Effect> = self.schedule.heal_due(now_s).into_iter().map(Effect::HealFault).collect();
+        effects.extend(self.schedule.due(now_s).into_iter().map(Effect::BeginFault));
+        if now_s >= self.end_s {
+            effects.extend(self.heal_all());
+            self.phase = Phase::Draining;
+            effects.push(note_phase(Phase::Draining));
+            effects.push(Effect::EndLoad);
+        }
+        effects
+    }
+
+    fn after_load(&mut self) -> Vec<Effect> {
+        let mut effects = self.heal_all();
+        let next = if self.audits && self.ending == Ending::Done {
+            self.enter(Phase::Auditing, Effect::ReadBack)
+        } else {
+            self.enter(Phase::Stopping, Effect::StopTarget(false))
+        };
+        effects.extend(next);
+        effects
+    }
+
+    fn interrupt(&mut self) -> Vec<Effect> {
+        self.ending = Ending::Interrupted;
+        self.reason = Some("interrupted by the user".to_owned());
+        match self.phase {
+            Phase::Load | Phase::Draining if self.loads => {
+                let mut effects = self.heal_all();
+                self.phase = Phase::Draining;
+                effects.push(note_phase(Phase::Draining));
+                effects.push(Effect::EndLoad);
+                effects
+            }
+            Phase::Stopping => Vec::new(),
+            _ => {
+                let mut effects = self.heal_all();
+                effects.extend(self.enter(Phase::Stopping, Effect::StopTarget(false)));
+                effects
+            }
+        }
+    }
+
+    fn give_up(&mut self, ending: Ending, reason: String) -> Vec<Effect> {
+        let stopping = self.phase == Phase::Stopping;
+        self.ending = ending;
+        self.reason = Some(reason);
+        if stopping {
+            return vec![Effect::StopTarget(true)];
+        }
+        let mut effects = self.heal_all();
+        effects.push(Effect::DropLoad);
+        effects.extend(self.enter(Phase::Stopping, Effect::StopTarget(true)));
+        effects
+    }
+
+    fn heal_all(&mut self) -> Vec<Effect> {
+        self.schedule.heal_all().into_iter().map(Effect::HealFault).collect()
+    }
+
+    fn enter(&mut self, phase: Phase, effect: Effect) -> Vec<Effect> {
+        self.phase = phase;
+        vec![note_phase(phase), effect]
+    }
+}
+
+fn note_phase(phase: Phase) -> Effect {
+    Effect::Note(What::Phase { phase })
+}
+
+/// When a fault's first occurrence is over, for a trial without load.
+fn fault_end_s(fault: &plan::Fault) -> f64 {
+    let at_s = match fault.when {
+        plan::When::At(at_s) => at_s,
+        plan::When::Every { first_s, .. } => first_s,
+        plan::When::After { plus_s, .. } => plus_s,
+    };
+    at_s + fault.for_s.unwrap_or(0.0) + 1.0
+}
+
+#[cfg(test)]
+mod tests;
