@@ -2,4 +2,33 @@
 //! It must not measure, judge or print.
 
 pub mod conductor;
+mod diary;
+pub mod news;
+mod read_back;
+mod recording;
+mod run;
 pub mod schedule;
+mod trial;
+
+pub use news::{Audience, Interrupts, News, Second};
+pub use run::{Run, can_play, play};
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The lab could not be built, or the target did not start.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// The load could not be started, or `[[prepare]]` failed.
+    #[error(transparent)]
+    Load(#[from] load::Error),
+    /// A record could not be written.
+    #[error("cannot write the records: {0}")]
+    Record(#[source] std::io::Error),
+    /// A record could not be read back.
+    #[error("cannot read the records: {0}")]
+    Broken(String),
+    /// The plan asks for something that this version cannot do.
+    #[error("this version cannot do that yet: {0}")]
+    NotYet(String),
+}

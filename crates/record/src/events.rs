@@ -109,6 +109,9 @@ pub enum What {
         /// Why, if not `done`.
         reason: Option<String>,
     },
+    /// A kind that this version does not know; [`crate::lines::read_events`] leaves it out.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// Where a trial is.

@@ -1,6 +1,20 @@
 //! The names in a run folder, and the way to each. Nothing else in the code spells one of these names.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use jiff::Zoned;
+
+use crate::environment::Environment;
+use crate::events::RunEnding;
+use crate::results::Results;
+use crate::whole::{read_json, write_json};
+use crate::whole_lines::ReadError;
+
+/// Characters of a title that go into a folder's name.
+const SLUG: usize = 60;
 
 /// Format version of a run folder.
 pub const FORMAT: u32 = 1;
@@ -64,6 +78,29 @@ impl RunFolder {
         Self(path.to_path_buf())
     }
 
+    /// Makes a new folder in `parent` (which is made too) for a run that begins `now`, named by the local time and the
+    /// experiment's title. Two that begin in the same second get different names.
+    ///
+    /// # Errors
+    /// If the folder cannot be made.
+    pub fn create(parent: &Path, title: &str, now: SystemTime) -> io::Result<Self> {
+        let now = Zoned::try_from(now).map_err(io::Error::other)?;
+        let name = format!("{}-{}", now.strftime("%Y-%m-%dT%H-%M-%S"), slug(title));
+        fs::create_dir_all(parent)?;
+        let mut path = parent.join(&name);
+        let mut number = 1;
+        while let Err(error) = fs::create_dir(&path) {
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                return Err(error);
+            }
+            number += 1;
+            path = parent.join(format!("{name}-{number}"));
+        }
+        let folder = Self(path);
+        fs::create_dir(folder.trials())?;
+        Ok(folder)
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -74,6 +111,115 @@ impl RunFolder {
     #[must_use]
     pub fn trial(&self, id: &str) -> TrialFolder {
         TrialFolder(self.trials().join(id))
+    }
+
+    /// Makes the folder of the trial with this id, and its `logs`.
+    ///
+    /// # Errors
+    /// If it cannot be made; `AlreadyExists` if the trial has records (see [`Self::discard_trial`]).
+    pub fn create_trial(&self, id: &str) -> io::Result<TrialFolder> {
+        let folder = self.trial(id);
+        fs::create_dir_all(self.trials())?;
+        fs::create_dir(folder.path())?;
+        fs::create_dir(folder.logs())?;
+        Ok(folder)
+    }
+
+    /// Removes the records of a trial that is to be played again; it may be missing.
+    ///
+    /// # Errors
+    /// If they cannot be removed.
+    pub fn discard_trial(&self, id: &str) -> io::Result<()> {
+        match fs::remove_dir_all(self.trial(id).path()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ids of the trials that have a folder, sorted.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed; a missing one has no trials.
+    pub fn trial_ids(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.trials()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                ids.extend(entry.file_name().into_string().ok());
+            }
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// `environment.json`; `None` if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_environment(&self) -> Result<Option<Environment>, ReadError> {
+        read_json(&self.environment())
+    }
+
+    /// Writes `environment.json` whole.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_environment(&self, environment: &Environment) -> io::Result<()> {
+        write_json(&self.environment(), environment)
+    }
+
+    /// `ending.json`; `None` if it is missing: the run goes on, or was killed.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_ending(&self) -> Result<Option<RunEnding>, ReadError> {
+        read_json(&self.ending())
+    }
+
+    /// Writes `ending.json` whole.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_ending(&self, ending: &RunEnding) -> io::Result<()> {
+        write_json(&self.ending(), ending)
+    }
+
+    /// `analysis.json`; `None` if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_results(&self) -> Result<Option<Results>, ReadError> {
+        read_json(&self.analysis())
+    }
+
+    /// Writes `analysis.json` whole.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_results(&self, results: &Results) -> io::Result<()> {
+        write_json(&self.analysis(), results)
+    }
+}
+
+/// A title as part of a folder's name: letters and digits of any script, lower case, with single hyphens between.
+fn slug(title: &str) -> String {
+    let mut slug = String::new();
+    for character in title.chars().flat_map(char::to_lowercase) {
+        if character.is_alphanumeric() {
+            slug.push(character);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let slug: String = slug.chars().take(SLUG).collect();
+    match slug.trim_end_matches('-') {
+        "" => "run".to_owned(),
+        slug => slug.to_owned(),
     }
 }
 
@@ -90,3 +236,6 @@ impl TrialFolder {
         &self.0
     }
 }
+
+#[cfg(test)]
+mod tests;

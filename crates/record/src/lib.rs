@@ -2,7 +2,16 @@
 //! The hinge between the live half (which writes here) and the cold half (which reads only here).
 //! It must not know how anything is measured or what it means.
 
+pub mod clock;
+pub mod environment;
 pub mod events;
 pub mod folder;
+pub mod hlog;
+pub mod lines;
 pub mod results;
 pub mod rows;
+mod table;
+pub mod whole;
+mod whole_lines;
+
+pub use whole_lines::{ReadError, Records};

@@ -247,6 +247,8 @@ pub struct Consistency {
     pub wrong: Option<u64>,
     /// Acknowledged writes that were gone (or changed) after the run.
     pub lost_writes: Option<u64>,
+    /// A few of the lost ones, as `space/key`, for a reader to look into.
+    pub lost_examples: Vec<String>,
     /// Keys on which replicas differ.
     pub diverged_keys: Option<u64>,
     /// `yes`, `no`, `unknown` or `not checked`.

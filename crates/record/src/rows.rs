@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::table::{Writer, read};
+
 /// `samples.csv`: a host (`process` empty) or a process, once a second. Rates are over the second that ends at `at_s`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

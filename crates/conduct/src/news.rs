@@ -1,0 +1,88 @@
+//! What the conductor tells whoever watches: a progress line, a live view, a test. It must not decide anything.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use experiment::plan;
+use record::events::{Ending, What};
+
+/// Something worth telling while a run goes on.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// A trial begins: the `number`-th of `of`, counting from 1.
+    TrialBegins {
+        /// The trial.
+        trial: &'a plan::Trial,
+        /// Its place among those to be done.
+        number: usize,
+        /// How many are to be done.
+        of: usize,
+    },
+    /// Something happened, `at_s` from load start (before the load: null).
+    Happened {
+        /// Seconds since load start.
+        at_s: Option<f64>,
+        /// What.
+        what: &'a What,
+    },
+    /// A second of load went by.
+    Second(Second),
+    /// A trial ended.
+    TrialEnds {
+        /// How.
+        how: Ending,
+        /// Why, if not done.
+        reason: Option<&'a str>,
+    },
+}
+
+/// What ended in a second of load, over all generator threads.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Second {
+    /// End of the second, since load start.
+    pub at_s: f64,
+    /// Length of the load, seconds.
+    pub of_s: f64,
+    /// Operations that ended `ok`.
+    pub ok: u64,
+    /// … otherwise.
+    pub not_ok: u64,
+}
+
+/// Whoever watches.
+pub trait Audience {
+    /// Is told.
+    fn tell(&mut self, news: &News<'_>);
+}
+
+/// How often the user asked for an end: set from a signal's thread, read everywhere.
+#[derive(Debug, Default)]
+pub struct Interrupts {
+    asked: AtomicU8,
+    any: AtomicBool,
+}
+
+impl Interrupts {
+    /// Nobody asked yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { asked: AtomicU8::new(0), any: AtomicBool::new(false) }
+    }
+
+    /// The user asks (again). Returns how often by now.
+    pub fn ask(&self) -> u8 {
+        self.any.store(true, Ordering::SeqCst);
+        self.asked.fetch_add(1, Ordering::SeqCst).saturating_add(1)
+    }
+
+    /// How often the user asked.
+    #[must_use]
+    pub fn asked(&self) -> u8 {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// A flag that is true once the user has asked, for work that can stop in the middle.
+    #[must_use]
+    pub fn flag(&self) -> &AtomicBool {
+        &self.any
+    }
+}

@@ -1,0 +1,105 @@
+//! The threads that bring records to disk while a trial runs, so that neither the load nor the probes ever wait for it.
+//! It must not look into what it writes, beyond counting for the progress line.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use load::Interval;
+use load::recorder::Recorder;
+use record::clock::Clock;
+use record::events::History;
+use record::folder::TrialFolder;
+use record::rows::{Sample, Writer};
+
+use crate::news::Second;
+use crate::Error;
+
+/// Seconds of records that may wait for a slow disk before the sender has to.
+const PENDING: usize = 64;
+
+/// The recording threads of a trial.
+pub struct Recording {
+    load: JoinHandle<Result<(), Error>>,
+    probes: JoinHandle<Result<(), Error>>,
+}
+
+/// Where the live parts send what they measured.
+pub struct Sinks {
+    /// For the load.
+    pub intervals: SyncSender<Interval>,
+    /// For the probes.
+    pub samples: SyncSender<Sample>,
+}
+
+impl Recording {
+    /// Creates the record files and starts the threads; they end when all senders are gone. `before` is the history of
+    /// `[[prepare]]`.
+    ///
+    /// # Errors
+    /// If a file cannot be created.
+    pub fn begin(
+        folder: &TrialFolder,
+        clock: Clock,
+        before: &[History],
+        load_s: f64,
+        seconds: Sender<Second>,
+    ) -> Result<(Self, Sinks), Error> {
+        let mut recorder = Recorder::create(folder, clock)?;
+        recorder.history(before)?;
+        let rows = Writer::create(&folder.samples()).map_err(Error::Record)?;
+        let (intervals, from_load) = sync_channel(PENDING);
+        let (samples, from_probes) = sync_channel(PENDING);
+        let load = std::thread::spawn(move || record_load(recorder, &from_load, load_s, &seconds));
+        let probes = std::thread::spawn(move || record_samples(rows, &from_probes));
+        Ok((Self { load, probes }, Sinks { intervals, samples }))
+    }
+
+    /// Whether a thread has ended although its senders live: a disk is full, or worse.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.load.is_finished() || self.probes.is_finished()
+    }
+
+    /// Waits until everything is on disk.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub fn end(self) -> Result<(), Error> {
+        let ended = [self.load, self.probes].map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Error::Broken("a recording thread panicked".to_owned())))
+        });
+        ended.into_iter().collect()
+    }
+}
+
+fn record_load(
+    mut recorder: Recorder,
+    intervals: &Receiver<Interval>,
+    load_s: f64,
+    seconds: &Sender<Second>,
+) -> Result<(), Error> {
+    for interval in intervals {
+        let second = Second { of_s: load_s, ..totals(&interval) };
+        recorder.take(interval)?;
+        // Nobody may be watching any more; the records do not depend on it.
+        let _ = seconds.send(second);
+    }
+    Ok(recorder.finish()?)
+}
+
+fn totals(interval: &Interval) -> Second {
+    let mut second = Second { at_s: interval.end_s, ..Second::default() };
+    for slot in &interval.slots {
+        second.ok += u64::from(slot.ok);
+        second.not_ok += u64::from(slot.failed) + u64::from(slot.timeout) + u64::from(slot.wrong);
+    }
+    second
+}
+
+fn record_samples(mut rows: Writer<Sample>, samples: &Receiver<Sample>) -> Result<(), Error> {
+    for sample in samples {
+        rows.write(&sample).map_err(Error::Record)?;
+        rows.flush().map_err(Error::Record)?;
+    }
+    Ok(())
+}

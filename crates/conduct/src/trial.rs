@@ -1,0 +1,418 @@
+//! The thin shell around the conductor: performs its effects on the lab and the load, and brings back what happened.
+//! It must not decide what comes next.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::time::{Duration, Instant};
+
+use experiment::catalog::Heals;
+use experiment::plan;
+use lab::registry::Registry;
+use lab::{Build, Caller, Observed, Site};
+use load::client::Client;
+use load::{Orders, Purpose, Running};
+use record::clock::Clock;
+use record::events::{Ending, History, What};
+use record::folder::TrialFolder;
+
+use crate::conductor::{Conductor, Effect, Input};
+use crate::diary::Diary;
+use crate::news::{Audience, Interrupts, News, Second};
+use crate::read_back::read_back;
+use crate::recording::Recording;
+use crate::run::Run;
+use crate::schedule::Occurrence;
+use crate::Error;
+
+/// Between the decision to start the load and its first operation: time for threads and files to get ready.
+const LEAD: Duration = Duration::from_millis(50);
+/// How often processes, signals and the load are looked at.
+const GLANCE: Duration = Duration::from_millis(10);
+/// How long a fault's call, or a readiness call, may take.
+const CALL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Plays one trial into its folder; what an earlier attempt left there is removed first.
+///
+/// # Errors
+/// What kept it from being played; by then everything it started is down again.
+pub fn play(
+    run: &Run<'_>,
+    registry: &Registry,
+    trial: &plan::Trial,
+    audience: &mut dyn Audience,
+    interrupts: &Interrupts,
+) -> Result<(Ending, Option<String>), Error> {
+    run.folder.discard_trial(&trial.id).map_err(Error::Record)?;
+    let folder = run.folder.create_trial(&trial.id).map_err(Error::Record)?;
+    let (seconds_in, seconds) = channel();
+    let mut shell = Shell {
+        run,
+        registry,
+        trial,
+        diary: Diary::begin(&folder).map_err(Error::Record)?,
+        folder,
+        audience,
+        interrupts,
+        answered: 0,
+        clock: None,
+        site: None,
+        load: None,
+        probes: None,
+        recording: None,
+        prepared: Vec::new(),
+        seconds_in,
+        seconds,
+        error: None,
+    };
+    let ended = shell.play();
+    shell.diary.end().map_err(Error::Record)?;
+    match shell.error {
+        Some(error) => Err(error),
+        None => ended,
+    }
+}
+
+struct Shell<'a> {
+    run: &'a Run<'a>,
+    registry: &'a Registry,
+    trial: &'a plan::Trial,
+    folder: TrialFolder,
+    diary: Diary,
+    audience: &'a mut dyn Audience,
+    interrupts: &'a Interrupts,
+    /// How many of the user's interrupts the conductor has been told of.
+    answered: u8,
+    clock: Option<Clock>,
+    site: Option<Site>,
+    load: Option<Running>,
+    probes: Option<lab::probes::Probes>,
+    recording: Option<Recording>,
+    prepared: Vec<History>,
+    seconds_in: Sender<Second>,
+    seconds: Receiver<Second>,
+    /// The first thing that went wrong, kept whole for the exit code.
+    error: Option<Error>,
+}
+
+impl Shell<'_> {
+    fn play(&mut self) -> Result<(Ending, Option<String>), Error> {
+        let heals = |kind: &str| lab::faults::find(kind).map_or(Heals::ByItself, |kind| kind.info.heals);
+        let mut conductor = Conductor::new(self.trial, heals);
+        let mut effects: VecDeque<Effect> = conductor.begin().into();
+        loop {
+            while let Some(effect) = effects.pop_front() {
+                if let Effect::Finish(how, reason) = effect {
+                    return Ok((how, reason));
+                }
+                if let Some((at_s, input)) = self.perform(&conductor, effect) {
+                    effects.extend(conductor.step(at_s, input));
+                }
+            }
+            let input = self.wait(&conductor);
+            effects.extend(conductor.step(self.now_s(), input));
+        }
+    }
+
+    fn now_s(&self) -> f64 {
+        self.clock.map_or(-1.0, |clock| clock.at_s())
+    }
+
+    /// Does one thing; what came of it and when it began.
+    fn perform(&mut self, conductor: &Conductor, effect: Effect) -> Option<(f64, Input)> {
+        let at_s = self.now_s();
+        let came = match effect {
+            Effect::Note(what) => {
+                self.note(Instant::now(), what);
+                return None;
+            }
+            Effect::StartTarget => self.start_target().map(|()| Some(Input::TargetUp)),
+            Effect::Prepare => self.prepare().map(|()| Some(Input::Prepared)),
+            Effect::BeginLoad => self.begin_load().map(|()| None),
+            Effect::BeginFault(occurrence) => Ok(Some(self.begin_fault(conductor, occurrence))),
+            Effect::HealFault(occurrence) => Ok(Some(self.heal_fault(conductor, occurrence))),
+            Effect::EndLoad => match &self.load {
+                Some(load) => {
+                    load.stop();
+                    Ok(None)
+                }
+                None => Ok(Some(Input::LoadEnded)),
+            },
+            Effect::DropLoad => {
+                if let Some(load) = &self.load {
+                    load.abort();
+                }
+                Ok(None)
+            }
+            Effect::ReadBack => self.read_back().map(Some),
+            Effect::StopTarget(at_once) => {
+                self.stop_target(at_once);
+                Ok(Some(Input::TargetStopped))
+            }
+            Effect::Finish(..) => Ok(None),
+        };
+        match came {
+            Ok(input) => input.map(|input| (at_s, input)),
+            // Work that stopped because the user asked is not an error; `wait` brings the interrupt itself.
+            Err(_) if self.interrupts.asked() > self.answered => None,
+            Err(error) => {
+                let reason = error.to_string();
+                self.error.get_or_insert(error);
+                Some((at_s, Input::Broke(reason)))
+            }
+        }
+    }
+
+    /// Waits until something happens that the conductor has to know.
+    fn wait(&mut self, conductor: &Conductor) -> Input {
+        loop {
+            let asked = self.interrupts.asked();
+            if asked > self.answered {
+                let again = asked > 1;
+                self.answered = asked;
+                return if again { Input::Aborted } else { Input::Interrupted };
+            }
+            self.watch_processes();
+            while let Ok(second) = self.seconds.try_recv() {
+                self.audience.tell(&News::Second(second));
+            }
+            if self.load.as_ref().is_some_and(Running::is_finished) {
+                return self.end_load();
+            }
+            if self.recording.as_ref().is_some_and(Recording::has_stopped) {
+                return self.recording_broke();
+            }
+            let due_in_s = conductor.next_s().map_or(f64::INFINITY, |next_s| next_s - self.now_s());
+            if due_in_s <= 0.0 {
+                return Input::Tick;
+            }
+            std::thread::sleep(GLANCE.min(Duration::try_from_secs_f64(due_in_s).unwrap_or(GLANCE)));
+        }
+    }
+
+    fn start_target(&mut self) -> Result<(), Error> {
+        let (manifest, path) = match &self.trial.target.kind {
+            plan::TargetKind::Folder { name, .. } => (self.run.targets)(name).unzip(),
+            plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => (None, None),
+        };
+        let build = Build {
+            registry: self.registry,
+            trial: self.trial,
+            manifest: manifest.as_ref(),
+            folder: path.as_deref(),
+            logs: self.folder.logs(),
+            plimsoll: self.run.plimsoll.clone(),
+        };
+        let caller = Arc::new(ProtocolCaller { protocol: self.trial.target.protocol.clone() });
+        self.site = Some(Site::up(build, caller, self.interrupts.flag())?);
+        self.watch_processes();
+        Ok(())
+    }
+
+    fn orders(&self, load: plan::Load, purpose: Purpose) -> Orders {
+        Orders {
+            protocol: self.trial.target.protocol.clone(),
+            service: self.site.as_ref().map(Site::service).unwrap_or_default(),
+            slot_s: slot_s(load.time_s),
+            load,
+            purpose,
+            seed: self.trial.seed,
+            files: self.run.files.clone(),
+        }
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        for prepare in &self.trial.prepare {
+            let orders = self.orders(preparing_load(prepare, self.trial.load.as_ref()), Purpose::Prepare { count: prepare.count });
+            let (sink, intervals) = sync_channel(16);
+            let running = load::start(orders, Clock::starting_in(Duration::ZERO), sink)?;
+            // The channel ends when the engine does.
+            loop {
+                match intervals.recv_timeout(GLANCE) {
+                    Ok(interval) => self.prepared.extend(interval.history),
+                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                }
+                if self.interrupts.asked() > self.answered {
+                    running.abort();
+                }
+            }
+            running.join()?;
+        }
+        Ok(())
+    }
+
+    fn begin_load(&mut self) -> Result<(), Error> {
+        self.inspect("before_load");
+        let clock = Clock::starting_in(LEAD);
+        self.clock = Some(clock);
+        self.diary.start_clock(clock).map_err(Error::Record)?;
+        let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
+        let (recording, sinks) =
+            Recording::begin(&self.folder, clock, &self.prepared, load_s, self.seconds_in.clone())?;
+        self.prepared = Vec::new();
+        self.recording = Some(recording);
+        let members = self.site.as_ref().map(Site::watched).unwrap_or_default();
+        self.probes = Some(lab::probes::Probes::start(members, clock, sinks.samples)?);
+        if let Some(load) = &self.trial.load {
+            self.load = Some(load::start(self.orders(load.clone(), Purpose::Measure), clock, sinks.intervals)?);
+        }
+        Ok(())
+    }
+
+    fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
+        let fault = conductor.fault(occurrence);
+        let Some(site) = &mut self.site else {
+            return Input::FaultRefused(occurrence, "there is no target".to_owned());
+        };
+        let Some(kind) = lab::faults::find(&fault.kind) else {
+            return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
+        };
+        match (kind.begin)(fault, occurrence.number, site) {
+            Ok(begun) => Input::FaultBegun(occurrence, begun.on),
+            Err(error) => Input::FaultRefused(occurrence, error.to_string()),
+        }
+    }
+
+    fn heal_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
+        let fault = conductor.fault(occurrence);
+        let healed = match (&mut self.site, lab::faults::find(&fault.kind)) {
+            (Some(site), Some(kind)) => (kind.heal)(fault, occurrence.number, site).map_err(|error| error.to_string()),
+            _ => Err("there is no target".to_owned()),
+        };
+        if let Err(reason) = healed {
+            let text = format!("fault `{}` could not be healed: {reason}", fault.name);
+            self.note(Instant::now(), What::Notice { text });
+        }
+        Input::FaultHealed(occurrence)
+    }
+
+    fn end_load(&mut self) -> Input {
+        let Some(load) = self.load.take() else { return Input::LoadEnded };
+        let summary = load.join();
+        self.inspect("after_load");
+        match summary {
+            Ok(_) => Input::LoadEnded,
+            Err(error) => {
+                let reason = error.to_string();
+                self.error.get_or_insert(error.into());
+                Input::Broke(reason)
+            }
+        }
+    }
+
+    fn recording_broke(&mut self) -> Input {
+        let ended = self.recording.take().map_or(Ok(()), Recording::end);
+        let error = ended.err().unwrap_or_else(|| Error::Broken("recording ended before the trial".to_owned()));
+        let reason = error.to_string();
+        self.error.get_or_insert(error);
+        Input::Broke(reason)
+    }
+
+    fn read_back(&mut self) -> Result<Input, Error> {
+        // The load's recorder holds the history until it is closed.
+        self.close_records()?;
+        let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
+        let answered = self.answered;
+        let give_up = || self.interrupts.asked() > answered;
+        let done = read_back(&self.folder, &self.trial.target.protocol, &site.service(), clock, &give_up)?;
+        Ok(Input::ReadBack(done.keys, done.unread))
+    }
+
+    fn stop_target(&mut self, at_once: bool) {
+        if let Some(load) = self.load.take() {
+            load.abort();
+            let ended = load.join();
+            if let Err(error) = ended {
+                self.error.get_or_insert(error.into());
+            }
+        }
+        if let Err(error) = self.close_records() {
+            self.error.get_or_insert(error);
+        }
+        if let Some(mut site) = self.site.take() {
+            let stopped = if at_once { site.kill_all() } else { site.stop() };
+            for observed in site.poll() {
+                self.note_observed(observed);
+            }
+            if let Err(error) = stopped {
+                self.error.get_or_insert(error.into());
+            }
+        }
+    }
+
+    fn close_records(&mut self) -> Result<(), Error> {
+        if let Some(probes) = self.probes.take() {
+            probes.stop();
+        }
+        let ended = self.recording.take().map_or(Ok(()), Recording::end);
+        while let Ok(second) = self.seconds.try_recv() {
+            self.audience.tell(&News::Second(second));
+        }
+        ended
+    }
+
+    fn inspect(&mut self, when: &str) {
+        if let Some(says) = self.site.as_ref().and_then(Site::inspect) {
+            self.note(Instant::now(), What::Inspected { when: when.to_owned(), says });
+        }
+    }
+
+    fn watch_processes(&mut self) {
+        let observed = self.site.as_mut().map(Site::poll).unwrap_or_default();
+        for observed in observed {
+            self.note_observed(observed);
+        }
+    }
+
+    fn note_observed(&mut self, observed: Observed) {
+        self.note(observed.at, observed.what);
+    }
+
+    fn note(&mut self, at: Instant, what: What) {
+        self.audience.tell(&News::Happened { at_s: self.clock.map(|clock| clock.at_s_of(at)), what: &what });
+        if let Err(error) = self.diary.note(at, what) {
+            self.error.get_or_insert(Error::Record(error));
+        }
+    }
+}
+
+/// Slots of 1 ms up to 200 s of load; beyond, as long as it takes to stay under 200,000 rows.
+fn slot_s(time_s: f64) -> f64 {
+    ((time_s / 200.0).ceil() / 1000.0).max(0.001)
+}
+
+/// `[[prepare]]` as a load: a few agents, the load's feeds, and patience with a target that has only just come up.
+fn preparing_load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
+    const AGENTS: u64 = 16;
+    plan::Load {
+        agents: u32::try_from(prepare.count.min(AGENTS)).unwrap_or(1),
+        ramp_s: 0.0,
+        time_s: f64::from(u32::MAX),
+        timeout_s: 10.0,
+        drain_s: 10.0,
+        think_s: 0.0,
+        warmup: plan::Warmup::Seconds(0.0),
+        retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
+        reconnect_s: 0.1,
+        rate: None,
+        threads: Some(1),
+        order: plan::Order::Cycle,
+        steps: vec![prepare.step.clone()],
+        feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
+    }
+}
+
+/// Speaks the target's protocol for the lab: readiness checks and the fault `call`.
+struct ProtocolCaller {
+    protocol: String,
+}
+
+impl Caller for ProtocolCaller {
+    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        let mut client =
+            Client::connect(&self.protocol, service, CALL_PATIENCE).map_err(|error| error.to_string())?;
+        let answer = client.call(operation, with).map_err(|error| error.to_string())?;
+        if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
+    }
+}

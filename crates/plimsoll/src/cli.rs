@@ -1,0 +1,186 @@
+//! The words of the command line. It must not do anything with them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "Exit codes:
+  0    done
+  1    Plimsoll itself failed (a full disk, a bug)
+  2    bad file or arguments
+  3    the lab could not be built, or something is not installed
+  4    the target failed to start
+  5    a requirement was violated
+  6    the result is void
+  130  interrupted; the records are kept, and a partial report is written";
+
+/// Finds how much load a clustered service safely carries, and what happens when part of it sinks.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Play an experiment: start the target, load it, break it, report
+    #[command(after_long_help = EXIT_CODES)]
+    Run(Run),
+    /// Check an experiment file and print its trials, their timeline and how long they will take
+    Check(Check),
+    /// Rebuild analysis.json and report.html from a run's records
+    Analyze(OneRun),
+    /// Print a run's summary again
+    Show(OneRun),
+    /// Open a run's report in the browser
+    Open(Folder),
+    /// Print a commented experiment file to start from
+    New(New),
+    /// List the targets, or tell about one
+    Targets(Named),
+    /// List the faults, or tell about one
+    Faults(Named),
+    /// List the protocols, or tell about one
+    Protocols(Named),
+    /// Install what a target needs
+    Install(Install),
+    /// Remove whatever an interrupted run left (`run` does this when it starts)
+    Clean,
+    /// Print the JSON Schema of experiment files or of analysis.json
+    Schema(Schema),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print the manual page
+    Man,
+    /// The built-in echo target
+    #[command(hide = true)]
+    Echo(Echo),
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The experiment file
+    #[arg(required_unless_present = "resume")]
+    pub file: Option<PathBuf>,
+    /// Where run folders go
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub out: PathBuf,
+    /// Override a value of the file, such as load.time=30s or fault.oops.at=15s
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+    /// Go on with the trials that this run has not done yet
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "sets"])]
+    pub resume: Option<PathBuf>,
+    /// Print analysis.json instead of the summary
+    #[arg(long)]
+    pub json: bool,
+    /// Plain progress lines, also on a terminal
+    #[arg(long)]
+    pub plain: bool,
+    /// First install what the target needs
+    #[arg(long)]
+    pub install: bool,
+    /// Exit 0 even if the result is void; the verdict stays
+    #[arg(long)]
+    pub accept: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The experiment file
+    pub file: PathBuf,
+    /// Override a value of the file, such as load.time=30s
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+    /// Print the plan as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct OneRun {
+    /// A run folder
+    pub folder: PathBuf,
+    /// Print analysis.json instead of the summary
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Folder {
+    /// A run folder
+    pub folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct New {
+    /// A URL of something that already runs, or the name of a target; left out: the echo target
+    pub target: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Named {
+    /// Tell about this one
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Install {
+    /// The target
+    pub target: String,
+    /// Only say what would be done
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// Of what
+    pub of: SchemaOf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum SchemaOf {
+    /// Experiment files
+    Experiment,
+    /// analysis.json
+    Results,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// For this shell
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Echo {
+    /// Address and port
+    #[arg(long)]
+    pub listen: std::net::SocketAddr,
+    /// `http` or `vsns`
+    #[arg(long, default_value = "http")]
+    pub protocol: String,
+    /// Seconds that each answer is held back
+    #[arg(long, default_value_t = 0.0)]
+    pub delay: f64,
+    /// Seconds of each stall
+    #[arg(long, default_value_t = 0.0)]
+    pub stall: f64,
+    /// Seconds from one stall to the next
+    #[arg(long, default_value_t = 0.0)]
+    pub stall_every: f64,
+    /// Seconds for which answers are errors
+    #[arg(long, default_value_t = 0.0)]
+    pub errors_for: f64,
+    /// Seconds from one spell of errors to the next
+    #[arg(long, default_value_t = 0.0)]
+    pub errors_every: f64,
+    /// Status of an error answer
+    #[arg(long, default_value_t = 503)]
+    pub error_status: u16,
+    /// Length of an answer's body
+    #[arg(long, default_value_t = 14)]
+    pub body_bytes: usize,
+}

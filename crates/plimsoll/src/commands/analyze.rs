@@ -1,0 +1,52 @@
+//! `plimsoll analyze`: from the records alone to `analysis.json` and `report.html`.
+
+use experiment::plan::Plan;
+use record::folder::RunFolder;
+use record::results::Results;
+
+use crate::cli;
+use crate::exit::{Done, Failure};
+use crate::progress;
+
+/// Rebuilds both files and prints the summary.
+pub fn run(arguments: &cli::OneRun) -> Result<Done, Failure> {
+    let folder = RunFolder::at(&arguments.folder);
+    let results = rebuild(&folder)?;
+    print(&folder, &results, arguments.json)?;
+    Ok(Done::Well)
+}
+
+/// Analyses the records, words the answer, and writes both files.
+pub fn rebuild(folder: &RunFolder) -> Result<Results, Failure> {
+    let mut results = analysis::analyze(folder)?;
+    let plan = read_plan(folder)?;
+    results.answer = report::words::answer(&results, &plan);
+    let written = |error| Failure::File { what: format!("cannot write into {}", folder.path().display()), error };
+    folder.write_results(&results).map_err(written)?;
+    let page = report::page(&report::read(folder, &results, &plan)?)?;
+    folder.write_report(&page).map_err(written)?;
+    Ok(results)
+}
+
+/// Prints results on stdout, and where the page is.
+pub fn print(folder: &RunFolder, results: &Results, json: bool) -> Result<(), Failure> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(results).map_err(|error| Failure::Ours(error.to_string()))?);
+    } else {
+        let plan = read_plan(folder)?;
+        print!("{}", report::words::summary(results, &plan, progress::colour_on_stdout()));
+        println!("\n{}", folder.report().display());
+    }
+    Ok(())
+}
+
+/// The plan that was played.
+pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
+    let no_run = |why: String| Failure::Bad {
+        what: format!("{} is not a run folder: {why}", folder.path().display()),
+        remedy: "give a folder that `plimsoll run` made".to_owned(),
+    };
+    record::whole::read_json(&folder.plan())
+        .map_err(|error| no_run(error.to_string()))?
+        .ok_or_else(|| no_run("it has no plan.json".to_owned()))
+}

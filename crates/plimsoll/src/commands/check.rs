@@ -1,0 +1,41 @@
+//! `plimsoll check`: an experiment file in, its plan in words out. Nothing is started.
+
+use std::path::Path;
+
+use experiment::plan::Plan;
+use experiment::source::Source;
+
+use crate::catalog::{self, Known};
+use crate::cli;
+use crate::exit::{Done, Failure};
+use crate::progress;
+
+/// Checks a file and prints what `run` would do.
+pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
+    let known = catalog::known()?;
+    let plan = plan(&source(&arguments.file)?, &arguments.sets, &known)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&plan).map_err(|error| Failure::Ours(error.to_string()))?);
+    } else {
+        print!("{}", experiment::timeline::print(&plan));
+        if let Err(not_yet) = conduct::can_play(&plan) {
+            println!("\nThe file is right, but {not_yet}");
+        }
+    }
+    Ok(Done::Well)
+}
+
+/// Reads an experiment file.
+pub fn source(file: &Path) -> Result<Source, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::Bad {
+        what: format!("cannot read {}: {error}", file.display()),
+        remedy: "give an experiment file; `plimsoll new` prints one to start from".to_owned(),
+    })?;
+    Ok(Source { name: file.display().to_string(), text })
+}
+
+/// Turns a source into a plan, or into all of its problems.
+pub fn plan(source: &Source, sets: &[String], known: &Known) -> Result<Plan, Failure> {
+    experiment::read(source, sets, &known.catalog)
+        .map_err(|problems| Failure::Problems(problems.render(progress::colour_on_stderr())))
+}

@@ -1,0 +1,47 @@
+//! `plimsoll install`: what a target needs, named before it is installed.
+
+use crate::catalog::{self, Known};
+use crate::cli;
+use crate::exit::{Done, Failure};
+
+/// Installs (or only names) what a target needs.
+pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
+    let known = catalog::known()?;
+    if known.target(&arguments.target).is_none() {
+        return Err(Failure::Bad {
+            what: format!("no target `{}`", arguments.target),
+            remedy: "`plimsoll targets` lists them".to_owned(),
+        });
+    }
+    if arguments.check {
+        let missing = missing(&known, &arguments.target)?;
+        for line in &missing {
+            println!("{line}");
+        }
+        return Ok(if missing.is_empty() { Done::Well } else { Done::Violated });
+    }
+    ensure(&known, &arguments.target, true)?;
+    Ok(Done::Well)
+}
+
+/// Makes sure that a target is installed: installs it if allowed, else says what is missing.
+pub fn ensure(known: &Known, name: &str, may_install: bool) -> Result<(), Failure> {
+    let missing = missing(known, name)?;
+    let Some(target) = known.target(name) else { return Ok(()) };
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if may_install {
+        lab::targets::install(&target.path, &target.manifest, true, &mut |line| eprintln!("  {line}"))?;
+        return Ok(());
+    }
+    Err(Failure::Lab(lab::Error::NotInstalled { target: name.to_owned(), missing }))
+}
+
+fn missing(known: &Known, name: &str) -> Result<Vec<String>, Failure> {
+    let mut missing = Vec::new();
+    if let Some(target) = known.target(name) {
+        lab::targets::install(&target.path, &target.manifest, false, &mut |line| missing.push(line.to_owned()))?;
+    }
+    Ok(missing)
+}

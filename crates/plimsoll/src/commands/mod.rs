@@ -1,0 +1,15 @@
+//! One file per command. What several of them share stands in the crates they call, not here.
+
+pub mod analyze;
+pub mod check;
+pub mod clean;
+pub mod completions;
+pub mod echo;
+pub mod install;
+pub mod lists;
+pub mod man;
+pub mod new;
+pub mod open;
+pub mod run;
+pub mod schema;
+pub mod show;

@@ -1,0 +1,24 @@
+//! `plimsoll new`: an experiment file to start from.
+
+use experiment::example::{Example, example};
+
+use crate::catalog;
+use crate::cli;
+use crate::exit::{Done, Failure};
+
+/// Prints the file.
+pub fn run(arguments: &cli::New) -> Result<Done, Failure> {
+    let known = catalog::known()?;
+    let target = arguments.target.as_deref().unwrap_or("echo");
+    let wanted = if target.contains("://") {
+        Example::Url(target.to_owned())
+    } else {
+        Example::Target(target.to_owned())
+    };
+    let text = example(&wanted, &known.catalog).map_err(|problem| Failure::Bad {
+        what: problem.to_string(),
+        remedy: "`plimsoll targets` lists the targets; anything with :// is taken as a URL".to_owned(),
+    })?;
+    print!("{text}");
+    Ok(Done::Well)
+}

@@ -1,0 +1,121 @@
+//! `plimsoll run`: from an experiment file to a report. The order of a run is here and nowhere else.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use conduct::{Interrupts, Run};
+use experiment::plan::{Plan, TargetKind};
+use experiment::source::Source;
+use record::events::Ending;
+use record::folder::RunFolder;
+use record::results::{Results, Trust};
+
+use crate::catalog::{self, Known};
+use crate::cli;
+use crate::commands::{analyze, check, install};
+use crate::exit::{Done, Failure};
+use crate::{progress, signals};
+
+/// Plays an experiment and reports.
+pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
+    let known = catalog::known()?;
+    let begun = match &arguments.resume {
+        Some(folder) => resume(folder)?,
+        None => begin(arguments, &known)?,
+    };
+    conduct::can_play(&begun.plan)?;
+    for name in target_names(&begun.plan) {
+        install::ensure(&known, name, arguments.install)?;
+    }
+    let interrupts = Arc::new(Interrupts::new());
+    signals::listen(Arc::clone(&interrupts))
+        .map_err(|error| Failure::File { what: "cannot listen for signals".to_owned(), error })?;
+    let folder = begun.open(&arguments.out)?;
+    eprintln!("{}", folder.path().display());
+    let plimsoll = std::env::current_exe()
+        .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
+    let targets = |name: &str| known.target(name).map(|target| (target.manifest.clone(), target.path.clone()));
+    let run = Run { plan: &begun.plan, folder: &folder, targets: &targets, files: begun.files, plimsoll };
+    let mut audience = progress::audience(arguments.plain);
+    let played = conduct::play(&run, audience.as_mut(), &interrupts);
+    drop(audience);
+    // Whatever happened, what was measured is reported, and says how far it goes.
+    let results = analyze::rebuild(&folder);
+    let ending = played?;
+    let results = results?;
+    analyze::print(&folder, &results, arguments.json)?;
+    Ok(outcome(ending, &results, arguments.accept))
+}
+
+/// The first of 130, 6, 5 that applies.
+fn outcome(ending: Ending, results: &Results, accept: bool) -> Done {
+    if ending == Ending::Interrupted {
+        Done::Interrupted
+    } else if results.verdict.is == Trust::Void && !accept {
+        Done::Void
+    } else if results.requirements.iter().any(|requirement| !requirement.holds) {
+        Done::Violated
+    } else {
+        Done::Well
+    }
+}
+
+/// A run that is known in full but has perhaps no folder yet.
+struct Begun {
+    plan: Plan,
+    files: PathBuf,
+    text: String,
+    folder: Option<RunFolder>,
+}
+
+impl Begun {
+    /// Its folder; a new one gets everything that is known before the first trial.
+    fn open(&self, out: &Path) -> Result<RunFolder, Failure> {
+        if let Some(folder) = &self.folder {
+            return Ok(folder.clone());
+        }
+        let what = || format!("cannot write the run folder in {}", out.display());
+        let write = || -> std::io::Result<RunFolder> {
+            let folder = RunFolder::create(out, &self.plan.title, record::clock::calendar())?;
+            record::whole::write_whole(&folder.experiment(), self.text.as_bytes())?;
+            record::whole::write_json(&folder.plan(), &self.plan)?;
+            folder.write_environment(&lab::environment::read(folder.path()))?;
+            Ok(folder)
+        };
+        write().map_err(|error| Failure::File { what: what(), error })
+    }
+}
+
+fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
+    let file = arguments.file.as_deref().unwrap_or(Path::new(""));
+    let source = check::source(file)?;
+    let plan = check::plan(&source, &arguments.sets, known)?;
+    let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
+    Ok(Begun { plan, files, text: with_sets(&source, &arguments.sets), folder: None })
+}
+
+/// The experiment as it was played: the file, and above it what was overridden.
+fn with_sets(source: &Source, sets: &[String]) -> String {
+    let notes: String = sets.iter().map(|set| format!("# played with --set {set}\n")).collect();
+    format!("# from {}\n{notes}{}", source.name, source.text)
+}
+
+fn resume(path: &Path) -> Result<Begun, Failure> {
+    let folder = RunFolder::at(path);
+    let plan = analyze::read_plan(&folder)?;
+    Ok(Begun { plan, files: PathBuf::from("."), text: String::new(), folder: Some(folder) })
+}
+
+fn target_names(plan: &Plan) -> Vec<&str> {
+    let mut names: Vec<&str> = plan
+        .trials
+        .iter()
+        .filter_map(|trial| match &trial.target.kind {
+            TargetKind::Folder { name, .. } => Some(name.as_str()),
+            TargetKind::Running { .. } | TargetKind::Started { .. } => None,
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,185 @@
+//! Progress on stderr: a live line on a terminal, plain lines otherwise. It must not touch stdout, which is for results.
+
+use std::io::IsTerminal as _;
+
+use conduct::{Audience, News, Second};
+use indicatif::{ProgressBar, ProgressStyle};
+use record::events::{Ending, Phase, What};
+
+/// Whether stderr takes colours.
+#[must_use]
+pub fn colour_on_stderr() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Whether stdout takes colours.
+#[must_use]
+pub fn colour_on_stdout() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// The audience for this stderr.
+#[must_use]
+pub fn audience(plain: bool) -> Box<dyn Audience> {
+    if plain || !std::io::stderr().is_terminal() {
+        Box::new(Plain::default())
+    } else {
+        Box::new(Live::new())
+    }
+}
+
+/// A line for each thing that happens, and every few seconds one for the load.
+#[derive(Default)]
+struct Plain {
+    told_s: f64,
+    now: Tally,
+}
+
+impl Plain {
+    /// Seconds between two lines about the load.
+    const EVERY_S: f64 = 10.0;
+}
+
+impl Audience for Plain {
+    fn tell(&mut self, news: &News<'_>) {
+        if let News::Second(second) = news {
+            self.now.add(second);
+            if second.at_s - self.told_s >= Self::EVERY_S {
+                eprintln!("  {:>6.0} s  {}", second.at_s, self.now.words());
+                self.told_s = second.at_s;
+                self.now = Tally::default();
+            }
+            return;
+        }
+        if let News::TrialBegins { .. } = news {
+            self.told_s = 0.0;
+            self.now = Tally::default();
+        }
+        if let Some(line) = line(news) {
+            eprintln!("{line}");
+        }
+    }
+}
+
+/// The same lines, with one below them that moves.
+struct Live {
+    bar: ProgressBar,
+}
+
+impl Live {
+    fn new() -> Self {
+        let bar = ProgressBar::new(1);
+        if let Ok(style) = ProgressStyle::with_template("  {bar:24} {pos:>4}/{len} s  {msg}") {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        Self { bar }
+    }
+}
+
+impl Audience for Live {
+    fn tell(&mut self, news: &News<'_>) {
+        match news {
+            News::Second(second) => {
+                let mut tally = Tally::default();
+                tally.add(second);
+                self.bar.set_length(whole(second.of_s));
+                self.bar.set_position(whole(second.at_s.min(second.of_s)));
+                self.bar.set_message(tally.words());
+            }
+            _ => {
+                if let Some(line) = line(news) {
+                    self.bar.suspend(|| eprintln!("{line}"));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What ended since the last line.
+#[derive(Default)]
+struct Tally {
+    ok: u64,
+    not_ok: u64,
+    seconds: f64,
+    last_s: Option<f64>,
+}
+
+impl Tally {
+    fn add(&mut self, second: &Second) {
+        self.ok += second.ok;
+        self.not_ok += second.not_ok;
+        // Several generator threads report the same second.
+        if self.last_s.is_none_or(|last_s| second.at_s > last_s + 0.5) {
+            self.seconds += 1.0;
+            self.last_s = Some(second.at_s);
+        }
+    }
+
+    fn words(&self) -> String {
+        let rate = rounded(self.ok, self.seconds);
+        if self.not_ok == 0 { format!("{rate} ok/s") } else { format!("{rate} ok/s, {} not ok", self.not_ok) }
+    }
+}
+
+fn rounded(count: u64, seconds: f64) -> u64 {
+    #[expect(clippy::cast_precision_loss, reason = "for a progress line")]
+    whole(count as f64 / seconds.max(1.0))
+}
+
+fn whole(number: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "for a progress line")]
+    {
+        number.max(0.0).round() as u64
+    }
+}
+
+/// The line for what happened, if it deserves one.
+fn line(news: &News<'_>) -> Option<String> {
+    match news {
+        News::TrialBegins { trial, number, of } => {
+            let mut words = vec![format!("trial {number} of {of}")];
+            words.extend(trial.variant.clone());
+            words.extend(trial.point.iter().map(|(path, value)| {
+                format!("{}={}", path.rsplit('.').next().unwrap_or(path), value.to_string().trim_matches('"'))
+            }));
+            if trial.repeat > 1 {
+                words.push(format!("repeat {}", trial.repeat));
+            }
+            Some(words.join(" · "))
+        }
+        News::Happened { at_s, what } => {
+            let words = happening(what)?;
+            Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
+        }
+        News::TrialEnds { how: Ending::Done, .. } | News::Second(_) => None,
+        News::TrialEnds { reason, .. } => reason.map(|reason| format!("            {reason}")),
+    }
+}
+
+fn happening(what: &What) -> Option<String> {
+    match what {
+        What::Phase { phase } => Some(
+            match phase {
+                Phase::Starting => "starting the target",
+                Phase::Preparing => "preparing",
+                Phase::Load => "load",
+                Phase::Draining => return None,
+                Phase::Auditing => "reading audited keys back",
+                Phase::Stopping => "stopping the target",
+            }
+            .to_owned(),
+        ),
+        What::FaultBegun { fault, kind, on, .. } => Some(format!("fault {fault}: {kind} on {on}")),
+        What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
+        What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
+        What::ProcessDown { process, how, expected: false, .. } => Some(format!("{process} ended by itself: {how}")),
+        What::Notice { text } => Some(text.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,30 @@
+//! Ctrl-C and SIGTERM become requests to end: the first in good order, the second at once. It must not end anything itself,
+//! except a process that no longer listens.
+
+use std::sync::Arc;
+
+use conduct::Interrupts;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Requests after which the process is left without further care; the next start cleans up behind it.
+const PATIENCE: u8 = 4;
+
+/// Listens from now on, on a thread of its own.
+///
+/// # Errors
+/// If the signals cannot be caught.
+pub fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    std::thread::spawn(move || {
+        for _ in &mut signals {
+            match interrupts.ask() {
+                1 => eprintln!("\nplimsoll: ending in good order; once more to end at once"),
+                2 => eprintln!("\nplimsoll: ending at once"),
+                asked if asked >= PATIENCE => std::process::exit(130),
+                _ => {}
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! `load.hlog`: a HdrHistogram V2 interval log (log format 1.3) that the standard readers open; values are nanoseconds.
+//! It must not merge or judge histograms.
+//!
+//! The format is that of `HistogramLogWriter` in the Java HdrHistogram: header comments, then a line
+//! `Tag=…,start,length,max,payload` per interval, the payload being a compressed V2 histogram in base64. The third number is
+//! for people only and, as there, in milliseconds. With a `StartTime` and no `BaseTime`, readers take starts that are
+//! much smaller than it as seconds after it.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+
+use crate::events::Outcome;
+use crate::whole_lines::{LineFile, ReadError, read_lines};
+
+const NS_PER_MS: f64 = 1e6;
+
+/// Which of its two times a histogram holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Time {
+    /// From the intended start to the answer.
+    Latency,
+    /// From the send to the answer.
+    Service,
+}
+
+/// What the histogram of an interval is about: `save/ok/latency`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag {
+    /// Name of the operation: `[a-z0-9_-]+`.
+    pub operation: String,
+    /// How these operations ended.
+    pub outcome: Outcome,
+    /// Which time.
+    pub time: Time,
+}
+
+impl Tag {
+    /// The tag for this text; `None` if it is not one of ours.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let (operation, outcome, time) = (parts.next()?, parts.next()?, parts.next()?);
+        let named = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+        if parts.next().is_some() || operation.is_empty() || !operation.bytes().all(named) {
+            return None;
+        }
+        let outcome = Outcome::ALL.into_iter().find(|known| known.name() == outcome)?;
+        let time = match time {
+            "latency" => Time::Latency,
+            "service" => Time::Service,
+            _ => return None,
+        };
+        Some(Self { operation: operation.to_owned(), outcome, time })
+    }
+}
+
+impl std::fmt::Display for Tag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let time = match self.time {
+            Time::Latency => "latency",
+            Time::Service => "service",
+        };
+        write!(f, "{}/{}/{time}", self.operation, self.outcome.name())
+    }
+}
+
+/// Writes an interval log.
+pub struct Writer {
+    file: LineFile,
+    serializer: V2DeflateSerializer,
+    payload: Vec<u8>,
+    line: String,
+}
+
+impl Writer {
+    /// Begins a log whose intervals count from the Unix time `unix_start_s`.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create(path: &Path, unix_start_s: f64) -> io::Result<Self> {
+        let mut file = LineFile::create(path)?;
+        file.write(header(unix_start_s).as_bytes())?;
+        file.flush()?;
+        Ok(Self { file, serializer: V2DeflateSerializer::new(), payload: Vec::new(), line: String::new() })
+    }
+
+    /// Adds the histogram of an interval; `start_s` counts from the log's start and is not negative.
+    ///
+    /// # Errors
+    /// If the tag or a time cannot stand in such a log, or the file not be written.
+    pub fn write(&mut self, tag: &str, start_s: f64, length_s: f64, histogram: &Histogram<u64>) -> io::Result<()> {
+        let lone = tag.is_empty() || tag.contains([',', ' ', '\r', '\n']);
+        if lone || !(start_s >= 0.0 && start_s.is_finite() && length_s >= 0.0 && length_s.is_finite()) {
+            let what = format!("`{tag}` at {start_s} s for {length_s} s cannot stand in an interval log");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        self.payload.clear();
+        self.serializer.serialize(histogram, &mut self.payload).map_err(|error| io::Error::other(error.to_string()))?;
+        self.line.clear();
+        let max_ms = histogram.max() as f64 / NS_PER_MS;
+        write!(self.line, "Tag={tag},{start_s:.3},{length_s:.3},{max_ms:.3},").map_err(io::Error::other)?;
+        BASE64.encode_string(&self.payload, &mut self.line);
+        self.line.push('\n');
+        self.file.write(self.line.as_bytes())
+    }
+
+    /// Hands everything to the kernel: after that a SIGKILL of this process loses nothing.
+    ///
+    /// # Errors
+    /// If the file cannot be written. What was not yet on its way is lost then; the file still ends in a whole line.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn header(unix_start_s: f64) -> String {
+    let date = jiff::Timestamp::from_millisecond((unix_start_s * 1e3).round() as i64)
+        .map_or_else(|_| "?".to_owned(), |at| at.strftime("%a %b %d %H:%M:%S UTC %Y").to_string());
+    format!(
+        "#[Values are nanoseconds; Interval_Max is in milliseconds]\n\
+         #[Histogram log format version 1.3]\n\
+         #[StartTime: {unix_start_s:.3} (seconds since epoch), {date}]\n\
+         \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"HdrHistogram_CompressedBase64\"\n"
+    )
+}
+
+/// An interval log, as far as it is whole.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Log {
+    /// Unix time that the intervals count from, seconds; `None` if the file is missing or was cut off before it.
+    pub start_unix_s: Option<f64>,
+    /// The intervals, in file order.
+    pub intervals: Vec<Interval>,
+    /// Whether a last line was cut off and dropped.
+    pub torn: bool,
+}
+
+/// One line of an interval log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interval {
+    /// The tag as written, empty if there is none; see [`Tag::parse`].
+    pub tag: String,
+    /// Start, seconds since the log's start.
+    pub start_s: f64,
+    /// Length, seconds.
+    pub length_s: f64,
+    /// The values, nanoseconds.
+    pub histogram: Histogram<u64>,
+}
+
+enum Line {
+    Start(f64),
+    Interval(Box<Interval>),
+}
+
+/// Reads an interval log. A missing file is an empty one; a last line that was cut off is dropped and flagged.
+///
+/// # Errors
+/// If the file cannot be read, or a line other than the last one is broken.
+pub fn read(path: &Path) -> Result<Log, ReadError> {
+    let mut deserializer = Deserializer::new();
+    let lines = read_lines(path, |line| parse(line, &mut deserializer))?;
+    let mut log = Log { torn: lines.torn, ..Log::default() };
+    for line in lines.items {
+        match line {
+            Line::Start(unix_s) => log.start_unix_s = Some(unix_s),
+            Line::Interval(interval) => log.intervals.push(*interval),
+        }
+    }
+    Ok(log)
+}
+
+fn parse(line: &[u8], deserializer: &mut Deserializer) -> Result<Option<Line>, String> {
+    let mut ended = line.to_vec();
+    ended.push(b'\n');
+    let Some(entry) = IntervalLogIterator::new(&ended).next() else { return Ok(None) };
+    match entry.map_err(|_| "not a line of an interval log".to_owned())? {
+        LogEntry::StartTime(at) => Ok(Some(Line::Start(at.as_secs_f64()))),
+        LogEntry::BaseTime(_) => Ok(None),
+        LogEntry::Interval(interval) => {
+            let payload = BASE64.decode(interval.encoded_histogram()).map_err(|error| error.to_string())?;
+            let histogram =
+                deserializer.deserialize(&mut payload.as_slice()).map_err(|error| error.to_string())?;
+            Ok(Some(Line::Interval(Box::new(Interval {
+                tag: interval.tag().map_or_else(String::new, |tag| tag.as_str().to_owned()),
+                start_s: interval.start_timestamp().as_secs_f64(),
+                length_s: interval.duration().as_secs_f64(),
+                histogram,
+            }))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! A file that grows by whole lines, and the way to read one that was cut off. It knows nothing of what a line holds.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes kept before they are written of their own accord.
+const BUFFER: usize = 64 * 1024;
+
+/// What goes wrong when a record is read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file is there and cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line that is not the last one is broken, so it was not a crash that broke it.
+    #[error("{}:{line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file that is written whole does not hold what it should.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Items of a record file, as far as it is whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Records<T> {
+    /// The items, in file order.
+    pub items: Vec<T>,
+    /// Whether a last line was cut off and dropped.
+    pub torn: bool,
+}
+
+impl<T> Default for Records<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), torn: false }
+    }
+}
+
+/// Appends whole lines. On a full disk it takes back the part of a line that got through, so that the file goes on
+/// being readable if there is room again later.
+#[derive(Debug)]
+pub(crate) struct LineFile {
+    file: File,
+    whole: u64,
+    pending: Vec<u8>,
+}
+
+impl LineFile {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::create(path)?, whole: 0, pending: Vec::new() })
+    }
+
+    /// Goes on at the end of a file; a last line that was cut off is removed first.
+    pub(crate) fn append(path: &Path) -> io::Result<Self> {
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut file, &mut bytes)?;
+        let whole = whole_part(&bytes).len() as u64;
+        file.set_len(whole)?;
+        Ok(Self { file, whole, pending: Vec::new() })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.whole == 0 && self.pending.is_empty()
+    }
+
+    /// Adds a line; `line` ends in a newline.
+    pub(crate) fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.pending.extend_from_slice(line);
+        if self.pending.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands everything to the kernel: after that a SIGKILL of this process loses nothing.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        if let Err(error) = self.file.write_all(&pending) {
+            // If even this fails, readers still drop the torn tail.
+            let _ = self.file.set_len(self.whole).and_then(|()| self.file.seek(SeekFrom::Start(self.whole)));
+            return Err(error);
+        }
+        self.whole += pending.len() as u64;
+        self.pending = pending;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+impl Drop for LineFile {
+    fn drop(&mut self) {
+        // Whoever wants to know of an error flushes first.
+        let _ = self.flush();
+    }
+}
+
+/// The bytes of a file; `None` if it does not exist.
+pub(crate) fn bytes_of(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadError::Io { path: path.to_path_buf(), source }),
+    }
+}
+
+/// The part of `bytes` that ends in a newline. A line without one was cut off, even if it happens to parse: `12` may
+/// have been `1234`.
+pub(crate) fn whole_part(bytes: &[u8]) -> &[u8] {
+    match bytes.iter().rposition(|&byte| byte == b'\n') {
+        Some(last) => &bytes[..=last],
+        None => &[],
+    }
+}
+
+/// Reads a file line by line. `parse` gets each line without its newline and may skip it (`Ok(None)`). A line that
+/// does not parse is dropped if it is the last one, and an error otherwise.
+pub(crate) fn read_lines<T>(
+    path: &Path,
+    mut parse: impl FnMut(&[u8]) -> Result<Option<T>, String>,
+) -> Result<Records<T>, ReadError> {
+    let Some(bytes) = bytes_of(path)? else { return Ok(Records::default()) };
+    let whole = whole_part(&bytes);
+    let mut records = Records { items: Vec::new(), torn: whole.len() < bytes.len() };
+    let mut rest = whole;
+    let mut number = 0;
+    while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        number += 1;
+        match parse(line) {
+            Ok(item) => records.items.extend(item),
+            Err(_) if rest.is_empty() && !records.torn => records.torn = true,
+            Err(reason) => return Err(ReadError::Line { path: path.to_path_buf(), line: number, reason }),
+        }
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Rule: which rooms may touch files, the network, processes, threads, the environment and clocks.
+
+use super::{Offence, Rule};
+use crate::source::code_only;
+use crate::tree::{File, Tree};
+
+pub const KIND: Rule = Rule {
+    name: "purity",
+    reason: "what does no disk, network, process or clock work is tested with values and works on last year's runs; such work \
+             has its home elsewhere",
+    check,
+    canary: &[("crates/analysis/src/lib.rs", "//! x\nfn f() { std::fs::read(\"x\"); }\n")],
+};
+
+/// What is rationed, how it looks in code, and the rooms that may have it (prefixes of paths).
+const RATIONED: &[(&str, &[&str], &[&str])] = &[
+    (
+        "files",
+        &["std::fs", "fs::", "File::"],
+        &["crates/record/", "crates/lab/", "crates/load/src/values/", "crates/conduct/", "crates/plimsoll/", "xtask/"],
+    ),
+    (
+        "the network",
+        &["std::net", "TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener"],
+        &["crates/load/", "crates/lab/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
+    ),
+    ("processes", &["std::process", "process::Command"], &["crates/lab/", "crates/plimsoll/", "xtask/"]),
+    ("the environment", &["std::env::", "env::var"], &["crates/lab/", "crates/plimsoll/", "xtask/"]),
+    (
+        "clocks",
+        &["Instant::now", "SystemTime::now", "clock_gettime"],
+        &["crates/record/", "crates/load/", "crates/lab/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
+    ),
+    (
+        "threads",
+        &["std::thread", "thread::spawn"],
+        &["crates/load/", "crates/lab/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
+    ),
+];
+
+fn check(tree: &Tree) -> Vec<Offence> {
+    tree.rust().filter(|file| !file.is_test()).flat_map(judge).collect()
+}
+
+fn judge(file: &File) -> Vec<Offence> {
+    let code = code_only(&file.text);
+    let mut offences = Vec::new();
+    for (what, looks, homes) in RATIONED {
+        if homes.iter().any(|home| file.path.starts_with(home)) {
+            continue;
+        }
+        for (index, line) in code.lines().enumerate() {
+            if let Some(look) = looks.iter().find(|look| stands_alone(line, look)) {
+                offences.push(Offence::at(&file.path, index + 1, format!("`{look}`: {what} are not for this room")));
+            }
+        }
+    }
+    offences
+}
+
+/// Whether `look` is in `line` and not the tail of a longer name (`Offs::` is not `fs::`).
+fn stands_alone(line: &str, look: &str) -> bool {
+    line.match_indices(look)
+        .any(|(at, _)| !line[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_'))
+}

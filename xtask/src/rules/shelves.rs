@@ -1,0 +1,78 @@
+//! Rule: the `KINDS` table of a shelf names every kind that stands on it, in order.
+
+use super::{Offence, Rule};
+use crate::source::{code_only, line_of};
+use crate::tree::{File, Tree};
+
+pub const KIND: Rule = Rule {
+    name: "shelves",
+    reason: "a kind that its shelf's table forgets compiles and is never found by a user; the order makes it findable by a reader",
+    check,
+    canary: &[
+        ("crates/lab/src/faults/mod.rs", "//! x\nmod call;\nmod kill;\npub const KINDS: &[K] = &[kill::KIND];\n"),
+        ("crates/lab/src/faults/call.rs", "//! x\n"),
+        ("crates/lab/src/faults/kill.rs", "//! x\n"),
+    ],
+};
+
+fn check(tree: &Tree) -> Vec<Offence> {
+    let shelves = tree.rust().filter(|file| file.name() == "mod.rs");
+    shelves
+        .filter_map(|shelf| Some((shelf, table(shelf)?)))
+        .flat_map(|(shelf, table)| judge(shelf, table, tree))
+        .collect()
+}
+
+/// The line and the names of the `KINDS` table: the first part of every path in it.
+fn table(shelf: &File) -> Option<(usize, Vec<String>)> {
+    let code = code_only(&shelf.text);
+    let at = code.find(" KINDS:")?;
+    let value = code[at..].split_once('=')?.1;
+    let end = value.find(';').unwrap_or(value.len());
+    let mut names: Vec<String> = Vec::new();
+    for part in value[..end].split("::").filter(|part| !part.is_empty()) {
+        let name: String = part.chars().rev().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let name: String = name.chars().rev().collect();
+        if stands_on(&name, shelf) && names.last() != Some(&name) {
+            names.push(name);
+        }
+    }
+    Some((line_of(&code, at), names))
+}
+
+/// Whether `mod.rs` declares it.
+fn stands_on(name: &str, shelf: &File) -> bool {
+    !name.is_empty() && shelf.text.contains(&format!("mod {name};"))
+}
+
+fn judge(shelf: &File, (line, named): (usize, Vec<String>), tree: &Tree) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    for kind in kinds(shelf, tree) {
+        if !named.contains(&kind) {
+            offences.push(Offence::at(
+                &shelf.path,
+                line,
+                format!("KINDS does not name `{kind}`, which stands on this shelf"),
+            ));
+        }
+    }
+    if !named.is_sorted() {
+        offences.push(Offence::at(&shelf.path, line, "KINDS is not sorted"));
+    }
+    offences
+}
+
+/// The files and folders beside `mod.rs`, without the tests.
+fn kinds(shelf: &File, tree: &Tree) -> Vec<String> {
+    let folder = format!("{}/", shelf.folder());
+    let mut kinds: Vec<String> = tree
+        .rust()
+        .filter_map(|file| file.path.strip_prefix(&folder))
+        .map(|rest| rest.split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned())
+        .filter(|kind| !matches!(kind.as_str(), "mod" | "tests"))
+        .collect();
+    kinds.dedup();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}

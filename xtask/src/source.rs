@@ -1,0 +1,176 @@
+//! As much of Rust's grammar as the rules need: what is code and what is not, and where functions end.
+//! It is no parser: it must never need to know more than comments, literals and brackets.
+
+/// A function found in a source file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Line of `fn`, from 1.
+    pub line: usize,
+    /// Lines from `fn` to its last brace, both included.
+    pub length: usize,
+}
+
+/// The source with every comment and every literal's content blanked out; lines and columns stay where they are.
+pub fn code_only(source: &str) -> String {
+    let chars: Vec<char> = source.chars().collect();
+    let mut kept = String::with_capacity(source.len());
+    let mut at = 0;
+    while at < chars.len() {
+        let end = end_of_blank(&chars, at);
+        if end == at {
+            kept.push(chars[at]);
+            at += 1;
+        } else {
+            kept.extend(chars[at..end].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
+            at = end;
+        }
+    }
+    kept
+}
+
+/// Where the comment or literal that begins at `at` ends; `at` itself if none begins there.
+fn end_of_blank(chars: &[char], at: usize) -> usize {
+    let next = chars.get(at + 1).copied();
+    let in_word = at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_');
+    match chars[at] {
+        '/' if next == Some('/') => find(chars, at, |c| c == '\n'),
+        '/' if next == Some('*') => end_of_block_comment(chars, at),
+        '"' => end_of_string(chars, at + 1),
+        'r' | 'b' | 'c' if !in_word => end_of_prefixed(chars, at),
+        '\'' => end_of_char(chars, at),
+        _ => at,
+    }
+}
+
+fn find(chars: &[char], from: usize, wanted: impl Fn(char) -> bool) -> usize {
+    (from..chars.len()).find(|&i| wanted(chars[i])).unwrap_or(chars.len())
+}
+
+fn end_of_block_comment(chars: &[char], at: usize) -> usize {
+    let mut depth = 0;
+    let mut i = at;
+    while i + 1 < chars.len() {
+        match (chars[i], chars[i + 1]) {
+            ('/', '*') => (depth, i) = (depth + 1, i + 2),
+            ('*', '/') => (depth, i) = (depth - 1, i + 2),
+            _ => i += 1,
+        }
+        if depth == 0 {
+            return i;
+        }
+    }
+    chars.len()
+}
+
+/// `i` is just after the opening quote.
+fn end_of_string(chars: &[char], mut i: usize) -> usize {
+    while i < chars.len() {
+        match chars[i] {
+            '\\' => i += 2,
+            '"' => return i + 1,
+            _ => i += 1,
+        }
+    }
+    chars.len()
+}
+
+/// `r"…"`, `r#"…"#`, `b"…"`, `br"…"`, `c"…"`; `at` itself if it is a name such as `row`.
+fn end_of_prefixed(chars: &[char], at: usize) -> usize {
+    let mut i = at;
+    let mut raw = false;
+    while i < chars.len() && i < at + 2 && matches!(chars[i], 'r' | 'b' | 'c') {
+        raw |= chars[i] == 'r';
+        i += 1;
+    }
+    let hashes = find(chars, i, |c| c != '#') - i;
+    let quote = i + hashes;
+    if chars.get(quote) != Some(&'"') || (hashes > 0 && !raw) {
+        return at;
+    }
+    if !raw {
+        return end_of_string(chars, quote + 1);
+    }
+    (quote + 1..chars.len())
+        .find(|&j| chars[j] == '"' && (1..=hashes).all(|k| chars.get(j + k) == Some(&'#')))
+        .map_or(chars.len(), |j| j + 1 + hashes)
+}
+
+/// A character literal; `at` itself if the quote opens a lifetime.
+fn end_of_char(chars: &[char], at: usize) -> usize {
+    if chars.get(at + 1) == Some(&'\\') {
+        // The character after the backslash may itself be a quote.
+        return (find(chars, at + 3, |c| c == '\'') + 1).min(chars.len());
+    }
+    if chars.get(at + 2) == Some(&'\'') { at + 3 } else { at }
+}
+
+/// The functions with a body in `code`, which is what [`code_only`] returns.
+pub fn functions(code: &str) -> Vec<Function> {
+    let bytes = code.as_bytes();
+    let mut found = Vec::new();
+    for (at, _) in words(code, "fn") {
+        let name: String =
+            code[at + 2..].trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if name.is_empty() {
+            continue;
+        }
+        let Some(open) = body(bytes, at) else {
+            continue;
+        };
+        let close = closing(bytes, open);
+        let line = line_of(code, at);
+        found.push(Function { name, line, length: line_of(code, close) - line + 1 });
+    }
+    found
+}
+
+/// Where the body of the function at `at` opens; `None` for a declaration without one.
+fn body(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut depth = 0_i32;
+    for (i, byte) in bytes.iter().enumerate().skip(at) {
+        match byte {
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth -= 1,
+            b'{' if depth == 0 => return Some(i),
+            b';' if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The brace that closes the one at `open`; the end if there is none.
+fn closing(bytes: &[u8], open: usize) -> usize {
+    let mut depth = 0_i32;
+    for (i, byte) in bytes.iter().enumerate().skip(open) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return i;
+        }
+    }
+    bytes.len().saturating_sub(1)
+}
+
+/// Where `word` stands in `code` by itself, not as part of a longer name: byte offset and line.
+pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).filter_map(move |(at, _)| {
+        let before = code[..at].chars().next_back().is_some_and(part_of_name);
+        let after = code[at + word.len()..].chars().next().is_some_and(part_of_name);
+        (!before && !after).then(|| (at, line_of(code, at)))
+    })
+}
+
+/// The line that byte offset `at` is on, from 1.
+pub fn line_of(text: &str, at: usize) -> usize {
+    1 + text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! The workspace as the rules see it: its text files and the edges between its crates. Reads; judges nothing.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Folders that hold nothing we wrote.
+const SKIPPED: [&str; 6] = [".git", "target", "runs", "_build", "ebin", "node_modules"];
+
+/// Extensions and whole names of the files that rules may look at.
+const TEXT: [&str; 21] = [
+    "c",
+    "conf",
+    "css",
+    "csv",
+    "erl",
+    "hrl",
+    "html",
+    "js",
+    "json",
+    "md",
+    "mk",
+    "py",
+    "rs",
+    "sh",
+    "src",
+    "svg",
+    "toml",
+    "txt",
+    "yml",
+    "Makefile",
+    ".gitignore",
+];
+
+/// Everything the rules look at.
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// Sorted by path.
+    pub files: Vec<File>,
+    /// Paths of all files, pictures and the like too.
+    pub paths: Vec<String>,
+    /// Names of the workspace's crates.
+    pub crates: Vec<String>,
+    /// Dependencies among them.
+    pub edges: Vec<Edge>,
+}
+
+/// A text file.
+#[derive(Debug)]
+pub struct File {
+    /// Relative to the workspace, with `/`.
+    pub path: String,
+    /// Its content.
+    pub text: String,
+}
+
+/// One workspace crate depends on another.
+#[derive(Debug)]
+pub struct Edge {
+    /// The crate that depends.
+    pub from: String,
+    /// The crate it depends on.
+    pub to: String,
+    /// Whether only its tests do.
+    pub only_tests: bool,
+}
+
+impl Tree {
+    /// Reads the workspace at `root`.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be read, or a `cargo metadata` that fails, in words.
+    pub fn read(root: &Path) -> Result<Self, String> {
+        let mut tree = Self::default();
+        tree.walk(root, "")?;
+        tree.files.sort_by(|a, b| a.path.cmp(&b.path));
+        tree.add_crates(&metadata(root)?);
+        Ok(tree)
+    }
+
+    /// A tree of these files, for canaries.
+    #[cfg(test)]
+    pub fn of(files: &[(&str, &str)]) -> Self {
+        Self {
+            files: files.iter().map(|(path, text)| File { path: (*path).into(), text: (*text).into() }).collect(),
+            paths: files.iter().map(|(path, _)| (*path).into()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The Rust files.
+    pub fn rust(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.extension() == "rs")
+    }
+
+    /// The text of the file at `path`; empty without it.
+    pub fn text_of(&self, path: &str) -> &str {
+        self.files.iter().find(|file| file.path == path).map_or("", |file| &file.text)
+    }
+
+    /// Whether there is a file or a folder at `path`.
+    pub fn has(&self, path: &str) -> bool {
+        let inside = format!("{path}/");
+        path.is_empty() || self.paths.iter().any(|known| known == path || known.starts_with(&inside))
+    }
+
+    fn walk(&mut self, folder: &Path, prefix: &str) -> Result<(), String> {
+        let failed = |problem: std::io::Error| format!("{}: {problem}", folder.display());
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+                self.walk(&entry.path(), &path)?;
+            } else if kind.is_file() {
+                self.add(&entry.path(), &name, path);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, place: &Path, name: &str, path: String) {
+        self.paths.push(path.clone());
+        // What is named like text and is not UTF-8 is none of ours: a target's fixture, say.
+        if let Some(text) = is_text(place, name).then(|| fs::read_to_string(place).ok()).flatten() {
+            self.files.push(File { path, text });
+        }
+    }
+
+    /// Takes crates and edges from the JSON of `cargo metadata --no-deps`.
+    pub fn add_crates(&mut self, metadata: &Value) {
+        let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+        self.crates = packages.iter().map(|package| text(&package["name"])).collect();
+        for package in packages {
+            for dependency in package["dependencies"].as_array().map_or(&[][..], Vec::as_slice) {
+                let to = text(&dependency["name"]);
+                if self.crates.contains(&to) && dependency["path"].is_string() {
+                    let only_tests = dependency["kind"] == "dev";
+                    self.edges.push(Edge { from: text(&package["name"]), to, only_tests });
+                }
+            }
+        }
+    }
+}
+
+impl File {
+    /// `rs`, `md`, …; empty without one.
+    pub fn extension(&self) -> &str {
+        self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
+    }
+
+    /// The last part of the path.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The path without its last part; empty at the top.
+    pub fn folder(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    /// The workspace crate whose folder it is in: `crates/load/src/x.rs` is in `load`.
+    pub fn owner(&self) -> &str {
+        match self.path.strip_prefix("crates/") {
+            Some(rest) => rest.split('/').next().unwrap_or_default(),
+            None => self.path.split('/').next().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it holds tests only.
+    pub fn is_test(&self) -> bool {
+        self.name() == "tests.rs"
+            || self.path.split('/').any(|part| part == "tests" || part == "test" || part == "benches")
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// By name; files without an extension are text if they begin with `#!`.
+fn is_text(path: &Path, name: &str) -> bool {
+    match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => TEXT.contains(&extension),
+        _ => TEXT.contains(&name) || fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"#!")),
+    }
+}
+
+fn metadata(root: &Path) -> Result<Value, String> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--format-version=1", "--no-deps", "--offline"]).current_dir(root);
+    let output = cargo.output().map_err(|problem| format!("cargo metadata: {problem}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|problem| format!("cargo metadata: {problem}"))
+}
