@@ -186,8 +186,7 @@ fn parse(line: &[u8], deserializer: &mut Deserializer) -> Result<Option<Line>, S
         LogEntry::BaseTime(_) => Ok(None),
         LogEntry::Interval(interval) => {
             let payload = BASE64.decode(interval.encoded_histogram()).map_err(|error| error.to_string())?;
-            let histogram =
-                deserializer.deserialize(&mut payload.as_slice()).map_err(|error| error.to_string())?;
+            let histogram = deserializer.deserialize(&mut payload.as_slice()).map_err(|error| error.to_string())?;
             Ok(Some(Line::Interval(Box::new(Interval {
                 tag: interval.tag().map_or_else(String::new, |tag| tag.as_str().to_owned()),
                 start_s: interval.start_timestamp().as_secs_f64(),

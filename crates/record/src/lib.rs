@@ -10,6 +10,8 @@ pub mod hlog;
 pub mod lines;
 pub mod results;
 pub mod rows;
+#[cfg(test)]
+mod scratch;
 mod table;
 pub mod whole;
 mod whole_lines;

@@ -24,7 +24,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
         &["std::net", "TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener"],
         &["crates/load/", "crates/lab/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
     ),
-    ("processes", &["std::process", "process::Command"], &["crates/lab/", "crates/plimsoll/", "xtask/"]),
+    ("processes", &["process::Command", "Command::new"], &["crates/lab/", "crates/plimsoll/", "xtask/"]),
     ("the environment", &["std::env::", "env::var"], &["crates/lab/", "crates/plimsoll/", "xtask/"]),
     (
         "clocks",

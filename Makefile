@@ -1,0 +1,47 @@
+# Thin: what it calls is cargo and scripts/. Rust is the one prerequisite; the rest is installed by the target that
+# needs it. Where that takes root and you are not, the command is printed and nothing is done.
+
+EXPERIMENT ?= experiments/03-name-service-crash.toml
+SET        ?=
+
+# Where rustup puts cargo, for shells that do not know it yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.PHONY: help run test lint bench docs
+
+help:
+	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
+	@echo '            make run SET="--set load.time=30s --set fault.oops.at=15s"      the same in half a minute'
+	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
+	@echo 'make test   all tests, the Erlang ones and those on real runs included'
+	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
+	@echo 'make bench  Plimsoll beside wrk on the same server; writes bench/RESULTS.md'
+	@echo 'make docs   regenerate docs/reference from the tables in the code'
+
+run:
+	@scripts/need.sh rust compiler
+	@cargo build --quiet --release --locked --package plimsoll
+	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
+
+test:
+	@scripts/need.sh rust compiler erlang-tests python
+	cargo test --quiet --workspace --locked
+	$(MAKE) --no-print-directory -C targets/vsns test
+	scripts/check-hlog.sh
+
+lint:
+	@scripts/need.sh rust compiler erlang-checks shellcheck
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets --locked -- --deny warnings
+	cargo xtask tidy
+	cargo xtask docs --check
+	scripts/deny.sh
+	$(MAKE) --no-print-directory -C targets/vsns check
+	shellcheck scripts/*.sh .ci/run targets/*/hooks/* targets/_template/hooks/*
+
+bench:
+	@scripts/need.sh rust compiler wrk
+	scripts/bench.sh
+
+docs:
+	cargo xtask docs

@@ -1,0 +1,171 @@
+//! What is wrong with a text, where, and what would be right; rendered as a person wants to read it.
+//! It must not decide what counts as wrong.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ariadne::{Color, Config, IndexType, Label, Report, ReportKind};
+
+use crate::source::Source;
+use crate::tree::Place;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// What is wrong, in one sentence without a full stop.
+    pub what: String,
+    /// What was expected there, in a few words; stands under the underlined text.
+    pub expected: String,
+    /// What to do about it, such as ``did you mean `agents`?``.
+    pub hint: Option<String>,
+    /// Other places that have to do with it, each with a few words.
+    pub related: Vec<(Place, String)>,
+    /// Something is missing, or names something that is not there. Not shown beside syntax errors, which may well
+    /// be the reason.
+    pub(crate) absence: bool,
+}
+
+impl Problem {
+    /// Something at `place` is wrong.
+    pub(crate) fn new(place: &Place, what: impl Into<String>) -> Self {
+        Self {
+            place: place.clone(),
+            what: what.into(),
+            expected: String::new(),
+            hint: None,
+            related: Vec::new(),
+            absence: false,
+        }
+    }
+
+    /// Something that should be at `place`, or that is named there, does not exist.
+    pub(crate) fn absent(place: &Place, what: impl Into<String>) -> Self {
+        Self { absence: true, ..Self::new(place, what) }
+    }
+
+    pub(crate) fn expected(mut self, words: impl Into<String>) -> Self {
+        self.expected = words.into();
+        self
+    }
+
+    pub(crate) fn hint(mut self, words: impl Into<String>) -> Self {
+        self.hint = Some(words.into());
+        self
+    }
+
+    /// A hint, if there is anything to say.
+    pub(crate) fn maybe(mut self, words: Option<String>) -> Self {
+        self.hint = words.or(self.hint);
+        self
+    }
+
+    pub(crate) fn related(mut self, place: &Place, words: impl Into<String>) -> Self {
+        self.related.push((place.clone(), words.into()));
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    /// `file:line:column: what`, on one line.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.place.line_and_column();
+        write!(out, "{}:{line}:{column}: {}", self.place.source.name, self.what)
+    }
+}
+
+/// Everything that is wrong, in the order of the text: the file first, then each `--set`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Sorts, and drops repetitions: a mistake in the file shows in each of its trials. Beside syntax errors, what
+    /// only seems to be missing is dropped too.
+    pub(crate) fn new(mut problems: Vec<Problem>, syntax_is_broken: bool) -> Self {
+        if syntax_is_broken {
+            problems.retain(|problem| !problem.absence);
+        }
+        problems.sort_by(|a, b| a.place.order().cmp(&b.place.order()));
+        let mut seen = std::collections::HashSet::new();
+        problems.retain(|problem| seen.insert((problem.place.order(), problem.what.clone())));
+        Self(problems)
+    }
+
+    /// The problems.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Problem] {
+        &self.0
+    }
+
+    /// For a terminal: each problem with its line, the offending text underlined, and what to do. Ends with a
+    /// newline.
+    #[must_use]
+    pub fn render(&self, colour: bool) -> String {
+        let mut text = String::new();
+        for problem in &self.0 {
+            text.push_str(render(problem, colour).trim_end());
+            text.push_str("\n\n");
+        }
+        if self.0.len() > 1 {
+            text.push_str(&format!("{} problems\n", self.0.len()));
+        } else {
+            text.pop();
+        }
+        text
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            if index > 0 {
+                out.write_str("\n")?;
+            }
+            problem.fmt(out)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}
+
+type Spot = (String, Range<usize>);
+
+fn render(problem: &Problem, colour: bool) -> String {
+    let config = Config::new().with_color(colour).with_index_type(IndexType::Byte).with_tab_width(4);
+    let main = spot(&problem.place);
+    let words = if problem.expected.is_empty() { "here" } else { problem.expected.as_str() };
+    let mut report = Report::build(ReportKind::Error, main.clone())
+        .with_config(config)
+        .with_message(&problem.what)
+        .with_label(Label::new(main).with_message(words).with_color(Color::Red));
+    for (place, words) in &problem.related {
+        report.add_label(Label::new(spot(place)).with_message(words).with_color(Color::Cyan));
+    }
+    if let Some(hint) = &problem.hint {
+        report.set_help(hint);
+    }
+    let mut texts: Vec<(String, Arc<str>)> = Vec::new();
+    for place in std::iter::once(&problem.place).chain(problem.related.iter().map(|(place, _)| place)) {
+        if texts.iter().all(|(name, _)| *name != place.source.name) {
+            texts.push((place.source.name.clone(), Arc::from(visible(&place.source))));
+        }
+    }
+    let mut written = Vec::new();
+    match report.finish().write(ariadne::sources(texts), &mut written) {
+        Ok(()) => String::from_utf8_lossy(&written).lines().map(|line| format!("{}\n", line.trim_end())).collect(),
+        // Writing into memory does not fail; should the renderer refuse, the plain line still says it all.
+        Err(_) => format!("{problem}\n"),
+    }
+}
+
+/// An empty text has no line to underline.
+fn visible(source: &Source) -> &str {
+    if source.text.is_empty() { "\n" } else { &source.text }
+}
+
+fn spot(place: &Place) -> Spot {
+    (place.source.name.clone(), place.span.clone())
+}

@@ -1,0 +1,244 @@
+//! Whether a tree has the shape that a table of keys asks for: unknown and missing keys, wrong types, values outside
+//! their range. It must not know what a value means together with others.
+
+use crate::duration::{self, DurationError};
+use crate::keys::{self, Key, Kind, Need};
+use crate::nearest;
+use crate::problem::Problem;
+use crate::tree::{Node, Place, Table, Value};
+
+/// How strictly a tree is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Every required key has to be there.
+    Whole,
+    /// Part of a file: nothing is missing, and lists of tables may be entered by name.
+    Part,
+}
+
+/// A walk over a tree.
+pub(crate) struct Shape<'a> {
+    /// All keys of the file, to say where a key belongs that stands in the wrong section.
+    pub root: &'static [Key],
+    pub mode: Mode,
+    pub problems: &'a mut Vec<Problem>,
+}
+
+impl Shape<'_> {
+    /// Checks a table; `path` is its own path (empty for the file), `place` where it is headed.
+    pub fn table(&mut self, path: &str, keys: &'static [Key], table: &Table, place: &Place) {
+        for entry in &table.entries {
+            match keys::find(keys, &entry.key) {
+                Some(key) => self.value(&join(path, &entry.key), &key.kind, &entry.node),
+                None => {
+                    let problem = self.unknown(path, keys, &entry.key, &entry.key_place);
+                    self.problems.push(problem);
+                }
+            }
+        }
+        if self.mode == Mode::Whole {
+            for key in keys.iter().filter(|key| key.need == Need::Required && table.get(key.name).is_none()) {
+                self.problems.push(missing(path, key, place));
+            }
+        }
+    }
+
+    fn unknown(&self, path: &str, keys: &'static [Key], name: &str, place: &Place) -> Problem {
+        let what = match path {
+            "" => format!("there is no section or key `{name}`"),
+            _ => format!("`{path}` has no key `{name}`"),
+        };
+        let problem = Problem::new(place, what).expected("unknown key");
+        let lower = name.to_lowercase();
+        if let Some(key) = keys.iter().find(|key| key.elsewhere.iter().any(|other| other.to_lowercase() == lower)) {
+            return problem.hint(format!("it is called `{}` here: {}", key.name, key.help));
+        }
+        if let Some(near) = nearest::name(name, keys.iter().map(|key| key.name)) {
+            return problem.hint(format!("did you mean `{near}`?"));
+        }
+        let homes = keys::homes(self.root, name);
+        if !homes.is_empty() {
+            return problem.hint(format!("`{name}` is a key of {}", nearest::listed(&homes, "and")));
+        }
+        problem.maybe(nearest::hint(name, keys.iter().map(|key| key.name)))
+    }
+
+    /// Checks a value against what its key takes.
+    pub fn value(&mut self, path: &str, kind: &'static Kind, node: &Node) {
+        match (kind, &node.value) {
+            (Kind::Table(keys), Value::Table(table)) => self.table(path, keys, table, &node.place),
+            (Kind::Tables(keys) | Kind::Overlays(keys), Value::List(list)) => {
+                for item in list {
+                    self.item(path, kind, keys, item);
+                }
+            }
+            (Kind::Tables(keys), Value::Table(table)) if self.mode == Mode::Part => {
+                for entry in &table.entries {
+                    self.item(&join(path, &entry.key), kind, keys, &entry.node);
+                }
+            }
+            (Kind::Map(of), Value::Table(table)) => {
+                for entry in &table.entries {
+                    self.value(&join(path, &entry.key), of, &entry.node);
+                }
+            }
+            (Kind::Paths(of), Value::Table(table)) => {
+                for entry in &table.entries {
+                    let kind = if entry.node.table().is_some() { kind } else { of };
+                    self.value(&join(path, &entry.key), kind, &entry.node);
+                }
+            }
+            (Kind::List(of), Value::List(list)) => {
+                for item in list {
+                    self.value(path, of, item);
+                }
+            }
+            (Kind::Either(kinds, _), _) => self.either(path, kind, kinds, node),
+            _ => self.problems.extend(scalar(path, kind, node)),
+        }
+    }
+
+    fn item(&mut self, path: &str, kind: &'static Kind, keys: &'static [Key], item: &Node) {
+        let Value::Table(table) = &item.value else {
+            self.problems.push(wrong_type(path, &Kind::Table(keys), item));
+            return;
+        };
+        if !matches!(kind, Kind::Overlays(_)) {
+            self.table(path, keys, table, &item.place);
+            return;
+        }
+        let outer = self.mode;
+        self.mode = Mode::Part;
+        self.table(path, keys, table, &item.place);
+        self.mode = outer;
+        for key in keys.iter().filter(|key| key.need == Need::Required && table.get(key.name).is_none()) {
+            self.problems.push(missing(path, key, &item.place));
+        }
+    }
+
+    fn either(&mut self, path: &str, kind: &'static Kind, kinds: &'static [Kind], node: &Node) {
+        let mut told = Vec::new();
+        for kind in kinds {
+            let mut problems = Vec::new();
+            Shape { root: self.root, mode: self.mode, problems: &mut problems }.value(path, kind, node);
+            if problems.is_empty() {
+                return;
+            }
+            told.push((matches!(kind, Kind::Table(_)) == node.table().is_some(), problems));
+        }
+        told.retain(|(same_type, _)| *same_type);
+        match told.pop() {
+            Some((_, problems)) if told.is_empty() && node.table().is_some() => self.problems.extend(problems),
+            _ => self.problems.push(wrong_type(path, kind, node)),
+        }
+    }
+}
+
+/// Checks a value that contains no others.
+fn scalar(path: &str, kind: &'static Kind, node: &Node) -> Option<Problem> {
+    match (kind, &node.value) {
+        (Kind::Any, _)
+        | (Kind::Scalar | Kind::Template, Value::Boolean(_) | Value::Whole(Some(_)) | Value::Text(_))
+        | (Kind::Scalar, Value::Date)
+        | (Kind::Boolean, Value::Boolean(_)) => None,
+        (Kind::Text, Value::Text(text)) if text.trim().is_empty() => {
+            Some(Problem::new(&node.place, format!("`{path}` is empty")).expected("write something here"))
+        }
+        (Kind::Text, Value::Text(_)) => None,
+        (Kind::Scalar | Kind::Template | Kind::Number, Value::Decimal(number)) if number.is_finite() => None,
+        (Kind::Number, Value::Whole(Some(_))) => None,
+        (Kind::Name, Value::Text(text)) => (!is_name(text)).then(|| {
+            Problem::new(&node.place, format!("\"{text}\" is not a name")).expected(kind.words())
+        }),
+        (Kind::Choice(choices), Value::Text(text)) => (!choices.contains(&text.as_str())).then(|| {
+            Problem::new(&node.place, format!("`{path}` cannot be \"{text}\""))
+                .expected(kind.words())
+                .maybe(nearest::name(text, choices.iter().copied()).map(|near| format!("did you mean \"{near}\"?")))
+        }),
+        (Kind::Duration { zero }, _) => time(path, *zero, node),
+        (Kind::Whole { min, max }, Value::Whole(number)) => {
+            let inside = number.is_some_and(|number| (*min..=*max).contains(&number));
+            (!inside).then(|| {
+                Problem::new(&node.place, format!("`{path}` cannot be {}", node.place.text())).expected(kind.words())
+            })
+        }
+        (Kind::Positive, Value::Whole(_) | Value::Decimal(_)) => {
+            let inside = node.number().is_some_and(|number| number > 0.0 && number.is_finite());
+            (!inside).then(|| {
+                Problem::new(&node.place, format!("`{path}` cannot be {}", node.place.text())).expected(kind.words())
+            })
+        }
+        _ => Some(wrong_type(path, kind, node)),
+    }
+}
+
+fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
+    const WORDS: &str = "a duration such as \"30s\"";
+    let text = match &node.value {
+        Value::Text(text) => text,
+        Value::Whole(_) | Value::Decimal(_) => {
+            let number = node.place.text();
+            return Some(
+                Problem::new(&node.place, format!("`{path}` has no unit"))
+                    .expected(WORDS)
+                    .hint(format!("if seconds are meant, write \"{number}s\"; there are ns, us, ms, s, m and h")),
+            );
+        }
+        _ => return Some(wrong_type(path, &Kind::Duration { zero: true }, node)),
+    };
+    match duration::parse_s(text) {
+        Ok(seconds) if seconds > 0.0 || zero => None,
+        Ok(_) => Some(Problem::new(&node.place, format!("`{path}` cannot be 0")).expected("longer than 0")),
+        Err(error @ DurationError::Negative) => {
+            Some(Problem::new(&node.place, format!("`{path}` cannot be negative")).expected(error.to_string()))
+        }
+        Err(DurationError::NoUnit) => Some(
+            Problem::new(&node.place, format!("`{path}` has no unit"))
+                .expected(WORDS)
+                .hint(format!("if seconds are meant, write \"{}s\"; there are ns, us, ms, s, m and h", text.trim())),
+        ),
+        Err(error) => Some(
+            Problem::new(&node.place, format!("`{path}` is not a duration")).expected(WORDS).hint(error.to_string()),
+        ),
+    }
+}
+
+fn wrong_type(path: &str, kind: &Kind, node: &Node) -> Problem {
+    let problem = Problem::new(&node.place, format!("`{path}` cannot be {}", node.kind())).expected(kind.words());
+    match (kind, &node.value) {
+        (Kind::Tables(_) | Kind::Overlays(_), Value::Table(_)) => {
+            problem.hint(format!("this section may occur several times: write [[{path}]]"))
+        }
+        (Kind::List(_), Value::Text(_) | Value::Whole(_) | Value::Decimal(_) | Value::Boolean(_)) => {
+            problem.hint(format!("write [{}]", node.place.text()))
+        }
+        (Kind::Table(_), Value::List(_)) => problem.hint(format!("this section occurs once: write [{path}]")),
+        (Kind::Whole { .. } | Kind::Number | Kind::Positive, Value::Text(text)) if text.trim().parse::<f64>().is_ok() => {
+            problem.hint(format!("without quotes: {}", text.trim()))
+        }
+        (Kind::Boolean, Value::Text(text)) if matches!(text.as_str(), "true" | "false") => {
+            problem.hint(format!("without quotes: {text}"))
+        }
+        (Kind::Text | Kind::Name, Value::Whole(_) | Value::Decimal(_) | Value::Boolean(_) | Value::Date) => {
+            problem.hint(format!("in quotes: \"{}\"", node.place.text()))
+        }
+        _ => problem,
+    }
+}
+
+fn missing(path: &str, key: &Key, place: &Place) -> Problem {
+    let (what, heading) = match path {
+        "" => (format!("the section [{}] is missing", key.name), String::new()),
+        _ => (format!("`{path}` needs `{}`", key.name), format!("`{}` is missing", key.name)),
+    };
+    Problem::absent(place, what).expected(heading).hint(format!("{}: {}", key.help, key.kind.words()))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}

@@ -1,0 +1,92 @@
+//! TOML text into a tree of values with their places, and every syntax error of the text at once. It knows no key.
+
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::problem::Problem;
+use crate::source::Source;
+use crate::tree::{Entry, Node, Place, Table, Value};
+
+mod explanation;
+
+/// As many syntax errors as anyone wants to see at once.
+const ERRORS_MAX: usize = 50;
+
+/// Reads a text. Each statement that is not TOML is reported and left out; the rest is in the table.
+///
+/// The parser's own recovery may lose the rest of a file after one mistake, or report a mistake once for
+/// every line that follows. So the first error is taken, its statement blanked out (which moves nothing), and the
+/// text read again.
+pub(crate) fn parse(source: &Arc<Source>) -> (Table, Vec<Problem>) {
+    let mut text = source.text.clone();
+    let mut problems = Vec::new();
+    loop {
+        let (document, mut errors) = DeTable::parse_recoverable(&text);
+        errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
+        for error in errors.iter().filter(|error| explanation::is_duplicate(error)) {
+            problems.push(explanation::duplicate(source, error));
+        }
+        let first = errors.iter().find(|error| !explanation::is_duplicate(error));
+        let Some(first) = first.filter(|_| problems.len() < ERRORS_MAX) else {
+            return (table(source, 0, 0, document.get_ref()), problems);
+        };
+        let (problem, statement) = explanation::explain(source, &text, first);
+        problems.retain(|known| !explanation::says_duplicate(known));
+        problems.push(problem);
+        let blanked = blank(&text, statement);
+        if blanked == text {
+            return (table(source, 0, 0, document.get_ref()), problems);
+        }
+        text = blanked;
+    }
+}
+
+/// The value of a `--set`, which begins at byte `at` of the source. What is not TOML is a text.
+pub(crate) fn parse_value(source: &Arc<Source>, rank: usize, at: usize) -> Node {
+    let text = source.text.get(at..).unwrap_or_default();
+    match DeValue::parse(text) {
+        Ok(value) => node(source, rank, at, &value),
+        Err(_) => Node {
+            place: Place::new(source, rank, at..source.text.len()),
+            value: Value::Text(text.to_owned()),
+        },
+    }
+}
+
+/// Replaces everything but line breaks by blanks, byte for byte.
+fn blank(text: &str, range: std::ops::Range<usize>) -> String {
+    let kept = |byte: u8| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' };
+    let middle: String = text[range.clone()].bytes().map(kept).collect();
+    [&text[..range.start], &middle, &text[range.end..]].concat()
+}
+
+fn table(source: &Arc<Source>, rank: usize, base: usize, table: &DeTable<'_>) -> Table {
+    let entry = |(key, value): (&Spanned<_>, &Spanned<_>)| {
+        let key: &Spanned<std::borrow::Cow<'_, str>> = key;
+        Entry {
+            key: key.get_ref().to_string(),
+            key_place: Place::new(source, rank, base + key.span().start..base + key.span().end),
+            node: node(source, rank, base, value),
+        }
+    };
+    Table { entries: table.iter().map(entry).collect() }
+}
+
+fn node(source: &Arc<Source>, rank: usize, base: usize, spanned: &Spanned<DeValue<'_>>) -> Node {
+    let place = Place::new(source, rank, base + spanned.span().start..base + spanned.span().end);
+    let value = match spanned.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(whole) => Value::Whole(i64::from_str_radix(whole.as_str(), whole.radix()).ok()),
+        DeValue::Float(decimal) => Value::Decimal(decimal.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(boolean) => Value::Boolean(*boolean),
+        DeValue::Datetime(_) => Value::Date,
+        DeValue::Array(list) => Value::List(list.iter().map(|item| node(source, rank, base, item)).collect()),
+        DeValue::Table(entries) => Value::Table(table(source, rank, base, entries)),
+    };
+    Node { place, value }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Values that know where they were written: the parsed file before it means anything.
+//! It must not know any key by name.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::source::Source;
+
+/// A piece of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Which text.
+    pub source: Arc<Source>,
+    /// Which bytes of it.
+    pub span: Range<usize>,
+    /// 0 is the file, k the k-th `--set`.
+    pub(crate) rank: usize,
+}
+
+impl Place {
+    /// The bytes `span` of a source, brought inside the text and onto whole characters.
+    pub(crate) fn new(source: &Arc<Source>, rank: usize, span: Range<usize>) -> Self {
+        let text = &source.text;
+        let floor = |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let start = floor(span.start);
+        let end = floor(span.end).max(start);
+        Self { source: Arc::clone(source), span: start..end, rank }
+    }
+
+    /// Another piece of the same text.
+    pub(crate) fn at(&self, span: Range<usize>) -> Self {
+        Self::new(&self.source, self.rank, span)
+    }
+
+    /// The text at this place.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.source.text.get(self.span.clone()).unwrap_or_default()
+    }
+
+    /// Line and column from 1, the column in characters.
+    #[must_use]
+    pub fn line_and_column(&self) -> (usize, usize) {
+        let before = self.source.text.get(..self.span.start).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+
+    /// By which problems are sorted and told apart.
+    pub(crate) fn order(&self) -> (usize, usize, usize) {
+        (self.rank, self.span.start, self.span.end)
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub place: Place,
+    pub value: Value,
+}
+
+/// A TOML value.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Text(String),
+    /// `None`: too large for 64 bits.
+    Whole(Option<i64>),
+    Decimal(f64),
+    Boolean(bool),
+    Date,
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// A table, in the order of the text.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Table {
+    pub entries: Vec<Entry>,
+}
+
+/// A line of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub key: String,
+    pub key_place: Place,
+    pub node: Node,
+}
+
+impl Table {
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        self.entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node)
+    }
+
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.get(key).and_then(Node::text)
+    }
+
+    pub fn table(&self, key: &str) -> Option<&Self> {
+        self.get(key).and_then(Node::table)
+    }
+
+    /// The tables in a list of tables; what is not a table is passed over.
+    pub fn tables(&self, key: &str) -> impl Iterator<Item = (&Node, &Self)> {
+        let list = self.get(key).and_then(Node::list).unwrap_or_default();
+        list.iter().filter_map(|node| Some((node, node.table()?)))
+    }
+
+    pub fn remove(&mut self, key: &str) {
+        self.entries.retain(|entry| entry.key != key);
+    }
+}
+
+impl Node {
+    pub fn text(&self) -> Option<&str> {
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
+    }
+
+    pub fn table(&self) -> Option<&Table> {
+        if let Value::Table(table) = &self.value { Some(table) } else { None }
+    }
+
+    pub fn list(&self) -> Option<&[Self]> {
+        if let Value::List(list) = &self.value { Some(list) } else { None }
+    }
+
+    /// A number, whole or not.
+    #[expect(clippy::cast_precision_loss, reason = "no setting has 16 digits")]
+    pub fn number(&self) -> Option<f64> {
+        match self.value {
+            Value::Whole(Some(whole)) => Some(whole as f64),
+            Value::Decimal(decimal) => Some(decimal),
+            _ => None,
+        }
+    }
+
+    /// A scalar as text: numbers and dates exactly as written, so that a version `1.10` stays one.
+    pub fn as_written(&self) -> Option<String> {
+        match &self.value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Boolean(boolean) => Some(boolean.to_string()),
+            Value::Whole(_) | Value::Decimal(_) | Value::Date => Some(self.place.text().trim().to_owned()),
+            Value::List(_) | Value::Table(_) => None,
+        }
+    }
+
+    /// What it is, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Text(_) => "a text",
+            Value::Whole(_) => "a whole number",
+            Value::Decimal(_) => "a number",
+            Value::Boolean(_) => "true or false",
+            Value::Date => "a date or time of day",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    /// The value without its places.
+    pub fn json(&self) -> Json {
+        match &self.value {
+            Value::Text(text) => Json::from(text.as_str()),
+            Value::Whole(Some(whole)) => Json::from(*whole),
+            Value::Decimal(decimal) => Json::from(*decimal),
+            Value::Boolean(boolean) => Json::from(*boolean),
+            Value::Whole(None) | Value::Date => Json::from(self.place.text()),
+            Value::List(list) => list.iter().map(Self::json).collect(),
+            Value::Table(table) => {
+                let entries = table.entries.iter().map(|entry| (entry.key.clone(), entry.node.json()));
+                Json::Object(entries.collect())
+            }
+        }
+    }
+
+    /// The place of the bytes `inside` of a text value, past its quotes and escapes.
+    pub fn inside(&self, inside: Range<usize>) -> Place {
+        let Some(text) = self.text() else { return self.place.clone() };
+        let raw = self.place.text();
+        let offsets = crate::quoting::offsets(raw, text);
+        match (offsets.get(inside.start), offsets.get(inside.end)) {
+            (Some(from), Some(to)) => self.place.at(self.place.span.start + from..self.place.span.start + to),
+            _ => self.place.clone(),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Plays two experiments, short, and opens their load.hlog with a reader that is not ours (PyPI's hdrhistogram):
+# every interval must be readable there, and the totals must be those of analysis.json.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=0.10.8
+python=target/tools/python/bin/python
+
+if ! "$python" -c 'import hdrh' 2>/dev/null; then
+    python3 -m venv target/tools/python
+    "$python" -m pip install --quiet --disable-pip-version-check "hdrhistogram==$version"
+fi
+
+cargo build --quiet --locked --package plimsoll
+runs=$(mktemp -d)
+trap 'rm -rf "$runs"' EXIT
+
+play() {
+    # The debug build is slow, which may spoil the figures and does not spoil their sums: hence --accept.
+    target/debug/plimsoll run "$@" --out "$runs" --accept --json >/dev/null
+}
+
+play experiments/01-first-run.toml --set load.time=3s
+play experiments/03-name-service-crash.toml --install --set load.time=8s --set load.ramp=1s --set fault.oops.at=4s
+for run in "$runs"/*/; do
+    "$python" scripts/check_hlog.py "$run"
+done

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Sees to it that what a make target needs is there: need.sh NEED…  Quiet when nothing is missing. Installs Debian
+# packages where it may (root, apt-get); elsewhere it prints the command that would and stops.
+set -euo pipefail
+
+# The oldest Rust that builds the workspace.
+wanted_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml")
+
+missing=()
+
+rust() {
+    local found
+    if ! command -v cargo >/dev/null; then
+        echo "Rust is missing. Plimsoll needs Rust $wanted_rust or later; https://rustup.rs installs it:" >&2
+        echo "    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2
+        echo "and then, in this shell:   . ~/.cargo/env" >&2
+        exit 1
+    fi
+    found=$(cargo --version | cut -d ' ' -f 2)
+    if [ "$(printf '%s\n' "$wanted_rust" "${found%%-*}" | sort -V | head -n 1)" != "$wanted_rust" ]; then
+        echo "Rust $found is too old: Plimsoll needs $wanted_rust or later. To update it:" >&2
+        echo "    rustup update stable" >&2
+        exit 1
+    fi
+}
+
+# program NAME PACKAGE
+program() {
+    command -v "$1" >/dev/null || missing+=("$2")
+}
+
+# One start of the virtual machine tells which Erlang applications are not there.
+erlang() {
+    local application
+    if ! command -v erl >/dev/null; then
+        missing+=(erlang-base "${@/#/erlang-}")
+        return
+    fi
+    for application in $(erl -noshell -eval '
+        [io:format("~s ", [A]) || A <- init:get_plain_arguments(),
+            code:lib_dir(list_to_atom(A)) =:= {error, bad_name}], halt().' -extra "$@"); do
+        missing+=("erlang-$application")
+    done
+}
+
+for need in "$@"; do
+    case $need in
+        rust) rust ;;
+        compiler) program cc gcc; [ -e /usr/include/stdio.h ] || missing+=(libc6-dev) ;;
+        erlang-tests) erlang mnesia eunit proper; program make make ;;
+        erlang-checks) erlang mnesia eunit proper dialyzer tools ;;
+        python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
+        shellcheck) program shellcheck shellcheck ;;
+        wrk) program wrk wrk ;;
+        *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
+    esac
+done
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+install=(apt-get install --yes --no-install-recommends "${missing[@]}")
+if ! command -v apt-get >/dev/null; then
+    echo "Missing (by the names of their Debian packages): ${missing[*]}" >&2
+    exit 1
+fi
+if [ "$(id -u)" -ne 0 ]; then
+    echo "Missing: ${missing[*]}. To install them:" >&2
+    echo "    sudo apt-get update && sudo ${install[*]}" >&2
+    exit 1
+fi
+echo "installing ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { apt-get update && "${install[@]}"; } >"$log" 2>&1 </dev/null; then
+    tail -n 20 "$log" >&2
+    exit 1
+fi
