@@ -95,6 +95,32 @@ impl Tree {
         self.files.iter().filter(|file| file.extension() == "rs")
     }
 
+    /// The Rust files that are not tests.
+    pub fn rust_without_tests(&self) -> impl Iterator<Item = &File> {
+        let only_tests = self.rooms_of_tests();
+        self.rust().filter(move |file| {
+            let in_folder = file.path.split('/').any(|part| matches!(part, "tests" | "benches"));
+            let in_room = only_tests.iter().any(|room| {
+                file.path.strip_prefix(room.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+            });
+            !in_folder && !in_room
+        })
+    }
+
+    /// Paths, without `.rs`, of the modules that are declared under `#[cfg(test)]`.
+    fn rooms_of_tests(&self) -> Vec<String> {
+        let mut rooms = Vec::new();
+        for file in self.rust() {
+            for declared in file.text.split("#[cfg(test)]").skip(1) {
+                let line = declared.trim_start().lines().next().unwrap_or_default();
+                if let Some((_, name)) = line.strip_suffix(';').and_then(|line| line.split_once("mod ")) {
+                    rooms.push(format!("{}{name}", file.rooms()));
+                }
+            }
+        }
+        rooms
+    }
+
     /// The text of the file at `path`; empty without it.
     pub fn text_of(&self, path: &str) -> &str {
         self.files.iter().find(|file| file.path == path).map_or("", |file| &file.text)
@@ -170,10 +196,13 @@ impl File {
         }
     }
 
-    /// Whether it holds tests only.
-    pub fn is_test(&self) -> bool {
-        self.name() == "tests.rs"
-            || self.path.split('/').any(|part| part == "tests" || part == "test" || part == "benches")
+    /// The folder that the modules it declares lie in.
+    fn rooms(&self) -> String {
+        let folder = match self.name() {
+            "lib.rs" | "main.rs" | "mod.rs" => self.folder(),
+            _ => self.path.trim_end_matches(".rs"),
+        };
+        format!("{folder}/")
     }
 }
 

@@ -1,1 +1,44 @@
-//! From records to results: quantiles, outages, checks, verdicts.
+//! From records to results: quantiles, outages, checks, verdicts. It reads a run folder through `record` and returns
+//! values; it must not write, print, or ask the machine it runs on for anything.
+
+mod audit;
+mod claims;
+mod evidence;
+mod faults;
+mod generator;
+mod hosts;
+mod load_window;
+mod metrics;
+mod operations;
+mod run;
+mod stats;
+mod trial;
+mod verdict;
+
+pub use metrics::{metric, metric_paths};
+pub use run::analyze;
+pub use trial::trial;
+
+/// Why records cannot be turned into results.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The folder has no plan, so it is not a run folder.
+    #[error("{} is not a run folder: it has no plan.json", .0.display())]
+    NotARun(std::path::PathBuf),
+    /// The plan is of a later version of Plimsoll.
+    #[error("{} was written by a later version of Plimsoll (format {format}, this one knows {known})", path.display())]
+    Later {
+        /// The plan.
+        path: std::path::PathBuf,
+        /// Its format.
+        format: u32,
+        /// The newest that this version knows.
+        known: u32,
+    },
+    /// The folder cannot be listed.
+    #[error("cannot list the trials: {0}")]
+    List(std::io::Error),
+    /// A record cannot be read, or is broken elsewhere than at its end.
+    #[error(transparent)]
+    Read(#[from] record::ReadError),
+}

@@ -125,7 +125,7 @@ impl Link<'_> {
                     if self.is_given_up() || give_up() {
                         return None;
                     }
-                    std::thread::sleep(Duration::from_millis(20));
+                    pause();
                 }
             }
         }
@@ -142,4 +142,10 @@ impl Link<'_> {
             _ => None,
         }
     }
+}
+
+/// Between two attempts to reach a target that is down; short enough not to hold up an interruption.
+#[expect(clippy::disallowed_methods, reason = "nothing could wake it earlier")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
 }

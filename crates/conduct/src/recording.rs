@@ -49,8 +49,8 @@ impl Recording {
         let rows = Writer::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
-        let load = std::thread::spawn(move || record_load(recorder, &from_load, load_s, &seconds));
-        let probes = std::thread::spawn(move || record_samples(rows, &from_probes));
+        let load = named("record-load", move || record_load(recorder, &from_load, load_s, &seconds))?;
+        let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
         Ok((Self { load, probes }, Sinks { intervals, samples }))
     }
 
@@ -70,6 +70,12 @@ impl Recording {
         });
         ended.into_iter().collect()
     }
+}
+
+type Recorded = Result<(), Error>;
+
+fn named(name: &str, body: impl FnOnce() -> Recorded + Send + 'static) -> Result<JoinHandle<Recorded>, Error> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).map_err(Error::Record)
 }
 
 fn record_load(

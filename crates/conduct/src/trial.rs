@@ -173,9 +173,6 @@ impl Shell<'_> {
                 return if again { Input::Aborted } else { Input::Interrupted };
             }
             self.watch_processes();
-            while let Ok(second) = self.seconds.try_recv() {
-                self.audience.tell(&News::Second(second));
-            }
             if self.load.as_ref().is_some_and(Running::is_finished) {
                 return self.end_load();
             }
@@ -186,7 +183,10 @@ impl Shell<'_> {
             if due_in_s <= 0.0 {
                 return Input::Tick;
             }
-            std::thread::sleep(GLANCE.min(Duration::try_from_secs_f64(due_in_s).unwrap_or(GLANCE)));
+            let pause = GLANCE.min(Duration::try_from_secs_f64(due_in_s).unwrap_or(GLANCE));
+            if let Ok(second) = self.seconds.recv_timeout(pause) {
+                self.audience.tell(&News::Second(second));
+            }
         }
     }
 

@@ -3,13 +3,20 @@
 
 pub mod catalog;
 pub mod duration;
+mod keys;
 pub mod manifest;
+mod nearest;
+mod overlay;
+mod path;
 pub mod plan;
 pub mod problem;
 mod quoting;
+mod section;
+mod shape;
 pub mod source;
 mod syntax;
 pub mod template;
 mod tree;
 
+pub use plan::read;
 pub use tree::Place;

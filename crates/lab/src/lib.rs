@@ -1,1 +1,45 @@
-//! Hosts, targets, faults and probes.
+//! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched, broken, and always taken down.
+//! It must not know what the load is, and must not judge what it sees.
+
+pub mod environment;
+mod error;
+pub mod faults;
+mod hooks;
+pub mod hosts;
+mod linux;
+mod placeholders;
+mod ports;
+pub mod probes;
+mod process_tree;
+mod readiness;
+pub mod registry;
+mod remains;
+#[cfg(test)]
+mod scratch;
+mod site;
+pub mod targets;
+mod url;
+mod victims;
+
+use std::collections::BTreeMap;
+
+pub use error::{Error, Holder};
+pub use site::{Build, Member, Observed, Site, Watched};
+
+/// Speaks the target's protocol for the lab, which does not know it.
+pub trait Caller: Send + Sync {
+    /// Sends one operation to `service` (`host:port`, or the target's URL) on a connection of its own.
+    ///
+    /// # Errors
+    /// In words, if there was no connection or no `ok` answer. Readiness is asked like this.
+    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String>;
+
+    /// The same for the fault `call`, whose operation may well destroy what would have answered: a connection
+    /// that broke after the operation was sent is no error here.
+    ///
+    /// # Errors
+    /// In words, if the operation could not be sent or was refused.
+    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        self.call(service, operation, with)
+    }
+}

@@ -1,1 +1,75 @@
-//! The load engine: schedules (when), values (what), protocols (how).
+//! The load engine: schedules (when), values (what), protocols (how), and the engine that brings them together.
+//! It must not know a lab, a target or a fault: it is given an address and a load, and hands over records.
+
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+
+use experiment::plan::Load;
+use record::clock::Clock;
+
+pub mod client;
+mod engine;
+mod error;
+mod interval;
+pub mod protocols;
+pub mod recorder;
+mod schedules;
+mod values;
+
+pub use engine::running::{Running, Summary};
+pub use error::Error;
+pub use interval::{AttemptCount, Interval, Sheet, SlotCounts};
+
+/// A load to be put on a service.
+#[derive(Debug, Clone)]
+pub struct Orders {
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Where: `host:port`, or a URL if the protocol has one.
+    pub service: String,
+    /// What: agents, steps, times.
+    pub load: Load,
+    /// What for.
+    pub purpose: Purpose,
+    /// Every random choice follows from it.
+    pub seed: u64,
+    /// The folder that the paths of feeds are relative to.
+    pub files: PathBuf,
+    /// Length of the slots in which outcomes are counted, seconds.
+    pub slot_s: f64,
+}
+
+/// What a load is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be measured, for `load.time_s`.
+    Measure,
+    /// To bring the target into a state: ends after `count` cycles, whose `{seq}` runs from 1 to `count` over all agents, or
+    /// with the first operation that is not `ok`.
+    Prepare {
+        /// Cycles in all.
+        count: u64,
+    },
+}
+
+/// Whether the orders can be carried out here: compiles every request, reads every feed, and holds the number of agents against
+/// the limits of this process and machine. Nothing is sent. The soft limit on open files is raised where that is enough.
+///
+/// # Errors
+/// What stands in the way, with the remedy.
+pub fn check(orders: &Orders) -> Result<(), Error> {
+    (kind(orders)?.check)(orders)
+}
+
+/// Starts the engine's threads. They wait for the clock's zero, hand over an [`Interval`] each at every whole second, and drop
+/// the sender when they are done.
+///
+/// # Errors
+/// As [`check`], or if the service's name cannot be resolved or a thread not be started.
+pub fn start(orders: Orders, clock: Clock, sink: SyncSender<Interval>) -> Result<Running, Error> {
+    (kind(&orders)?.start)(&orders, clock, sink)
+}
+
+fn kind(orders: &Orders) -> Result<&'static protocols::Kind, Error> {
+    protocols::find(&orders.protocol).ok_or_else(|| Error::Protocol(orders.protocol.clone()))
+}

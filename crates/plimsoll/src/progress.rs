@@ -21,11 +21,7 @@ pub fn colour_on_stdout() -> bool {
 /// The audience for this stderr.
 #[must_use]
 pub fn audience(plain: bool) -> Box<dyn Audience> {
-    if plain || !std::io::stderr().is_terminal() {
-        Box::new(Plain::default())
-    } else {
-        Box::new(Live::new())
-    }
+    if plain || !std::io::stderr().is_terminal() { Box::new(Plain::default()) } else { Box::new(Live::new()) }
 }
 
 /// A line for each thing that happens, and every few seconds one for the load.

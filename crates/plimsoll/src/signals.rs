@@ -16,15 +16,21 @@ const PATIENCE: u8 = 4;
 /// If the signals cannot be caught.
 pub fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    std::thread::spawn(move || {
+    let listener = move || {
         for _ in &mut signals {
             match interrupts.ask() {
                 1 => eprintln!("\nplimsoll: ending in good order; once more to end at once"),
                 2 => eprintln!("\nplimsoll: ending at once"),
-                asked if asked >= PATIENCE => std::process::exit(130),
+                asked if asked >= PATIENCE => leave(),
                 _ => {}
             }
         }
-    });
-    Ok(())
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(listener).map(drop)
+}
+
+/// Leaves at once. What is left behind is in the registry, and the next start removes it.
+#[expect(clippy::disallowed_methods, reason = "the user has asked four times")]
+fn leave() {
+    std::process::exit(130);
 }

@@ -92,6 +92,16 @@ fn a_table_out_of_order_is_caught() {
 }
 
 #[test]
+fn rooms_declared_for_tests_only_are_tests() {
+    let lib = "//! x\n#[cfg(test)]\nmod scratch;\n";
+    let reads = "//! x\nfn f() { std::fs::read(\"x\"); }\n";
+    let scratch = Tree::of(&[("crates/analysis/src/lib.rs", lib), ("crates/analysis/src/scratch.rs", reads)]);
+    assert_eq!((rule("purity").check)(&scratch), []);
+    let other = Tree::of(&[("crates/analysis/src/lib.rs", lib), ("crates/analysis/src/scratches.rs", reads)]);
+    assert_eq!((rule("purity").check)(&other).len(), 1);
+}
+
+#[test]
 fn links_in_code_are_not_links() {
     let page = "```toml\n[x](gone.md)\n```\n\n    [x](gone.md)\n";
     assert_eq!((rule("links").check)(&Tree::of(&[("a.md", page)])), []);

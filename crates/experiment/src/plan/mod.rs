@@ -7,6 +7,21 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod exercise;
+mod fault;
+mod gates;
+mod lab;
+mod load;
+mod metric;
+mod operation;
+mod prepare;
+mod reading;
+mod seed;
+pub(crate) mod target;
+mod trial;
+
+pub use reading::read;
+
 /// Format of `plan.json`.
 pub const FORMAT: u32 = 1;
 

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 mod placeholder;
 
+pub(crate) use placeholder::is_slot_name;
+
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {

@@ -10,11 +10,8 @@ use crate::exit::{Done, Failure};
 pub fn run(arguments: &cli::New) -> Result<Done, Failure> {
     let known = catalog::known()?;
     let target = arguments.target.as_deref().unwrap_or("echo");
-    let wanted = if target.contains("://") {
-        Example::Url(target.to_owned())
-    } else {
-        Example::Target(target.to_owned())
-    };
+    let wanted =
+        if target.contains("://") { Example::Url(target.to_owned()) } else { Example::Target(target.to_owned()) };
     let text = example(&wanted, &known.catalog).map_err(|problem| Failure::Bad {
         what: problem.to_string(),
         remedy: "`plimsoll targets` lists the targets; anything with :// is taken as a URL".to_owned(),

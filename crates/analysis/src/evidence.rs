@@ -1,0 +1,76 @@
+//! All records of a trial, in memory. It must not draw conclusions.
+
+use record::ReadError;
+use record::events::{Ending, Event, History, Phase, What};
+use record::folder::TrialFolder;
+use record::hlog::{self, Log};
+use record::lines;
+use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
+
+/// What a trial left behind. A file that is missing is an empty one.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    pub log: Log,
+    pub slots: Vec<OutcomeSlot>,
+    pub attempts: Vec<Attempts>,
+    pub samples: Vec<Sample>,
+    pub generator: Vec<GeneratorSecond>,
+    pub events: Vec<Event>,
+    pub history: Vec<History>,
+    /// Names of the files whose last line was cut off.
+    pub torn: Vec<&'static str>,
+}
+
+impl Evidence {
+    pub fn read(folder: &TrialFolder) -> Result<Self, ReadError> {
+        let log = hlog::read(&folder.load_hlog())?;
+        let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
+        let attempts = rows::read::<Attempts>(&folder.attempts())?;
+        let samples = rows::read::<Sample>(&folder.samples())?;
+        let generator = rows::read::<GeneratorSecond>(&folder.generator())?;
+        let events = lines::read_events(&folder.events())?;
+        let history = lines::read::<History>(&folder.history())?;
+        let torn = [
+            (log.torn, "load.hlog"),
+            (slots.torn, "outcomes.csv"),
+            (attempts.torn, "attempts.csv"),
+            (samples.torn, "samples.csv"),
+            (generator.torn, "generator.csv"),
+            (events.torn, "events.jsonl"),
+            (history.torn, "history.jsonl"),
+        ];
+        Ok(Self {
+            log,
+            slots: slots.items,
+            attempts: attempts.items,
+            samples: samples.items,
+            generator: generator.items,
+            events: events.items,
+            history: history.items,
+            torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
+        })
+    }
+
+    /// How the trial ended and why; `None` if its records end in the middle.
+    pub fn ending(&self) -> Option<(Ending, Option<&str>)> {
+        self.events.iter().rev().find_map(|event| match &event.what {
+            What::Ended { how, reason } => Some((*how, reason.as_deref())),
+            _ => None,
+        })
+    }
+
+    /// When the trial entered a phase, seconds since load start.
+    pub fn entered_s(&self, wanted: Phase) -> Option<f64> {
+        self.events.iter().find(|event| event.what == What::Phase { phase: wanted }).map(|event| event.at_s)
+    }
+
+    /// The last moment that any record speaks of, seconds since load start.
+    pub fn last_s(&self) -> Option<f64> {
+        let slots = self.slots.iter().map(|slot| slot.at_s + slot.slot_s);
+        let intervals = self.log.intervals.iter().map(|interval| interval.start_s + interval.length_s);
+        let samples = self.samples.iter().map(|sample| sample.at_s);
+        let generator = self.generator.iter().map(|second| second.at_s);
+        let events = self.events.iter().map(|event| event.at_s);
+        slots.chain(intervals).chain(samples).chain(generator).chain(events).max_by(f64::total_cmp)
+    }
+}

@@ -1,0 +1,144 @@
+//! Counts and times of operations: the histograms of `load.hlog`, merged exactly, and the attempts. It must not use any other
+//! source for a count, so that the totals are those of the log.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use record::events::Outcome;
+use record::hlog::{Interval, Log, Tag, Time};
+use record::results::{Operation, Outcomes, Quantiles};
+use record::rows::Attempts;
+
+use crate::stats::quantiles::quantiles_us;
+
+/// What a log says of one operation, or of all.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    times: BTreeMap<(Outcome, Time), Histogram<u64>>,
+}
+
+impl Totals {
+    /// What a log says of each operation. Tags that are not ours are left out.
+    pub fn by_operation(log: &Log) -> BTreeMap<String, Self> {
+        let mut totals: BTreeMap<String, Self> = BTreeMap::new();
+        for (tag, interval) in tagged(log) {
+            totals.entry(tag.operation).or_default().add((tag.outcome, tag.time), &interval.histogram);
+        }
+        totals
+    }
+
+    /// All of these together.
+    pub fn of_all<'a>(each: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all = Self::default();
+        for totals in each {
+            for (&key, histogram) in &totals.times {
+                all.add(key, histogram);
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, key: (Outcome, Time), histogram: &Histogram<u64>) {
+        let merged = self.times.entry(key).or_insert_with(|| {
+            let mut empty = Histogram::new_from(histogram);
+            empty.auto(true);
+            empty
+        });
+        // Cannot fail: the sum grows with what is added, and values have at most 64 bits.
+        let _ = merged.add(histogram);
+    }
+
+    fn latency(&self, outcome: Outcome) -> Option<&Histogram<u64>> {
+        self.times.get(&(outcome, Time::Latency))
+    }
+
+    /// How many ended how.
+    pub fn outcomes(&self) -> Outcomes {
+        let count = |outcome| self.latency(outcome).map_or(0, Histogram::len);
+        Outcomes {
+            ok: count(Outcome::Ok),
+            failed: count(Outcome::Failed),
+            timeout: count(Outcome::Timeout),
+            wrong: count(Outcome::Wrong),
+            unfinished: count(Outcome::Unfinished),
+        }
+    }
+
+    /// Latency of `ok` ones.
+    pub fn latency_us(&self) -> Option<Quantiles> {
+        self.latency(Outcome::Ok).and_then(quantiles_us)
+    }
+
+    /// Service time of `ok` ones.
+    pub fn service_us(&self) -> Option<Quantiles> {
+        self.times.get(&(Outcome::Ok, Time::Service)).and_then(quantiles_us)
+    }
+
+    /// Latency of the others, by outcome.
+    pub fn by_outcome(&self) -> BTreeMap<String, Quantiles> {
+        let others = Outcome::ALL.into_iter().filter(|&outcome| outcome != Outcome::Ok);
+        others
+            .filter_map(|outcome| Some((outcome.name().to_owned(), self.latency(outcome).and_then(quantiles_us)?)))
+            .collect()
+    }
+
+    /// Time that the unfinished ones had been open, seconds in all.
+    pub fn unfinished_s(&self) -> f64 {
+        self.latency(Outcome::Unfinished).map_or(0.0, |open| open.mean() * open.len() as f64 / 1e9)
+    }
+}
+
+fn tagged(log: &Log) -> impl Iterator<Item = (Tag, &Interval)> {
+    log.intervals.iter().filter_map(|interval| Some((Tag::parse(&interval.tag)?, interval)))
+}
+
+/// Every operation of the load. Rates are over `window_s`; an interval that lies only partly in it counts by its part.
+pub(crate) fn operations(
+    log: &Log,
+    totals: &BTreeMap<String, Totals>,
+    attempts: &[Attempts],
+    window_s: Option<(f64, f64)>,
+) -> BTreeMap<String, Operation> {
+    let rates = window_s.map(|window_s| ok_per_s(log, window_s));
+    let operation = |(name, totals): (&String, &Totals)| {
+        let operation = Operation {
+            throughput_per_s: rates.as_ref().map(|rates| rates.get(name).copied().unwrap_or(0.0)),
+            outcomes: totals.outcomes(),
+            attempts: attempts.iter().filter(|row| row.operation == *name).map(|row| row.count).sum(),
+            latency_us: totals.latency_us(),
+            service_us: totals.service_us(),
+            by_outcome: totals.by_outcome(),
+        };
+        (name.clone(), operation)
+    };
+    totals.iter().map(operation).collect()
+}
+
+fn ok_per_s(log: &Log, (from_s, until_s): (f64, f64)) -> BTreeMap<String, f64> {
+    let mut rates: BTreeMap<String, f64> = BTreeMap::new();
+    for (tag, interval) in tagged(log) {
+        if (tag.outcome, tag.time) != (Outcome::Ok, Time::Latency) || interval.length_s <= 0.0 {
+            continue;
+        }
+        let inside_s = (interval.start_s + interval.length_s).min(until_s) - interval.start_s.max(from_s);
+        let share = (inside_s / interval.length_s).clamp(0.0, 1.0);
+        *rates.entry(tag.operation).or_default() += interval.histogram.len() as f64 * share / (until_s - from_s);
+    }
+    rates
+}
+
+/// Results of attempts to counts, over all operations.
+pub(crate) fn attempt_results(attempts: &[Attempts]) -> BTreeMap<String, u64> {
+    let mut results = BTreeMap::new();
+    for row in attempts {
+        *results.entry(row.result.clone()).or_default() += row.count;
+    }
+    results
+}
+
+/// `100 × (failed + timeout) / (ok + failed + timeout + wrong)`.
+pub(crate) fn failed_pct(outcomes: &Outcomes) -> Option<f64> {
+    let failed = outcomes.failed + outcomes.timeout;
+    let all = outcomes.ok + failed + outcomes.wrong;
+    (all > 0).then(|| 100.0 * failed as f64 / all as f64)
+}

@@ -1,0 +1,45 @@
+//! Order statistics of a list of numbers: median, quantiles, interquartile range. Latencies do not come here: their
+//! quantiles are taken from histograms.
+
+/// The value at `share` (0..=1) of the sorted list: nearest rank, so that it is one of the values. NaN is left out.
+pub(crate) fn nearest_rank(values: &[f64], share: f64) -> Option<f64> {
+    let sorted = sorted(values);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+/// The median: of an even number of values, the mean of the two in the middle.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    interpolated(&sorted(values), 0.5)
+}
+
+/// Interquartile range, quartiles interpolated linearly (Hyndman and Fan 1996, type 7).
+pub(crate) fn interquartile_range(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values);
+    Some(interpolated(&sorted, 0.75)? - interpolated(&sorted, 0.25)?)
+}
+
+/// Arithmetic mean.
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The largest value.
+pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().max_by(f64::total_cmp)
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+fn interpolated(sorted: &[f64], share: f64) -> Option<f64> {
+    let at = share * (sorted.len().checked_sub(1)? as f64);
+    let (low, high) = (sorted.get(at.floor() as usize)?, sorted.get(at.ceil() as usize)?);
+    Some(low + (high - low) * at.fract())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Checks of the outage against made-up loads whose outage is known to the slot.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+use record::rows::OutcomeSlot;
+
+use super::*;
+
+const SLOT_S: f64 = 0.001;
+
+/// A load of 1 ms slots: `ok` per second at each moment, arriving evenly or as a Poisson stream.
+struct Made {
+    rows: Vec<OutcomeSlot>,
+}
+
+impl Made {
+    fn even(length_s: f64, ok_per_s: impl Fn(f64) -> f64) -> Self {
+        let mut owed = 0.0;
+        Self::each(length_s, |at_s| {
+            owed += ok_per_s(at_s) * SLOT_S;
+            let now = f64::floor(owed + 1e-9);
+            owed -= now;
+            now as u32
+        })
+    }
+
+    fn random(seed: u64, length_s: f64, ok_per_s: impl Fn(f64) -> f64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Self::each(length_s, |at_s| {
+            // Knuth's way to a Poisson number; good for the few that end in a slot.
+            let (limit, mut product, mut count) = ((-ok_per_s(at_s) * SLOT_S).exp(), random.f64(), 0);
+            while product > limit {
+                product *= random.f64();
+                count += 1;
+            }
+            count
+        })
+    }
+
+    fn each(length_s: f64, mut ok: impl FnMut(f64) -> u32) -> Self {
+        let slots = (length_s / SLOT_S).round() as usize;
+        let row = |slot: usize| {
+            let at_s = slot as f64 * SLOT_S;
+            OutcomeSlot { at_s, slot_s: SLOT_S, ok: ok(at_s + SLOT_S / 2.0), ..OutcomeSlot::default() }
+        };
+        Self { rows: (0..slots).map(row).collect() }
+    }
+
+    /// So many failures, spread evenly over these times.
+    fn failing(mut self, count: u32, from_s: f64, until_s: f64) -> Self {
+        for number in 0..count {
+            let at_s = from_s + (until_s - from_s) * f64::from(number) / f64::from(count);
+            self.rows[(at_s / SLOT_S + 1e-6) as usize].failed += 1;
+        }
+        self
+    }
+
+    fn outage(&self, at_s: f64) -> Outage {
+        let until_s = self.rows.len() as f64 * SLOT_S;
+        self.outage_of(Times {
+            at_s,
+            healed_s: None,
+            baseline_from_s: Some(0.0),
+            until_s,
+            counted_until_s: until_s,
+            timeout_s: 1.0,
+        })
+    }
+
+    fn outage_of(&self, times: Times) -> Outage {
+        let rows: Vec<_> =
+            self.rows.iter().copied().filter(|row| row.ok + row.failed + row.timeout + row.wrong > 0).collect();
+        outage(&Timeline::of(&rows).unwrap(), times)
+    }
+}
+
+fn near(value: Option<f64>, known: f64, by: f64) -> bool {
+    value.is_some_and(|value| (value - known).abs() <= by)
+}
+
+#[test]
+fn without_an_effect_there_is_no_outage() {
+    for made in [Made::even(30.0, |_| 20_000.0), Made::random(1, 30.0, |_| 20_000.0), Made::random(2, 30.0, |_| 200.0)] {
+        let outage = made.outage(15.0);
+        assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
+        assert_eq!((outage.failed, outage.wrong), (0, 0));
+        assert_eq!((outage.first_failure_s, outage.last_failure_s), (None, None));
+        assert_eq!((outage.total_s, outage.partial_s), (Some(0.0), Some(0.0)));
+        assert_eq!(outage.lost_operations, Some(0.0));
+        assert!(near(outage.first_ok_s, 0.0, 0.06), "{outage:?}");
+    }
+}
+
+#[test]
+fn a_crash_as_in_the_article() {
+    // 99 connections break at once, nothing works for 10 ms, then half for another second.
+    let rate = |at_s: f64| match at_s - 15.0 {
+        after if !(0.0..1.010).contains(&after) => 20_000.0,
+        after if after < 0.010 => 0.0,
+        _ => 10_000.0,
+    };
+    for made in [Made::even(30.0, rate), Made::random(3, 30.0, rate)] {
+        let outage = made.failing(99, 15.0, 15.008).outage(15.0);
+        assert!(near(outage.baseline_per_s, 20_000.0, 100.0), "{outage:?}");
+        assert_eq!(outage.failed, 99);
+        assert_eq!(outage.first_failure_s, Some(0.0));
+        assert!(near(outage.last_failure_s, 0.007, 0.0011), "{outage:?}");
+        assert!(near(outage.first_ok_s, 0.010, 0.0015), "{outage:?}");
+        assert!(near(outage.total_s, 0.010, 0.0015), "{outage:?}");
+        assert!(near(outage.partial_s, 0.0, 0.011), "{outage:?}");
+        // To a twentieth of the window of 250 ms, or what its noise hides.
+        assert!(near(outage.back_to_baseline_s, 1.010, 0.05), "{outage:?}");
+        assert!(near(outage.lost_operations, 10_200.0, 500.0), "{outage:?}");
+    }
+}
+
+#[test]
+fn a_short_outage_is_not_hidden_by_the_window() {
+    let rate = |at_s: f64| if (15.0..15.008).contains(&at_s) { 0.0 } else { 20_000.0 };
+    let outage = Made::random(4, 30.0, rate).outage(15.0);
+    assert!(near(outage.total_s, 0.008, 0.0015), "{outage:?}");
+    assert!(near(outage.back_to_baseline_s, 0.008, 0.0015), "{outage:?}");
+    assert!(near(outage.first_ok_s, 0.008, 0.0015), "{outage:?}");
+}
+
+#[test]
+fn failures_while_throughput_holds_are_an_outage_too() {
+    let outage = Made::random(5, 30.0, |_| 20_000.0).failing(50, 15.2, 17.7).outage(15.0);
+    assert_eq!(outage.failed, 50);
+    assert!(near(outage.first_failure_s, 0.2, 0.0015), "{outage:?}");
+    assert!(near(outage.last_failure_s, 2.65, 0.0015), "{outage:?}");
+    assert!(near(outage.back_to_baseline_s, 2.651, 0.0015), "{outage:?}");
+    assert!(near(outage.partial_s, 0.5, 0.011), "50 bins of 10 ms: {outage:?}");
+    assert_eq!(outage.total_s, Some(0.0));
+}
+
+#[test]
+fn failures_that_were_there_before_are_not_the_faults() {
+    let outage = Made::random(6, 30.0, |_| 20_000.0).failing(3_000, 0.0, 30.0).outage(15.0);
+    assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
+    assert_eq!(outage.failed, 0);
+}
+
+#[test]
+fn what_never_recovers_says_so() {
+    let half = Made::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 10_000.0 }).outage(15.0);
+    assert_eq!(half.back_to_baseline_s, None);
+    assert_eq!(half.total_s, Some(0.0));
+    assert!(near(half.lost_operations, 150_000.0, 1.0), "until the load ends: {half:?}");
+    let dead = Made::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 0.0 }).failing(150, 15.0, 30.0).outage(15.0);
+    assert_eq!(dead.back_to_baseline_s, None);
+    assert_eq!(dead.first_ok_s, None);
+    assert_eq!(dead.failed, 150);
+    // A slot in which something failed and nothing succeeded is part of the gap.
+    assert!(near(dead.total_s, 15.0, 0.001), "{dead:?}");
+    assert!(near(dead.lost_operations, 300_000.0, 1.0), "{dead:?}");
+}
+
+#[test]
+fn the_last_second_is_too_short_to_show_recovery() {
+    let outage = Made::even(30.0, |_| 20_000.0).outage(29.5);
+    assert_eq!(outage.back_to_baseline_s, None);
+    assert!(near(outage.lost_operations, 0.0, 1.0), "{outage:?}");
+}
+
+#[test]
+fn more_than_the_baseline_is_no_outage() {
+    let outage = Made::random(7, 30.0, |at_s| if at_s < 15.0 { 10_000.0 } else { 15_000.0 }).outage(15.0);
+    assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
+}
+
+#[test]
+fn a_relapse_while_the_fault_acts_counts_and_a_later_dip_does_not() {
+    let dip = |from_s: f64| move |at_s: f64| if (from_s..from_s + 2.0).contains(&at_s) { 5_000.0 } else { 20_000.0 };
+    let soon = Made::random(8, 60.0, dip(18.0)).outage(15.0);
+    assert!(near(soon.back_to_baseline_s, 5.0, 0.05), "{soon:?}");
+    let later = Made::random(8, 60.0, dip(45.0)).outage(15.0);
+    assert_eq!(later.back_to_baseline_s, Some(0.0), "{later:?}");
+    let made = Made::random(8, 60.0, dip(45.0));
+    let healed = Times {
+        at_s: 15.0,
+        healed_s: Some(44.0),
+        baseline_from_s: Some(0.0),
+        until_s: 60.0,
+        counted_until_s: 60.0,
+        timeout_s: 1.0,
+    };
+    let outage = made.outage_of(healed);
+    assert!(near(outage.back_to_baseline_s, 32.0, 0.05), "the rejoin is the fault's: {outage:?}");
+}
+
+#[test]
+fn two_faults_have_an_outage_each() {
+    let rate = |at_s: f64| if (10.0..10.5).contains(&at_s) || (20.0..21.0).contains(&at_s) { 0.0 } else { 8_000.0 };
+    let made = Made::random(9, 30.0, rate).failing(40, 10.0, 10.5).failing(80, 20.0, 21.0);
+    let times = |at_s, baseline_from_s, until_s| Times {
+        at_s,
+        healed_s: None,
+        baseline_from_s: Some(baseline_from_s),
+        until_s,
+        counted_until_s: until_s,
+        timeout_s: 1.0,
+    };
+    let (first, second) = (made.outage_of(times(10.0, 2.0, 20.0)), made.outage_of(times(20.0, 11.5, 30.0)));
+    assert_eq!((first.failed, second.failed), (40, 80));
+    assert!(near(first.total_s, 0.5, 0.002) && near(second.total_s, 1.0, 0.002), "{first:?} {second:?}");
+    assert!(near(first.back_to_baseline_s, 0.5, 0.02) && near(second.back_to_baseline_s, 1.0, 0.02));
+    assert!(near(second.baseline_per_s, 8_000.0, 200.0), "{second:?}");
+}
+
+#[test]
+fn without_a_baseline_only_what_was_counted_is_said() {
+    let made = Made::even(10.0, |_| 1_000.0).failing(7, 5.0, 5.1);
+    let times = |baseline_from_s| Times {
+        at_s: 5.0,
+        healed_s: None,
+        baseline_from_s,
+        until_s: 10.0,
+        counted_until_s: 10.0,
+        timeout_s: 1.0,
+    };
+    for outage in [made.outage_of(times(None)), made.outage_of(times(Some(4.8)))] {
+        assert_eq!((outage.baseline_per_s, outage.back_to_baseline_s), (None, None));
+        assert_eq!((outage.total_s, outage.lost_operations), (None, None));
+        assert_eq!(outage.failed, 7);
+    }
+}
+
+#[test]
+fn a_slow_target_gets_longer_windows() {
+    // 4 operations a second: 250 ms hold one, which says nothing.
+    let made = Made::random(10, 120.0, |at_s| if (60.0..75.0).contains(&at_s) { 0.0 } else { 4.0 });
+    let outage = made.outage(60.0);
+    assert!(near(outage.total_s, 15.0, 1.0), "{outage:?}");
+    assert!(near(outage.back_to_baseline_s, 15.0, 3.0), "{outage:?}");
+}
+
+#[test]
+fn a_system_that_stalls_by_itself_is_not_blamed_on_the_fault() {
+    let stalls = |at_s: f64| if at_s.rem_euclid(2.0) < 0.03 { 0.0 } else { 20_000.0 };
+    let outage = Made::random(11, 40.0, stalls).outage(21.0);
+    assert_eq!(outage.total_s, Some(0.0), "{outage:?}");
+    assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn an_outage_of_any_length_is_found(
+        seed in 0_u64..1_000_000,
+        rate in 2_000.0..50_000.0_f64,
+        long_ms in 15_u32..3_000,
+        failed in 0_u32..200,
+    ) {
+        let long_s = f64::from(long_ms) / 1e3;
+        let made = Made::random(seed, 20.0, |at_s| if (10.0..10.0 + long_s).contains(&at_s) { 0.0 } else { rate });
+        let outage = made.failing(failed, 10.0, 10.0 + long_s).outage(10.0);
+        prop_assert_eq!(outage.failed, u64::from(failed));
+        prop_assert!(near(outage.total_s, long_s, 0.006), "{outage:?}");
+        prop_assert!(near(outage.first_ok_s, long_s, 0.006), "{outage:?}");
+        prop_assert!(near(outage.back_to_baseline_s, long_s, 0.04), "{outage:?}");
+        prop_assert!(near(outage.lost_operations, rate * long_s, 0.1 * rate * long_s + 0.02 * rate), "{outage:?}");
+    }
+
+    #[test]
+    fn any_rows_give_an_answer(
+        rows in proptest::collection::vec((0_u32..20_000, 0_u32..50, 0_u32..3, 0_u32..3), 1..400),
+        at_s in -1.0..25.0_f64,
+        until_s in -1.0..25.0_f64,
+    ) {
+        let rows: Vec<_> = rows
+            .into_iter()
+            .map(|(slot, ok, failed, wrong)| OutcomeSlot {
+                at_s: f64::from(slot) * SLOT_S, slot_s: SLOT_S, ok, failed, timeout: 0, wrong,
+            })
+            .collect();
+        let times = Times {
+            at_s, healed_s: Some(at_s + 1.0), baseline_from_s: Some(0.0), until_s, counted_until_s: 21.0, timeout_s: 1.0,
+        };
+        let outage = outage(&Timeline::of(&rows).unwrap(), times);
+        prop_assert!(outage.total_s.is_none_or(|total_s| total_s >= 0.0));
+        prop_assert!(outage.back_to_baseline_s.is_none_or(|back_s| back_s >= 0.0));
+    }
+}

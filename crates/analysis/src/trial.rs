@@ -1,0 +1,114 @@
+//! One trial: its records, put together into its results. Each number is worked out in a room of its own; here they only meet.
+
+use experiment::plan;
+use record::folder::TrialFolder;
+use record::results::{Consistency, Throughput, Trial};
+
+use crate::audit::lost_writes::lost_writes;
+use crate::evidence::Evidence;
+use crate::load_window::LoadWindow;
+use crate::operations::{Totals, attempt_results, failed_pct, operations};
+use crate::stats::timeline::Timeline;
+use crate::verdict::{self, Finding};
+use crate::{Error, faults, generator, hosts};
+
+/// The results of a trial, as far as its records go.
+///
+/// # Errors
+/// If a record cannot be read, or is broken elsewhere than at its end.
+pub fn trial(planned: &plan::Trial, folder: &TrialFolder) -> Result<Trial, Error> {
+    judged(planned, folder).map(|(trial, _)| trial)
+}
+
+/// The results of a trial, and the findings that its verdict was made of.
+pub(crate) fn judged(planned: &plan::Trial, folder: &TrialFolder) -> Result<(Trial, Vec<Finding>), Error> {
+    let evidence = Evidence::read(folder)?;
+    let timeline = Timeline::of(&evidence.slots);
+    let window = planned
+        .load
+        .as_ref()
+        .zip(timeline.as_ref())
+        .and_then(|(load, timeline)| LoadWindow::of(load, &evidence, timeline));
+    let mut trial = measured(planned, &evidence, timeline.as_ref(), window.as_ref());
+    let findings = verdict::findings(&verdict::Facts {
+        planned,
+        evidence: &evidence,
+        window: window.as_ref(),
+        timeline: timeline.as_ref(),
+        trial: &trial,
+    });
+    trial.generator.limit = verdict::limit(&findings, &trial);
+    trial.verdict = verdict::verdict(&findings);
+    Ok((trial, findings))
+}
+
+fn measured(
+    planned: &plan::Trial,
+    evidence: &Evidence,
+    timeline: Option<&Timeline>,
+    window: Option<&LoadWindow>,
+) -> Trial {
+    let totals = Totals::by_operation(&evidence.log);
+    let all = Totals::of_all(totals.values());
+    let outcomes = all.outcomes();
+    let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
+    let sampled = hosts::during(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s));
+    let busy_agents = planned
+        .load
+        .as_ref()
+        .filter(|load| load.rate.is_none() && load.think_s == 0.0)
+        .filter(|_| outcomes.failed + outcomes.timeout == 0)
+        .map(|load| load.agents);
+    Trial {
+        id: planned.id.clone(),
+        variant: planned.variant.clone(),
+        point: planned.point.clone(),
+        repeat: planned.repeat,
+        ended: evidence.ending().map(|(how, _)| how),
+        measured_s: measured_s.map(|(from_s, until_s)| [from_s, until_s]),
+        throughput: throughput(evidence, timeline, window, measured_s),
+        failed_pct: failed_pct(&outcomes),
+        outcomes,
+        attempts: evidence.attempts.iter().map(|row| row.count).sum(),
+        attempt_results: attempt_results(&evidence.attempts),
+        latency_us: all.latency_us(),
+        service_us: all.service_us(),
+        by_outcome: all.by_outcome(),
+        operations: operations(&evidence.log, &totals, &evidence.attempts, measured_s),
+        faults: faults::faults(planned, evidence, timeline, window),
+        consistency: consistency(planned, evidence, outcomes.wrong),
+        machine: hosts::machine(&sampled),
+        hosts: hosts::hosts(&sampled),
+        generator: generator::generator(evidence, window, all.unfinished_s(), busy_agents),
+        ..Trial::default()
+    }
+}
+
+fn throughput(
+    evidence: &Evidence,
+    timeline: Option<&Timeline>,
+    window: Option<&LoadWindow>,
+    measured_s: Option<(f64, f64)>,
+) -> Throughput {
+    let rate = |(from_s, until_s)| timeline.and_then(|timeline| timeline.ok_per_s(from_s, until_s));
+    Throughput {
+        operations_per_s: measured_s.and_then(rate),
+        cycles_per_s: measured_s.and_then(|measured_s| generator::cycles_per_s(&evidence.generator, measured_s)),
+        before_first_fault_per_s: window
+            .filter(|window| window.first_fault_s.is_some())
+            .and_then(LoadWindow::calm)
+            .and_then(rate),
+    }
+}
+
+fn consistency(planned: &plan::Trial, evidence: &Evidence, wrong: u64) -> Consistency {
+    let found = lost_writes(&evidence.history);
+    let expects = planned.load.as_ref().is_some_and(|load| load.steps.iter().any(|step| !step.expect.is_empty()));
+    Consistency {
+        checked: found.map(|found| found.checked),
+        wrong: expects.then_some(wrong),
+        lost_writes: found.map(|found| found.lost),
+        diverged_keys: None,
+        linearizable: "not checked".to_owned(),
+    }
+}

@@ -1,0 +1,121 @@
+//! `[sweep]`: which paths, and which values each takes.
+
+use super::sets::Set;
+use super::{TRIAL_SECTIONS, Variant};
+use crate::keys::experiment::EXPERIMENT;
+use crate::nearest;
+use crate::path::{self, Step};
+use crate::problem::Problem;
+use crate::tree::{Node, Place, Table};
+
+/// One line of `[sweep]`.
+pub(crate) struct Sweep {
+    /// As written.
+    pub path: String,
+    pub path_place: Place,
+    /// What it takes in this run; a single one if `--set` gave it.
+    pub values: Vec<Node>,
+    /// What the file lists.
+    pub listed: Vec<Node>,
+}
+
+impl Sweep {
+    /// The way of its path through the tree of a trial.
+    pub fn way(&self, tree: &Table, problems: &mut Vec<Problem>) -> Option<Vec<Step>> {
+        match path::resolve(&self.path, EXPERIMENT, tree) {
+            Ok(steps) => Some(steps),
+            Err(lost) => {
+                let problem = Problem::absent(&self.path_place, format!("this path leads nowhere: {}", lost.what));
+                problems.push(problem.expected("unknown path").maybe(lost.hint));
+                None
+            }
+        }
+    }
+}
+
+/// Reads `[sweep]`. A `--set` of a swept path collapses that sweep to its one value.
+pub(super) fn read(base: &Table, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
+    let mut sweeps = Vec::new();
+    if let Some(table) = base.table("sweep") {
+        flatten("", table, &mut sweeps);
+    }
+    sweeps.retain(|sweep| is_in_a_trial(sweep, problems));
+    for sweep in &mut sweeps {
+        check_values(sweep, problems);
+        let steps = path::resolve(&sweep.path, EXPERIMENT, base).ok();
+        for set in sets.iter().filter(|set| set.path == sweep.path || Some(&set.steps) == steps.as_ref()) {
+            sweep.values = vec![set.value.clone()];
+        }
+    }
+    sweeps
+}
+
+/// `"load.agents" = […]` and `load.agents = […]` say the same.
+fn flatten(prefix: &str, table: &Table, sweeps: &mut Vec<Sweep>) {
+    for entry in &table.entries {
+        let path = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
+        if let Some(table) = entry.node.table() {
+            flatten(&path, table, sweeps);
+        } else if let Some(list) = entry.node.list() {
+            let key_place = entry.key_place.clone();
+            // `--set sweep.PATH=[…]` of a path that the file wrote as tables.
+            sweeps.retain(|sweep| sweep.path != path);
+            sweeps.push(Sweep { path, path_place: key_place, values: list.to_vec(), listed: list.to_vec() });
+        }
+    }
+}
+
+fn is_in_a_trial(sweep: &Sweep, problems: &mut Vec<Problem>) -> bool {
+    let root = sweep.path.split('.').next().unwrap_or_default();
+    if TRIAL_SECTIONS.contains(&root) {
+        return true;
+    }
+    let mut problem = Problem::new(&sweep.path_place, format!("`{}` cannot be swept", sweep.path))
+        .expected("a path inside a trial")
+        .maybe(nearest::hint(root, TRIAL_SECTIONS));
+    if root == "repeat" {
+        problem = problem.hint("`repeat = 3` at the top of the file repeats every point");
+    }
+    problems.push(problem);
+    false
+}
+
+fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
+    if sweep.values.is_empty() {
+        problems.push(
+            Problem::new(&sweep.path_place, format!("the sweep of `{}` has no values", sweep.path))
+                .expected("an empty list")
+                .hint("without values there are no trials: list at least one, or remove the line"),
+        );
+    }
+    let json: Vec<_> = sweep.values.iter().map(Node::json).collect();
+    for (index, value) in json.iter().enumerate() {
+        if let Some(first) = json[..index].iter().position(|other| other == value) {
+            problems.push(
+                Problem::new(&sweep.values[index].place, format!("`{}` is swept over {value} twice", sweep.path))
+                    .expected("again")
+                    .related(&sweep.values[first].place, "first here")
+                    .hint("`repeat = 2` at the top of the file runs every point twice"),
+            );
+        }
+    }
+}
+
+/// A variant and a sweep that set the same path: neither can be meant to win.
+pub(super) fn against_variants(sweeps: &[Sweep], variants: &[Variant], problems: &mut Vec<Problem>) {
+    for sweep in sweeps {
+        for variant in variants {
+            let node = path::resolve(&sweep.path, EXPERIMENT, &variant.overlay)
+                .ok()
+                .and_then(|steps| path::get(&variant.overlay, &steps));
+            if let Some(node) = node {
+                problems.push(
+                    Problem::new(&node.place, format!("the variant \"{}\" sets `{}`, which is swept", variant.name, sweep.path))
+                        .expected("set here")
+                        .related(&sweep.path_place, "swept here")
+                        .hint("remove one of the two, or write the values as variants only"),
+                );
+            }
+        }
+    }
+}

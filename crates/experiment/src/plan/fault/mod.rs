@@ -1,0 +1,151 @@
+//! `[[fault]]` of a trial: what is broken, of what the lab can break, and when. How each fault looks in charts and how
+//! it heals comes from the catalog here, so that nobody behind the plan has to ask for it.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::{self, Catalog, Heals};
+use crate::duration;
+use crate::nearest;
+use crate::plan::operation;
+use crate::plan::trial::Scene;
+use crate::plan::{Fault, Lab, Target, TargetKind, When};
+use crate::problem::Problem;
+use crate::section::Section;
+use crate::tree::Place;
+
+mod moments;
+
+/// Victims that every lab has.
+const GROUPS: [&str; 6] = ["one", "all", "minority", "majority", "leader", "n1"];
+
+/// What `on` may name: groups, hosts, and roles of the target.
+pub(super) fn members(lab: &Lab, target: Option<&Target>, catalog: &Catalog) -> Vec<String> {
+    let groups = if lab.hosts.is_empty() { GROUPS.as_slice() } else { &GROUPS[..5] };
+    let mut members: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
+    members.extend(lab.hosts.iter().map(|host| host.name.clone()));
+    if let Some(TargetKind::Folder { name, .. }) = target.map(|target| &target.kind)
+        && let Some(manifest) = catalog.targets.get(name)
+    {
+        members.extend(manifest.processes.iter().map(|process| process.role.clone()));
+    }
+    members
+}
+
+/// Reads all faults. `end` is the end of the load, and where the file says so.
+pub(super) fn read(
+    root: &Section<'_>,
+    members: &[String],
+    end: Option<&(f64, Place)>,
+    scene: &mut Scene<'_>,
+) -> Vec<Fault> {
+    let sections = root.sections("fault");
+    let names: Vec<&str> = sections.iter().filter_map(|section| section.text("name")).collect();
+    let mut faults = Vec::new();
+    let mut heals = Vec::new();
+    for (index, section) in sections.iter().enumerate() {
+        if let Some(name) = section.text("name")
+            && let Some(first) = sections[..index].iter().find(|other| other.text("name") == Some(name))
+        {
+            scene.problems.push(
+                Problem::new(section.place("name"), format!("two faults are called `{name}`"))
+                    .expected("the second")
+                    .related(first.place("name"), "the first")
+                    .hint("paths and other faults speak of a fault by its name"),
+            );
+        }
+        let kind = kind(section, scene);
+        if let Some(kind) = kind {
+            arguments(section, kind, scene);
+            healing(section, kind, scene);
+        }
+        victim(section, members, scene);
+        let when = moments::read(section, &names, scene);
+        heals.push(kind.map(|kind| kind.heals));
+        faults.push(fault(section, kind, when));
+    }
+    moments::check(&sections, &faults, &heals, end, root.has("load"), scene);
+    faults.into_iter().map(|fault| Fault { when: fault.when, ..fault }).collect()
+}
+
+fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Option<When>) -> Fault {
+    let with: BTreeMap<_, _> =
+        section.entries("with").iter().map(|entry| (entry.key.clone(), entry.node.json())).collect();
+    Fault {
+        name: section.text("name").unwrap_or_default().to_owned(),
+        kind: section.text("kind").unwrap_or_default().to_owned(),
+        on: section.text("on").unwrap_or_default().to_owned(),
+        with,
+        // Reported where it is missing.
+        when: when.unwrap_or(When::At(0.0)),
+        for_s: section.seconds("for"),
+        // 0 stands for the trial's own, which is not known yet.
+        seed: section.whole("seed").unwrap_or(0),
+        label: kind.map_or_else(String::new, |kind| kind.label.to_owned()),
+        colour: kind.map_or_else(String::new, |kind| kind.colour.to_owned()),
+    }
+}
+
+fn kind(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static catalog::Fault> {
+    let name = section.text("kind")?;
+    let found = scene.catalog.faults.iter().copied().find(|fault| fault.name == name);
+    if found.is_none() {
+        let hint = nearest::hint(name, scene.catalog.faults.iter().map(|fault| fault.name));
+        let problem = Problem::absent(section.place("kind"), format!("there is no fault of kind `{name}`"));
+        scene.problems.push(problem.expected("unknown kind").maybe(hint));
+    }
+    found
+}
+
+/// `with`: the kind's arguments, and for a call those of the operation.
+fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut Scene<'_>) {
+    let entries = section.entries("with");
+    let call = entries.iter().find(|entry| entry.key == "call" && operation::has_field(kind.takes, "call"));
+    let operations = scene.protocol.map(|protocol| protocol.operations).unwrap_or_default();
+    let operation = call.and_then(|call| operations.iter().find(|known| Some(known.name) == call.node.text()));
+    if let (Some(call), None, Some(protocol)) = (call, operation, scene.protocol) {
+        let name = call.node.text().unwrap_or_default();
+        let what = format!("the protocol `{}` has no operation `{name}`", protocol.name);
+        let hint = nearest::hint(name, operations.iter().map(|operation| operation.name));
+        scene.problems.push(Problem::absent(&call.node.place, what).expected("unknown operation").maybe(hint));
+        return;
+    }
+    let more = operation.map(|operation| operation.takes).unwrap_or_default();
+    let is_known = |name: &str| operation::has_field(kind.takes, name) || operation::has_field(more, name);
+    for entry in entries.iter().filter(|entry| !is_known(&entry.key)) {
+        let what = format!("a fault of kind `{}` takes no `{}`", kind.name, entry.key);
+        let hint = nearest::hint(&entry.key, operation::names(kind.takes).chain(operation::names(more)))
+            .unwrap_or_else(|| "it takes nothing".to_owned());
+        scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown argument").hint(hint));
+    }
+    let given = |name: &str| entries.iter().any(|entry| entry.key == name);
+    for field in kind.takes.iter().chain(more).filter(|field| field.required && !given(field.name)) {
+        let place = if section.has("with") { section.place("with") } else { section.place("kind") };
+        let problem = Problem::absent(place, format!("a fault of kind `{}` needs `{}`", kind.name, field.name));
+        let expected = format!("`with` lacks `{}`", field.name);
+        scene.problems.push(problem.expected(expected).hint(format!("{}: {}", field.name, field.help)));
+    }
+}
+
+fn healing(section: &Section<'_>, kind: &catalog::Fault, scene: &mut Scene<'_>) {
+    if section.has("for") && kind.heals == Heals::ByItself {
+        scene.problems.push(
+            Problem::new(section.place("for"), format!("a fault of kind `{}` heals by itself", kind.name))
+                .expected("there is nothing to undo")
+                .hint("remove `for`"),
+        );
+    }
+}
+
+fn victim(section: &Section<'_>, members: &[String], scene: &mut Scene<'_>) {
+    let Some(on) = section.text("on") else { return };
+    if !members.iter().any(|member| member == on) {
+        let hint = nearest::hint(on, members.iter().map(String::as_str));
+        let problem = Problem::absent(section.place("on"), format!("there is no `{on}` in this lab"));
+        scene.problems.push(problem.expected("unknown victim").maybe(hint));
+    }
+}
+
+/// A time in messages.
+fn seconds(seconds: f64) -> String {
+    duration::show(seconds)
+}

@@ -1,0 +1,215 @@
+//! One operation with its arguments: a step of a cycle, a mix or the preparation, held against what the protocol
+//! knows. It must not order operations; slots that earlier steps keep are handed in.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::{Effect, Field, Operation};
+use crate::nearest;
+use crate::plan::Step;
+use crate::plan::trial::Scene;
+use crate::problem::Problem;
+use crate::section::Section;
+use crate::template::{Part, Template, WORDS, is_slot_name};
+use crate::tree::{Entry, Node};
+
+/// What the templates of a step may use.
+pub(super) struct Scope<'a> {
+    /// Slots that earlier steps keep, and for each such step in every how-manieth cycle.
+    pub slots: &'a BTreeMap<String, Vec<u32>>,
+    /// Why there are no slots here, if there can be none.
+    pub no_slots: Option<&'static str>,
+    /// Whether an agent does it.
+    pub by_agent: bool,
+}
+
+/// Reads a step.
+pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'_>) -> Step {
+    let call = section.text("call").unwrap_or_default();
+    let every = section.whole("every").unwrap_or(1);
+    let operation = find(section, scene);
+    if let Some(operation) = operation {
+        arguments(section, operation, scene);
+        expectations(section, operation, scene);
+        captures(section, operation, scene);
+        audit(section, operation, scene);
+    }
+    for key in ["with", "expect"] {
+        for entry in section.entries(key) {
+            template(entry, every, scope, scene);
+        }
+    }
+    for entry in section.entries("keep") {
+        slot_name(entry, scene);
+    }
+    Step {
+        call: call.to_owned(),
+        name: section.text("name").unwrap_or(call).to_owned(),
+        with: texts(section, "with"),
+        expect: texts(section, "expect"),
+        keep: texts(section, "keep"),
+        weight: section.whole("weight").unwrap_or(1),
+        every,
+        audit: section.boolean("audit"),
+    }
+}
+
+fn texts(section: &Section<'_>, key: &str) -> BTreeMap<String, String> {
+    let text = |entry: &Entry| Some((entry.key.clone(), entry.node.as_written()?));
+    section.entries(key).iter().filter_map(text).collect()
+}
+
+fn find(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Operation> {
+    let (call, protocol) = (section.text("call")?, scene.protocol?);
+    let found = protocol.operations.iter().find(|operation| operation.name == call);
+    if found.is_none() {
+        let hint = nearest::hint(call, protocol.operations.iter().map(|operation| operation.name));
+        let what = format!("the protocol `{}` has no operation `{call}`", protocol.name);
+        scene.problems.push(Problem::absent(section.place("call"), what).expected("unknown operation").maybe(hint));
+    }
+    found
+}
+
+/// Whether a field of that name exists; `header.*` takes any suffix.
+pub(super) fn has_field(fields: &[Field], name: &str) -> bool {
+    fields.iter().any(|field| match field.name.strip_suffix('*') {
+        Some(prefix) => name.len() > prefix.len() && name.starts_with(prefix),
+        None => field.name == name,
+    })
+}
+
+/// Names of the fields, for hints.
+pub(super) fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
+    fields.iter().map(|field| field.name)
+}
+
+fn arguments(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    for entry in section.entries("with").iter().filter(|entry| !has_field(operation.takes, &entry.key)) {
+        let what = format!("`{}` takes no `{}`", operation.name, entry.key);
+        let hint = nearest::hint(&entry.key, names(operation.takes));
+        scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown argument").maybe(hint));
+    }
+    let given = |name: &str| section.entries("with").iter().any(|entry| entry.key == name);
+    for field in operation.takes.iter().filter(|field| field.required && !given(field.name)) {
+        let place = if section.has("with") { section.place("with") } else { section.place("call") };
+        let problem = Problem::absent(place, format!("`{}` needs `{}`", operation.name, field.name));
+        scene.problems.push(problem.expected(format!("`{}` is missing", field.name)).hint(format!("{}: {}", field.name, field.help)));
+    }
+}
+
+fn expectations(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    for entry in section.entries("expect").iter().filter(|entry| !has_field(operation.answers, &entry.key)) {
+        let what = format!("the answer to `{}` has no `{}`", operation.name, entry.key);
+        let hint = nearest::hint(&entry.key, names(operation.answers));
+        scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown field").maybe(hint));
+    }
+}
+
+fn captures(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    const FORM: &str = "write \"request.FIELD\" or \"answer.FIELD\"";
+    for entry in section.entries("keep") {
+        let Some(text) = entry.node.text() else { continue };
+        let problem = match text.split_once('.') {
+            Some(("request", field)) if !has_field(operation.takes, field) => {
+                let what = format!("`{}` takes no `{field}`", operation.name);
+                Problem::absent(&entry.node.inside(8..text.len()), what)
+                    .expected("unknown argument")
+                    .maybe(nearest::hint(field, names(operation.takes)))
+            }
+            Some(("request", field)) if section.entries("with").iter().all(|with| with.key != field) => {
+                Problem::absent(&entry.node.inside(8..text.len()), format!("this step sends no `{field}`"))
+                    .expected("nothing to keep")
+                    .hint(format!("give `{field}` in this step's `with`"))
+            }
+            Some(("answer", field)) if !has_field(operation.answers, field) => {
+                let what = format!("the answer to `{}` has no `{field}`", operation.name);
+                Problem::absent(&entry.node.inside(7..text.len()), what)
+                    .expected("unknown field")
+                    .maybe(nearest::hint(field, names(operation.answers)))
+            }
+            Some(("request" | "answer", _)) => continue,
+            _ => Problem::new(&entry.node.place, "this is nothing that can be kept").expected("a field of what").hint(FORM),
+        };
+        scene.problems.push(problem);
+    }
+}
+
+fn slot_name(entry: &Entry, scene: &mut Scene<'_>) {
+    let name = entry.key.as_str();
+    if WORDS.contains(&name) {
+        let problem = Problem::new(&entry.key_place, format!("a slot cannot be called `{name}`"));
+        scene.problems.push(problem.expected(format!("{{{name}}} means something else")));
+    } else if !is_slot_name(name) {
+        let problem = Problem::new(&entry.key_place, format!("`{name}` is not a name for a slot"));
+        scene.problems.push(problem.expected("small letters, digits and `_`, a letter first"));
+    }
+}
+
+fn audit(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    if section.boolean("audit") && operation.effect == Effect::None {
+        let what = format!("`{}` cannot be audited", operation.name);
+        let problem = Problem::new(section.place("audit"), what).expected("it reads and writes no key");
+        scene.problems.push(problem.hint("audit a step that writes a key; its last value is read back after the run"));
+    }
+}
+
+/// Checks a template and everything it names.
+fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
+    let Some(text) = entry.node.text() else { return };
+    let template = match Template::parse(text) {
+        Ok(template) => template,
+        Err(error) => {
+            let place = entry.node.inside(error.at);
+            scene.problems.push(Problem::new(&place, error.what).expected("in this template").hint(error.hint));
+            return;
+        }
+    };
+    for part in &template.parts {
+        let problem = match part {
+            Part::Slot(slot) => match scope.slots.get(slot) {
+                None => Some(unknown_slot(slot, &entry.node, scope)),
+                Some(kept) if kept.iter().all(|kept| every % kept != 0) => {
+                    let kept = kept.iter().min().copied().unwrap_or(1);
+                    let what = format!("`{slot}` is kept by a step with `every = {kept}`, and this step is done in other cycles too");
+                    Some(Problem::new(&placeholder(&entry.node, slot), what)
+                        .expected("not always there")
+                        .hint(format!("give this step `every = {kept}` too")))
+                }
+                Some(_) => None,
+            },
+            Part::Feed { feed, .. } if !scene.feeds.contains(feed) => {
+                let what = format!("there is no feed `{feed}`");
+                Some(Problem::absent(&placeholder(&entry.node, &format!("feed.{feed}")), what)
+                    .expected("unknown feed")
+                    .hint(nearest::hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
+                        "a feed is a CSV file: [[load.feed]] with `name` and `file`".to_owned()
+                    })))
+            }
+            Part::Agent(_) if !scope.by_agent => Some(
+                Problem::new(&placeholder(&entry.node, "agent"), "no agent does the preparation")
+                    .expected("there is no agent here")
+                    .hint("use {seq}, which counts the repetitions: `count = 200` and \"agent-{seq}\""),
+            ),
+            _ => None,
+        };
+        scene.problems.extend(problem);
+    }
+}
+
+/// Where `{word` stands in a template.
+fn placeholder(node: &Node, word: &str) -> crate::tree::Place {
+    let text = node.text().unwrap_or_default();
+    let found = text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));
+    found.map_or_else(|| node.place.clone(), |at| node.inside(at..at + word.len()))
+}
+
+fn unknown_slot(slot: &str, node: &Node, scope: &Scope<'_>) -> Problem {
+    let place = placeholder(node, slot);
+    let problem = Problem::absent(&place, format!("nothing called `{slot}` is kept before this step")).expected("unknown slot");
+    if let Some(near) = nearest::name(slot, scope.slots.keys().map(String::as_str).chain(["agent", "seq"])) {
+        return problem.hint(format!("did you mean {{{near}}}?"));
+    }
+    match scope.no_slots {
+        Some(why) => problem.hint(why),
+        None => problem.hint(format!("an earlier step of this cycle has to keep it: keep = {{ {slot} = \"request.FIELD\" }} or \"answer.FIELD\"")),
+    }
+}

@@ -1,0 +1,171 @@
+//! An experiment file into its plan: parse, overlay, resolve every trial, check, number.
+
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::keys::experiment::EXPERIMENT;
+use crate::overlay::{self, Layers, Setting, TRIAL_SECTIONS, TRIALS_MAX};
+use crate::plan::gates::{self, Names};
+use crate::plan::trial::{self, Parts};
+use crate::plan::{FORMAT, Fault, Plan, Trial, seed};
+use crate::problem::{Problem, Problems};
+use crate::section::Section;
+use crate::shape::{Mode, Shape};
+use crate::source::Source;
+use crate::syntax;
+use crate::tree::{Node, Place, Table};
+
+/// Reads an experiment file with its `--set`s, and resolves it into trials.
+///
+/// # Errors
+/// Everything that is wrong with the file, with the `--set`s, or with what they name of the catalog.
+pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan, Problems> {
+    let file = Arc::new(source.clone());
+    let (base, mut problems) = syntax::parse(&file);
+    let syntax_is_broken = !problems.is_empty();
+    let start = Place::new(&file, 0, 0..0);
+    if base.entries.is_empty() && !syntax_is_broken {
+        problems.push(
+            Problem::new(&start, "this file is empty")
+                .expected("an experiment")
+                .hint("`plimsoll new URL` or `plimsoll new TARGET` writes one to start from"),
+        );
+        return Err(Problems::new(problems, false));
+    }
+    let layers = overlay::layers(base, &named(sets), &mut problems);
+    let plan = resolve(source, &start, &layers, catalog, &mut problems);
+    match plan {
+        Some(plan) if problems.is_empty() => Ok(plan),
+        _ => Err(Problems::new(problems, syntax_is_broken)),
+    }
+}
+
+/// Each `--set` as a source of its own.
+fn named(sets: &[String]) -> Vec<Arc<Source>> {
+    let name = |index: usize| match sets.len() {
+        1 => "--set".to_owned(),
+        count => format!("--set {} of {count}", index + 1),
+    };
+    sets.iter().enumerate().map(|(index, text)| Arc::new(Source { name: name(index), text: text.clone() })).collect()
+}
+
+/// All trials and what is asked of them. `None` only where there are problems.
+fn resolve(
+    source: &Source,
+    start: &Place,
+    layers: &Layers,
+    catalog: &Catalog,
+    problems: &mut Vec<Problem>,
+) -> Option<Plan> {
+    shape(&layers.base, start, problems);
+    let root = Section { table: &layers.base, keys: EXPERIMENT, place: start };
+    let repeats: u32 = root.whole("repeat").unwrap_or(1);
+    let trials = layers.count().saturating_mul(repeats as usize);
+    if trials > TRIALS_MAX {
+        let place = layers.base.entry("sweep").map_or(start, |entry| &entry.key_place);
+        let problem = Problem::new(place, format!("this makes {trials} trials")).expected(format!("at most {TRIALS_MAX}"));
+        problems.push(problem.hint("trials are the product of all lists of the sweep, the variants and `repeat`"));
+        return None;
+    }
+    let settings = layers.settings(problems);
+    let mut parts = Vec::new();
+    for setting in &settings {
+        let (read, told) = trial::read(&setting.tree, start, catalog);
+        merge(problems, told);
+        parts.push(read);
+    }
+    let names = names(layers, &settings, catalog);
+    let requirements = gates::requirements(&root, &names, problems);
+    let claims = gates::claims(&root, &names, problems);
+    let tree = settings.first().map_or(&layers.base, |setting| &setting.tree);
+    let find = gates::find(&root, tree, &names, problems);
+    let parts: Option<Vec<Parts>> = parts.into_iter().collect();
+    Some(Plan {
+        format: FORMAT,
+        title: root.text("title").map_or_else(|| stem(&source.name), ToOwned::to_owned),
+        asks: root.text("asks").unwrap_or_default().to_owned(),
+        variants: layers.variants.iter().map(|variant| variant.name.clone()).collect(),
+        swept: layers.sweeps.iter().map(|sweep| sweep.path.clone()).collect(),
+        trials: number(&settings, &parts?, repeats, root.whole("seed").unwrap_or(1)),
+        requirements,
+        claims,
+        find,
+    })
+}
+
+/// The sections of a trial may be completed by a variant, so they are only held against what they may have at all;
+/// the others have to be whole.
+fn shape(base: &Table, start: &Place, problems: &mut Vec<Problem>) {
+    for (mode, inside) in [(Mode::Part, true), (Mode::Whole, false)] {
+        let mut part = base.clone();
+        part.entries.retain(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()) == inside);
+        let mut told = Vec::new();
+        Shape { root: EXPERIMENT, mode, problems: &mut told }.table("", EXPERIMENT, &part, start);
+        // That a section of a trial is missing is said of the trial.
+        told.retain(|problem| !(problem.absence && problem.place == *start));
+        problems.append(&mut told);
+    }
+}
+
+/// Adds what is not there yet: a mistake in the file shows in each of its trials.
+fn merge(problems: &mut Vec<Problem>, told: Vec<Problem>) {
+    for problem in told {
+        if !problems.iter().any(|known| known.place == problem.place && known.what == problem.what) {
+            problems.push(problem);
+        }
+    }
+}
+
+fn names<'a>(layers: &'a Layers, settings: &[Setting], catalog: &'a Catalog) -> Names<'a> {
+    let mut faults: Vec<String> = Vec::new();
+    let mut operations: Vec<String> = Vec::new();
+    for setting in settings {
+        let load = setting.tree.table("load");
+        let steps = ["cycle", "mix"].into_iter().filter_map(|key| load?.get(key)).filter_map(Node::list).flatten();
+        let named = steps.filter_map(|node| node.table()).filter_map(|step| step.text("name").or(step.text("call")));
+        operations.extend(named.map(ToOwned::to_owned));
+        faults.extend(setting.tree.tables("fault").filter_map(|(_, fault)| fault.text("name")).map(ToOwned::to_owned));
+    }
+    for list in [&mut faults, &mut operations] {
+        list.sort();
+        list.dedup();
+    }
+    let variants = layers.variants.iter().map(|variant| variant.name.as_str()).collect();
+    Names { catalog, variants, sweeps: &layers.sweeps, faults, operations }
+}
+
+/// Every setting once, then the next repeat: A B A B, never A A B B.
+fn number(settings: &[Setting], parts: &[Parts], repeats: u32, file_seed: u64) -> Vec<Trial> {
+    let count = settings.len() * repeats as usize;
+    let digits = count.to_string().len().max(3);
+    let rounds = (1..=repeats).flat_map(|repeat| settings.iter().zip(parts).map(move |pair| (repeat, pair)));
+    rounds
+        .enumerate()
+        .map(|(index, (repeat, (setting, parts)))| {
+            let seed = seed::of_trial(file_seed, repeat, &setting.point);
+            let seeded = |fault: &Fault| Fault {
+                seed: if fault.seed == 0 { seed::of_fault(seed, &fault.name) } else { fault.seed },
+                ..fault.clone()
+            };
+            Trial {
+                id: format!("{:0digits$}", index + 1),
+                variant: setting.variant.clone(),
+                point: setting.point.clone(),
+                repeat,
+                seed,
+                target: parts.target.clone(),
+                lab: parts.lab.clone(),
+                prepare: parts.prepare.clone(),
+                load: parts.load.clone(),
+                faults: parts.faults.iter().map(seeded).collect(),
+                steps: parts.steps.clone(),
+            }
+        })
+        .collect()
+}
+
+/// `experiments/03-crash.toml` is called `03-crash`.
+fn stem(name: &str) -> String {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    file.strip_suffix(".toml").unwrap_or(file).to_owned()
+}

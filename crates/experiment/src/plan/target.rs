@@ -1,0 +1,235 @@
+//! `[target]` of a trial: which system, with which parameters, spoken to how. It must not start anything.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::Protocol;
+use crate::duration;
+use crate::manifest::{Manifest, Parameter, Takes};
+use crate::nearest;
+use crate::plan::trial::Scene;
+use crate::plan::{Target, TargetKind};
+use crate::problem::Problem;
+use crate::section::Section;
+use crate::template::{Part, Template};
+use crate::tree::{Node, Place};
+
+/// Reads the section, and finds the protocol for the rest of the trial.
+pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<Target> {
+    if !is_one_kind(section, scene) {
+        return None;
+    }
+    let (kind, protocol) = match section.text("use") {
+        Some(name) => folder(name, section, scene)?,
+        None => address(section, scene)?,
+    };
+    scene.protocol = scene.catalog.protocols.iter().copied().find(|known| known.name == protocol);
+    Some(Target { kind, protocol })
+}
+
+/// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
+fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
+    const KINDS: &str = "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
+    if !["use", "url", "start"].iter().any(|key| section.has(key)) {
+        let problem = Problem::absent(section.place, "[target] names no target").expected("none of `use`, `url`, `start`");
+        scene.problems.push(problem.hint(KINDS));
+        return false;
+    }
+    if section.has("use") {
+        let others: Vec<&str> = ["url", "start", "ready", "within", "protocol"].into_iter().filter(|key| section.has(key)).collect();
+        for other in &others {
+            let problem = Problem::new(section.place(other), format!("`use` and `{other}` exclude each other"))
+                .expected("not beside `use`")
+                .related(section.place("use"), "a target folder says all this itself");
+            scene.problems.push(problem.hint(KINDS));
+        }
+        return others.is_empty();
+    }
+    if section.has("with") {
+        let problem = Problem::new(section.place("with"), "parameters belong to a target folder").expected("not without `use`");
+        scene.problems.push(problem.hint(KINDS));
+    }
+    if !section.has("url") {
+        let problem = Problem::absent(section.place("start"), "`start` needs `url`").expected("where will the load go?");
+        scene.problems.push(problem.hint("add url = \"http://127.0.0.1:8080\", or what it listens on"));
+        return false;
+    }
+    for key in ["ready", "within"].into_iter().filter(|key| section.has(key) && !section.has("start")) {
+        let problem = Problem::new(section.place(key), format!("`{key}` belongs to `start`")).expected("nothing is started");
+        scene.problems.push(problem.hint("without `start`, `url` has to answer already"));
+    }
+    true
+}
+
+fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, String)> {
+    let Some(manifest) = scene.catalog.targets.get(name) else {
+        let hint = nearest::hint(name, scene.catalog.targets.keys().map(String::as_str));
+        let problem = Problem::absent(section.place("use"), format!("there is no target `{name}`")).expected("unknown target");
+        scene.problems.push(problem.maybe(hint));
+        return None;
+    };
+    let mut with: BTreeMap<String, String> =
+        manifest.parameters.iter().map(|(name, parameter)| (name.clone(), parameter.default.clone())).collect();
+    for entry in section.entries("with") {
+        let Some(parameter) = manifest.parameters.get(&entry.key) else {
+            let hint = nearest::hint(&entry.key, manifest.parameters.keys().map(String::as_str));
+            let what = format!("the target `{name}` has no parameter `{}`", entry.key);
+            scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown parameter").maybe(hint));
+            continue;
+        };
+        match value(&entry.key, parameter, &entry.node) {
+            Ok(value) => {
+                with.insert(entry.key.clone(), value);
+            }
+            Err(problem) => scene.problems.push(*problem),
+        }
+    }
+    let protocol = protocol(manifest, &with, section, scene)?;
+    Some((TargetKind::Folder { name: name.to_owned(), with }, protocol))
+}
+
+/// The manifest's protocol, with `{parameter}` filled in.
+fn protocol(
+    manifest: &Manifest,
+    with: &BTreeMap<String, String>,
+    section: &Section<'_>,
+    scene: &mut Scene<'_>,
+) -> Option<String> {
+    let mut protocol = manifest.about.protocol.clone();
+    for (name, value) in with {
+        protocol = protocol.replace(&format!("{{{name}}}"), value);
+    }
+    is_known(&protocol, section.place("use"), scene).then_some(protocol)
+}
+
+fn is_known(protocol: &str, place: &Place, scene: &mut Scene<'_>) -> bool {
+    let names: Vec<&str> = scene.catalog.protocols.iter().map(|protocol| protocol.name).collect();
+    if names.contains(&protocol) {
+        return true;
+    }
+    let problem = Problem::new(place, format!("there is no protocol `{protocol}`")).expected("unknown protocol");
+    scene.problems.push(problem.maybe(nearest::hint(protocol, names)));
+    false
+}
+
+/// A parameter's value as text, if it is one it takes.
+pub(crate) fn value(name: &str, parameter: &Parameter, node: &Node) -> Result<String, Box<Problem>> {
+    let Some(text) = node.as_written() else {
+        return Err(Box::new(Problem::new(&node.place, format!("`{name}` cannot be {}", node.kind())).expected(words(&parameter.takes))));
+    };
+    // What comes from the environment is not known yet.
+    if Template::parse(&text).is_ok_and(|template| template.parts.iter().any(|part| matches!(part, Part::Env(_)))) {
+        return Ok(text);
+    }
+    match refusal(&parameter.takes, &text) {
+        None => Ok(text),
+        Some(what) => {
+            let hint = match &parameter.takes {
+                Takes::Choice { of } => nearest::name(&text, of.iter().map(String::as_str)).map(|near| format!("did you mean \"{near}\"?")),
+                _ => None,
+            };
+            let problem = Problem::new(&node.place, format!("`{name}` cannot be {what}")).expected(words(&parameter.takes));
+            Err(Box::new(problem.maybe(hint.or_else(|| Some(format!("{name}: {}", parameter.help))))))
+        }
+    }
+}
+
+/// What keeps a text from being a value.
+pub(crate) fn refusal(takes: &Takes, text: &str) -> Option<String> {
+    let fits = match takes {
+        Takes::Choice { of } => of.iter().any(|choice| choice == text),
+        Takes::Integer { min, max } => text.parse::<i64>().is_ok_and(|number| {
+            min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)
+        }),
+        Takes::Boolean => matches!(text, "true" | "false"),
+        Takes::Text => true,
+        Takes::Duration => duration::parse_s(text).is_ok(),
+    };
+    (!fits).then(|| if text.parse::<f64>().is_ok() { text.to_owned() } else { format!("\"{text}\"") })
+}
+
+fn words(takes: &Takes) -> String {
+    match takes {
+        Takes::Choice { of } => {
+            let quoted: Vec<String> = of.iter().map(|choice| format!("\"{choice}\"")).collect();
+            nearest::listed(&quoted, "or")
+        }
+        Takes::Integer { min: Some(min), max: Some(max) } => format!("a whole number from {min} to {max}"),
+        Takes::Integer { min: Some(min), max: None } => format!("a whole number, {min} or more"),
+        Takes::Integer { min: None, max: Some(max) } => format!("a whole number, {max} or less"),
+        Takes::Integer { min: None, max: None } => "a whole number".to_owned(),
+        Takes::Boolean => "true or false".to_owned(),
+        Takes::Text => "a text".to_owned(),
+        Takes::Duration => "a duration such as \"50ms\"".to_owned(),
+    }
+}
+
+fn address(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, String)> {
+    let url = section.text("url")?;
+    let scheme = match parse_url(url) {
+        Ok(scheme) => scheme,
+        Err(why) => {
+            let node = section.place("url");
+            scene.problems.push(Problem::new(node, format!("this is not a URL: {why}")).expected("scheme://host:port/path"));
+            return None;
+        }
+    };
+    if let Some(ready) = section.text("ready") {
+        let scheme = parse_url(ready);
+        if !matches!(scheme, Ok("http" | "https")) {
+            let problem = Problem::new(section.place("ready"), "`ready` is a URL that a GET is sent to");
+            scene.problems.push(problem.expected("http://host:port/path"));
+        }
+    }
+    let protocol = match section.text("protocol") {
+        Some(protocol) => is_known(protocol, section.place("protocol"), scene).then(|| protocol.to_owned())?,
+        None => by_scheme(scheme, section, scene)?.name.to_owned(),
+    };
+    let url = url.to_owned();
+    let kind = match section.text("start") {
+        None => TargetKind::Running { url },
+        Some(command) => TargetKind::Started {
+            command: command.to_owned(),
+            url,
+            ready: section.text("ready").map(ToOwned::to_owned),
+            within_s: section.seconds("within")?,
+        },
+    };
+    Some((kind, protocol))
+}
+
+fn by_scheme(scheme: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Protocol> {
+    let found = scene.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
+    if found.is_none() {
+        let schemes: Vec<&str> = scene.catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied().collect();
+        let place = section.node("url").map_or_else(|| section.place.clone(), |node| node.inside(0..scheme.len()));
+        let problem = Problem::new(&place, format!("no protocol goes by the scheme `{scheme}`")).expected("unknown scheme");
+        let hint = nearest::hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
+        scene.problems.push(problem.maybe(hint));
+    }
+    found
+}
+
+/// The scheme of a URL that can be connected to.
+pub(crate) fn parse_url(url: &str) -> Result<&str, &'static str> {
+    let (scheme, rest) = url.split_once("://").ok_or("there is no `://`")?;
+    if scheme.is_empty() || !scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')) {
+        return Err("it begins with no scheme");
+    }
+    if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("there are blanks in it");
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    // An IPv6 address has colons of its own, inside brackets.
+    let (host, port) = match address.rfind(']') {
+        Some(end) => (&address[..=end], address[end + 1..].strip_prefix(':')),
+        None => address.split_once(':').map_or((address, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return Err("there is no host");
+    }
+    match port {
+        Some(port) if !port.parse::<u16>().is_ok_and(|port| port > 0) => Err("the port is a number from 1 to 65535"),
+        _ => Ok(scheme),
+    }
+}

@@ -1,0 +1,202 @@
+//! What can go wrong in the lab, in sentences for the user, each with what to do about it where anything can be done.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Who holds a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// The program's name.
+    pub program: String,
+}
+
+/// Why the lab could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A program that a process of the target runs is not on this machine.
+    #[error("`{program}`, which `{role}` runs, is not on this machine")]
+    Missing {
+        /// The process.
+        role: String,
+        /// The program.
+        program: String,
+    },
+    /// The target's `install check` says that something is missing.
+    #[error("`{target}` is not installed completely:{}", listed(missing))]
+    NotInstalled {
+        /// The target.
+        target: String,
+        /// What `install apply` would do, a line each.
+        missing: Vec<String>,
+    },
+    /// A port that the experiment asks for is in use.
+    #[error("port {port} is taken{}", holding(.holder.as_ref()))]
+    PortTaken {
+        /// The port.
+        port: u16,
+        /// Who holds it; `None` if that could not be found out.
+        holder: Option<Holder>,
+    },
+    /// A process ended before it was ready.
+    #[error("`{role}` ended before it was ready ({how}){}", quoted(log))]
+    DiedAtStart {
+        /// The process.
+        role: String,
+        /// `exit 1`, `signal 9`.
+        how: String,
+        /// Its last log lines.
+        log: Vec<String>,
+    },
+    /// A process did not become ready in time.
+    #[error("`{role}` was not ready within {within_s} s; tried {tried}, last: {last}{}", quoted(log))]
+    NotReady {
+        /// The process.
+        role: String,
+        /// The check.
+        tried: String,
+        /// Seconds it was given.
+        within_s: f64,
+        /// What the last attempt came to.
+        last: String,
+        /// Its last log lines.
+        log: Vec<String>,
+    },
+    /// A target that should run already does not answer.
+    #[error("nothing answers at {url}: {reason}")]
+    Unreachable {
+        /// Where.
+        url: String,
+        /// Why not.
+        reason: String,
+    },
+    /// `target.toml` uses a placeholder that does not exist.
+    #[error("`{{{name}}}` in `{text}` of `{role}` is not a placeholder")]
+    Placeholder {
+        /// The process.
+        role: String,
+        /// The text.
+        text: String,
+        /// The placeholder.
+        name: String,
+        /// Those that exist.
+        known: Vec<String>,
+    },
+    /// `target.toml` does not fit together.
+    #[error("target.toml: {0}")]
+    Manifest(String),
+    /// A hook failed.
+    #[error("hook `{hook}` failed: {reason}")]
+    Hook {
+        /// The hook.
+        hook: String,
+        /// Why.
+        reason: String,
+    },
+    /// A fault for a target that the experiment did not start.
+    #[error("`{kind}` is refused: this experiment did not start the target, so it must not break it")]
+    NotOurs {
+        /// The fault's kind.
+        kind: String,
+    },
+    /// A fault's victim that does not exist.
+    #[error("no member `{on}`")]
+    NoVictim {
+        /// What was asked.
+        on: String,
+        /// The members, or why the choice is empty.
+        known: Vec<String>,
+    },
+    /// A fault could not be injected or healed.
+    #[error("{0}")]
+    Fault(String),
+    /// Processes of the run that even SIGKILL did not end.
+    #[error("these processes could not be ended: {}", .pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
+    Left {
+        /// Their pids.
+        pids: Vec<u32>,
+    },
+    /// The user asked for an end while the target was being started.
+    #[error("interrupted")]
+    Interrupted,
+    /// The plan asks for hosts that this version cannot make.
+    #[error("this version cannot do that yet: {0}")]
+    NotYet(String),
+    /// The machine refused.
+    #[error("cannot {doing}: {error}")]
+    System {
+        /// What was being done, with the path if there is one.
+        doing: String,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// A folder for private files that belongs to somebody else.
+    #[error("{} belongs to somebody else", path.display())]
+    NotPrivate {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+impl Error {
+    /// Whether the target failed to start, rather than the lab to be built.
+    #[must_use]
+    pub fn is_targets(&self) -> bool {
+        matches!(self, Self::DiedAtStart { .. } | Self::NotReady { .. } | Self::Unreachable { .. })
+    }
+
+    /// What to do about it, if anything can be said.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Missing { .. } => "`plimsoll install TARGET` installs what a target needs".to_owned(),
+            Self::NotInstalled { target, .. } => {
+                format!("`plimsoll install {target}` does this; `plimsoll run --install` does it before the run")
+            }
+            Self::PortTaken { holder: Some(Holder { pid, .. }), .. } => {
+                format!("end process {pid}, or leave `port` out: then a free one is taken")
+            }
+            Self::PortTaken { holder: None, .. } => "leave `port` out: then a free one is taken".to_owned(),
+            Self::DiedAtStart { .. } | Self::NotReady { .. } => {
+                "its whole output is in the trial's folder logs/".to_owned()
+            }
+            Self::Unreachable { .. } => "start it first, or give the command that does with `start`".to_owned(),
+            Self::Placeholder { known, .. } => format!("there are: {}", known.join(", ")),
+            Self::NotOurs { .. } => "let Plimsoll start the target, with `use` or `start`".to_owned(),
+            Self::NoVictim { known, .. } => format!("there are: {}", known.join(", ")),
+            Self::Left { .. } => "they wait for the kernel, most likely for a disk; `plimsoll clean` tries again".to_owned(),
+            Self::System { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
+                "free some space; TMPDIR says where targets keep their data".to_owned()
+            }
+            Self::NotPrivate { path } => format!("remove {}, or set XDG_RUNTIME_DIR", path.display()),
+            Self::Manifest(_)
+            | Self::Hook { .. }
+            | Self::Fault(_)
+            | Self::Interrupted
+            | Self::NotYet(_)
+            | Self::System { .. } => return None,
+        })
+    }
+
+    /// For `map_err`: what was being done when the machine refused.
+    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let doing = doing.into();
+        move |error| Self::System { doing, error }
+    }
+}
+
+fn holding(holder: Option<&Holder>) -> String {
+    holder.map(|Holder { pid, program }| format!(": process {pid} ({program}) listens on it")).unwrap_or_default()
+}
+
+fn listed(lines: &[String]) -> String {
+    lines.iter().fold(String::new(), |mut text, line| {
+        let _ = write!(text, "\n  {line}");
+        text
+    })
+}
+
+fn quoted(log: &[String]) -> String {
+    if log.is_empty() { "; it wrote nothing".to_owned() } else { format!("; its last lines:{}", listed(log)) }
+}

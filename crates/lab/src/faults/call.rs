@@ -1,0 +1,43 @@
+//! The fault `call`: an operation of the target's own protocol that makes it fail, such as a name server's `oops`. It must
+//! not wait for what comes of it.
+
+use std::collections::BTreeMap;
+
+use experiment::catalog::{self, Field, Heals};
+use experiment::plan;
+
+use super::{Begun, Kind, argument};
+use crate::{Error, Site, victims};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "call",
+        help: "call an operation of the target that makes it fail",
+        takes: &[
+            Field { name: "call", help: "the operation", required: true },
+            Field { name: "*", help: "an argument of the operation", required: false },
+        ],
+        label: "call",
+        colour: "#d97706",
+        heals: Heals::ByItself,
+    },
+    begin,
+    heal: |_, _, _| Ok(()),
+};
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let operation = argument(fault, "call")
+        .ok_or_else(|| Error::Fault(format!("fault `{}`: with.call names no operation", fault.name)))?;
+    let names = fault.with.keys().filter(|name| *name != "call");
+    let with: BTreeMap<String, String> =
+        names.filter_map(|name| Some((name.clone(), argument(fault, name)?))).collect();
+    let victims = victims::choose(fault, number, site)?;
+    for host in &victims {
+        let service = site.service_of(host);
+        site.caller().provoke(&service, &operation, &with).map_err(|reason| {
+            Error::Fault(format!("fault `{}`: call `{operation}` to {host} ({service}): {reason}", fault.name))
+        })?;
+    }
+    Ok(Begun { on: victims.join(", ") })
+}

@@ -1,0 +1,74 @@
+//! The fault `kill`: a signal to a member's process, SIGKILL unless another is named; healed, the same process is started
+//! again with the same ports and data. It must not touch what the experiment did not start.
+
+use experiment::catalog::{self, Field, Heals};
+use experiment::plan;
+use rustix::process::Signal;
+
+use super::{Begun, Kind, argument};
+use crate::{Error, Site, victims};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "kill",
+        help: "kill a member's process; with `for`, start it again after that time",
+        takes: &[
+            Field { name: "signal", help: "KILL (default), TERM, INT, QUIT, ABRT, SEGV, HUP, USR1 or USR2", required: false },
+            Field { name: "process", help: "role of the process; the one that serves without it", required: false },
+        ],
+        label: "kill",
+        colour: "#dc2626",
+        heals: Heals::AfterFor,
+    },
+    begin,
+    heal,
+};
+
+/// The signal, and whether a process that gets it is meant to end.
+fn signal(name: &str) -> Option<(Signal, bool)> {
+    Some(match name.strip_prefix("SIG").unwrap_or(name) {
+        "KILL" => (Signal::KILL, true),
+        "TERM" => (Signal::TERM, true),
+        "INT" => (Signal::INT, true),
+        "QUIT" => (Signal::QUIT, true),
+        "ABRT" => (Signal::ABORT, true),
+        "SEGV" => (Signal::SEGV, true),
+        "HUP" => (Signal::HUP, false),
+        "USR1" => (Signal::USR1, false),
+        "USR2" => (Signal::USR2, false),
+        _ => return None,
+    })
+}
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let refused = |reason: String| Error::Fault(format!("fault `{}`: {reason}", fault.name));
+    let name = argument(fault, "signal").unwrap_or_else(|| "KILL".to_owned());
+    let (signal, ends) = signal(&name).ok_or_else(|| refused(format!("`{name}` is no signal that it sends")))?;
+    let role = argument(fault, "process");
+    let victims = victims::choose(fault, number, site)?;
+    let mut hit = Vec::new();
+    for host in &victims {
+        let post = site
+            .post(host, role.as_deref())
+            .ok_or_else(|| refused(format!("{host} has no process `{}`", role.as_deref().unwrap_or("that serves"))))?;
+        let process = site.process(post).ok_or_else(|| refused(format!("its process on {host} does not run")))?;
+        process.signal(signal);
+        if ends {
+            site.expect_end(post);
+        }
+        hit.push(post);
+        site.remember_hit(&fault.name, number, hit.clone());
+    }
+    Ok(Begun { on: victims.join(", ") })
+}
+
+fn heal(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
+    let mut failed = None;
+    for post in site.take_hit(&fault.name, number) {
+        if let Err(error) = site.start_again(post) {
+            failed.get_or_insert(error);
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}

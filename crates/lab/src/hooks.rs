@@ -1,0 +1,172 @@
+//! A target's hooks: executables of its folder, with a documented environment and a time limit. It must not interpret
+//! what they answer.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process_group};
+
+use crate::Error;
+use crate::linux::{pidfd, spawn};
+
+/// Of a line of a hook's output; what is longer is cut.
+const LINE_BYTES: u64 = 8 << 20;
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// Where a line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
+}
+
+/// A hook about to be run.
+#[derive(Debug, Clone)]
+pub struct Hook {
+    /// `install`, `inspect`, …
+    pub name: String,
+    /// The executable.
+    pub path: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// `PLIMSOLL_…`
+    pub environment: BTreeMap<String, OsString>,
+    /// Killed after so long.
+    pub within: Duration,
+    /// Shares the terminal's Ctrl-C instead of being killed when this program ends: an installation must not
+    /// be cut off by SIGKILL in the middle.
+    pub in_foreground: bool,
+}
+
+impl Hook {
+    /// Runs it; every line it writes is handed on as it comes.
+    pub fn run(&self, line: &mut dyn FnMut(Stream, &str)) -> Result<ExitStatus, Error> {
+        let mut child = self.start()?;
+        let (lines_in, lines) = sync_channel(64);
+        let streams = (child.stdout.take(), child.stderr.take());
+        let read = || -> io::Result<()> {
+            if let Some(output) = streams.0 {
+                read_lines(output, Stream::Output, lines_in.clone())?;
+            }
+            if let Some(errors) = streams.1 {
+                read_lines(errors, Stream::Error, lines_in)?;
+            }
+            Ok(())
+        };
+        let until = Instant::now() + self.within;
+        let ended = match read() {
+            Ok(()) => self.follow(&mut child, &lines, until, line),
+            Err(error) => Err(self.failed(error.to_string())),
+        };
+        if ended.is_err() {
+            self.kill(&mut child);
+        }
+        ended
+    }
+
+    /// Runs it, and gives the JSON object that it answers with.
+    pub fn ask(&self) -> Result<serde_json::Value, Error> {
+        let (mut answer, mut complaint) = (String::new(), String::new());
+        let status = self.run(&mut |stream, line| {
+            let text = if stream == Stream::Output { &mut answer } else { &mut complaint };
+            text.push_str(line);
+            text.push('\n');
+        })?;
+        if !status.success() {
+            let last = complaint.trim().lines().last().unwrap_or("it wrote nothing");
+            return Err(self.failed(format!("{status}: {last}")));
+        }
+        match serde_json::from_str(&answer) {
+            Ok(value @ serde_json::Value::Object(_)) => Ok(value),
+            Ok(_) => Err(self.failed("its answer is not a JSON object".to_owned())),
+            Err(error) => Err(self.failed(format!("its answer is not JSON: {error}"))),
+        }
+    }
+
+    fn start(&self) -> Result<Child, Error> {
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments).envs(&self.environment);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = self.path.parent() {
+            command.current_dir(folder);
+        }
+        let started = if self.in_foreground { command.spawn() } else { spawn::spawn(command) };
+        started.map_err(|error| self.failed(format!("cannot start {}: {error}", self.path.display())))
+    }
+
+    fn follow(
+        &self,
+        child: &mut Child,
+        lines: &Receiver<(Stream, String)>,
+        until: Instant,
+        line: &mut dyn FnMut(Stream, &str),
+    ) -> Result<ExitStatus, Error> {
+        let mut ended = None;
+        loop {
+            match lines.recv_timeout(GLANCE) {
+                Ok((stream, text)) => line(stream, &text),
+                Err(RecvTimeoutError::Disconnected) if ended.is_none() => std::thread::sleep(GLANCE),
+                // What it left running in the background may hold its output open for ever.
+                Err(_) => {
+                    if let Some(status) = ended {
+                        return Ok(status);
+                    }
+                }
+            }
+            if ended.is_none() {
+                ended = child.try_wait().map_err(|error| self.failed(error.to_string()))?;
+            }
+            if Instant::now() >= until {
+                return Err(self.failed(format!("not done within {} s", self.within.as_secs())));
+            }
+        }
+    }
+
+    fn kill(&self, child: &mut Child) {
+        match pidfd::pid(child.id()) {
+            Some(group) if !self.in_foreground => drop(kill_process_group(group, Signal::KILL)),
+            _ => drop(child.kill()),
+        }
+        let _ = child.wait();
+    }
+
+    fn failed(&self, reason: String) -> Error {
+        Error::Hook { hook: self.name.clone(), reason }
+    }
+}
+
+fn read_lines(from: impl Read + Send + 'static, stream: Stream, sink: SyncSender<(Stream, String)>) -> io::Result<()> {
+    let read = move || {
+        let mut reader = BufReader::new(from);
+        let mut bytes = Vec::new();
+        while reader.by_ref().take(LINE_BYTES).read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0) {
+            let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+            bytes.clear();
+            if sink.send((stream, line)).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("hook".to_owned()).spawn(read).map(drop)
+}
+
+/// The path of a hook of this target, if it has one.
+pub fn path(folder: &Path, hooks: &BTreeMap<String, String>, name: &str) -> Option<PathBuf> {
+    hooks.get(name).map(|path| folder.join(path))
+}
+
+/// `port.http` as it stands in a variable's name: `PORT_HTTP`.
+pub fn variable(prefix: &str, name: &str) -> String {
+    let name = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
+    prefix.chars().chain(name).collect()
+}
+
+#[cfg(test)]
+mod tests;

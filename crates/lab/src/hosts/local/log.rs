@@ -1,0 +1,146 @@
+//! A process's standard output and error, kept on disk up to a limit, and its last lines in memory. It must not stand in
+//! the process's way: what comes is always read, also when it cannot be kept.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The beginning of a log, kept as it comes.
+const HEAD_BYTES: u64 = 16 << 20;
+/// The end of a log that is longer, kept in memory until it is known to be the end.
+const TAIL_BYTES: usize = 256 << 10;
+const LAST_LINES: usize = 20;
+/// Of a line that is quoted in a message.
+const LINE_BYTES: usize = 500;
+
+/// A log that is being written.
+pub struct Log {
+    lines: Arc<Mutex<Lines>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Log {
+    /// Appends what comes from `pipe` to the file, until every writer has closed it.
+    pub fn begin(pipe: PipeReader, path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let file = File::options().create(true).append(true).open(path)?;
+        let kept = Kept { head_left: HEAD_BYTES.saturating_sub(file.metadata()?.len()), file, tail: VecDeque::new(), left_out: 0 };
+        let lines = Arc::new(Mutex::new(Lines::default()));
+        let shared = Arc::clone(&lines);
+        let reader = std::thread::Builder::new().name("log".to_owned()).spawn(move || read(pipe, kept, &shared))?;
+        Ok(Self { lines, reader: Some(reader) })
+    }
+
+    /// The last lines, oldest first. Of a process that has just died (`to_end`) more may be on its way than was read.
+    pub fn last_lines(&self, to_end: bool) -> Vec<String> {
+        let until = Instant::now() + if to_end { Duration::from_millis(200) } else { Duration::ZERO };
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).last()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Not joined without end: what escaped the lab holds the other end of the pipe.
+        let until = Instant::now() + Duration::from_secs(1);
+        while let Some(reader) = self.reader.take() {
+            if reader.is_finished() {
+                let _ = reader.join();
+            } else if Instant::now() < until {
+                self.reader = Some(reader);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+fn read(mut pipe: PipeReader, mut kept: Kept, lines: &Mutex<Lines>) {
+    let mut buffer = [0; 16 << 10];
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                kept.take(&buffer[..count]);
+                lines.lock().unwrap_or_else(PoisonError::into_inner).take(&buffer[..count]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    kept.end();
+}
+
+/// What of a log goes to disk: its beginning, and its end.
+struct Kept {
+    file: File,
+    head_left: u64,
+    tail: VecDeque<u8>,
+    left_out: u64,
+}
+
+impl Kept {
+    fn take(&mut self, bytes: &[u8]) {
+        let head = usize::try_from(self.head_left).unwrap_or(usize::MAX).min(bytes.len());
+        // A full disk must not stop the target; that the records suffer is said where they are written.
+        let _ = self.file.write_all(&bytes[..head]);
+        self.head_left -= head as u64;
+        self.tail.extend(&bytes[head..]);
+        let over = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..over);
+        self.left_out += over as u64;
+    }
+
+    fn end(&mut self) {
+        if self.left_out > 0 {
+            let _ = write!(self.file, "\n[{} bytes left out]\n", self.left_out);
+        }
+        let (front, back) = self.tail.as_slices();
+        let _ = self.file.write_all(front);
+        let _ = self.file.write_all(back);
+    }
+}
+
+#[derive(Default)]
+struct Lines {
+    whole: VecDeque<String>,
+    open: Vec<u8>,
+}
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8]) {
+        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = parts.next() {
+            let room = LINE_BYTES.saturating_sub(self.open.len());
+            self.open.extend_from_slice(&part[..part.len().min(room)]);
+            if parts.peek().is_some() {
+                let line = line(&self.open);
+                self.open.clear();
+                self.whole.push_back(line);
+                if self.whole.len() > LAST_LINES {
+                    self.whole.pop_front();
+                }
+            }
+        }
+    }
+
+    fn last(&self) -> Vec<String> {
+        let open = (!self.open.is_empty()).then(|| line(&self.open));
+        let mut last: Vec<String> = self.whole.iter().cloned().chain(open).collect();
+        last.drain(..last.len().saturating_sub(LAST_LINES));
+        last
+    }
+}
+
+/// For a message: without what would move a terminal's cursor.
+fn line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim_end().chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| !c.is_control()).collect()
+}

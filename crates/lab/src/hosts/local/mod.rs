@@ -1,0 +1,193 @@
+//! The host that is this machine: processes as they are, on 127.0.0.1, without any limit. It must not touch a process
+//! that it did not start.
+
+mod log;
+
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process, kill_process_group};
+
+use super::{Ended, Host, Kind, Process, Start};
+use crate::linux::{pidfd, procfs, spawn};
+use crate::registry::{Ledger, MARK, Registry};
+use crate::remains::Marks;
+use crate::{Error, ports};
+use log::Log;
+
+/// The table's entry.
+pub static KIND: Kind = Kind { name: "local", help: "this machine, unlimited; needs no root", make };
+
+const GLANCE: Duration = Duration::from_millis(2);
+
+fn make(name: &str, registry: &Registry) -> Box<dyn Host> {
+    Box::new(Local { name: name.to_owned(), ledger: registry.ledger() })
+}
+
+struct Local {
+    name: String,
+    ledger: Arc<Ledger>,
+}
+
+impl Local {
+    fn place(&self, name: &str) -> Result<PathBuf, Error> {
+        Ok(self.ledger.scratch()?.join(format!("{}.{name}", self.name)))
+    }
+}
+
+impl Host for Local {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn address(&self) -> &'static str {
+        "127.0.0.1"
+    }
+
+    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
+        ports::free(count)
+    }
+
+    fn check_port(&self, port: u16) -> Result<(), Error> {
+        ports::check(port)
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = self.place(name)?;
+        let make = || {
+            remove_if_there(&path)?;
+            fs::create_dir_all(&path)
+        };
+        make().map_err(Error::system(format!("make {}", path.display())))?;
+        Ok(path)
+    }
+
+    fn remove_folder(&self, name: &str) {
+        // What cannot be removed now goes with the whole scratch folder, which says so.
+        if let Ok(path) = self.place(name) {
+            let _ = remove_if_there(&path);
+        }
+    }
+
+    fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error> {
+        self.ledger.announce(&self.name, &start.role)?;
+        let (reader, writer) = io::pipe().map_err(Error::system("make a pipe"))?;
+        let log = Log::begin(reader, &start.log)
+            .map_err(Error::system(format!("write the log {}", start.log.display())))?;
+        let mut command = Command::new(&start.program);
+        command.args(&start.arguments).envs(start.environment.iter().map(|(name, value)| (name, value)));
+        command.env(MARK, self.ledger.id()).stdin(Stdio::null());
+        command.stdout(writer.try_clone().map_err(Error::system("copy a pipe"))?).stderr(writer);
+        if let Some(folder) = &start.folder {
+            command.current_dir(folder);
+        }
+        let child = spawn::spawn(command).map_err(|error| refused(start, error))?;
+        // Until it is waited for it is in /proc, dead or alive.
+        let started_ticks = procfs::stat(child.id()).map_or(0, |stat| stat.started_ticks);
+        let mut process = LocalProcess { child, started_ticks, ended: None, log };
+        if let Err(error) = self.ledger.started(process.pid(), started_ticks) {
+            process.signal_group(Signal::KILL);
+            return Err(error);
+        }
+        Ok(Box::new(process))
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn refused(start: &Start, error: io::Error) -> Error {
+    let program = start.program.to_string_lossy().into_owned();
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::Missing { role: start.role.clone(), program };
+    }
+    Error::System { doing: format!("start `{program}` for `{}`", start.role), error }
+}
+
+struct LocalProcess {
+    child: Child,
+    started_ticks: u64,
+    ended: Option<Ended>,
+    log: Log,
+}
+
+impl Process for LocalProcess {
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn ended(&mut self) -> Option<Ended> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten().map(how);
+        }
+        self.ended
+    }
+
+    fn wait(&mut self, within: Duration) -> Option<Ended> {
+        let until = Instant::now() + within;
+        loop {
+            let ended = self.ended();
+            if ended.is_some() || Instant::now() >= until {
+                return ended;
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // Until it is waited for, its number is its own.
+        if self.ended().is_none()
+            && let Some(pid) = pidfd::pid(self.pid())
+        {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    fn signal_group(&mut self, signal: Signal) {
+        if self.ended().is_none() {
+            if let Some(pid) = pidfd::pid(self.pid()) {
+                let _ = kill_process_group(pid, signal);
+            }
+            return;
+        }
+        // Its number may be somebody else's by now; whoever is still in the group is not.
+        let group = Marks { variable: None, groups: vec![(self.pid(), self.started_ticks)] };
+        for stat in group.find() {
+            pidfd::signal(&stat, signal);
+        }
+    }
+
+    fn last_lines(&mut self) -> Vec<String> {
+        let has_ended = self.ended().is_some();
+        self.log.last_lines(has_ended)
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.signal_group(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> Ended {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ended::Exit(code),
+        (None, Some(number)) => Ended::Signal(number),
+        (None, None) => Ended::Exit(-1),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Placeholders of `target.toml`: `{data}`, `{port.http}`, `{PARAMETER}`. It must not guess: what is unknown is an error.
+
+use std::collections::BTreeMap;
+
+use experiment::manifest::{Manifest, Takes};
+
+use crate::Error;
+
+/// Placeholder to value, for one process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Values {
+    /// The process, for messages.
+    pub role: String,
+    /// Name without braces to value.
+    pub values: BTreeMap<String, String>,
+}
+
+impl Values {
+    /// `text` with every placeholder replaced; `{{` and `}}` are braces.
+    pub fn fill(&self, text: &str) -> Result<String, Error> {
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            filled.push_str(&rest[..at]);
+            let brace = &rest[at..=at];
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix(brace) {
+                filled.push_str(brace);
+                rest = after;
+            } else if brace == "{" {
+                let (name, after) = rest.split_once('}').ok_or_else(|| self.unknown(text, rest))?;
+                filled.push_str(self.values.get(name).ok_or_else(|| self.unknown(text, name))?);
+                rest = after;
+            } else {
+                return Err(self.unknown(text, "}"));
+            }
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+
+    fn unknown(&self, text: &str, name: &str) -> Error {
+        Error::Placeholder {
+            role: self.role.clone(),
+            text: text.to_owned(),
+            name: name.to_owned(),
+            known: self.values.keys().map(|name| format!("{{{name}}}")).collect(),
+        }
+    }
+}
+
+/// Every parameter as the target gets it: durations in seconds, what the plan leaves out by its default.
+pub fn parameters(manifest: &Manifest, with: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
+    let values = manifest.parameters.iter().map(|(name, parameter)| {
+        let given = with.get(name).unwrap_or(&parameter.default);
+        let value = match parameter.takes {
+            Takes::Duration => seconds(given)
+                .ok_or_else(|| Error::Manifest(format!("`{given}` of parameter `{name}` is not a duration")))?,
+            _ => given.clone(),
+        };
+        Ok((name.clone(), value))
+    });
+    values.collect()
+}
+
+/// `"50ms"` as `"0.05"`; a bare number is seconds already.
+fn seconds(text: &str) -> Option<String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().ok()?;
+    // Divided where the factor is below 1: 1000 is exact in binary and 0.001 is not.
+    let seconds = match text[digits..].trim() {
+        "us" => number / 1e6,
+        "ms" => number / 1e3,
+        "" | "s" => number,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return None,
+    };
+    Some(seconds.to_string())
+}
+
+#[cfg(test)]
+mod tests;

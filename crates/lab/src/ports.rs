@@ -1,0 +1,99 @@
+//! Ports of this machine: finding free ones, and who holds one that is not. It must not hold any itself.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use crate::error::{Error, Holder};
+use crate::linux::procfs;
+
+/// Tries for each port before giving up.
+const TRIES: usize = 200;
+
+/// So many different ports of 127.0.0.1 on which nothing listens. They are taken from outside of the range that the kernel
+/// gives to outgoing connections: a client that reconnects to a dead port of that range can get the same number for its own
+/// end and then be connected to itself, and a port of that range may be in use when its server comes back.
+pub fn free(count: usize) -> Result<Vec<u16>, Error> {
+    let range = below(ephemeral());
+    let mut held = Vec::with_capacity(count);
+    let mut ports = Vec::with_capacity(count);
+    for _ in 0..count.saturating_mul(TRIES) {
+        if ports.len() == count {
+            break;
+        }
+        // All are held until the last is found, so that none is found twice.
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, fastrand::u16(range.clone())))
+            && let Ok(address) = listener.local_addr()
+        {
+            ports.push(address.port());
+            held.push(listener);
+        }
+    }
+    if ports.len() < count {
+        let error = std::io::Error::from(ErrorKind::AddrInUse);
+        return Err(Error::System { doing: format!("find {count} free ports"), error });
+    }
+    Ok(ports)
+}
+
+/// The larger part of the unprivileged ports that the kernel leaves alone; all of them if it leaves too few.
+fn below(ephemeral: Option<(u16, u16)>) -> RangeInclusive<u16> {
+    const FIRST: u16 = 10_000;
+    const ENOUGH: u16 = 1_000;
+    let Some((low, high)) = ephemeral else { return FIRST..=32_767 };
+    let (under, over) = (low.saturating_sub(FIRST), u16::MAX - high);
+    if under < ENOUGH && over < ENOUGH {
+        FIRST..=u16::MAX
+    } else if under >= over {
+        FIRST..=low - 1
+    } else {
+        high + 1..=u16::MAX
+    }
+}
+
+fn ephemeral() -> Option<(u16, u16)> {
+    let text = procfs::text(Path::new("/proc/sys/net/ipv4/ip_local_port_range"))?;
+    let mut bounds = text.split_whitespace().map(str::parse);
+    Some((bounds.next()?.ok()?, bounds.next()?.ok()?))
+}
+
+/// Whether something can listen on this port of 127.0.0.1.
+pub fn check(port: u16) -> Result<(), Error> {
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Err(Error::PortTaken { port, holder: holder(port) }),
+        Err(error) => Err(Error::System { doing: format!("listen on port {port}"), error }),
+    }
+}
+
+/// Who listens on this port, if we may see it.
+fn holder(port: u16) -> Option<Holder> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| procfs::text(Path::new(path)).unwrap_or_default());
+    let inodes: Vec<u64> = tables.iter().flat_map(|table| listening(table, port)).collect();
+    let links: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    procfs::numbers(Path::new("/proc")).into_iter().find_map(|pid| {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        let mut targets = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+        targets.any(|target| links.iter().any(|link| target.as_os_str() == link.as_str())).then_some(())?;
+        Some(Holder { pid, program: procfs::stat(pid)?.name })
+    })
+}
+
+/// Inodes of the sockets that listen on `port`, from the text of `/proc/net/tcp`.
+fn listening(table: &str, port: u16) -> Vec<u64> {
+    const LISTEN: &str = "0A";
+    let lines = table.lines().skip(1).map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    lines
+        .filter(|fields| fields.get(3) == Some(&LISTEN))
+        .filter(|fields| {
+            let local = fields.get(1).and_then(|address| address.rsplit_once(':'));
+            local.is_some_and(|(_, number)| u16::from_str_radix(number, 16) == Ok(port))
+        })
+        .filter_map(|fields| fields.get(9)?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

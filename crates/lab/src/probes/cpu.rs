@@ -1,0 +1,91 @@
+//! CPU time of the machine: user, system, waiting for disks, stolen; tasks that wait for a disk or for a CPU.
+
+use record::rows::Sample;
+
+use super::{Kind, Probe, Proc, grown};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    name: "cpu",
+    help: "CPU time by use, I/O wait, steal, run delay: /proc/stat, /proc/schedstat",
+    make: || Box::new(Cpu::default()),
+};
+
+#[derive(Default)]
+struct Cpu {
+    last: Option<Ticks>,
+    last_run_delay_ns: Option<u64>,
+}
+
+/// The line `cpu` of `/proc/stat`. Old kernels have fewer columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Ticks {
+    user: u64,
+    system: u64,
+    idle: u64,
+    iowait: Option<u64>,
+    steal: Option<u64>,
+}
+
+impl Ticks {
+    /// Guest time is contained in user time already.
+    fn parse(stat: &str) -> Option<Self> {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
+        let at = |index: usize| columns.get(index).copied();
+        Some(Self {
+            user: at(0)? + at(1)?,
+            system: at(2)? + at(5).unwrap_or(0) + at(6).unwrap_or(0),
+            idle: at(3)?,
+            iowait: at(4),
+            steal: at(7),
+        })
+    }
+
+    fn total(&self) -> u64 {
+        self.user + self.system + self.idle + self.iowait.unwrap_or(0) + self.steal.unwrap_or(0)
+    }
+}
+
+impl Probe for Cpu {
+    fn read(&mut self, proc: &Proc, interval_s: f64, host: &mut Sample) {
+        let stat = proc.text("stat").unwrap_or_default();
+        let now = Ticks::parse(&stat);
+        if let (Some(last), Some(now)) = (self.last, now) {
+            fill(last, now, host);
+        }
+        self.last = now;
+        host.io_wait_threads = line_value(&stat, "procs_blocked ");
+        let run_delay_ns = proc.text("schedstat").and_then(|text| run_delay_ns(&text));
+        if let Some(waited_ns) = grown(self.last_run_delay_ns, run_delay_ns) {
+            host.run_delay_pct = Some(waited_ns as f64 / 1e9 / interval_s * 100.0);
+        }
+        self.last_run_delay_ns = run_delay_ns;
+    }
+}
+
+fn fill(last: Ticks, now: Ticks, host: &mut Sample) {
+    let total = now.total().saturating_sub(last.total());
+    if total == 0 {
+        return;
+    }
+    // The kernel's idle and iowait may step back a little (documented in proc(5)): that is none, not unknown.
+    let share = |before: u64, after: u64| after.saturating_sub(before) as f64 / total as f64 * 100.0;
+    host.cpu_user_pct = Some(share(last.user, now.user));
+    host.cpu_system_pct = Some(share(last.system, now.system));
+    host.cpu_iowait_pct = last.iowait.zip(now.iowait).map(|(before, after)| share(before, after));
+    host.cpu_steal_pct = last.steal.zip(now.steal).map(|(before, after)| share(before, after));
+}
+
+fn line_value(text: &str, start: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(start))?.trim().parse().ok()
+}
+
+/// Sum over the CPUs of the time that tasks waited for them: the eighth figure of a `cpuN` line (scheduler
+/// documentation, sched-stats).
+fn run_delay_ns(schedstat: &str) -> Option<u64> {
+    let cpus = schedstat.lines().filter(|line| line.starts_with("cpu"));
+    let delays: Vec<u64> =
+        cpus.map(|line| line.split_ascii_whitespace().nth(8)?.parse().ok()).collect::<Option<_>>()?;
+    (!delays.is_empty()).then(|| delays.iter().sum())
+}

@@ -1,0 +1,216 @@
+//! What the target's processes use: for each role the process that the lab started and all that came of it, added up; and
+//! this program itself. It must not know how rows are timed or written.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use record::rows::Sample;
+
+use crate::linux::procfs::{self, Stat};
+use crate::probes::Proc;
+use crate::site::Member;
+
+/// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
+const TICKS_PER_S: f64 = 100.0;
+/// With more threads than this in one tree they are not looked at one by one: their run delay and I/O wait stay empty.
+const THREADS_MAX: u64 = 2000;
+
+/// The trees of all roles, and what was read of them last time.
+#[derive(Default)]
+pub struct Forest {
+    trees: BTreeMap<String, Tree>,
+    generator: Tree,
+}
+
+impl Forest {
+    /// A row for each role that runs and one for this program, named `generator`; `host` gives time, host and how ticks
+    /// relate to percent.
+    pub fn read(&mut self, proc: &Proc, members: &[Member], interval_s: f64, host: &Sample) -> Vec<Sample> {
+        let all: HashMap<u32, Stat> =
+            procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
+        let cores = cores(proc);
+        let row = |process: &str| Sample {
+            at_s: host.at_s,
+            host: host.host.clone(),
+            process: process.to_owned(),
+            ..Sample::default()
+        };
+        self.trees.retain(|role, _| members.iter().any(|member| member.role == *role));
+        let mut rows = Vec::new();
+        for member in members {
+            let tree = self.trees.entry(member.role.clone()).or_default();
+            let pids = descendants(member.pid, &all, &tree.seen);
+            if !pids.is_empty() {
+                let mut sample = row(&member.role);
+                tree.read(proc, &pids, &all, Scale { interval_s, cores }, &mut sample);
+                rows.push(sample);
+            }
+        }
+        // Only itself: its children are the target.
+        let us = std::process::id();
+        if all.contains_key(&us) {
+            let mut sample = row("generator");
+            self.generator.own_only = true;
+            self.generator.read(proc, &[us], &all, Scale { interval_s, cores }, &mut sample);
+            rows.push(sample);
+        }
+        rows
+    }
+}
+
+fn stat(proc: &Proc, pid: u32) -> Option<Stat> {
+    procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead())
+}
+
+fn cores(proc: &Proc) -> Option<f64> {
+    let stat = proc.text("stat")?;
+    let count = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+    (count > 0).then_some(count as f64)
+}
+
+/// The process `root` and all that came of it: children of children, its process group, and what was in the tree before and
+/// has been adopted by init since.
+fn descendants(root: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for stat in all.values() {
+        children.entry(stat.parent).or_default().push(stat.pid);
+    }
+    let was_seen = |stat: &&Stat| seen.get(&stat.pid) == Some(&stat.started_ticks);
+    let mut open: Vec<u32> =
+        all.values().filter(|stat| stat.pid == root || stat.group == root || was_seen(stat)).map(|stat| stat.pid).collect();
+    let mut found = HashSet::new();
+    while let Some(pid) = open.pop() {
+        if found.insert(pid) {
+            open.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    let mut found: Vec<u32> = found.into_iter().collect();
+    found.sort_unstable();
+    found
+}
+
+#[derive(Clone, Copy)]
+struct Scale {
+    interval_s: f64,
+    cores: Option<f64>,
+}
+
+/// What was read of a tree last time.
+#[derive(Default)]
+struct Tree {
+    /// Pid to start: a pid alone is no name.
+    seen: HashMap<u32, u64>,
+    ticks: HashMap<u32, Ticks>,
+    /// Thread to the time it waited for a CPU so far, nanoseconds.
+    run_delay_ns: HashMap<u32, u64>,
+    has_base: bool,
+    /// Children that ended are somebody else's.
+    own_only: bool,
+}
+
+/// CPU time of a process, user and system, and of those of its children that ended and were waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Ticks {
+    own: (u64, u64),
+    children: (u64, u64),
+}
+
+impl Tree {
+    fn read(&mut self, proc: &Proc, pids: &[u32], all: &HashMap<u32, Stat>, scale: Scale, row: &mut Sample) {
+        let stats: Vec<&Stat> = pids.iter().filter_map(|pid| all.get(pid)).collect();
+        row.threads = Some(stats.iter().map(|stat| stat.threads).sum());
+        let page_bytes = rustix::param::page_size() as u64;
+        // Pages that several processes share are counted for each of them.
+        row.rss_bytes = Some(stats.iter().map(|stat| stat.resident_pages * page_bytes).sum());
+        row.fds = stats.iter().map(|stat| open_files(&proc.path().join(stat.pid.to_string()))).sum();
+        let ticks = stats.iter().map(|stat| (stat.pid, Ticks::of(stat))).collect();
+        if let (true, Some(cores)) = (self.has_base, scale.cores) {
+            let (user, system) = used(&self.ticks, &ticks, self.own_only);
+            let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
+            row.cpu_user_pct = Some(percent(user));
+            row.cpu_system_pct = Some(percent(system));
+        }
+        self.ticks = ticks;
+        self.seen = stats.iter().map(|stat| (stat.pid, stat.started_ticks)).collect();
+        self.read_threads(proc, &stats, scale, row);
+        self.has_base = true;
+    }
+
+    fn read_threads(&mut self, proc: &Proc, stats: &[&Stat], scale: Scale, row: &mut Sample) {
+        let mut delays = HashMap::new();
+        let mut waiting = 0;
+        let mut has_schedstat = true;
+        if row.threads.is_some_and(|threads| threads <= THREADS_MAX) {
+            for (thread, folder) in stats.iter().flat_map(|stat| threads(proc, stat.pid)) {
+                // A thread that ended meanwhile is none that waits.
+                let Some(stat) = procfs::stat_at(&folder) else { continue };
+                waiting += u64::from(stat.state == 'D');
+                match procfs::text(&folder.join("schedstat")).and_then(|text| run_delay_ns(&text)) {
+                    Some(delay_ns) => drop(delays.insert(thread, delay_ns)),
+                    None => has_schedstat = false,
+                }
+            }
+            row.io_wait_threads = Some(waiting);
+            if self.has_base && has_schedstat {
+                let waited_ns: u64 = delays
+                    .iter()
+                    .map(|(thread, now)| now.saturating_sub(self.run_delay_ns.get(thread).copied().unwrap_or(0)))
+                    .sum();
+                row.run_delay_pct = Some(waited_ns as f64 / 1e9 / scale.interval_s * 100.0);
+            }
+        }
+        self.run_delay_ns = delays;
+    }
+}
+
+impl Ticks {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            own: (stat.user_ticks, stat.system_ticks),
+            children: (stat.children_user_ticks, stat.children_system_ticks),
+        }
+    }
+}
+
+/// Ticks used since last time, user and system. A child that ended and was waited for is in its parent's account now, with
+/// all it ever used; what it had used by last time is taken off again.
+fn used(before: &HashMap<u32, Ticks>, now: &HashMap<u32, Ticks>, own_only: bool) -> (u64, u64) {
+    let one = |pick: fn(&Ticks) -> (u64, u64)| {
+        let (mut own, mut children, mut gone) = (0, 0, 0);
+        for (pid, ticks) in now {
+            let (own_now, children_now) = pick(ticks);
+            let (own_before, children_before) = before.get(pid).map_or((0, 0), pick);
+            own += own_now.saturating_sub(own_before);
+            children += children_now.saturating_sub(children_before);
+        }
+        for (_, ticks) in before.iter().filter(|(pid, _)| !now.contains_key(pid)) {
+            let (own_before, children_before) = pick(ticks);
+            gone += own_before + children_before;
+        }
+        own + if own_only { 0 } else { u64::saturating_sub(children, gone) }
+    };
+    (one(|ticks| (ticks.own.0, ticks.children.0)), one(|ticks| (ticks.own.1, ticks.children.1)))
+}
+
+fn threads(proc: &Proc, pid: u32) -> Vec<(u32, PathBuf)> {
+    let folder = proc.path().join(pid.to_string()).join("task");
+    procfs::numbers(&folder).into_iter().map(|thread| (thread, folder.join(thread.to_string()))).collect()
+}
+
+/// The second figure of `/proc/PID/task/TID/schedstat`.
+fn run_delay_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Open file descriptors. Since Linux 6.2 the folder's size is their number; before, it is 0 and they are counted.
+fn open_files(process: &Path) -> Option<u64> {
+    let folder = process.join("fd");
+    match fs::metadata(&folder).ok()?.len() {
+        0 => fs::read_dir(&folder).ok().map(|files| files.flatten().count() as u64),
+        count => Some(count),
+    }
+}
+
+#[cfg(test)]
+mod tests;

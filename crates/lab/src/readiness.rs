@@ -1,0 +1,157 @@
+//! Waiting until a process of the target is ready, has died, or has had its time. It must not start or end anything.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::hosts::{Ended, Process};
+use crate::url::Place;
+use crate::{Caller, Error};
+
+/// Between attempts.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// For an attempt over TCP or HTTP.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A readiness check with nothing left to fill in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// This operation of the target's protocol is `ok`.
+    Call {
+        /// `host:port` or URL.
+        service: String,
+        /// The operation.
+        operation: String,
+    },
+    /// Something accepts a connection at this `host:port` or URL.
+    Tcp(String),
+    /// A GET of this URL answers 2xx.
+    Http(String),
+}
+
+impl std::fmt::Display for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Call { service, operation } => write!(f, "call `{operation}` to {service}"),
+            Self::Tcp(place) => write!(f, "a connection to {place}"),
+            Self::Http(url) => write!(f, "GET {url}"),
+        }
+    }
+}
+
+/// What is waited for.
+pub struct Waiting<'a> {
+    /// The process, for messages.
+    pub role: &'a str,
+    /// What is tried.
+    pub check: &'a Check,
+    /// Seconds it may take.
+    pub within_s: f64,
+    /// Whether it may end with exit 0 before it is ready, as a command that starts something in the background does.
+    pub may_detach: bool,
+}
+
+/// Tries every 20 ms until the process is ready.
+pub fn wait(waiting: &Waiting<'_>, process: &mut dyn Process, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+    let until = Instant::now() + Duration::try_from_secs_f64(waiting.within_s).unwrap_or(Duration::MAX / 4);
+    loop {
+        if stop.load(Ordering::SeqCst) {
+            return Err(Error::Interrupted);
+        }
+        let tried = attempt(waiting.check, caller);
+        // After the attempt: it may have been another process that answered on the port of one that died.
+        match process.ended() {
+            Some(Ended::Exit(0)) if waiting.may_detach => {}
+            Some(ended) => {
+                let (how, log) = (ended.to_string(), process.last_lines());
+                return Err(Error::DiedAtStart { role: waiting.role.to_owned(), how, log });
+            }
+            None => {}
+        }
+        let Err(last) = tried else { return Ok(()) };
+        if Instant::now() >= until {
+            return Err(Error::NotReady {
+                role: waiting.role.to_owned(),
+                tried: waiting.check.to_string(),
+                within_s: waiting.within_s,
+                last,
+                log: process.last_lines(),
+            });
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+fn attempt(check: &Check, caller: &dyn Caller) -> Result<(), String> {
+    match check {
+        // A connection first: it is refused at once, where a caller would try for longer.
+        Check::Call { service, operation } => {
+            connect(&Place::parse(service)?)?;
+            caller.call(service, operation, &BTreeMap::new())
+        }
+        Check::Tcp(place) => connect(&Place::parse(place)?).map(drop),
+        Check::Http(url) => get(url),
+    }
+}
+
+/// Whether something accepts connections at a URL or `host:port`; in words why not.
+pub fn reach(url: &str) -> Result<(), String> {
+    connect(&Place::parse(url)?).map(drop)
+}
+
+fn connect(place: &Place) -> Result<TcpStream, String> {
+    let addresses = (place.host.as_str(), place.port).to_socket_addrs().map_err(|error| error.to_string())?;
+    let mut refused = format!("`{}` has no address", place.host);
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => refused = in_words(&error),
+        }
+    }
+    Err(refused)
+}
+
+fn get(url: &str) -> Result<(), String> {
+    let place = Place::parse(url)?;
+    if place.scheme != "http" {
+        return Err(format!("readiness is asked by http only, not by `{}`", place.scheme));
+    }
+    let mut stream = connect(&place)?;
+    let request = format!("GET {} HTTP/1.0\r\nHost: {}:{}\r\nConnection: close\r\n\r\n", place.path, place.host, place.port);
+    let mut ask = || -> io::Result<String> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.write_all(request.as_bytes())?;
+        status_line(&mut stream)
+    };
+    let line = ask().map_err(|error| in_words(&error))?;
+    let status = line.strip_prefix("HTTP/").and_then(|rest| rest.split(' ').nth(1));
+    match status {
+        Some(status) if status.len() == 3 && status.starts_with('2') => Ok(()),
+        Some(status) => Err(format!("status {status}")),
+        None => Err("an answer that is not HTTP".to_owned()),
+    }
+}
+
+/// What comes before the first line's end, or the first bytes of something else.
+fn status_line(stream: &mut TcpStream) -> io::Result<String> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() < 64 && stream.read(&mut byte)? == 1 && byte != [b'\r'] && byte != [b'\n'] {
+        line.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}
+
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => format!("no answer within {} s", PATIENCE.as_secs()),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! Everything that a run makes, written down before it is made, so that whatever ends the run, the next start finds what
+//! it left. It must not touch a run whose owner is alive.
+
+mod entry;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Error;
+use crate::linux::procfs;
+use crate::remains::Marks;
+use entry::{Line, Owner, Record};
+
+/// The variable that marks every process of a run.
+pub const MARK: &str = "PLIMSOLL_RUN";
+
+/// A run's entry. When it goes, everything that is left of the run goes with it.
+#[derive(Debug)]
+pub struct Registry {
+    ledger: Arc<Ledger>,
+}
+
+/// What parts of the lab write into the entry.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    id: String,
+    path: PathBuf,
+    file: File,
+    made: Mutex<Made>,
+}
+
+#[derive(Debug, Default)]
+struct Made {
+    scratch: Option<PathBuf>,
+    groups: Vec<(u32, u64)>,
+}
+
+impl Registry {
+    /// Registers a run of this process.
+    ///
+    /// # Errors
+    /// If no entry can be written.
+    pub fn begin(run_folder: &Path) -> Result<Self, Error> {
+        let mut refused = None;
+        for folder in entry::folders() {
+            match Self::begin_in(&folder, run_folder) {
+                Ok(registry) => return Ok(registry),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.unwrap_or_else(|| Error::NotYet("a registry without a folder for it".to_owned())))
+    }
+
+    pub(crate) fn begin_in(folder: &Path, run_folder: &Path) -> Result<Self, Error> {
+        entry::make_private(folder)?;
+        let id = format!("{}-{:08x}", std::process::id(), fastrand::u32(..));
+        let path = folder.join(format!("{id}.jsonl"));
+        let doing = format!("write {}", path.display());
+        let file = File::options().create_new(true).append(true).open(&path).map_err(Error::system(doing))?;
+        let ledger = Ledger { id: id.clone(), path, file, made: Mutex::default() };
+        ledger.note(&Line::Run { id, owner: Owner::this_process(), folder: run_folder.to_path_buf() })?;
+        Ok(Self { ledger: Arc::new(ledger) })
+    }
+
+    /// What tells this run from every other.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.ledger.id
+    }
+
+    /// Name and value of the variable that every process of the run must have in its environment.
+    #[must_use]
+    pub fn mark(&self) -> (&'static str, &str) {
+        (MARK, &self.ledger.id)
+    }
+
+    /// The run's private folder for data; removed at its end.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn scratch(&self) -> Result<PathBuf, Error> {
+        self.ledger.scratch()
+    }
+
+    pub(crate) fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(&self.ledger)
+    }
+
+    /// Ends the run: what is left of its processes is killed, its private folder and its entry are removed.
+    pub fn end(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let (_, left) = self.ledger.marks().end(false);
+        let gone = self.ledger.made().scratch.take().is_none_or(|scratch| entry::remove_scratch(&scratch).is_ok());
+        // An entry of which something is left stays for `clean`.
+        if left.is_empty() && gone {
+            let _ = fs::remove_file(&self.ledger.path);
+        }
+    }
+}
+
+impl Ledger {
+    fn made(&self) -> std::sync::MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, line: &Line) -> Result<(), Error> {
+        entry::append(&self.file, line).map_err(Error::system(format!("write {}", self.path.display())))
+    }
+
+    /// The run's id: the value of the mark.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// A process is about to be started.
+    pub(crate) fn announce(&self, host: &str, role: &str) -> Result<(), Error> {
+        self.note(&Line::Process { host: host.to_owned(), role: role.to_owned() })
+    }
+
+    /// A process was started: it leads a process group.
+    pub(crate) fn started(&self, pid: u32, started_ticks: u64) -> Result<(), Error> {
+        self.made().groups.push((pid, started_ticks));
+        self.note(&Line::Group { pid, started_ticks })
+    }
+
+    pub(crate) fn scratch(&self) -> Result<PathBuf, Error> {
+        let mut made = self.made();
+        if let Some(scratch) = &made.scratch {
+            return Ok(scratch.clone());
+        }
+        let scratch = entry::scratch_of(&self.id);
+        self.note(&Line::Scratch { path: scratch.clone() })?;
+        entry::make_private(&scratch)?;
+        made.scratch = Some(scratch.clone());
+        Ok(scratch)
+    }
+
+    /// How the run's processes are found.
+    pub(crate) fn marks(&self) -> Marks {
+        Marks { variable: Some(format!("{MARK}={}", self.id)), groups: self.made().groups.clone() }
+    }
+}
+
+/// What [`clean`] removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// A line for each thing: a process, a folder, a run.
+    pub removed: Vec<String>,
+}
+
+/// Removes what abandoned runs left: their processes, private folders and entries. A run is abandoned when the process
+/// that began it is gone; live ones are not touched.
+///
+/// # Errors
+/// If something is left that could not be removed; the rest is removed all the same.
+pub fn clean() -> Result<Cleaned, Error> {
+    let mut cleaned = Cleaned::default();
+    let mut failed = None;
+    for folder in entry::folders() {
+        if let Err(error) = clean_in(&folder, &mut cleaned) {
+            failed.get_or_insert(error);
+        }
+    }
+    failed.map_or(Ok(cleaned), Err)
+}
+
+pub(crate) fn clean_in(folder: &Path, cleaned: &mut Cleaned) -> Result<(), Error> {
+    let mut failed = None;
+    for path in entry::entries(folder) {
+        let Some(record) = entry::read(&path) else {
+            entry::remove_unreadable(&path, cleaned);
+            continue;
+        };
+        if record.owner.is_alive() {
+            continue;
+        }
+        if let Err(error) = remove(&path, &record, cleaned) {
+            failed.get_or_insert(error);
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn remove(path: &Path, record: &Record, cleaned: &mut Cleaned) -> Result<(), Error> {
+    // Nothing survives a reboot but files.
+    if record.owner.is_of_this_boot() {
+        let marks = Marks { variable: Some(format!("{MARK}={}", record.id)), groups: record.groups.clone() };
+        let (ended, left) = marks.end(true);
+        cleaned.removed.extend(ended.iter().map(|stat| format!("process {} ({})", stat.pid, stat.name)));
+        if !left.is_empty() {
+            return Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() });
+        }
+    }
+    for scratch in &record.scratch {
+        // Only what this run can have made: a damaged entry must not remove anything else.
+        if entry::belongs_to(scratch, &record.id) && scratch.symlink_metadata().is_ok() {
+            entry::remove_scratch(scratch).map_err(Error::system(format!("remove {}", scratch.display())))?;
+            cleaned.removed.push(format!("folder {}", scratch.display()));
+        }
+    }
+    fs::remove_file(path).map_err(Error::system(format!("remove {}", path.display())))?;
+    cleaned.removed.push(format!("run {} ({})", record.id, record.folder.display()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! A site: the target of one trial on its hosts, from the first process to the last. It must not decide when anything
+//! is broken or ended.
+
+mod bring_up;
+mod layout;
+mod take_down;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use experiment::manifest::Manifest;
+use experiment::plan;
+use record::events::What;
+
+use crate::hooks::{self, Hook};
+use crate::hosts::{Ended, Host, Process};
+use crate::registry::{Ledger, Registry};
+use crate::{Caller, Error};
+pub(crate) use layout::Post;
+
+/// Time limit of a hook that asks a running target something.
+const HOOK_PATIENCE: Duration = Duration::from_secs(10);
+/// For a process that was killed to be gone before it is started again.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a site is made from.
+pub struct Build<'a> {
+    /// The run it belongs to.
+    pub registry: &'a Registry,
+    /// The trial.
+    pub trial: &'a plan::Trial,
+    /// The target's manifest, for a target that comes from a folder.
+    pub manifest: Option<&'a Manifest>,
+    /// That folder; empty or `None` for the target that is built in.
+    pub folder: Option<&'a Path>,
+    /// Where the output of every process goes: `<host>.<role>.log`.
+    pub logs: PathBuf,
+    /// This program, for targets that are built in.
+    pub plimsoll: PathBuf,
+}
+
+/// A process of the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Name of its host.
+    pub host: String,
+    /// Its role.
+    pub role: String,
+    /// Its pid on this machine.
+    pub pid: u32,
+}
+
+/// Something that happened to a process of the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// When it was seen.
+    pub at: Instant,
+    /// `ProcessUp` or `ProcessDown`.
+    pub what: What,
+}
+
+/// What the probes look at: kept up to date by the site while they run.
+#[derive(Debug, Clone, Default)]
+pub struct Watched {
+    host: Arc<str>,
+    members: Arc<Mutex<Vec<Member>>>,
+}
+
+impl Watched {
+    /// This machine's name among the hosts; `local` where the target is not ours and may run elsewhere.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        if self.host.is_empty() { "local" } else { &self.host }
+    }
+
+    /// The processes of the target that run now.
+    #[must_use]
+    pub fn members(&self) -> Vec<Member> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, members: Vec<Member>) {
+        *self.members.lock().unwrap_or_else(PoisonError::into_inner) = members;
+    }
+}
+
+/// A running target.
+pub struct Site {
+    hosts: Vec<Box<dyn Host>>,
+    posts: Vec<Post>,
+    service: String,
+    caller: Arc<dyn Caller>,
+    ledger: Arc<Ledger>,
+    hooks: BTreeMap<String, PathBuf>,
+    hook_environment: BTreeMap<String, std::ffi::OsString>,
+    observed: VecDeque<Observed>,
+    watched: Watched,
+    /// Posts that each occurrence of a fault hit: name, number.
+    hit: BTreeMap<(String, u32), Vec<usize>>,
+}
+
+impl Site {
+    /// Starts the target and waits until it is ready. If anything goes wrong, everything is down again.
+    ///
+    /// # Errors
+    /// What is missing, taken, dead or not ready; [`Error::Interrupted`] once `stop` is set.
+    pub fn up(build: Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, Error> {
+        bring_up::up(&build, caller, stop)
+    }
+
+    /// Where the load goes: `host:port`, or the URL that the experiment gives.
+    #[must_use]
+    pub fn service(&self) -> String {
+        self.service.clone()
+    }
+
+    /// The processes of the target that run.
+    #[must_use]
+    pub fn members(&self) -> Vec<Member> {
+        self.watched.members()
+    }
+
+    /// What the probes look at; follows restarts.
+    #[must_use]
+    pub fn watched(&self) -> Watched {
+        self.watched.clone()
+    }
+
+    /// What happened to the processes since the last call.
+    pub fn poll(&mut self) -> Vec<Observed> {
+        for index in 0..self.posts.len() {
+            self.note_end(index);
+        }
+        self.observed.drain(..).collect()
+    }
+
+    /// What the target's hook `inspect` says; `None` without that hook. Its failure is an answer, too: `{"failed": "…"}`.
+    #[must_use]
+    pub fn inspect(&self) -> Option<serde_json::Value> {
+        let hook = self.hook("inspect")?;
+        Some(hook.ask().unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
+    }
+
+    /// Ends the target in good order: the reverse of the start, each process asked first, then killed with all it started.
+    ///
+    /// # Errors
+    /// If anything of it is left.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.take_down(take_down::Manner::InOrder)
+    }
+
+    /// Ends the target at once.
+    ///
+    /// # Errors
+    /// If anything of it is left.
+    pub fn kill_all(&mut self) -> Result<(), Error> {
+        self.take_down(take_down::Manner::AtOnce)
+    }
+
+    fn hook(&self, name: &str) -> Option<Hook> {
+        let path = self.hooks.get(name)?;
+        let mut environment = self.hook_environment.clone();
+        for member in self.members() {
+            environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
+        }
+        Some(Hook {
+            name: name.to_owned(),
+            path: path.clone(),
+            arguments: Vec::new(),
+            environment,
+            within: HOOK_PATIENCE,
+            in_foreground: false,
+        })
+    }
+
+    /// Queues the end of a post's process if it has ended, and lets go of it.
+    fn note_end(&mut self, index: usize) {
+        let Some(post) = self.posts.get_mut(index) else { return };
+        let Some(ended) = post.process.as_mut().and_then(|process| process.ended()) else { return };
+        let expected = post.end_expected || (post.may_detach && ended == Ended::Exit(0));
+        let what = What::ProcessDown {
+            host: self.hosts[post.host].name().to_owned(),
+            process: post.start.role.clone(),
+            how: ended.to_string(),
+            expected,
+        };
+        // The group may live on; its number is needed to end it.
+        post.last = post.process.take();
+        self.observed.push_back(Observed { at: Instant::now(), what });
+        self.watch();
+    }
+
+    /// Tells the probes who runs.
+    fn watch(&self) {
+        let running = self.posts.iter().filter_map(|post| {
+            let pid = post.process.as_ref()?.pid();
+            Some(Member { host: self.hosts[post.host].name().to_owned(), role: post.start.role.clone(), pid })
+        });
+        self.watched.set(running.collect());
+    }
+}
+
+// What faults do to a site.
+impl Site {
+    /// Names of the hosts that serve, in order; empty where the target is not ours.
+    pub(crate) fn serving(&self) -> Vec<String> {
+        self.posts.iter().filter(|post| post.serves).map(|post| self.hosts[post.host].name().to_owned()).collect()
+    }
+
+    /// Where the member on this host is reached.
+    pub(crate) fn service_of(&self, host: &str) -> String {
+        let post = self.posts.iter().find(|post| post.serves && self.hosts[post.host].name() == host);
+        post.and_then(|post| post.service.clone()).unwrap_or_else(|| self.service())
+    }
+
+    pub(crate) fn caller(&self) -> Arc<dyn Caller> {
+        Arc::clone(&self.caller)
+    }
+
+    /// The member that the target's hook `leader` names.
+    pub(crate) fn leader(&self) -> Result<String, Error> {
+        let hook = self.hook("leader").ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
+        let answer = hook.ask()?;
+        let leader = answer.get("leader").and_then(serde_json::Value::as_str);
+        leader.map(str::to_owned).ok_or_else(|| Error::Fault("the hook `leader` names none".to_owned()))
+    }
+
+    /// The post of a role on a host; without a role, the one that serves.
+    pub(crate) fn post(&self, host: &str, role: Option<&str>) -> Option<usize> {
+        self.posts.iter().position(|post| {
+            self.hosts[post.host].name() == host && role.map_or(post.serves, |role| post.start.role == role)
+        })
+    }
+
+    pub(crate) fn process(&mut self, index: usize) -> Option<&mut Box<dyn Process>> {
+        self.note_end(index);
+        self.posts.get_mut(index)?.process.as_mut()
+    }
+
+    /// From now on the end of this post's process is meant.
+    pub(crate) fn expect_end(&mut self, index: usize) {
+        if let Some(post) = self.posts.get_mut(index) {
+            post.end_expected = true;
+        }
+    }
+
+    /// Remembers whom an occurrence of a fault hit, for its healing.
+    pub(crate) fn remember_hit(&mut self, fault: &str, number: u32, posts: Vec<usize>) {
+        self.hit.insert((fault.to_owned(), number), posts);
+    }
+
+    pub(crate) fn take_hit(&mut self, fault: &str, number: u32) -> Vec<usize> {
+        self.hit.remove(&(fault.to_owned(), number)).unwrap_or_default()
+    }
+
+    /// Starts a post's process again, with the same ports and data, if it has ended. What is left of the one before is
+    /// killed first: it may hold the port. A process whose end was meant gets a moment for it.
+    pub(crate) fn start_again(&mut self, index: usize) -> Result<(), Error> {
+        self.note_end(index);
+        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
+        if let (Some(process), true) = (&mut post.process, post.end_expected) {
+            process.wait(END_PATIENCE);
+        }
+        self.note_end(index);
+        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
+        if post.process.is_some() {
+            let lives_on = format!("`{}` did not end, so there is nothing to start again", post.start.role);
+            return if post.end_expected { Err(Error::Fault(lives_on)) } else { Ok(()) };
+        }
+        if let Some(mut last) = post.last.take() {
+            last.signal_group(rustix::process::Signal::KILL);
+        }
+        self.start_post(index)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Target folders: where they are, and the installation of what they need. It must not read what `target.toml` means.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use experiment::manifest::Manifest;
+
+use crate::hooks::{self, Hook, Stream};
+use crate::{Error, placeholders};
+
+/// The variable with more folders of targets, separated by `:`.
+const VARIABLE: &str = "PLIMSOLL_TARGETS";
+const FILE: &str = "target.toml";
+const CHECK_PATIENCE: Duration = Duration::from_secs(60);
+/// Packages come over slow lines, too.
+const APPLY_PATIENCE: Duration = Duration::from_secs(3600);
+
+/// A target that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetFolder {
+    /// The folder's name.
+    pub name: String,
+    /// The folder; empty for one that is built in and has none.
+    pub path: PathBuf,
+    /// Text of its `target.toml`.
+    pub source: String,
+}
+
+/// Every target, sorted by name. They are looked for in `$PLIMSOLL_TARGETS`, in `targets` of the working folder and of those
+/// above it, and in `targets` beside this program and above it; where two have the same name, the first counts. `echo` is
+/// built in and always there.
+#[must_use]
+pub fn all() -> Vec<TargetFolder> {
+    let built_in = TargetFolder {
+        name: "echo".to_owned(),
+        path: PathBuf::new(),
+        source: include_str!("../../../targets/echo/target.toml").to_owned(),
+    };
+    let mut found = all_in(&shelves());
+    found.entry(built_in.name.clone()).or_insert(built_in);
+    found.into_values().collect()
+}
+
+/// The target of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<TargetFolder> {
+    all().into_iter().find(|target| target.name == name)
+}
+
+fn shelves() -> Vec<PathBuf> {
+    let named = std::env::var_os(VARIABLE).unwrap_or_default();
+    let mut shelves: Vec<PathBuf> = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect();
+    for start in [std::env::current_dir(), std::env::current_exe()].into_iter().flatten() {
+        shelves.extend(start.ancestors().map(|folder| folder.join("targets")));
+    }
+    shelves
+}
+
+fn all_in(shelves: &[PathBuf]) -> BTreeMap<String, TargetFolder> {
+    let mut found = BTreeMap::new();
+    for folder in shelves.iter().filter_map(|shelf| fs::read_dir(shelf).ok()).flatten().flatten() {
+        let Ok(name) = folder.file_name().into_string() else { continue };
+        // `_template` and the like are no targets.
+        if name.starts_with(['_', '.']) {
+            continue;
+        }
+        if let Ok(bytes) = fs::read(folder.path().join(FILE)) {
+            let source = String::from_utf8_lossy(&bytes).into_owned();
+            found.entry(name.clone()).or_insert(TargetFolder { name, path: folder.path(), source });
+        }
+    }
+    found
+}
+
+/// What came of [`install`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Installed {
+    /// Nothing is missing (any more).
+    Complete,
+    /// What `apply` would do, a line each.
+    Missing(Vec<String>),
+}
+
+/// Asks the target's hook `install` what is missing, or (with `apply`) has it install that. Every line the hook says is
+/// handed to `out` as it comes. A target without the hook needs nothing.
+///
+/// # Errors
+/// If the hook cannot be run, fails, or (with `apply`) leaves something missing.
+pub fn install(
+    folder: &Path,
+    manifest: &Manifest,
+    apply: bool,
+    out: &mut dyn FnMut(&str),
+) -> Result<Installed, Error> {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let Some(path) = hooks::path(&folder, &manifest.hooks, "install") else { return Ok(Installed::Complete) };
+    let mut environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), folder.into_os_string())]);
+    for (name, value) in placeholders::parameters(manifest, &BTreeMap::new())? {
+        environment.insert(hooks::variable("PLIMSOLL_WITH_", &name), value.into());
+    }
+    let hook = Hook {
+        name: "install".to_owned(),
+        path,
+        arguments: vec![if apply { "apply" } else { "check" }.to_owned()],
+        environment,
+        within: if apply { APPLY_PATIENCE } else { CHECK_PATIENCE },
+        in_foreground: apply,
+    };
+    if apply { run_apply(&hook, out) } else { run_check(&hook, out) }
+}
+
+fn run_check(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<Installed, Error> {
+    let (mut missing, mut complaint) = (Vec::new(), None);
+    let status = hook.run(&mut |stream, line| match stream {
+        Stream::Output if line.trim().is_empty() => {}
+        Stream::Output => missing.push(line.to_owned()),
+        Stream::Error => complaint = Some(line.to_owned()),
+    })?;
+    match status.code() {
+        Some(0) => Ok(Installed::Complete),
+        Some(1) if !missing.is_empty() => {
+            missing.iter().for_each(|line| out(line));
+            Ok(Installed::Missing(missing))
+        }
+        _ => {
+            let reason = format!("{status}: {}", complaint.unwrap_or_else(|| "it names nothing".to_owned()));
+            Err(Error::Hook { hook: "install check".to_owned(), reason })
+        }
+    }
+}
+
+fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<Installed, Error> {
+    let mut last = "it wrote nothing".to_owned();
+    let status = hook.run(&mut |_, line| {
+        out(line);
+        if !line.trim().is_empty() {
+            last = line.to_owned();
+        }
+    })?;
+    if status.success() {
+        return Ok(Installed::Complete);
+    }
+    Err(Error::Hook { hook: "install apply".to_owned(), reason: format!("{status}: {last}") })
+}
+
+#[cfg(test)]
+mod tests;

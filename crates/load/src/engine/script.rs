@@ -1,0 +1,356 @@
+//! Orders compiled into what the threads play: requests, expectations, captures and times, all resolved to numbers. Read-only
+//! while the load runs; nothing here touches the network.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use experiment::catalog::Operation;
+use experiment::plan::{self, Order};
+
+use crate::protocols::{Call, Protocol};
+use crate::schedules::closed::Closed;
+use crate::values::feeds::Feed;
+use crate::values::{Argument, Names, Template};
+use crate::{Error, Orders, Purpose};
+
+pub const NS_PER_S: u64 = 1_000_000_000;
+/// Slots that agents may fill.
+const SLOTS: usize = 32;
+/// Longest time of a timer: 100 days.
+const LONGEST_S: f64 = 8_640_000.0;
+/// Streams of random numbers: arguments count from 0, expectations from here.
+const EXPECTATIONS: u64 = 1000;
+
+/// A compiled load.
+pub struct Script<P: Protocol> {
+    /// The steps.
+    pub steps: Vec<Step<P>>,
+    /// Names that operations are counted under.
+    pub names: Arc<[String]>,
+    /// How agents go through the steps.
+    pub order: Order,
+    /// Sums of the weights, for a mix.
+    pub weights: Vec<u64>,
+    /// Slots of an agent.
+    pub slots: usize,
+    /// Files that values come from.
+    pub feeds: Vec<Feed>,
+    /// When operations start.
+    pub schedule: Closed,
+    /// How often an operation is attempted at most, and the pause between.
+    pub tries: u32,
+    /// Pause between attempts.
+    pub wait_ns: u64,
+    /// Of each attempt.
+    pub timeout_ns: u64,
+    /// Pause after a failed connect.
+    pub reconnect_ns: u64,
+    /// Given to open operations at the end.
+    pub drain_ns: u64,
+    /// What for.
+    pub purpose: Purpose,
+    /// Every random choice follows from it.
+    pub seed: u64,
+    /// Threads.
+    pub threads: u32,
+    /// Length of an outcome slot.
+    pub slot_ns: u64,
+    /// Where to connect to: `host:port`.
+    pub authority: String,
+}
+
+/// A compiled step.
+pub struct Step<P: Protocol> {
+    /// Number of its name.
+    pub name: usize,
+    /// The request.
+    pub request: P::Request,
+    /// Its arguments.
+    pub arguments: Vec<Argument>,
+    /// What the answer has to be.
+    pub expects: Vec<Expectation>,
+    /// Which of the expectations is about the status, if one is.
+    pub status: Option<usize>,
+    /// What is kept of it.
+    pub keeps: Vec<Keep>,
+    /// Done in every n-th cycle.
+    pub every: u64,
+    /// What of it goes to the history, if anything.
+    pub audit: Option<Audit>,
+}
+
+/// A field of the answer and the value that it must have.
+pub struct Expectation {
+    /// Number of the field.
+    pub want: usize,
+    /// The value.
+    pub value: Template,
+}
+
+/// A value that is kept, and where.
+#[derive(Debug, Clone, Copy)]
+pub struct Keep {
+    /// Where.
+    pub slot: u8,
+    /// What.
+    pub what: Part,
+}
+
+/// A part of an operation.
+#[derive(Debug, Clone, Copy)]
+pub enum Part {
+    /// The argument at that place.
+    Argument(usize),
+    /// The wanted field of that number.
+    Answer(usize),
+}
+
+/// What of an audited operation is written down.
+#[derive(Debug, Clone, Copy)]
+pub struct Audit {
+    /// The word for what it does.
+    pub effect: &'static str,
+    /// Place of the argument.
+    pub space: Option<usize>,
+    /// Place of the argument.
+    pub key: Option<usize>,
+    /// What was written or read.
+    pub value: Option<Part>,
+}
+
+impl<P: Protocol> Script<P> {
+    /// Compiles the orders for a service.
+    ///
+    /// # Errors
+    /// Whatever makes no sense, by step.
+    pub fn compile(orders: &Orders) -> Result<Self, Error> {
+        let load = &orders.load;
+        check_settings(orders)?;
+        let protocol = P::open(&orders.service)
+            .map_err(|reason| Error::Service { service: orders.service.clone(), reason })?;
+        let feeds: Vec<Feed> =
+            load.feeds.iter().map(|feed| Feed::read(feed, &orders.files)).collect::<Result<_, _>>()?;
+        let mut names: Vec<String> = load.steps.iter().map(|step| step.name.clone()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let compiler = Compiler { protocol: &protocol, load, names: &names, slots: slots(load)?, feeds: &feeds };
+        let steps = (0..load.steps.len()).map(|number| compiler.step(number)).collect::<Result<_, _>>()?;
+        let slots = compiler.slots.len();
+        let (tries, wait_s) = match load.retry {
+            plan::Retry::FailFast => (1, 0.0),
+            plan::Retry::Wait { wait_s } => (u32::MAX, wait_s),
+            plan::Retry::Tries { tries, wait_s } => (tries.max(1), wait_s),
+        };
+        let end_ns = match orders.purpose {
+            Purpose::Measure => ns(load.time_s),
+            Purpose::Prepare { .. } => u64::MAX,
+        };
+        let schedule =
+            Closed { agents: load.agents, ramp_ns: ns(load.ramp_s), think_ns: ns(load.think_s), end_ns };
+        Ok(Self {
+            steps,
+            names: names.into(),
+            order: load.order,
+            weights: sums(load),
+            slots,
+            feeds,
+            schedule,
+            tries,
+            wait_ns: ns(wait_s),
+            timeout_ns: ns(load.timeout_s),
+            reconnect_ns: ns(load.reconnect_s),
+            drain_ns: ns(load.drain_s),
+            purpose: orders.purpose,
+            seed: orders.seed,
+            threads: threads(load),
+            slot_ns: ns(orders.slot_s).max(1),
+            authority: protocol.authority().to_owned(),
+        })
+    }
+}
+
+fn check_settings(orders: &Orders) -> Result<(), Error> {
+    let load = &orders.load;
+    if load.rate.is_some() {
+        return Err(Error::NotYet(
+            "load.rate: this version loads in a closed loop only; leave `rate` out, and steer by `agents` and `think`"
+                .to_owned(),
+        ));
+    }
+    if load.agents == 0 || load.steps.is_empty() {
+        return Err(Error::Setting("a load needs at least one agent and one step".to_owned()));
+    }
+    let times = [load.ramp_s, load.time_s, load.timeout_s, load.drain_s, load.think_s, load.reconnect_s, orders.slot_s];
+    if !times.iter().all(|time_s| time_s.is_finite() && *time_s >= 0.0) || load.timeout_s <= 0.0 || orders.slot_s <= 0.0 {
+        return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));
+    }
+    Ok(())
+}
+
+fn ns(time_s: f64) -> u64 {
+    (time_s.clamp(0.0, LONGEST_S) * NS_PER_S as f64).round() as u64
+}
+
+fn threads(load: &plan::Load) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let half = u32::try_from(cores / 2).unwrap_or(1).max(1);
+    load.threads.unwrap_or(half).clamp(1, load.agents)
+}
+
+fn sums(load: &plan::Load) -> Vec<u64> {
+    let mut sum = 0;
+    let add = |step: &plan::Step| {
+        sum += u64::from(step.weight.max(1));
+        sum
+    };
+    load.steps.iter().map(add).collect()
+}
+
+/// Every slot that a step keeps something in.
+fn slots(load: &plan::Load) -> Result<Vec<String>, Error> {
+    let mut slots: Vec<String> = load.steps.iter().flat_map(|step| step.keep.keys().cloned()).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    if slots.len() > SLOTS {
+        return Err(Error::Setting(format!("a cycle keeps at most {SLOTS} values; this one has {}", slots.len())));
+    }
+    Ok(slots)
+}
+
+struct Compiler<'a, P> {
+    protocol: &'a P,
+    load: &'a plan::Load,
+    names: &'a [String],
+    slots: Vec<String>,
+    feeds: &'a [Feed],
+}
+
+impl<P: Protocol> Compiler<'_, P> {
+    fn step(&self, number: usize) -> Result<Step<P>, Error> {
+        let step = &self.load.steps[number];
+        self.compile(number, step).map_err(|reason| Error::Step { step: step.name.clone(), reason })
+    }
+
+    fn compile(&self, number: usize, step: &plan::Step) -> Result<Step<P>, String> {
+        let operation = P::INFO
+            .operations
+            .iter()
+            .find(|operation| operation.name == step.call)
+            .ok_or_else(|| format!("`{}` has no operation `{}`", P::INFO.name, step.call))?;
+        let arguments = self.arguments(number, step)?;
+        let mut wants = Wants::default();
+        let expects = self.expects(number, step, &arguments, &mut wants)?;
+        let keeps = self.keeps(step, &arguments, &mut wants)?;
+        let audit = if step.audit { Some(audit(operation, &arguments, &mut wants)?) } else { None };
+        let call = Call { number, operation, arguments: &arguments, wants: &wants.0 };
+        let request = self.protocol.compile(&call)?;
+        let status = expects.iter().position(|expectation| wants.0[expectation.want] == "status");
+        let name = self.names.iter().position(|name| *name == step.name).unwrap_or(0);
+        Ok(Step { name, request, arguments, expects, status, keeps, every: u64::from(step.every.max(1)), audit })
+    }
+
+    fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {
+        let names = Names { slots: &self.slots, feeds: self.feeds, own: BTreeMap::new() };
+        let kept = self.kept_before(number);
+        let compile = |(stream, (name, text)): (usize, (&String, &String))| {
+            check_slots(text, &kept, &[])?;
+            let template = Template::compile(text, stream as u64, &names)?;
+            Ok(Argument { name: name.clone(), template })
+        };
+        step.with.iter().enumerate().map(compile).collect()
+    }
+
+    /// A slot that only this very step fills from its request stands for that argument.
+    fn expects(
+        &self,
+        number: usize,
+        step: &plan::Step,
+        arguments: &[Argument],
+        wants: &mut Wants,
+    ) -> Result<Vec<Expectation>, String> {
+        let kept = self.kept_before(number);
+        let mut own = BTreeMap::new();
+        for (slot, what) in step.keep.iter().filter(|(slot, _)| !kept.contains(&slot.as_str())) {
+            let argument = what
+                .strip_prefix("request.")
+                .and_then(|name| arguments.iter().find(|argument| argument.name == name));
+            if let Some(argument) = argument {
+                own.insert(slot.as_str(), argument.template.clone());
+            }
+        }
+        let own_slots: Vec<&str> = own.keys().copied().collect();
+        let names = Names { slots: &self.slots, feeds: self.feeds, own };
+        let compile = |(stream, (field, text)): (usize, (&String, &String))| {
+            check_slots(text, &kept, &own_slots)?;
+            let value = Template::compile(text, EXPECTATIONS + stream as u64, &names)?;
+            Ok(Expectation { want: wants.number(field), value })
+        };
+        step.expect.iter().enumerate().map(compile).collect()
+    }
+
+    fn keeps(&self, step: &plan::Step, arguments: &[Argument], wants: &mut Wants) -> Result<Vec<Keep>, String> {
+        let keep = |(slot, what): (&String, &String)| {
+            let place = self.slots.iter().position(|known| known == slot);
+            let slot = place.and_then(|place| u8::try_from(place).ok()).ok_or("too many slots")?;
+            let what = if let Some(name) = what.strip_prefix("request.") {
+                let place = arguments.iter().position(|argument| argument.name == name);
+                Part::Argument(place.ok_or_else(|| format!("the request is given no `{name}` to keep"))?)
+            } else if let Some(field) = what.strip_prefix("answer.") {
+                Part::Answer(wants.number(field))
+            } else {
+                return Err(format!("`{what}` is neither request.FIELD nor answer.FIELD"));
+            };
+            Ok(Keep { slot, what })
+        };
+        step.keep.iter().map(keep).collect()
+    }
+
+    /// Slots that are filled when step `number` begins. A mix has no earlier steps.
+    fn kept_before(&self, number: usize) -> Vec<&str> {
+        match self.load.order {
+            Order::Mix => Vec::new(),
+            Order::Cycle => {
+                self.load.steps[..number].iter().flat_map(|step| step.keep.keys().map(String::as_str)).collect()
+            }
+        }
+    }
+}
+
+fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
+    let parsed = experiment::template::Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
+    for part in &parsed.parts {
+        if let experiment::template::Part::Slot(slot) = part
+            && !kept.contains(&slot.as_str())
+            && !own.contains(&slot.as_str())
+        {
+            return Err(format!("`{text}`: no earlier step of the cycle keeps `{slot}`"));
+        }
+    }
+    Ok(())
+}
+
+/// Fields of the answer that are asked for, by number.
+#[derive(Default)]
+struct Wants(Vec<String>);
+
+impl Wants {
+    fn number(&mut self, field: &str) -> usize {
+        self.0.iter().position(|known| known == field).unwrap_or_else(|| {
+            self.0.push(field.to_owned());
+            self.0.len() - 1
+        })
+    }
+}
+
+fn audit(operation: &Operation, arguments: &[Argument], wants: &mut Wants) -> Result<Audit, String> {
+    use experiment::catalog::Effect;
+    let place = |name: &str| arguments.iter().position(|argument| argument.name == name);
+    let (effect, value) = match operation.effect {
+        Effect::Read => ("read", Some(Part::Answer(wants.number("value")))),
+        Effect::Write => ("write", place("value").map(Part::Argument)),
+        Effect::Remove => ("remove", None),
+        Effect::RemoveAll => ("remove_all", None),
+        Effect::None => return Err(format!("`{}` cannot be audited: it does nothing to a key", operation.name)),
+    };
+    Ok(Audit { effect, space: place("space"), key: place("key"), value })
+}

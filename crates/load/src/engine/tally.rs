@@ -1,0 +1,323 @@
+//! What a thread counts in the current second, and the hand-over at its end. It must not decide anything about an operation.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use hdrhistogram::Histogram;
+use record::clock::Clock;
+use record::events::{History, Outcome};
+use record::hlog::Time;
+use record::rows::GeneratorSecond;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::script::NS_PER_S;
+use crate::Error;
+use crate::interval::{AttemptCount, Interval, Sheet, SlotCounts};
+use crate::protocols::{Cause, Refusal};
+
+/// Sheets that may be on their way back.
+const SHEETS: usize = 4;
+/// Different results of an operation's attempts in a second for which there is room without allocating.
+const RESULTS: usize = 16;
+const LATENESS_MAX_NS: u64 = 60_000_000_000;
+
+/// Which thread counts, and for whom.
+pub struct Identity {
+    /// Number of the thread, from 0.
+    pub thread: u32,
+    /// Threads in all.
+    pub threads: u32,
+    /// What times count on.
+    pub clock: Clock,
+    /// Length of an outcome slot.
+    pub slot_ns: u64,
+    /// Names of the operations.
+    pub names: Arc<[String]>,
+    /// The protocol's refusals.
+    pub refusals: &'static [Refusal],
+}
+
+/// Totals of a thread over the whole load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Operations by outcome, in the order of [`Outcome::ALL`].
+    pub outcomes: [u64; 5],
+    /// Attempts that ended.
+    pub attempts: u64,
+    /// Full cycles.
+    pub cycles: u64,
+}
+
+/// Counters of the current second.
+pub struct Tally {
+    identity: Identity,
+    sink: SyncSender<Interval>,
+    home: (SyncSender<Sheet>, Receiver<Sheet>),
+    sheet: Sheet,
+    start_ns: u64,
+    boundary_ns: u64,
+    first_slot: u64,
+    slots: Vec<SlotCounts>,
+    attempts: Vec<Vec<(Cause, u64)>>,
+    lateness: Option<Histogram<u64>>,
+    cpu_ns: u64,
+    /// Operations open now.
+    open: i64,
+    /// Operations × nanoseconds; those open now count as if they ended with the interval.
+    open_ns: i64,
+    latency_ns: u64,
+    operations: u64,
+    cycles: u64,
+    connects: u64,
+    connect_failures: u64,
+    /// Agents that have started.
+    pub agents: u32,
+    /// Lines for `history.jsonl`.
+    pub history: Vec<History>,
+    /// What a reader must know.
+    pub notices: Vec<String>,
+    /// Over the whole load.
+    pub totals: Totals,
+    /// Set when nobody takes intervals any more.
+    pub is_cut_off: bool,
+}
+
+impl Tally {
+    /// Begins at zero on the clock.
+    pub fn new(identity: Identity, sink: SyncSender<Interval>) -> Self {
+        let home = sync_channel(SHEETS);
+        let sheet = Sheet::new(&identity.names, Some(home.0.clone()));
+        let attempts = identity.names.iter().map(|_| Vec::with_capacity(RESULTS)).collect();
+        let mut tally = Self {
+            identity,
+            sink,
+            home,
+            sheet,
+            start_ns: 0,
+            boundary_ns: NS_PER_S,
+            first_slot: 0,
+            slots: Vec::new(),
+            attempts,
+            lateness: Histogram::new_with_bounds(1, LATENESS_MAX_NS, 2).ok(),
+            cpu_ns: thread_cpu_ns(),
+            open: 0,
+            open_ns: 0,
+            latency_ns: 0,
+            operations: 0,
+            cycles: 0,
+            connects: 0,
+            connect_failures: 0,
+            agents: 0,
+            history: Vec::new(),
+            notices: Vec::new(),
+            totals: Totals::default(),
+            is_cut_off: false,
+        };
+        tally.slots = tally.empty_slots();
+        tally
+    }
+
+    /// The next whole second.
+    pub fn boundary_ns(&self) -> u64 {
+        self.boundary_ns
+    }
+
+    /// Operations open now.
+    pub fn open(&self) -> i64 {
+        self.open
+    }
+
+    /// An operation begins, at its intended start.
+    pub fn begin(&mut self, intended_ns: u64) {
+        self.open += 1;
+        self.open_ns -= signed(intended_ns) - signed(self.start_ns);
+    }
+
+    /// An operation ends; `sent_ns` is when its last attempt was sent, if it was.
+    pub fn end(&mut self, operation: usize, outcome: Outcome, intended_ns: u64, sent_ns: Option<u64>, end_ns: u64) {
+        let latency_ns = end_ns.saturating_sub(intended_ns);
+        self.open -= 1;
+        self.open_ns += signed(end_ns) - signed(self.start_ns);
+        self.sheet.record(operation, outcome, Time::Latency, latency_ns);
+        if let Some(sent_ns) = sent_ns {
+            self.sheet.record(operation, outcome, Time::Service, end_ns.saturating_sub(sent_ns));
+        }
+        self.totals.outcomes[outcome as usize] += 1;
+        if outcome == Outcome::Unfinished {
+            return;
+        }
+        self.operations += 1;
+        self.latency_ns += latency_ns;
+        let slot = (end_ns / self.identity.slot_ns).saturating_sub(self.first_slot);
+        if let Some(slot) = usize::try_from(slot).ok().and_then(|slot| self.slots.get_mut(slot)) {
+            match outcome {
+                Outcome::Ok => slot.ok += 1,
+                Outcome::Failed => slot.failed += 1,
+                Outcome::Timeout => slot.timeout += 1,
+                Outcome::Wrong => slot.wrong += 1,
+                Outcome::Unfinished => {}
+            }
+        }
+    }
+
+    /// An attempt ends.
+    pub fn attempt(&mut self, operation: usize, cause: Cause) {
+        self.totals.attempts += 1;
+        let counts = &mut self.attempts[operation];
+        match counts.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((cause, 1)),
+        }
+    }
+
+    /// A cycle was done in full.
+    pub fn cycle(&mut self) {
+        self.cycles += 1;
+        self.totals.cycles += 1;
+    }
+
+    /// A connection was opened.
+    pub fn connected(&mut self) {
+        self.connects += 1;
+    }
+
+    /// A connect failed.
+    pub fn connect_failed(&mut self) {
+        self.connect_failures += 1;
+    }
+
+    /// A timer fired so late.
+    pub fn late(&mut self, late_ns: u64) {
+        if let Some(lateness) = &mut self.lateness {
+            lateness.saturating_record(late_ns);
+        }
+    }
+
+    /// The moment `now_ns` has come: hands over every second that ended by then.
+    pub fn roll(&mut self, now_ns: u64) {
+        let ended = (now_ns - self.start_ns) / NS_PER_S;
+        let cpu_ns = self.take_cpu_ns() / ended.max(1);
+        for _ in 0..ended {
+            let end_ns = self.boundary_ns;
+            self.hand_over(end_ns, cpu_ns, false);
+        }
+    }
+
+    /// The thread ends.
+    pub fn finish(&mut self, now_ns: u64) {
+        if now_ns >= self.boundary_ns {
+            self.roll(now_ns);
+        }
+        let cpu_ns = self.take_cpu_ns();
+        self.hand_over(now_ns, cpu_ns, true);
+    }
+
+    fn take_cpu_ns(&mut self) -> u64 {
+        let cpu_ns = thread_cpu_ns();
+        cpu_ns - std::mem::replace(&mut self.cpu_ns, cpu_ns)
+    }
+
+    fn hand_over(&mut self, end_ns: u64, cpu_ns: u64, is_last: bool) {
+        let start_ns = self.start_ns;
+        let generator = self.generator(end_ns, cpu_ns);
+        let attempts = self.take_attempts();
+        self.start_ns = end_ns;
+        self.boundary_ns = (end_ns / NS_PER_S + 1) * NS_PER_S;
+        let first_slot = std::mem::replace(&mut self.first_slot, end_ns / self.identity.slot_ns);
+        let slots = std::mem::take(&mut self.slots);
+        let fresh = self.home.1.try_recv();
+        let fresh = fresh.unwrap_or_else(|_| Sheet::new(&self.identity.names, Some(self.home.0.clone())));
+        let interval = Interval {
+            clock: self.identity.clock,
+            thread: self.identity.thread,
+            threads: self.identity.threads,
+            is_last,
+            start_s: seconds(start_ns),
+            end_s: seconds(end_ns),
+            slot_s: seconds(self.identity.slot_ns),
+            first_slot,
+            slots,
+            attempts,
+            generator,
+            history: std::mem::take(&mut self.history),
+            notices: std::mem::take(&mut self.notices),
+            sheet: std::mem::replace(&mut self.sheet, fresh),
+        };
+        self.slots = self.empty_slots();
+        self.send(interval);
+    }
+
+    fn send(&mut self, interval: Interval) {
+        match self.sink.try_send(interval) {
+            Ok(()) => {}
+            Err(TrySendError::Full(interval)) => {
+                let waited = "the load waited because its records were not taken as fast as they came";
+                self.notices.push(waited.to_owned());
+                self.is_cut_off |= self.sink.send(interval).is_err();
+            }
+            Err(TrySendError::Disconnected(_)) => self.is_cut_off = true,
+        }
+    }
+
+    fn generator(&mut self, end_ns: u64, cpu_ns: u64) -> GeneratorSecond {
+        let length_ns = end_ns - self.start_ns;
+        let interval_s = seconds(length_ns);
+        let open_ns = std::mem::take(&mut self.open_ns) + self.open * signed(length_ns);
+        let per_length = |value: f64| if length_ns == 0 { 0.0 } else { value / length_ns as f64 };
+        let late = |value_ns: u64| value_ns as f64 / 1e3;
+        let fired = self.lateness.as_ref().filter(|lateness| !lateness.is_empty());
+        let second = GeneratorSecond {
+            at_s: seconds(end_ns),
+            interval_s,
+            thread: self.identity.thread,
+            cpu_pct: per_length(cpu_ns as f64 * 100.0),
+            late_us_p99: fired.map(|lateness| late(lateness.value_at_quantile(0.99))),
+            late_us_max: fired.map(|lateness| late(lateness.max())),
+            agents: self.agents,
+            in_flight_mean: per_length(open_ns as f64),
+            operations: std::mem::take(&mut self.operations),
+            latency_sum_s: seconds(std::mem::take(&mut self.latency_ns)),
+            cycles: std::mem::take(&mut self.cycles),
+            connects: std::mem::take(&mut self.connects),
+            connect_failures: std::mem::take(&mut self.connect_failures),
+            dropped: 0,
+        };
+        if let Some(lateness) = &mut self.lateness {
+            lateness.reset();
+        }
+        second
+    }
+
+    fn take_attempts(&mut self) -> Vec<AttemptCount> {
+        let mut counts = Vec::new();
+        for (name, results) in self.identity.names.iter().zip(&mut self.attempts) {
+            counts.extend(results.drain(..).map(|(cause, count)| AttemptCount {
+                operation: name.clone(),
+                result: cause.text(self.identity.refusals),
+                count,
+            }));
+        }
+        counts
+    }
+
+    /// Slots from the interval's start to the whole second that ends it.
+    fn empty_slots(&self) -> Vec<SlotCounts> {
+        let last = (self.boundary_ns - 1) / self.identity.slot_ns;
+        let count = usize::try_from(last - self.first_slot + 1).unwrap_or(1);
+        vec![SlotCounts::default(); count]
+    }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / NS_PER_S as f64
+}
+
+/// CPU time used by the calling thread.
+fn thread_cpu_ns() -> u64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    used.tv_sec.unsigned_abs() * NS_PER_S + used.tv_nsec.unsigned_abs()
+}

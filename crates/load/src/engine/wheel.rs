@@ -1,0 +1,185 @@
+//! Timers: a hierarchical timing wheel whose timers have fixed places, so that setting one is a few stores. It must not read a
+//! clock or know what its timers are for.
+//!
+//! After G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 7. A timer cannot be cancelled: whoever
+//! set it decides, when it fires, whether it still means something, and sets it again if it fired early.
+
+/// A tick is 2^14 ns = 16.4 µs: the precision of the order in which timers fire, not of when they fire.
+const TICK_BITS: u32 = 14;
+const SLOT_BITS: u32 = 8;
+const SLOTS: usize = 1 << SLOT_BITS;
+/// 256^5 ticks are 208 days; timers beyond that fire then.
+const LEVELS: usize = 5;
+const NONE: u32 = u32::MAX;
+
+/// A wheel of timers numbered from 0.
+#[derive(Debug)]
+pub struct Wheel {
+    /// Everything before this tick has fired.
+    tick: u64,
+    levels: [Level; LEVELS],
+    timers: Vec<Timer>,
+    /// No timer is due before this moment.
+    soonest_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Timer {
+    due_ns: u64,
+    next: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    heads: [u32; SLOTS],
+    occupied: [u64; SLOTS / 64],
+}
+
+impl Level {
+    /// The first occupied slot from `from` on.
+    fn next_occupied(&self, from: usize) -> Option<usize> {
+        let mut mask = u64::MAX << (from % 64);
+        for word in from / 64..self.occupied.len() {
+            let bits = self.occupied[word] & mask;
+            if bits != 0 {
+                return Some(word * 64 + bits.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    fn take(&mut self, slot: usize) -> u32 {
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        std::mem::replace(&mut self.heads[slot], NONE)
+    }
+}
+
+impl Wheel {
+    /// A wheel for timers 0 to `timers` - 1, none of them set.
+    pub fn new(timers: usize) -> Self {
+        Self {
+            tick: 0,
+            levels: [Level { heads: [NONE; SLOTS], occupied: [0; SLOTS / 64] }; LEVELS],
+            timers: vec![Timer { due_ns: 0, next: NONE }; timers],
+            soonest_ns: u64::MAX,
+        }
+    }
+
+    /// Sets timer number `timer`, which must not be set.
+    pub fn set(&mut self, timer: u32, due_ns: u64) {
+        self.timers[timer as usize].due_ns = due_ns;
+        self.place(timer);
+        self.soonest_ns = self.soonest_ns.min(due_ns);
+    }
+
+    /// A moment before which no timer is due; later than any if none is set.
+    pub fn soonest_ns(&self) -> u64 {
+        self.soonest_ns
+    }
+
+    /// Takes out a timer that is due at `now_ns`, with the moment at which it was due.
+    pub fn pop(&mut self, now_ns: u64) -> Option<(u32, u64)> {
+        if now_ns < self.soonest_ns {
+            return None;
+        }
+        loop {
+            if let Some(fired) = self.pop_from_current_slot(now_ns) {
+                return Some(fired);
+            }
+            if !self.advance(now_ns >> TICK_BITS) {
+                self.soonest_ns = self.find_soonest();
+                return None;
+            }
+        }
+    }
+
+    fn place(&mut self, timer: u32) {
+        let farthest = self.tick | ((1 << (SLOT_BITS as usize * LEVELS)) - 1);
+        let due_tick = (self.timers[timer as usize].due_ns >> TICK_BITS).clamp(self.tick, farthest);
+        // The level is that of the highest digit (base 256) in which due tick and current tick differ.
+        let differs = (due_tick ^ self.tick) | 1;
+        let level = ((63 - differs.leading_zeros()) / SLOT_BITS) as usize;
+        let slot = (due_tick >> (SLOT_BITS as usize * level)) as usize % SLOTS;
+        let level = &mut self.levels[level];
+        self.timers[timer as usize].next = std::mem::replace(&mut level.heads[slot], timer);
+        level.occupied[slot / 64] |= 1 << (slot % 64);
+    }
+
+    fn pop_from_current_slot(&mut self, now_ns: u64) -> Option<(u32, u64)> {
+        let slot = self.tick as usize % SLOTS;
+        let mut before = NONE;
+        let mut timer = self.levels[0].heads[slot];
+        while timer != NONE {
+            let Timer { due_ns, next } = self.timers[timer as usize];
+            if due_ns <= now_ns {
+                match before {
+                    NONE if next == NONE => drop(self.levels[0].take(slot)),
+                    NONE => self.levels[0].heads[slot] = next,
+                    _ => self.timers[before as usize].next = next,
+                }
+                return Some((timer, due_ns));
+            }
+            before = timer;
+            timer = next;
+        }
+        None
+    }
+
+    /// Moves on to the next tick at which something may be due, at most to `target`; false if there is none up to it.
+    fn advance(&mut self, target: u64) -> bool {
+        while let Some((level, slot, tick)) = self.next_occupied() {
+            if tick > target {
+                break;
+            }
+            if level == 0 && tick == self.tick {
+                // The timers left in the current slot are due later in this tick.
+                return false;
+            }
+            self.tick = tick;
+            if level == 0 {
+                return true;
+            }
+            let mut timer = self.levels[level].take(slot);
+            while timer != NONE {
+                let next = self.timers[timer as usize].next;
+                self.place(timer);
+                timer = next;
+            }
+            if self.levels[0].heads[tick as usize % SLOTS] != NONE {
+                return true;
+            }
+        }
+        self.tick = self.tick.max(target);
+        false
+    }
+
+    /// The occupied slot that comes next: its level, its number, its first tick.
+    fn next_occupied(&self) -> Option<(usize, usize, u64)> {
+        self.levels.iter().enumerate().find_map(|(number, level)| {
+            let shift = SLOT_BITS as usize * number;
+            let current = (self.tick >> shift) as usize % SLOTS;
+            let slot = level.next_occupied(current)?;
+            let above = self.tick >> shift >> SLOT_BITS << SLOT_BITS;
+            Some((number, slot, (above | slot as u64) << shift))
+        })
+    }
+
+    fn find_soonest(&self) -> u64 {
+        let Some((level, slot, tick)) = self.next_occupied() else { return u64::MAX };
+        if level > 0 {
+            return tick << TICK_BITS;
+        }
+        let mut soonest = u64::MAX;
+        let mut timer = self.levels[0].heads[slot];
+        while timer != NONE {
+            let Timer { due_ns, next } = self.timers[timer as usize];
+            soonest = soonest.min(due_ns);
+            timer = next;
+        }
+        soonest
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What an engine thread hands over at every whole second of the clock. It must not be written anywhere from here.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use hdrhistogram::Histogram;
+use record::clock::Clock;
+use record::events::{History, Outcome};
+use record::hlog::Time;
+use record::rows::GeneratorSecond;
+
+/// The longest time that is told apart from longer ones: an hour, in nanoseconds.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Significant decimal digits of a recorded time.
+const DIGITS: u8 = 3;
+
+/// A thread's second.
+#[derive(Debug)]
+pub struct Interval {
+    /// The clock that every time here counts on.
+    pub clock: Clock,
+    /// Number of the thread, from 0.
+    pub thread: u32,
+    /// Threads in all.
+    pub threads: u32,
+    /// Whether the thread ends with this interval.
+    pub is_last: bool,
+    /// Start, seconds since load start: a whole number.
+    pub start_s: f64,
+    /// End, seconds since load start: a whole second later, but for a thread's last interval.
+    pub end_s: f64,
+    /// Length of an outcome slot, seconds.
+    pub slot_s: f64,
+    /// Number of the first slot, which starts at `first_slot × slot_s`.
+    pub first_slot: u64,
+    /// What ended in each slot. The first and the last may be shared with the intervals before and after.
+    pub slots: Vec<SlotCounts>,
+    /// Attempts that ended.
+    pub attempts: Vec<AttemptCount>,
+    /// The thread's own health.
+    pub generator: GeneratorSecond,
+    /// Operations on audited keys.
+    pub history: Vec<History>,
+    /// What a reader must know.
+    pub notices: Vec<String>,
+    /// Times of the operations that ended.
+    pub sheet: Sheet,
+}
+
+/// What ended in a slot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SlotCounts {
+    /// Operations that ended `ok`.
+    pub ok: u32,
+    /// … `failed`.
+    pub failed: u32,
+    /// … `timeout`.
+    pub timeout: u32,
+    /// … `wrong`.
+    pub wrong: u32,
+}
+
+/// Attempts of an operation that ended with a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptCount {
+    /// Name of the operation.
+    pub operation: String,
+    /// Their result.
+    pub result: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Histograms by operation, outcome and time, each made when it is first needed. When it is dropped it goes back, emptied, to the
+/// thread that filled it, so that a running thread allocates nothing.
+#[derive(Debug)]
+pub struct Sheet {
+    names: Arc<[String]>,
+    cells: Vec<Option<Box<Histogram<u64>>>>,
+    home: Option<SyncSender<Sheet>>,
+}
+
+const TIMES: [Time; 2] = [Time::Latency, Time::Service];
+
+impl Sheet {
+    /// An empty sheet for operations of these names, to be sent `home` when done with.
+    #[must_use]
+    pub fn new(names: &Arc<[String]>, home: Option<SyncSender<Self>>) -> Self {
+        let mut cells = Vec::new();
+        cells.resize_with(names.len() * Outcome::ALL.len() * TIMES.len(), || None);
+        Self { names: Arc::clone(names), cells, home }
+    }
+
+    fn cell(&mut self, operation: usize, outcome: Outcome, time: Time) -> Option<&mut Option<Box<Histogram<u64>>>> {
+        let place = (operation * Outcome::ALL.len() + outcome as usize) * TIMES.len() + time as usize;
+        self.cells.get_mut(place)
+    }
+
+    /// Counts a time of the operation of that number.
+    pub fn record(&mut self, operation: usize, outcome: Outcome, time: Time, value_ns: u64) {
+        let Some(cell) = self.cell(operation, outcome, time) else { return };
+        if cell.is_none() {
+            *cell = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok().map(Box::new);
+        }
+        if let Some(histogram) = cell {
+            histogram.saturating_record(value_ns);
+        }
+    }
+
+    /// Every histogram that holds something.
+    pub fn histograms(&self) -> impl Iterator<Item = (&str, Outcome, Time, &Histogram<u64>)> {
+        let tags = self.names.iter().flat_map(|name| {
+            Outcome::ALL.into_iter().flat_map(move |outcome| TIMES.map(|time| (name.as_str(), outcome, time)))
+        });
+        tags.zip(&self.cells)
+            .filter_map(|((name, outcome, time), cell)| cell.as_deref().map(|cell| (name, outcome, time, cell)))
+            .filter(|(.., histogram)| !histogram.is_empty())
+    }
+
+    /// Adds what another sheet of the same operations holds: exactly, no count is lost.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
+            let Some(theirs) = theirs.as_deref().filter(|theirs| !theirs.is_empty()) else { continue };
+            match mine {
+                // Both have the same bounds, so that nothing can fall outside.
+                Some(mine) => drop(mine.add(theirs)),
+                None => *mine = Some(Box::new(theirs.clone())),
+            }
+        }
+    }
+}
+
+impl Drop for Sheet {
+    fn drop(&mut self) {
+        let Some(home) = self.home.take() else { return };
+        for histogram in self.cells.iter_mut().flatten().filter(|histogram| !histogram.is_empty()) {
+            histogram.reset();
+        }
+        let emptied =
+            Self { names: Arc::clone(&self.names), cells: std::mem::take(&mut self.cells), home: Some(home.clone()) };
+        // A full queue or a thread that has ended: then nobody needs it.
+        if let Err(error) = home.try_send(emptied) {
+            let (std::sync::mpsc::TrySendError::Full(mut back) | std::sync::mpsc::TrySendError::Disconnected(mut back)) =
+                error;
+            back.home = None;
+        }
+    }
+}

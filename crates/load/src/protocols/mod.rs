@@ -1,0 +1,262 @@
+//! How requests and answers look on the wire, one kind per file. Sans-I/O: bytes in, bytes out. No socket, clock, thread or
+//! retry is known here, and nothing of how agents take turns.
+
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use experiment::catalog;
+use record::clock::Clock;
+
+use crate::client::{CallError, Conversation};
+use crate::values::{Argument, Values};
+use crate::{Error, Interval, Orders, Running};
+
+pub(crate) mod http;
+pub(crate) mod vsns;
+
+/// Every protocol, by name.
+pub static KINDS: &[&Kind] = &[&Kind::of::<http::Http>(), &Kind::of::<vsns::Vsns>()];
+
+/// The protocol of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().copied().find(|kind| kind.info.name == name)
+}
+
+/// A protocol, and the engine and client compiled for it.
+#[derive(Debug)]
+pub struct Kind {
+    /// What an experiment may say in it.
+    pub info: &'static catalog::Protocol,
+    pub(crate) check: fn(&Orders) -> Result<(), Error>,
+    pub(crate) start: fn(&Orders, Clock, SyncSender<Interval>) -> Result<Running, Error>,
+    pub(crate) connect: fn(&str, Duration) -> Result<Box<dyn Conversation>, CallError>,
+}
+
+impl Kind {
+    const fn of<P: Protocol>() -> Self {
+        Self {
+            info: P::INFO,
+            check: crate::engine::check::<P>,
+            start: crate::engine::start::<P>,
+            connect: crate::client::connect::<P>,
+        }
+    }
+}
+
+/// A protocol, opened for one service. The engine is compiled once for each.
+pub trait Protocol: Sized + Send + Sync + 'static {
+    /// What an experiment may say in it.
+    const INFO: &'static catalog::Protocol;
+
+    /// Answers that refuse or fail an operation in the protocol's own words; [`Cause::Answer`] counts along it.
+    const REFUSALS: &'static [Refusal];
+
+    /// A step, compiled.
+    type Request: Send + Sync + 'static;
+
+    /// What a connection remembers between pieces of an answer. Small, and without memory of its own while nothing is open.
+    type Decoder: Default + Send + 'static;
+
+    /// What a thread remembers between answers.
+    type Memory: Default + 'static;
+
+    /// Opens a service: `host:port` or a URL.
+    fn open(service: &str) -> Result<Self, String>;
+
+    /// The `host:port` to connect to.
+    fn authority(&self) -> &str;
+
+    /// Compiles a step.
+    fn compile(&self, call: &Call<'_>) -> Result<Self::Request, String>;
+
+    /// Appends the request; `id` is its number on this connection.
+    fn encode(request: &Self::Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>);
+
+    /// Looks at the bytes that came; `ended` if no more will. Called again with what was not used and what came since.
+    fn decode(asked: &Asked<'_, Self>, decoder: &mut Self::Decoder, memory: &mut Self::Memory, input: &[u8], ended: bool) -> Progress;
+
+    /// The wanted field number `want` of the answer that [`Protocol::decode`] just found in `input`; `None` if it has none.
+    /// `scratch` is empty and may be used.
+    fn field<'a>(
+        request: &'a Self::Request,
+        decoder: &'a Self::Decoder,
+        want: usize,
+        input: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]>;
+
+    /// The answer has been dealt with, or the connection is gone: the decoder starts over and gives back its memory.
+    fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
+
+    /// The word for the answer's status: `ok`, `not_found`, `200`.
+    fn status<'a>(decoder: &'a Self::Decoder, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
+}
+
+/// A step to be compiled.
+pub struct Call<'a> {
+    /// Its place among the steps.
+    pub number: usize,
+    /// The operation.
+    pub operation: &'static catalog::Operation,
+    /// Its arguments.
+    pub arguments: &'a [Argument],
+    /// Fields of the answer that will be asked for, in the order of their numbers.
+    pub wants: &'a [String],
+}
+
+impl Call<'_> {
+    /// The place of an argument.
+    pub fn argument(&self, name: &str) -> Option<usize> {
+        self.arguments.iter().position(|argument| argument.name == name)
+    }
+
+    /// Every name must be one that the operation knows, and every required one must be there.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { operation, .. } = self;
+        for argument in self.arguments {
+            named(operation.takes, &argument.name)
+                .ok_or_else(|| format!("`{}` takes no `{}`", operation.name, argument.name))?;
+        }
+        for field in operation.takes.iter().filter(|field| field.required) {
+            self.argument(field.name).ok_or_else(|| format!("`{}` needs `{}`", operation.name, field.name))?;
+        }
+        for want in self.wants {
+            named(operation.answers, want)
+                .ok_or_else(|| format!("the answer to `{}` has no `{want}`", operation.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// The field of that name; `header.*` is every name that begins with `header.`.
+fn named<'a>(fields: &'a [catalog::Field], name: &str) -> Option<&'a catalog::Field> {
+    fields.iter().find(|field| match field.name.strip_suffix('*') {
+        Some(start) => name.len() > start.len() && name.starts_with(start),
+        None => field.name == name,
+    })
+}
+
+/// What was asked, as far as the answer depends on it.
+pub struct Asked<'a, P: Protocol> {
+    /// The request.
+    pub request: &'a P::Request,
+    /// Its number on this connection.
+    pub id: u32,
+}
+
+/// What [`Protocol::decode`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The answer is not whole; so many bytes need not be shown again.
+    More {
+        /// Bytes used up.
+        used: usize,
+    },
+    /// The answer is whole.
+    Answer(Answer),
+    /// These bytes are no answer; the connection is of no use any more.
+    Bad(Cause),
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// Bytes of the input that belong to it.
+    pub used: usize,
+    /// [`Cause::Ok`], or why the answer is a failure.
+    pub result: Cause,
+    /// Whether the connection takes another request.
+    pub reusable: bool,
+}
+
+/// An answer by which a target fails an operation.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The word after `answer: `.
+    pub name: &'static str,
+    /// Whether the operation certainly had no effect.
+    pub harmless: bool,
+}
+
+/// What became of an attempt. Texts for them are made when records are written, not per operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Answered as it should be.
+    Ok,
+    /// Answered, and contradicted an expectation.
+    Wrong,
+    /// Not answered in time.
+    Timeout,
+    /// Nobody listens.
+    ConnectRefused,
+    /// Not connected in time.
+    ConnectTimeout,
+    /// No way to the host.
+    ConnectUnreachable,
+    /// Connecting failed in another way.
+    ConnectFailed,
+    /// This machine has no local port left.
+    NoPort,
+    /// This process has no file descriptor left.
+    NoFile,
+    /// Reset by the peer in mid-operation.
+    Reset,
+    /// Closed by the peer in mid-operation.
+    Closed,
+    /// The connection broke in another way.
+    Broken,
+    /// What came is no answer of the protocol.
+    BadAnswer,
+    /// What came is longer than any answer may be.
+    TooLong,
+    /// One of [`Protocol::REFUSALS`].
+    Answer(u8),
+    /// A status of 400 or more.
+    Status(u16),
+}
+
+impl Cause {
+    /// The word in `attempts.csv`.
+    pub fn text(self, refusals: &[Refusal]) -> String {
+        match self {
+            Self::Ok => "ok",
+            Self::Wrong => "wrong",
+            Self::Timeout => "timeout",
+            Self::ConnectRefused => "connect refused",
+            Self::ConnectTimeout => "connect timeout",
+            Self::ConnectUnreachable => "connect unreachable",
+            Self::ConnectFailed => "connect failed",
+            Self::NoPort => "connect: no local port left",
+            Self::NoFile => "connect: no file descriptor left",
+            Self::Reset => "connection reset",
+            Self::Closed => "connection closed",
+            Self::Broken => "connection broken",
+            Self::BadAnswer => "bad answer",
+            Self::TooLong => "answer too long",
+            Self::Answer(number) => {
+                let name = refusals.get(usize::from(number)).map_or("?", |refusal| refusal.name);
+                return format!("answer: {name}");
+            }
+            Self::Status(status) => return format!("status {status}"),
+        }
+        .to_owned()
+    }
+
+    /// Whether the operation certainly had no effect.
+    pub fn is_harmless(self, refusals: &[Refusal]) -> bool {
+        match self {
+            Self::ConnectRefused
+            | Self::ConnectTimeout
+            | Self::ConnectUnreachable
+            | Self::ConnectFailed
+            | Self::NoPort
+            | Self::NoFile => true,
+            Self::Answer(number) => refusals.get(usize::from(number)).is_some_and(|refusal| refusal.harmless),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

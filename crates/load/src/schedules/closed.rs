@@ -1,0 +1,57 @@
+//! Closed loop: each agent starts its next operation when the last one is done and it has paused to think. It must not depend on
+//! how fast answers come.
+
+use super::Schedule;
+
+/// A closed loop whose agents start evenly over a ramp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closed {
+    /// Agents in all.
+    pub agents: u32,
+    /// Over which they start.
+    pub ramp_ns: u64,
+    /// An agent's pause between operations.
+    pub think_ns: u64,
+    /// When the last operation may start.
+    pub end_ns: u64,
+}
+
+impl Schedule for Closed {
+    fn first_ns(&self, agent: u32) -> u64 {
+        let share = u128::from(self.ramp_ns) * u128::from(agent) / u128::from(self.agents.max(1));
+        u64::try_from(share).unwrap_or(u64::MAX)
+    }
+
+    fn next_ns(&self, _intended_ns: u64, ended_ns: u64) -> u64 {
+        ended_ns.saturating_add(self.think_ns)
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Starts over the ramp, and the pause.
+
+    use super::*;
+
+    #[test]
+    fn agents_start_evenly() {
+        let table: [(u32, u64, &[u64]); 4] =
+            [(4, 100, &[0, 25, 50, 75]), (3, 100, &[0, 33, 66]), (2, 0, &[0, 0]), (1, 100, &[0])];
+        for (agents, ramp_ns, expected) in table {
+            let schedule = Closed { agents, ramp_ns, think_ns: 0, end_ns: 1000 };
+            let starts: Vec<u64> = (0..agents).map(|agent| schedule.first_ns(agent)).collect();
+            assert_eq!(starts, expected, "{agents} agents over {ramp_ns}");
+        }
+    }
+
+    #[test]
+    fn thinking_follows_the_end_of_an_operation() {
+        let schedule = Closed { agents: 1, ramp_ns: 0, think_ns: 10, end_ns: 1000 };
+        assert_eq!(schedule.next_ns(5, 100), 110);
+        assert_eq!(schedule.next_ns(5, u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,212 @@
+//! Requests encoded before the run: literal bytes with holes for values, for the lengths of what follows, and for the request's
+//! number. Writing one is copying. It must not know which protocol the bytes belong to.
+
+use super::{Argument, Values};
+
+/// A pre-encoded request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Layout {
+    segments: Box<[Segment]>,
+}
+
+/// How a length is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// Two bytes, most significant first.
+    U16,
+    /// Four bytes, most significant first.
+    U32,
+    /// Decimal digits, right-aligned in ten places after spaces; just the digits where the length never changes.
+    Decimal,
+}
+
+/// A stretch of the request whose length is written somewhere before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span(usize);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Segment {
+    Bytes(Vec<u8>),
+    Id,
+    Value { argument: usize, fixed: Option<usize> },
+    Length { span: usize, width: Width },
+    Begin(usize),
+    End(usize),
+}
+
+/// Most spans in one request.
+const SPANS: usize = 8;
+
+/// Builds a [`Layout`].
+#[derive(Debug, Default)]
+pub struct Builder {
+    segments: Vec<Segment>,
+    spans: usize,
+}
+
+impl Builder {
+    /// Literal bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        match self.segments.last_mut() {
+            Some(Segment::Bytes(last)) => last.extend_from_slice(bytes),
+            _ => self.segments.push(Segment::Bytes(bytes.to_vec())),
+        }
+        self
+    }
+
+    /// The number of the request, four bytes, most significant first.
+    pub fn id(&mut self) -> &mut Self {
+        self.segments.push(Segment::Id);
+        self
+    }
+
+    /// The value of the argument at that place in `arguments`.
+    pub fn value(&mut self, arguments: &[Argument], place: usize) -> &mut Self {
+        let template = arguments.get(place).map(|argument| &argument.template);
+        if let Some(constant) = template.and_then(|template| template.as_constant()) {
+            return self.bytes(constant);
+        }
+        let fixed = template.and_then(|template| template.fixed_length());
+        self.segments.push(Segment::Value { argument: place, fixed });
+        self
+    }
+
+    /// The length of a span that begins later.
+    pub fn length(&mut self, width: Width) -> Span {
+        let span = self.spans;
+        self.spans += 1;
+        self.segments.push(Segment::Length { span, width });
+        Span(span)
+    }
+
+    /// The span begins here.
+    pub fn begin(&mut self, span: Span) -> &mut Self {
+        self.segments.push(Segment::Begin(span.0));
+        self
+    }
+
+    /// The span ends here.
+    pub fn end(&mut self, span: Span) -> &mut Self {
+        self.segments.push(Segment::End(span.0));
+        self
+    }
+
+    /// The layout, or why there is none. Lengths that never change become literal bytes.
+    pub fn finish(&mut self) -> Result<Layout, String> {
+        if self.spans > SPANS {
+            return Err("too many parts of variable length".to_owned());
+        }
+        for span in (0..self.spans).rev() {
+            self.fold(span)?;
+        }
+        let mut merged = Self::default();
+        for segment in std::mem::take(&mut self.segments) {
+            match segment {
+                Segment::Bytes(bytes) => drop(merged.bytes(&bytes)),
+                other => merged.segments.push(other),
+            }
+        }
+        Ok(Layout { segments: merged.segments.into() })
+    }
+
+    /// Replaces the length of a span by bytes, if it is always the same.
+    fn fold(&mut self, span: usize) -> Result<(), String> {
+        let place = |wanted: &Segment| self.segments.iter().position(|segment| segment == wanted);
+        let (Some(begin), Some(end)) = (place(&Segment::Begin(span)), place(&Segment::End(span))) else {
+            return Ok(());
+        };
+        let length = self.segments[begin..end].iter().try_fold(0, |sum, segment| match segment {
+            Segment::Bytes(bytes) => Some(sum + bytes.len()),
+            Segment::Id => Some(sum + 4),
+            Segment::Value { fixed, .. } => fixed.map(|fixed| sum + fixed),
+            Segment::Length { width, .. } => width.places().map(|places| sum + places),
+            Segment::Begin(_) | Segment::End(_) => Some(sum),
+        });
+        let Some(length) = length else { return Ok(()) };
+        for segment in &mut self.segments {
+            if let Segment::Length { span: of, width } = *segment
+                && of == span
+            {
+                *segment = Segment::Bytes(width.constant(length)?);
+            }
+        }
+        self.segments.retain(|segment| *segment != Segment::Begin(span) && *segment != Segment::End(span));
+        Ok(())
+    }
+}
+
+impl Width {
+    const DECIMAL_PLACES: usize = 10;
+
+    /// Bytes that the hole takes while the length is unknown; a decimal one shrinks when it becomes known.
+    fn places(self) -> Option<usize> {
+        match self {
+            Self::U16 => Some(2),
+            Self::U32 => Some(4),
+            Self::Decimal => None,
+        }
+    }
+
+    fn constant(self, length: usize) -> Result<Vec<u8>, String> {
+        let too_long = |_| format!("{length} bytes do not fit");
+        Ok(match self {
+            Self::U16 => u16::try_from(length).map_err(too_long)?.to_be_bytes().to_vec(),
+            Self::U32 => u32::try_from(length).map_err(too_long)?.to_be_bytes().to_vec(),
+            Self::Decimal => length.to_string().into_bytes(),
+        })
+    }
+
+    fn open(self, out: &mut Vec<u8>) {
+        match self {
+            Self::U16 => out.extend_from_slice(&[0; 2]),
+            Self::U32 => out.extend_from_slice(&[0; 4]),
+            Self::Decimal => out.extend_from_slice(&[b' '; Self::DECIMAL_PLACES]),
+        }
+    }
+
+    /// Fills a hole. What does not fit is capped: the answer to such a request is then an error of the target's protocol.
+    fn fill(self, hole: &mut [u8], length: usize) {
+        match self {
+            Self::U16 => hole[..2].copy_from_slice(&u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes()),
+            Self::U32 => hole[..4].copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()),
+            Self::Decimal => {
+                let mut rest = length;
+                for place in hole[..Self::DECIMAL_PLACES].iter_mut().rev() {
+                    *place = b'0' + (rest % 10) as u8;
+                    rest /= 10;
+                    if rest == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Layout {
+    /// Appends the request.
+    pub fn write(&self, id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
+        let mut holes = [(0_usize, Width::U16); SPANS];
+        let mut begins = [0_usize; SPANS];
+        for segment in &self.segments {
+            match segment {
+                Segment::Bytes(bytes) => out.extend_from_slice(bytes),
+                Segment::Id => out.extend_from_slice(&id.to_be_bytes()),
+                Segment::Value { argument, .. } => values.write(*argument, out),
+                Segment::Length { span, width } => {
+                    holes[*span] = (out.len(), *width);
+                    width.open(out);
+                }
+                Segment::Begin(span) => begins[*span] = out.len(),
+                Segment::End(span) => {
+                    let length = out.len() - begins[*span];
+                    let (hole, width) = holes[*span];
+                    width.fill(&mut out[hole..], length);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Interruptions: whatever ends a run, its records are kept, its report says how far it got, and nothing is left running.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::stage::{Played, Stage, json, marked, number, survivors};
+
+const FIRST: &str = "experiments/01-first-run.toml";
+const A_MOMENT: Duration = Duration::from_secs(2);
+
+/// The run folder says that it was interrupted, and has results up to there.
+fn is_partial(played: &Played, run: &Path) {
+    let results = json(&run.join("analysis.json"));
+    assert!(results["partial"].is_string(), "{}\n{results:#}", played.stderr);
+    assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
+    assert!(run.join("report.html").exists());
+}
+
+#[test]
+fn interrupts_and_terminations_keep_what_there_is() {
+    for signals in [&["INT"][..], &["INT", "INT"], &["TERM"]] {
+        let stage = Stage::new();
+        let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
+        playing.wait_for_load(A_MOMENT);
+        let mark = playing.mark();
+        for signal in signals {
+            playing.signal(signal);
+        }
+        let played = playing.wait().exits(130);
+        let run = stage.run_folder();
+        is_partial(&played, &run);
+        assert_eq!(json(&run.join("ending.json"))["how"], "interrupted", "{signals:?}");
+        assert_eq!(survivors(&mark), [""; 0], "{signals:?}");
+    }
+}
+
+#[test]
+fn after_a_kill_clean_leaves_nothing_and_analyze_says_partial() {
+    let stage = Stage::new();
+    let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
+    playing.wait_for_load(A_MOMENT);
+    let mark = playing.mark();
+    playing.signal("KILL");
+    playing.wait();
+    stage.play(&["clean"]).exits(0);
+    assert_eq!(survivors(&mark), [""; 0]);
+    let run = stage.run_folder();
+    assert!(!run.join("ending.json").exists());
+    let played = stage.play(&["analyze", run.to_str().unwrap()]).exits(0);
+    is_partial(&played, &run);
+    assert_eq!(json(&run.join("analysis.json")).pointer("/trials/0/ended"), Some(&serde_json::Value::Null));
+}
+
+#[test]
+fn the_next_run_cleans_up_after_a_killed_one() {
+    let stage = Stage::new();
+    let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
+    playing.wait_for_load(Duration::ZERO);
+    let mark = playing.mark();
+    assert!(marked(&mark).len() > 1, "the target carries the mark");
+    playing.signal("KILL");
+    playing.wait();
+    let next = Stage::new();
+    next.run(&[FIRST, "--set", "load.time=1500ms"]).exits(0);
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn a_run_leaves_others_alone() {
+    let stage = Stage::new();
+    let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
+    playing.wait_for_load(Duration::ZERO);
+    let mark = playing.mark();
+    let before = marked(&mark).len();
+    Stage::new().play(&["clean"]).exits(0);
+    assert_eq!(marked(&mark).len(), before, "`clean` must not touch a run that is alive");
+    playing.signal("INT");
+    playing.wait().exits(130);
+}
+
+#[test]
+fn an_interrupted_run_goes_on() {
+    let stage = Stage::new();
+    let mut playing = stage.start_run(&[FIRST, "--set", "load.time=3s", "--set", "repeat=2"]);
+    playing.wait_for_load(Duration::ZERO);
+    playing.signal("INT");
+    playing.wait().exits(130);
+    let run = stage.run_folder();
+    let resumed = stage.play(&["run", "--resume", run.to_str().unwrap(), "--json", "--accept"]).exits(0).json();
+    assert!(resumed["partial"].is_null(), "{resumed:#}");
+    let trials = resumed["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2);
+    assert!(trials.iter().all(|trial| trial["ended"] == "done"));
+}
+
+#[test]
+fn records_cut_in_the_middle_are_read_up_to_there() {
+    let stage = Stage::new();
+    stage.run(&[FIRST, "--set", "load.time=3s"]).exits(0);
+    let run = stage.run_folder();
+    let trial = run.join("trials/001");
+    for name in ["load.hlog", "outcomes.csv", "samples.csv", "events.jsonl", "generator.csv", "attempts.csv"] {
+        let path = trial.join(name);
+        let length = fs::metadata(&path).unwrap().len();
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(length - length / 10 - 3).unwrap();
+    }
+    let played = stage.play(&["analyze", run.to_str().unwrap()]).exits(0);
+    is_partial(&played, &run);
+}
+
+#[test]
+fn a_record_broken_in_the_middle_is_named() {
+    let stage = Stage::new();
+    stage.run(&[FIRST, "--set", "load.time=2s"]).exits(0);
+    let run = stage.run_folder();
+    let path = run.join("trials/001/outcomes.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let middle = lines.len() / 2;
+    lines[middle] = "what,is,this";
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let played = stage.play(&["analyze", run.to_str().unwrap()]);
+    assert_ne!(played.code, 0);
+    played.says(&["outcomes.csv", &(middle + 1).to_string()]);
+}
+
+#[test]
+fn a_folder_that_is_no_run_is_refused() {
+    let stage = Stage::new();
+    for command in ["analyze", "show"] {
+        stage.play(&[command, stage.path().to_str().unwrap()]).exits(2);
+        stage.play(&[command, "no-such-folder"]).exits(2).says(&["no-such-folder"]);
+    }
+}
+
+/// A disk of one megabyte, in a mount namespace of its own. Where that is not allowed, there is nothing to test with.
+#[test]
+fn a_full_disk_is_named_and_nothing_is_left() {
+    let stage = Stage::new();
+    let script = "mount -t tmpfs -o size=100k none \"$1\" || exit 77; \"$2\" run \"$3\" --set load.time=10m --out \"$1\" --accept; \
+                  code=$?; ls \"$1\"/*/ending.json >&2; exit $code";
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
+        .arg(stage.path())
+        .args([env!("CARGO_BIN_EXE_plimsoll"), FIRST])
+        .current_dir(crate::stage::root())
+        .env("PLIMSOLL_TEST_STAGE", stage.path())
+        .output();
+    let Ok(output) = output else { return };
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) || said.contains("unshare") {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("No space left"), "{said}");
+    assert_eq!(survivors(&format!("PLIMSOLL_TEST_STAGE={}", stage.path().display())), [""; 0]);
+}

@@ -1,0 +1,55 @@
+//! The name service's crash, on the real Erlang service, short: what is lost with each place of keeping names.
+
+use serde_json::Value;
+
+use crate::stage::{Stage, number};
+
+const CRASH: &str = "experiments/03-name-service-crash.toml";
+const SHORT: [&str; 10] = [
+    "--set",
+    "load.time=8s",
+    "--set",
+    "load.ramp=1s",
+    "--set",
+    "load.agents=20",
+    "--set",
+    "fault.oops.at=4s",
+    "--set",
+    "prepare.0.count=1000",
+];
+
+/// Plays the crash with names kept in `state`.
+fn crash(state: &str, more: &[&str]) -> Value {
+    let erlang = std::process::Command::new("erl").args(["-noshell", "-eval", "halt()."]).status();
+    assert!(erlang.is_ok_and(|status| status.success()), "needs Erlang: scripts/need.sh erlang-tests");
+    let stage = Stage::new();
+    let state = format!("target.with.state={state}");
+    stage.run(&[&[CRASH, "--install", "--set", &state], &SHORT[..], more].concat()).exits(0).json()
+}
+
+#[test]
+fn names_in_the_process_die_with_it() {
+    let results = crash("process", &[]);
+    assert!(number(&results, "/trials/0/consistency/lost_writes") > 0.0);
+    assert!(number(&results, "/trials/0/faults/0/outage/failed") > 0.0);
+    assert_eq!(results["trials"][0]["faults"][0]["name"], "oops");
+    let at_s = number(&results, "/trials/0/faults/0/at_s");
+    assert!((4.0..5.0).contains(&at_s), "{at_s}");
+    assert_eq!(results["claims"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn names_in_a_table_outlive_the_process() {
+    let results = crash("ets", &[]);
+    assert_eq!(number(&results, "/trials/0/consistency/lost_writes"), 0.0);
+    assert!(number(&results, "/trials/0/consistency/checked") >= 1000.0);
+}
+
+#[test]
+fn a_client_that_waits_sees_no_failure() {
+    let results = crash("ets", &["--set", "load.retry.wait=10ms"]);
+    assert_eq!(number(&results, "/trials/0/outcomes/failed"), 0.0);
+    let attempts = number(&results, "/trials/0/attempts");
+    let ok = number(&results, "/trials/0/outcomes/ok");
+    assert!(attempts > ok, "the crash must have cost attempts: {attempts} for {ok}");
+}

@@ -1,0 +1,11 @@
+//! The binary from outside: real processes, real files, real signals. One test program for all, so that it links once.
+//! What a library decides is tested in that library.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod accidents;
+mod bad_files;
+mod crashes;
+mod first_runs;
+mod stage;
+mod starts;
+mod words;

@@ -1,0 +1,246 @@
+//! How the tests play the binary: a folder of their own, the binary in it, and what is left when it has gone.
+//! No test may look at the clock except to give up.
+#![allow(clippy::disallowed_methods, reason = "a test waits for another process by looking again")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// After this long a test gives up. Long, because a busy machine is no bug.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+static NEXT: AtomicU32 = AtomicU32::new(1);
+
+/// A folder for one test, gone when the test is over.
+pub struct Stage {
+    folder: PathBuf,
+}
+
+/// What a command came to.
+pub struct Played {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A command that still runs. Killed when dropped, so that a failing test leaves nothing.
+pub struct Playing {
+    child: Option<Child>,
+    /// In the environment of everything that this command starts.
+    mark: String,
+    runs: PathBuf,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("e2e-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self { folder }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes a file and gives its path.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.folder.join(name);
+        fs::write(&path, content).unwrap();
+        path.display().to_string()
+    }
+
+    /// Plays `plimsoll WORDS…` to its end, in the workspace's root.
+    pub fn play(&self, words: &[&str]) -> Played {
+        let mut playing = self.start(words);
+        let output = playing.child.take().unwrap().wait_with_output().unwrap();
+        Played {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Plays `plimsoll run WORDS… --json --accept`; run folders go into the stage. The debug build is too slow to be
+    /// a healthy generator, hence `--accept`.
+    pub fn run(&self, words: &[&str]) -> Played {
+        let runs = self.runs();
+        let runs = runs.to_str().unwrap();
+        self.play(&[&["run"], words, &["--out", runs, "--json", "--accept"]].concat())
+    }
+
+    /// Begins to play and does not wait.
+    pub fn start(&self, words: &[&str]) -> Playing {
+        let mark = format!("PLIMSOLL_TEST_STAGE={}", self.folder.display());
+        let (name, value) = mark.split_once('=').unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(words)
+            .current_dir(root())
+            .env(name, value)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Playing { child: Some(child), mark, runs: self.runs() }
+    }
+
+    /// Begins to play an experiment.
+    pub fn start_run(&self, words: &[&str]) -> Playing {
+        let runs = self.runs();
+        let runs = runs.to_str().unwrap();
+        self.start(&[&["run"], words, &["--out", runs, "--json", "--accept"]].concat())
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.folder.join("runs")
+    }
+
+    /// The one run folder that was made.
+    pub fn run_folder(&self) -> PathBuf {
+        only_folder(&self.runs()).unwrap_or_else(|| panic!("not one run folder in {}", self.runs().display()))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // A failure to tidy up is not what the test is about.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Playing {
+    /// Waits until the events of the first trial say that the load has begun, then `more`.
+    pub fn wait_for_load(&mut self, more: Duration) {
+        self.wait_for_event("\"phase\":\"load\"");
+        std::thread::sleep(more);
+    }
+
+    /// Waits until `text` is in the events of the first trial.
+    pub fn wait_for_event(&mut self, text: &str) {
+        let begun = Instant::now();
+        loop {
+            let events = only_folder(&self.runs).map(|run| run.join("trials/001/events.jsonl"));
+            if events.is_some_and(|path| fs::read_to_string(path).is_ok_and(|events| events.contains(text))) {
+                return;
+            }
+            let child = self.child.as_mut().unwrap();
+            if let Some(status) = child.try_wait().unwrap() {
+                let mut said = String::new();
+                std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut said).unwrap();
+                panic!("ended ({status}) before {text}: {said}");
+            }
+            assert!(begun.elapsed() < PATIENCE, "no {text} in {:?}", self.runs);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Sends a signal by name: `INT`, `TERM`, `KILL`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the end.
+    pub fn wait(mut self) -> Played {
+        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        Played {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// In the environment of everything that this command starts; for [`survivors`].
+    pub fn mark(&self) -> String {
+        self.mark.clone()
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Played {
+    /// Checks the exit code; shows what was said if it is another one.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
+    }
+
+    /// Checks that standard error says all of this.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "nothing about `{word}` in:\n{}", self.stderr);
+        }
+        self
+    }
+}
+
+/// The workspace's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A JSON file.
+pub fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The number at a JSON pointer.
+#[track_caller]
+pub fn number(value: &Value, pointer: &str) -> f64 {
+    value.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {pointer} in {value:#}"))
+}
+
+/// Command lines of the processes that carry the mark. Looks twice: what is being torn down may take a moment to go.
+pub fn survivors(mark: &str) -> Vec<String> {
+    let begun = Instant::now();
+    loop {
+        let found = marked(mark);
+        if found.is_empty() || begun.elapsed() > Duration::from_secs(10) {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Command lines of the processes that carry the mark now.
+pub fn marked(mark: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
+    processes
+        .filter(|process| {
+            let environment = fs::read(process.join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        })
+        .map(|process| {
+            let words = fs::read(process.join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).replace('\0', " ")
+        })
+        .collect()
+}
+
+fn only_folder(path: &Path) -> Option<PathBuf> {
+    let mut folders = fs::read_dir(path).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+    let first = folders.next()?;
+    folders.next().is_none().then_some(first)
+}

@@ -1,0 +1,81 @@
+//! What the binary says without playing anything: lists, schemas, plans, usage.
+
+use serde_json::Value;
+
+use crate::stage::{Stage, root};
+
+#[test]
+fn lists_name_what_there_is() {
+    let stage = Stage::new();
+    for (list, names) in [("targets", ["echo", "vsns"]), ("faults", ["call", "kill"]), ("protocols", ["http", "vsns"])]
+    {
+        let played = stage.play(&[list]).exits(0);
+        for name in names {
+            assert!(played.stdout.lines().any(|line| line.starts_with(name)), "{list}: {}", played.stdout);
+            let told = stage.play(&[list, name]).exits(0);
+            assert!(told.stdout.contains(name), "{list} {name}: {}", told.stdout);
+        }
+        stage.play(&[list, "nonsense"]).exits(2).says(&["nonsense"]);
+    }
+}
+
+#[test]
+fn schemas_are_json_schemas() {
+    let stage = Stage::new();
+    for of in ["experiment", "results"] {
+        let schema = stage.play(&["schema", of]).exits(0).json();
+        assert!(schema["$schema"].as_str().is_some_and(|url| url.contains("json-schema.org")), "{of}");
+        assert!(schema["properties"].is_object(), "{of}");
+    }
+}
+
+#[test]
+fn usage_errors_exit_2() {
+    let stage = Stage::new();
+    stage.play(&[]).exits(2).says(&["Usage"]);
+    stage.play(&["sink"]).exits(2).says(&["sink"]);
+    stage.play(&["run"]).exits(2);
+    stage.play(&["run", "no-such-file.toml"]).exits(2).says(&["no-such-file.toml"]);
+    stage.play(&["run", "experiments/01-first-run.toml", "--set", "load.time"]).exits(2).says(&["load.time"]);
+}
+
+#[test]
+fn manual_and_completions_are_made() {
+    let stage = Stage::new();
+    assert!(stage.play(&["man"]).exits(0).stdout.contains("plimsoll"));
+    assert!(stage.play(&["completions", "bash"]).exits(0).stdout.contains("plimsoll"));
+}
+
+#[test]
+fn every_bundled_experiment_has_a_plan() {
+    let stage = Stage::new();
+    let mut files: Vec<_> = std::fs::read_dir(root().join("experiments")).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    assert!(files.len() >= 4);
+    for file in files {
+        let played = stage.play(&["check", file.to_str().unwrap()]).exits(0);
+        assert!(played.stdout.contains("trial"), "{}", played.stdout);
+    }
+}
+
+#[test]
+fn overrides_reach_the_plan() {
+    let stage = Stage::new();
+    let experiment = "experiments/03-name-service-crash.toml";
+    let plan = stage.play(&["check", experiment, "--json", "--set", "fault.oops.at=15s"]).exits(0).json();
+    assert_eq!(plan.pointer("/trials/0/faults/0/when/at").and_then(Value::as_f64), Some(15.0));
+    assert_eq!(plan.pointer("/trials/0/load/time_s").and_then(Value::as_f64), Some(180.0));
+    stage.play(&["check", experiment, "--set", "fault.oops.at=4m"]).exits(2).says(&["oops"]);
+}
+
+#[test]
+fn what_new_prints_is_an_experiment() {
+    let stage = Stage::new();
+    for target in [&[][..], &["echo"], &["vsns"], &["http://127.0.0.1:8080/health"]] {
+        let printed = stage.play(&[&["new"], target].concat()).exits(0).stdout;
+        let file = stage.file("new.toml", &printed);
+        stage.play(&["check", &file]).exits(0);
+        assert!(printed.contains('#'), "{target:?}: no comments");
+    }
+    stage.play(&["new", "nonsense"]).exits(2).says(&["nonsense"]);
+}

@@ -1,0 +1,26 @@
+-module(vsns_options_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+defaults_test() ->
+    ?assertEqual({ok, vsns_options:defaults()}, vsns_options:parse([])).
+
+all_test() ->
+    {ok, Options} = vsns_options:parse(
+        ["--port", "5000", "--inner-port", "5001", "--host", "0.0.0.0", "--data", "/d", "--state", "mnesia",
+         "--sync", "false", "--coupling", "isolated", "--hub", "bounded", "--hub-tries", "7", "--hub_wait_ms", "8",
+         "--schedulers", "2", "--frame-limit", "100", "--connections", "9", "--restarts", "0"]),
+    ?assertEqual(#{port => 5000, inner_port => 5001, host => {0, 0, 0, 0}, data => "/d", state => mnesia, sync => false,
+                   coupling => isolated, hub => bounded, hub_tries => 7, hub_wait_ms => 8, schedulers => 2,
+                   frame_limit => 100, connections => 9, restarts => 0}, Options).
+
+wrong_test_() ->
+    [?_assertEqual({error, Text}, vsns_options:parse(Arguments)) ||
+        {Text, Arguments} <- [
+            {"unknown option --prot", ["--prot", "1"]},
+            {"--port needs a value", ["--port"]},
+            {"not an option: port", ["port", "1"]},
+            {"--port: expected a whole number from 0 to 65535, got \"x\"", ["--port", "x"]},
+            {"--port: expected a whole number from 0 to 65535, got \"70000\"", ["--port", "70000"]},
+            {"--state: expected process, ets, mnesia, got \"disk\"", ["--state", "disk"]},
+            {"--host: expected an IP address, got \"nowhere\"", ["--host", "nowhere"]},
+            {"--state mnesia needs --data FOLDER", ["--state", "mnesia"]}]].

@@ -1,0 +1,64 @@
+//! The reference pages under docs/reference, each made from a table or type in the code, so that neither can be
+//! right alone. A page returns its text and writes nothing.
+
+mod experiment;
+mod faults;
+mod metrics;
+mod protocols;
+mod results;
+
+use std::fs;
+use std::path::Path;
+
+/// A page of the reference.
+#[derive(Debug)]
+pub struct Page {
+    /// Its file in docs/reference, without `.md`.
+    pub name: &'static str,
+    /// Its text.
+    pub text: fn() -> String,
+}
+
+/// Every page, sorted by name.
+pub const KINDS: &[Page] =
+    &[experiment::KIND, faults::KIND, metrics::KIND, protocols::KIND, results::KIND];
+
+const FOLDER: &str = "docs/reference";
+
+/// Writes every page, and says which have changed.
+///
+/// # Errors
+/// A file that cannot be written, in words.
+pub fn write(root: &Path) -> Result<Vec<String>, String> {
+    let stale = stale(root);
+    let failed = |path: &str, problem: std::io::Error| format!("{path}: {problem}");
+    fs::create_dir_all(root.join(FOLDER)).map_err(|problem| failed(FOLDER, problem))?;
+    for page in KINDS {
+        let path = path(page);
+        fs::write(root.join(&path), text(page)).map_err(|problem| failed(&path, problem))?;
+    }
+    Ok(stale)
+}
+
+/// The pages that are not what the code says.
+pub fn stale(root: &Path) -> Vec<String> {
+    let fresh = |page: &&Page| fs::read_to_string(root.join(path(page))).is_ok_and(|found| found == text(page));
+    KINDS.iter().filter(|page| !fresh(page)).map(path).collect()
+}
+
+fn path(page: &Page) -> String {
+    format!("{FOLDER}/{}.md", page.name)
+}
+
+fn text(page: &Page) -> String {
+    let made = "<!-- Made by `cargo xtask docs` from the code. Edit it there. -->";
+    format!("{made}\n\n{}\n", (page.text)().trim_end())
+}
+
+/// A text in a cell of a table: one line, and no bar that would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('\n', " ").replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests;
