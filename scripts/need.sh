@@ -43,11 +43,23 @@ erlang() {
     done
 }
 
+# header APPLICATION PACKAGE: Debian keeps some of Erlang's header files in packages of their own.
+header() {
+    erl -noshell -eval '
+        halt(case filelib:wildcard(filename:join([code:lib_dir(), "'"$1"'-*", include, "'"$1"'.hrl"])) of [] -> 1; _ -> 0 end).
+    ' 2>/dev/null || missing+=("$2")
+}
+
 for need in "$@"; do
     case $need in
         rust) rust ;;
         compiler) program cc gcc; [ -e /usr/include/stdio.h ] || missing+=(libc6-dev) ;;
-        erlang-tests) erlang mnesia eunit proper; program make make ;;
+        erlang-tests)
+            erlang mnesia eunit proper
+            header eunit erlang-dev
+            header proper erlang-proper-dev
+            program make make
+            ;;
         erlang-checks) erlang mnesia eunit proper dialyzer tools ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         shellcheck) program shellcheck shellcheck ;;

@@ -28,12 +28,14 @@ pub(crate) fn faults(
     let (Some(timeline), Some(window)) = (timeline, window) else { return faults };
     let counted_until_s = evidence.last_s().unwrap_or(window.until_s).max(window.until_s) + timeline.slot_s();
     let mut baseline_from_s = Some(window.from_s);
-    let begun: Vec<f64> = faults.iter().map(|fault| if fault.failed.is_some() { f64::NAN } else { fault.at_s }).collect();
+    let begun: Vec<f64> =
+        faults.iter().map(|fault| if fault.failed.is_some() { f64::NAN } else { fault.at_s }).collect();
     for (number, fault) in faults.iter_mut().enumerate() {
         if fault.failed.is_some() || fault.at_s >= window.until_s {
             continue;
         }
-        let next_s = begun[number + 1..].iter().copied().find(|next_s| !next_s.is_nan()).filter(|&s| s < window.until_s);
+        let next_s =
+            begun[number + 1..].iter().copied().find(|next_s| !next_s.is_nan()).filter(|&s| s < window.until_s);
         let times = Times {
             at_s: fault.at_s,
             healed_s: fault.healed_s,

@@ -59,7 +59,12 @@ fn books(evidence: &Evidence, unfinished_s: f64) -> Books {
             last.map(|row| row.in_flight_mean).sum::<f64>() * latency_s / operations as f64
         }
     };
-    Books { in_flight_s: rows.iter().map(|row| row.in_flight_mean * row.interval_s).sum(), latency_s, unfinished_s, open_s }
+    Books {
+        in_flight_s: rows.iter().map(|row| row.in_flight_mean * row.interval_s).sum(),
+        latency_s,
+        unfinished_s,
+        open_s,
+    }
 }
 
 /// In a closed loop without pauses every agent always has an operation open; the share of the agents' time in which they

@@ -31,7 +31,8 @@ fn host(name: &str, samples: &[&Sample]) -> Host {
     let of_host: Vec<&Sample> = samples.iter().copied().filter(|sample| sample.host == name).collect();
     let whole: Vec<&Sample> = of_host.iter().copied().filter(|sample| sample.process.is_empty()).collect();
     let target: Vec<&Sample> = of_host.iter().copied().filter(|sample| is_target(sample)).collect();
-    let total = |value: fn(&Sample) -> Option<u64>| whole.iter().filter_map(|sample| value(sample)).reduce(|a, b| a + b);
+    let total =
+        |value: fn(&Sample) -> Option<u64>| whole.iter().filter_map(|sample| value(sample)).reduce(|a, b| a + b);
     let highest = |value: fn(&Sample) -> Option<f64>| largest(whole.iter().filter_map(|sample| value(sample)));
     Host {
         name: name.to_owned(),
@@ -44,7 +45,8 @@ fn host(name: &str, samples: &[&Sample]) -> Host {
         load5_max: highest(|sample| sample.load5),
         load15_max: highest(|sample| sample.load15),
         io_wait_threads: whole.iter().filter_map(|sample| sample.io_wait_threads).max(),
-        rss_max_bytes: largest(sums(&target, |sample| sample.rss_bytes.map(|bytes| bytes as f64))).map(|bytes| bytes as u64),
+        rss_max_bytes: largest(sums(&target, |sample| sample.rss_bytes.map(|bytes| bytes as f64)))
+            .map(|bytes| bytes as u64),
         disk_write_bytes: total(|sample| sample.disk_write_bytes),
         net_bytes: total(|sample| match (sample.net_rx_bytes, sample.net_tx_bytes) {
             (None, None) => None,
@@ -70,7 +72,7 @@ pub(crate) fn machine(samples: &[&Sample]) -> Machine {
 pub(crate) fn memory_released_bytes(samples: &[Sample], at_s: f64, within_s: f64) -> Option<u64> {
     let target: Vec<&Sample> = samples.iter().filter(|sample| is_target(sample)).collect();
     let moments = moments(&target, |sample| sample.rss_bytes.map(|bytes| bytes as f64));
-    let before = moments.iter().filter(|(moment_s, _)| *moment_s < at_s).next_back()?.1;
+    let before = moments.iter().rfind(|(moment_s, _)| *moment_s < at_s)?.1;
     let after = moments.iter().filter(|(moment_s, _)| *moment_s >= at_s && *moment_s <= at_s + within_s);
     let lowest = after.map(|(_, bytes)| *bytes).min_by(f64::total_cmp)?;
     Some((before - lowest).max(0.0) as u64)

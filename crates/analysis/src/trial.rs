@@ -105,9 +105,10 @@ fn consistency(planned: &plan::Trial, evidence: &Evidence, wrong: u64) -> Consis
     let found = lost_writes(&evidence.history);
     let expects = planned.load.as_ref().is_some_and(|load| load.steps.iter().any(|step| !step.expect.is_empty()));
     Consistency {
-        checked: found.map(|found| found.checked),
+        checked: found.as_ref().map(|found| found.checked),
         wrong: expects.then_some(wrong),
-        lost_writes: found.map(|found| found.lost),
+        lost_writes: found.as_ref().map(|found| found.lost),
+        lost_examples: found.map(|found| found.examples).unwrap_or_default(),
         diverged_keys: None,
         linearizable: "not checked".to_owned(),
     }

@@ -10,7 +10,7 @@ use experiment::catalog::Heals;
 use experiment::plan;
 use lab::registry::Registry;
 use lab::{Build, Caller, Observed, Site};
-use load::client::Client;
+use load::client::{Answer, CallError, Client};
 use load::{Orders, Purpose, Running};
 use record::clock::Clock;
 use record::events::{Ending, History, What};
@@ -408,11 +408,26 @@ struct ProtocolCaller {
     protocol: String,
 }
 
+impl ProtocolCaller {
+    fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
+        Client::connect(&self.protocol, service, CALL_PATIENCE)?.call(operation, with)
+    }
+}
+
 impl Caller for ProtocolCaller {
     fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
-        let mut client =
-            Client::connect(&self.protocol, service, CALL_PATIENCE).map_err(|error| error.to_string())?;
-        let answer = client.call(operation, with).map_err(|error| error.to_string())?;
-        if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
+        accepted(&self.ask(service, operation, with).map_err(|error| error.to_string())?)
     }
+
+    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        match self.ask(service, operation, with) {
+            Err(error) if error.was_sent() => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(answer) => accepted(&answer),
+        }
+    }
+}
+
+fn accepted(answer: &Answer) -> Result<(), String> {
+    if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
 }

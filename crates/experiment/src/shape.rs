@@ -181,7 +181,7 @@ fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
             return Some(
                 Problem::new(&node.place, format!("`{path}` has no unit"))
                     .expected(WORDS)
-                    .hint(format!("if seconds are meant, write \"{number}s\"; there are ns, us, ms, s, m and h")),
+                    .hint(format!("if seconds are meant, write \"{number}s\"; there are us, ms, s, m and h")),
             );
         }
         _ => return Some(wrong_type(path, &Kind::Duration { zero: true }, node)),
@@ -195,7 +195,7 @@ fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
         Err(DurationError::NoUnit) => Some(
             Problem::new(&node.place, format!("`{path}` has no unit"))
                 .expected(WORDS)
-                .hint(format!("if seconds are meant, write \"{}s\"; there are ns, us, ms, s, m and h", text.trim())),
+                .hint(format!("if seconds are meant, write \"{}s\"; there are us, ms, s, m and h", text.trim())),
         ),
         Err(error) => Some(
             Problem::new(&node.place, format!("`{path}` is not a duration")).expected(WORDS).hint(error.to_string()),

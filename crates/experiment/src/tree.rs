@@ -114,10 +114,6 @@ impl Table {
         let list = self.get(key).and_then(Node::list).unwrap_or_default();
         list.iter().filter_map(|node| Some((node, node.table()?)))
     }
-
-    pub fn remove(&mut self, key: &str) {
-        self.entries.retain(|entry| entry.key != key);
-    }
 }
 
 impl Node {

@@ -165,7 +165,9 @@ impl Error {
             Self::Placeholder { known, .. } => format!("there are: {}", known.join(", ")),
             Self::NotOurs { .. } => "let Plimsoll start the target, with `use` or `start`".to_owned(),
             Self::NoVictim { known, .. } => format!("there are: {}", known.join(", ")),
-            Self::Left { .. } => "they wait for the kernel, most likely for a disk; `plimsoll clean` tries again".to_owned(),
+            Self::Left { .. } => {
+                "they wait for the kernel, most likely for a disk; `plimsoll clean` tries again".to_owned()
+            }
             Self::System { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
                 "free some space; TMPDIR says where targets keep their data".to_owned()
             }

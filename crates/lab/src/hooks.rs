@@ -32,6 +32,8 @@ pub enum Stream {
 pub struct Hook {
     /// `install`, `inspect`, …
     pub name: String,
+    /// The target's folder, in which it is run.
+    pub folder: PathBuf,
     /// The executable.
     pub path: PathBuf,
     /// Its arguments.
@@ -93,10 +95,8 @@ impl Hook {
     fn start(&self) -> Result<Child, Error> {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).envs(&self.environment);
+        command.current_dir(&self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(folder) = self.path.parent() {
-            command.current_dir(folder);
-        }
         let started = if self.in_foreground { command.spawn() } else { spawn::spawn(command) };
         started.map_err(|error| self.failed(format!("cannot start {}: {error}", self.path.display())))
     }
@@ -112,7 +112,7 @@ impl Hook {
         loop {
             match lines.recv_timeout(GLANCE) {
                 Ok((stream, text)) => line(stream, &text),
-                Err(RecvTimeoutError::Disconnected) if ended.is_none() => std::thread::sleep(GLANCE),
+                Err(RecvTimeoutError::Disconnected) if ended.is_none() => pidfd::await_end(child.id(), GLANCE),
                 // What it left running in the background may hold its output open for ever.
                 Err(_) => {
                     if let Some(status) = ended {

@@ -54,7 +54,12 @@ pub struct Waiting<'a> {
 }
 
 /// Tries every 20 ms until the process is ready.
-pub fn wait(waiting: &Waiting<'_>, process: &mut dyn Process, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+pub fn wait(
+    waiting: &Waiting<'_>,
+    process: &mut dyn Process,
+    caller: &dyn Caller,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
     let until = Instant::now() + Duration::try_from_secs_f64(waiting.within_s).unwrap_or(Duration::MAX / 4);
     loop {
         if stop.load(Ordering::SeqCst) {
@@ -80,7 +85,7 @@ pub fn wait(waiting: &Waiting<'_>, process: &mut dyn Process, caller: &dyn Calle
                 log: process.last_lines(),
             });
         }
-        std::thread::sleep(INTERVAL);
+        process.wait(INTERVAL);
     }
 }
 
@@ -119,7 +124,8 @@ fn get(url: &str) -> Result<(), String> {
         return Err(format!("readiness is asked by http only, not by `{}`", place.scheme));
     }
     let mut stream = connect(&place)?;
-    let request = format!("GET {} HTTP/1.0\r\nHost: {}:{}\r\nConnection: close\r\n\r\n", place.path, place.host, place.port);
+    let request =
+        format!("GET {} HTTP/1.0\r\nHost: {}:{}\r\nConnection: close\r\n\r\n", place.path, place.host, place.port);
     let mut ask = || -> io::Result<String> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;

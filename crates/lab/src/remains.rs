@@ -27,7 +27,8 @@ impl Marks {
     /// Every process of the run that is alive, without ourselves.
     pub fn find(&self) -> Vec<Stat> {
         let all = procfs::alive();
-        let groups: Vec<u32> = self.groups.iter().filter(|group| is_still(**group, &all)).map(|group| group.0).collect();
+        let groups: Vec<u32> =
+            self.groups.iter().filter(|group| is_still(**group, &all)).map(|group| group.0).collect();
         let us = std::process::id();
         all.into_iter()
             .filter(|stat| stat.pid != us)
@@ -70,7 +71,7 @@ impl Marks {
             if found.is_empty() || Instant::now() >= until {
                 return found;
             }
-            std::thread::sleep(GLANCE);
+            pidfd::await_end(found[0].pid, GLANCE);
         }
     }
 }

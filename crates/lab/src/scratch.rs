@@ -12,7 +12,8 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     /// A new, empty one.
     pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("plimsoll-test-{name}-{}-{:x}", std::process::id(), fastrand::u64(..)));
+        let path =
+            std::env::temp_dir().join(format!("plimsoll-test-{name}-{}-{:x}", std::process::id(), fastrand::u64(..)));
         fs::create_dir(&path).unwrap();
         Self(path)
     }

@@ -33,11 +33,7 @@ pub struct TargetFolder {
 /// built in and always there.
 #[must_use]
 pub fn all() -> Vec<TargetFolder> {
-    let built_in = TargetFolder {
-        name: "echo".to_owned(),
-        path: PathBuf::new(),
-        source: include_str!("../../../targets/echo/target.toml").to_owned(),
-    };
+    let built_in = TargetFolder { name: "echo".to_owned(), path: PathBuf::new(), source: String::new() /*ECHO*/ };
     let mut found = all_in(&shelves());
     found.entry(built_in.name.clone()).or_insert(built_in);
     found.into_values().collect()
@@ -88,20 +84,16 @@ pub enum Installed {
 ///
 /// # Errors
 /// If the hook cannot be run, fails, or (with `apply`) leaves something missing.
-pub fn install(
-    folder: &Path,
-    manifest: &Manifest,
-    apply: bool,
-    out: &mut dyn FnMut(&str),
-) -> Result<Installed, Error> {
+pub fn install(folder: &Path, manifest: &Manifest, apply: bool, out: &mut dyn FnMut(&str)) -> Result<Installed, Error> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let Some(path) = hooks::path(&folder, &manifest.hooks, "install") else { return Ok(Installed::Complete) };
-    let mut environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), folder.into_os_string())]);
+    let mut environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), folder.clone().into_os_string())]);
     for (name, value) in placeholders::parameters(manifest, &BTreeMap::new())? {
         environment.insert(hooks::variable("PLIMSOLL_WITH_", &name), value.into());
     }
     let hook = Hook {
         name: "install".to_owned(),
+        folder,
         path,
         arguments: vec![if apply { "apply" } else { "check" }.to_owned()],
         environment,

@@ -5,7 +5,7 @@
 %% and not an error of this service.
 -module(vsns_frame).
 
--export([next/2, request/1, answer/2, encode_request/2, decode_answer/2, length_bytes/0]).
+-export([next/2, request/1, answer/2, encode_request/2, decode_answer/2]).
 -export_type([id/0, space/0, key/0, value/0, request/0, answer/0]).
 
 -type id() :: 0..16#ffffffff.
@@ -51,10 +51,6 @@
 -define(UNAVAILABLE, 3).
 -define(BUSY, 4).
 -define(TOO_LARGE, 5).
-
-%% @doc How many bytes the length before each frame takes.
--spec length_bytes() -> 4.
-length_bytes() -> 4.
 
 %% @doc Cuts the first frame off a buffer. `{more, N}': the buffer has to grow to N bytes first.
 %% A frame above the limit is reported before it has been read, as soon as its request id is there.

@@ -71,7 +71,10 @@ called({local, Name}) -> atom_to_list(Name);
 called({_, Module}) when is_atom(Module) -> atom_to_list(Module);
 called(Other) -> io_lib:format("~0tp", [Other]).
 
+%% Of a stack trace the place is enough.
 -spec why(term()) -> unicode:chardata().
+why({Reason, [{Module, Function, Arity, Place} | _]}) when is_atom(Module), is_integer(Arity), is_list(Place) ->
+    [why(Reason), io_lib:format(" (~0tp:~0tp/~b, line ~0tp)", [Module, Function, Arity, proplists:get_value(line, Place)])];
 why(Reason) -> io_lib:format("~0tp", [Reason], [{chars_limit, ?LONGEST}]).
 
 -spec one_line(unicode:chardata()) -> unicode:chardata().

@@ -8,7 +8,7 @@ worked_example_test() ->
     ?assertEqual(hex(<<"00000012 00000007 01 0002 6131 0001 6B 00000002 6869">>),
                  iolist_to_binary(vsns_frame:encode_request(7, {save, <<"a1">>, <<"k">>, <<"hi">>}))),
     ?assertEqual(hex(<<"00000005 00000007 00">>), iolist_to_binary(vsns_frame:answer(7, ok))),
-    ?assertEqual(hex(<<"0000000A 00000008 02 0002 6131 0001 6B">>),
+    ?assertEqual(hex(<<"0000000C 00000008 02 0002 6131 0001 6B">>),
                  iolist_to_binary(vsns_frame:encode_request(8, {load, <<"a1">>, <<"k">>}))),
     ?assertEqual(hex(<<"00000007 00000008 00 6869">>), iolist_to_binary(vsns_frame:answer(8, {value, <<"hi">>}))).
 

@@ -11,6 +11,9 @@ one_line_test_() ->
     [?_assertEqual("1970-01-01T00:00:00.000000Z error a b\n", line({string, "a\n b"})),
      ?_assertEqual("1970-01-01T00:00:00.000000Z error name server down: oops\n",
                    line({report, #{label => {gen_server, terminate}, name => vsns_name_server, reason => oops}})),
+     ?_assertEqual("1970-01-01T00:00:00.000000Z error name server down: oops (m:f/2, line 7)\n",
+                   line({report, #{label => {gen_server, terminate}, name => vsns_name_server,
+                                   reason => {oops, [{m, f, 2, [{file, "m.erl"}, {line, 7}]}]}}})),
      ?_assertEqual("1970-01-01T00:00:00.000000Z error supervisor vsns_store_sup: vsns_name_server ended: oops; "
                    "restarting it\n",
                    line({report, #{label => {supervisor, child_terminated}, report => Supervisor}})),

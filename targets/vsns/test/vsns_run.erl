@@ -17,7 +17,8 @@ all() ->
     halt(case UnitOk andalso Failed =:= [] of true -> 0; false -> 1 end).
 
 property({Module, Name}) ->
-    Passed = proper:quickcheck(Module:Name(), [{numtests, Module:numtests(Name)}, {to_file, standard_error}, quiet]),
+    Passed = proper:quickcheck(Module:Name(), [{numtests, Module:numtests(Name)}, quiet]),
+    _ = [io:format("  counterexample: ~p~n", [proper:counterexample()]) || Passed =/= true],
     io:format("  ~s ~s:~s~n", [case Passed of true -> "ok  "; _ -> "FAIL" end, Module, Name]),
     Passed =:= true.
 

@@ -10,13 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use record::events::{By, History, Outcome};
 
+/// So many lost keys are named.
+const EXAMPLES: usize = 5;
+
 /// What was found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LostWrites {
     /// Keys that were read back and judged.
     pub checked: u64,
     /// Of these, keys whose value is none that their operations allow.
     pub lost: u64,
+    /// The first few of these, as `space/key`; `key` where there are no spaces.
+    pub examples: Vec<String>,
 }
 
 /// A key's value; `None`: there is none.
@@ -48,14 +53,18 @@ pub(crate) fn lost_writes(history: &[History]) -> Option<LostWrites> {
         spaces.entry(&line.space).or_default().play(line);
     }
     let mut found = None;
-    for space in spaces.values() {
-        for key in space.keys.values() {
+    for (space_name, space) in &spaces {
+        for (name, key) in &space.keys {
             let Some(read) = key.read_back else { continue };
             let emptied = space.may_be_emptied && read.is_none();
             let allowed = emptied || read == key.acknowledged || key.possible.contains(&read);
             let found: &mut LostWrites = found.get_or_insert_default();
             found.checked += 1;
             found.lost += u64::from(!allowed);
+            if !allowed && found.examples.len() < EXAMPLES {
+                let named = if space_name.is_empty() { (*name).to_owned() } else { format!("{space_name}/{name}") };
+                found.examples.push(named);
+            }
         }
     }
     found

@@ -264,9 +264,8 @@ impl<'a> Signs<'a> {
     fn first_relapse(&self, quiet: usize, horizon: usize) -> Option<usize> {
         let last = horizon.min(self.end.checked_sub(self.hold)?);
         let fewest = self.baseline.bound_per_s * self.hold as f64 * self.timeline.slot_s();
-        (quiet..=last).find(|&slot| {
-            self.breaks_off(slot) || (self.timeline.ok().between(slot, slot + self.hold) as f64) < fewest
-        })
+        (quiet..=last)
+            .find(|&slot| self.breaks_off(slot) || (self.timeline.ok().between(slot, slot + self.hold) as f64) < fewest)
     }
 }
 

@@ -38,11 +38,6 @@ impl Counts {
         self.sums[until.min(last)].saturating_sub(self.sums[from.min(last)])
     }
 
-    /// How many in this slot.
-    pub(crate) fn at(&self, slot: usize) -> u64 {
-        self.between(slot, slot + 1)
-    }
-
     /// The first slot in `from..until` that holds anything.
     pub(crate) fn first_in(&self, from: usize, until: usize) -> Option<usize> {
         let until = until.min(self.sums.len() - 1);
@@ -56,10 +51,6 @@ impl Counts {
         let until = until.min(self.sums.len() - 1);
         let total = self.sums[until];
         (self.between(from, until) > 0).then(|| self.sums.partition_point(|&sum| sum < total) - 1)
-    }
-
-    fn len(&self) -> usize {
-        self.sums.len() - 1
     }
 }
 
@@ -86,11 +77,6 @@ impl Timeline {
     /// Length of a slot, seconds.
     pub fn slot_s(&self) -> f64 {
         self.slot_s
-    }
-
-    /// Slots up to the last in which anything ended.
-    pub fn len(&self) -> usize {
-        self.ok.len()
     }
 
     /// The slot that begins at or before `at_s`.

@@ -1,7 +1,7 @@
 //! Durations: a number and a unit, such as "1.5s". No clock here.
 
 /// Units from the shortest to the longest, each with its seconds.
-const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+const UNITS: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 /// The longest time anyone may ask for: a year. Beyond, arithmetic on it would lose its milliseconds.
 const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
@@ -13,7 +13,7 @@ pub enum DurationError {
     #[error("a duration has a unit")]
     NoUnit,
     /// There is a number, and after it something that is no unit.
-    #[error("not a unit of time; there are ns, us, ms, s, m and h")]
+    #[error("not a unit of time; there are us, ms, s, m and h")]
     UnknownUnit,
     /// It is below 0.
     #[error("a duration is not negative")]
@@ -39,8 +39,6 @@ pub fn parse_s(text: &str) -> Result<f64, DurationError> {
     if unit.is_empty() {
         return Err(DurationError::NoUnit);
     }
-    // The micro sign and the Greek letter look the same, and people type both.
-    let unit = if matches!(unit, "µs" | "μs") { "us" } else { unit };
     let (_, unit_s) = UNITS.into_iter().find(|(name, _)| *name == unit).ok_or(DurationError::UnknownUnit)?;
     if number < 0.0 {
         return Err(DurationError::Negative);
@@ -60,7 +58,7 @@ pub fn show(seconds: f64) -> String {
         return parts.iter().filter(|(count, _)| *count > 0.0).map(|(count, unit)| format!("{count}{unit}")).collect();
     }
     let (unit, unit_s) =
-        UNITS[..4].iter().rev().find(|(_, unit_s)| seconds >= *unit_s * 0.999_999).copied().unwrap_or(("s", 1.0));
+        UNITS[..3].iter().rev().find(|(_, unit_s)| seconds >= *unit_s * 0.999_999).copied().unwrap_or(("s", 1.0));
     let count = (seconds / unit_s * 1000.0).round() / 1000.0;
     format!("{count}{unit}")
 }

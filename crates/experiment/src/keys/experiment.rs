@@ -17,7 +17,7 @@ pub(crate) const EXPERIMENT: &[Key] = &[
         .elsewhere(&["repeats", "runs", "iterations", "trials"]),
     Key::new("seed", Kind::Whole { min: 0, max: i64::MAX }, "Where all randomness comes from; same seed, same choices")
         .or("1"),
-    TARGET_KEY,
+    TARGET_KEY.required(),
     LAB_KEY,
     PREPARE_KEY,
     LOAD_KEY,
@@ -186,7 +186,7 @@ const FAULT: &[Key] = &[
     Key::new("every", TIME, "Again and again while the load lasts, the first time after one period").elsewhere(&["interval", "period"]),
     Key::new("after", Kind::Text, "After another fault: \"fault.NAME.healed\" or \"fault.NAME.begun\", perhaps with \" + 5s\""),
     Key::new("for", TIME, "Healed after so long; left out: it heals by itself, or at the end of the trial").elsewhere(&["duration", "lasts"]),
-    Key::new("seed", Kind::Whole { min: 0, max: i64::MAX }, "Own seed for the choice of victim; left out: from the trial's"),
+    Key::new("seed", Kind::Whole { min: 1, max: i64::MAX }, "Own seed for the choice of victim; left out: from the trial's"),
 ];
 
 const STEP: &[Key] = &[

@@ -108,6 +108,11 @@ impl Kind {
             _ => &[],
         }
     }
+
+    /// The keys of each value of a table with free keys.
+    pub fn below(&self) -> &'static [Key] {
+        if let Self::Map(of) = self { of.keys() } else { &[] }
+    }
 }
 
 impl Key {

@@ -2,7 +2,7 @@
 
 use super::{Key, Kind};
 
-const PORT_MAP: Kind = Kind::Map(&Kind::Text);
+const TEXTS: Kind = Kind::Map(&Kind::Text);
 
 /// The whole file.
 pub(crate) const TARGET: &[Key] = &[
@@ -35,7 +35,7 @@ const PROCESS: &[Key] = &[
     Key::new("run", Kind::List(&Kind::Text), "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}")
         .required()
         .elsewhere(&["command", "cmd", "exec"]),
-    Key::new("env", PORT_MAP, "More environment, with the same placeholders"),
+    Key::new("env", TEXTS, "More environment, with the same placeholders"),
     Key::new("ports", Kind::List(&Kind::Name), "Names of the ports it listens on"),
     Key::new("data", Kind::Boolean, "Whether it wants a private data folder").or("false"),
     Key::new("after", Kind::Text, "The role that must be ready before this one starts"),

@@ -60,7 +60,7 @@ pub(crate) fn layers(mut base: Table, sets: &[Arc<Source>], problems: &mut Vec<P
 
 fn variants(base: &Table, problems: &mut Vec<Problem>) -> Vec<Variant> {
     let mut variants: Vec<Variant> = Vec::new();
-    for (node, table) in base.tables("variant") {
+    for (_, table) in base.tables("variant") {
         // Its absence is reported by the shape check.
         let Some(name) = table.get("name") else { continue };
         let Some(text) = name.text() else { continue };
@@ -80,7 +80,7 @@ fn variants(base: &Table, problems: &mut Vec<Problem>) -> Vec<Variant> {
         }
         let mut overlay = table.clone();
         overlay.entries.retain(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()));
-        variants.push(Variant { name: text.to_owned(), name_place: node.place.at(name.place.span.clone()), overlay });
+        variants.push(Variant { name: text.to_owned(), name_place: name.place.clone(), overlay });
     }
     variants
 }

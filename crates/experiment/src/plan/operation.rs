@@ -79,7 +79,7 @@ pub(super) fn has_field(fields: &[Field], name: &str) -> bool {
 
 /// Names of the fields, for hints.
 pub(super) fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
-    fields.iter().map(|field| field.name)
+    fields.iter().map(|field| field.name).filter(|name| *name != "*")
 }
 
 fn arguments(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {

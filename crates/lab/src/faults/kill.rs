@@ -14,7 +14,11 @@ pub static KIND: Kind = Kind {
         name: "kill",
         help: "kill a member's process; with `for`, start it again after that time",
         takes: &[
-            Field { name: "signal", help: "KILL (default), TERM, INT, QUIT, ABRT, SEGV, HUP, USR1 or USR2", required: false },
+            Field {
+                name: "signal",
+                help: "KILL (default), TERM, INT, QUIT, ABRT, SEGV, HUP, USR1 or USR2",
+                required: false,
+            },
             Field { name: "process", help: "role of the process; the one that serves without it", required: false },
         ],
         label: "kill",

@@ -5,8 +5,7 @@ use record::rows::Sample;
 use super::{Kind, Probe, Proc};
 
 /// The table's entry.
-pub static KIND: Kind =
-    Kind { name: "memory", help: "used and available: /proc/meminfo", make: || Box::new(Memory) };
+pub static KIND: Kind = Kind { name: "memory", help: "used and available: /proc/meminfo", make: || Box::new(Memory) };
 
 struct Memory;
 
@@ -15,7 +14,8 @@ impl Probe for Memory {
         let text = proc.text("meminfo").unwrap_or_default();
         let available = bytes(&text, "MemAvailable:");
         host.memory_available_bytes = available;
-        host.memory_used_bytes = bytes(&text, "MemTotal:").zip(available).map(|(total, free)| total.saturating_sub(free));
+        host.memory_used_bytes =
+            bytes(&text, "MemTotal:").zip(available).map(|(total, free)| total.saturating_sub(free));
     }
 }
 

@@ -1,6 +1,5 @@
 //! What the machine and the target's processes do, read from /proc each whole second of the trial's clock. It must not
-//! guess: what this kernel does not say is null. One reading costs about as much CPU as `/proc` has processes, see
-//! `docs/` for figures; the thread sleeps until an absolute deadline, so it does not drift.
+//! guess: what this kernel does not say is null. The thread sleeps until absolute deadlines, so it does not drift.
 
 mod cpu;
 mod disk;
@@ -17,10 +16,11 @@ use std::time::{Duration, Instant};
 use record::clock::Clock;
 use record::rows::Sample;
 
+use crate::Error;
 use crate::linux::procfs;
 use crate::process_tree::Forest;
 use crate::site::Watched;
-use crate::Error;
+pub(crate) use memory::bytes as memory_bytes;
 
 /// A kind of figure about the machine.
 pub struct Kind {
@@ -93,7 +93,7 @@ impl Probes {
 fn run(watched: &Watched, clock: Clock, sink: &SyncSender<Sample>, stopped: &Receiver<()>) {
     let mut reader = Reader::new(Proc::at(Path::new("/proc")));
     // At second 0 or, if that is past, now.
-    let mut due_s = clock.at_s().ceil().max(0.0);
+    let mut due_s = clock.at_s().max(0.0);
     loop {
         if !sleep_until(clock, due_s, stopped) {
             return;
@@ -162,7 +162,8 @@ impl Reader {
 /// is noise and one below 0 is none.
 fn strangers_pct(host: &Sample, processes: &[Sample]) -> Option<f64> {
     let busy = host.cpu_user_pct? + host.cpu_system_pct?;
-    let ours = processes.iter().map(|sample| Some(sample.cpu_user_pct? + sample.cpu_system_pct?)).sum::<Option<f64>>()?;
+    let ours =
+        processes.iter().map(|sample| Some(sample.cpu_user_pct? + sample.cpu_system_pct?)).sum::<Option<f64>>()?;
     Some((busy - ours).max(0.0))
 }
 

@@ -21,6 +21,8 @@ const THREADS_MAX: u64 = 2000;
 pub struct Forest {
     trees: BTreeMap<String, Tree>,
     generator: Tree,
+    /// After the first reading, a process that was not there before has used all its time since.
+    has_base: bool,
 }
 
 impl Forest {
@@ -29,7 +31,7 @@ impl Forest {
     pub fn read(&mut self, proc: &Proc, members: &[Member], interval_s: f64, host: &Sample) -> Vec<Sample> {
         let all: HashMap<u32, Stat> =
             procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
-        let cores = cores(proc);
+        let scale = Scale { interval_s, cores: cores(proc).filter(|_| self.has_base) };
         let row = |process: &str| Sample {
             at_s: host.at_s,
             host: host.host.clone(),
@@ -43,7 +45,7 @@ impl Forest {
             let pids = descendants(member.pid, &all, &tree.seen);
             if !pids.is_empty() {
                 let mut sample = row(&member.role);
-                tree.read(proc, &pids, &all, Scale { interval_s, cores }, &mut sample);
+                tree.read(proc, &pids, &all, scale, &mut sample);
                 rows.push(sample);
             }
         }
@@ -52,9 +54,10 @@ impl Forest {
         if all.contains_key(&us) {
             let mut sample = row("generator");
             self.generator.own_only = true;
-            self.generator.read(proc, &[us], &all, Scale { interval_s, cores }, &mut sample);
+            self.generator.read(proc, &[us], &all, scale, &mut sample);
             rows.push(sample);
         }
+        self.has_base = true;
         rows
     }
 }
@@ -77,8 +80,11 @@ fn descendants(root: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) ->
         children.entry(stat.parent).or_default().push(stat.pid);
     }
     let was_seen = |stat: &&Stat| seen.get(&stat.pid) == Some(&stat.started_ticks);
-    let mut open: Vec<u32> =
-        all.values().filter(|stat| stat.pid == root || stat.group == root || was_seen(stat)).map(|stat| stat.pid).collect();
+    let mut open: Vec<u32> = all
+        .values()
+        .filter(|stat| stat.pid == root || stat.group == root || was_seen(stat))
+        .map(|stat| stat.pid)
+        .collect();
     let mut found = HashSet::new();
     while let Some(pid) = open.pop() {
         if found.insert(pid) {
@@ -93,6 +99,7 @@ fn descendants(root: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) ->
 #[derive(Clone, Copy)]
 struct Scale {
     interval_s: f64,
+    /// `None` also at the first reading, when there is nothing to scale yet.
     cores: Option<f64>,
 }
 
@@ -104,7 +111,6 @@ struct Tree {
     ticks: HashMap<u32, Ticks>,
     /// Thread to the time it waited for a CPU so far, nanoseconds.
     run_delay_ns: HashMap<u32, u64>,
-    has_base: bool,
     /// Children that ended are somebody else's.
     own_only: bool,
 }
@@ -125,7 +131,7 @@ impl Tree {
         row.rss_bytes = Some(stats.iter().map(|stat| stat.resident_pages * page_bytes).sum());
         row.fds = stats.iter().map(|stat| open_files(&proc.path().join(stat.pid.to_string()))).sum();
         let ticks = stats.iter().map(|stat| (stat.pid, Ticks::of(stat))).collect();
-        if let (true, Some(cores)) = (self.has_base, scale.cores) {
+        if let Some(cores) = scale.cores {
             let (user, system) = used(&self.ticks, &ticks, self.own_only);
             let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
             row.cpu_user_pct = Some(percent(user));
@@ -134,7 +140,6 @@ impl Tree {
         self.ticks = ticks;
         self.seen = stats.iter().map(|stat| (stat.pid, stat.started_ticks)).collect();
         self.read_threads(proc, &stats, scale, row);
-        self.has_base = true;
     }
 
     fn read_threads(&mut self, proc: &Proc, stats: &[&Stat], scale: Scale, row: &mut Sample) {
@@ -152,7 +157,7 @@ impl Tree {
                 }
             }
             row.io_wait_threads = Some(waiting);
-            if self.has_base && has_schedstat {
+            if scale.cores.is_some() && has_schedstat {
                 let waited_ns: u64 = delays
                     .iter()
                     .map(|(thread, now)| now.saturating_sub(self.run_delay_ns.get(thread).copied().unwrap_or(0)))

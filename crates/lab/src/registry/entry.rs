@@ -158,6 +158,22 @@ fn open_up(folder: &Path) {
     }
 }
 
+/// A new file for an entry, under the first of the ids that is not taken.
+pub fn create(folder: &Path, ids: impl Iterator<Item = String>) -> Result<(String, PathBuf, File), Error> {
+    for id in ids {
+        let path = folder.join(format!("{id}.jsonl"));
+        match File::options().create_new(true).append(true).open(&path) {
+            Ok(file) => return Ok((id, path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::System { doing: format!("write {}", path.display()), error }),
+        }
+    }
+    Err(Error::System {
+        doing: format!("find a name in {}", folder.display()),
+        error: io::ErrorKind::AlreadyExists.into(),
+    })
+}
+
 /// Appends a line in one write.
 pub fn append(mut file: &File, line: &Line) -> io::Result<()> {
     let mut text = serde_json::to_string(line)?;
@@ -189,10 +205,10 @@ pub fn read(path: &Path) -> Option<Record> {
     Some(record)
 }
 
-/// Removes an entry without a first line: its run ended before it made anything. The name begins with the owner's pid;
-/// while there is such a process, it may be about to write that line.
+/// Removes an entry without a first line: its run ended before it made anything. The owner's pid is in the name; while
+/// there is such a process, it may be about to write that line.
 pub fn remove_unreadable(path: &Path, cleaned: &mut Cleaned) {
-    let pid = path.file_stem().and_then(|name| name.to_str()?.split('-').next()?.parse::<u32>().ok());
+    let pid = path.file_stem().and_then(|name| name.to_str()?.split('-').nth(1)?.parse::<u32>().ok());
     if pid.is_none_or(|pid| procfs::stat(pid).is_none()) && fs::remove_file(path).is_ok() {
         cleaned.removed.push(format!("entry {}", path.display()));
     }

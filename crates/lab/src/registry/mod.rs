@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Error;
-use crate::linux::procfs;
 use crate::remains::Marks;
 use entry::{Line, Owner, Record};
 
@@ -54,12 +53,12 @@ impl Registry {
 
     pub(crate) fn begin_in(folder: &Path, run_folder: &Path) -> Result<Self, Error> {
         entry::make_private(folder)?;
-        let id = format!("{}-{:08x}", std::process::id(), fastrand::u32(..));
-        let path = folder.join(format!("{id}.jsonl"));
-        let doing = format!("write {}", path.display());
-        let file = File::options().create_new(true).append(true).open(&path).map_err(Error::system(doing))?;
+        let owner = Owner::this_process();
+        let boot = owner.boot.get(..8).unwrap_or("unknown");
+        let ids = (1..).map(|number: u32| format!("{boot}-{}-{}-{number}", owner.pid, owner.started_ticks));
+        let (id, path, file) = entry::create(folder, ids)?;
         let ledger = Ledger { id: id.clone(), path, file, made: Mutex::default() };
-        ledger.note(&Line::Run { id, owner: Owner::this_process(), folder: run_folder.to_path_buf() })?;
+        ledger.note(&Line::Run { id, owner, folder: run_folder.to_path_buf() })?;
         Ok(Self { ledger: Arc::new(ledger) })
     }
 

@@ -1,6 +1,7 @@
 //! Bringing a target up, process by process, each ready before the next starts. It must leave nothing behind when it fails.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -60,6 +61,7 @@ fn empty(build: &Build<'_>, caller: Arc<dyn Caller>) -> Result<Site, Error> {
         service: String::new(),
         caller,
         ledger: build.registry.ledger(),
+        folder: PathBuf::new(),
         hooks: BTreeMap::new(),
         hook_environment: BTreeMap::new(),
         observed: VecDeque::new(),
@@ -96,18 +98,20 @@ fn started(build: &Build<'_>, command: &str, check: Check, within_s: f64, host: 
 }
 
 impl Site {
-    fn prepare_folder(&mut self, build: &Build<'_>, manifest: &Manifest, with: &BTreeMap<String, String>) -> Result<(), Error> {
+    fn prepare_folder(
+        &mut self,
+        build: &Build<'_>,
+        manifest: &Manifest,
+        with: &BTreeMap<String, String>,
+    ) -> Result<(), Error> {
         let laid_out = layout::lay_out(build, manifest, with, &self.hosts)?;
         self.posts = laid_out.posts;
         self.hook_environment = laid_out.hook_environment;
         self.service = self.posts.iter().find_map(|post| post.service.clone()).unwrap_or_default();
-        if let Some(folder) = build.folder {
-            let folder = std::path::absolute(folder).map_err(Error::system(format!("find {}", folder.display())))?;
-            let named = manifest.hooks.keys();
-            self.hooks = named
-                .filter_map(|name| Some((name.clone(), hooks::path(&folder, &manifest.hooks, name)?)))
-                .collect();
-        }
+        self.folder = laid_out.folder;
+        let named = manifest.hooks.keys();
+        self.hooks =
+            named.filter_map(|name| Some((name.clone(), hooks::path(&self.folder, &manifest.hooks, name)?))).collect();
         Ok(())
     }
 
@@ -116,11 +120,8 @@ impl Site {
         let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
         let host = &self.hosts[post.host];
         let process = host.start(&post.start)?;
-        let what = What::ProcessUp {
-            host: host.name().to_owned(),
-            process: post.start.role.clone(),
-            pid: process.pid(),
-        };
+        let what =
+            What::ProcessUp { host: host.name().to_owned(), process: post.start.role.clone(), pid: process.pid() };
         post.process = Some(process);
         post.end_expected = false;
         self.observed.push_back(Observed { at: Instant::now(), what });

@@ -48,6 +48,8 @@ pub struct Post {
 
 /// Every post of a target folder, in the order of the start, and the environment of its hooks.
 pub struct Layout {
+    /// The target's folder; empty for one that is built in.
+    pub folder: PathBuf,
     /// In the order of the start.
     pub posts: Vec<Post>,
     /// `PLIMSOLL_…`
@@ -83,10 +85,19 @@ pub fn lay_out(
         Some(folder) => std::path::absolute(folder).map_err(Error::system(format!("find {}", folder.display())))?,
         None => PathBuf::new(),
     };
-    let mut layout = Layout { posts: Vec::new(), hook_environment: BTreeMap::new() };
+    let mut layout = Layout { folder: target.clone(), posts: Vec::new(), hook_environment: BTreeMap::new() };
     for (index, host) in hosts.iter().enumerate() {
         let ports = choose_ports(manifest, &parameters, service, host.as_ref())?;
-        let on_host = OnHost { build, manifest, parameters: &parameters, target: &target, host: host.as_ref(), index, ports, service };
+        let on_host = OnHost {
+            build,
+            manifest,
+            parameters: &parameters,
+            target: &target,
+            host: host.as_ref(),
+            index,
+            ports,
+            service,
+        };
         for process in in_order(&manifest.processes)? {
             layout.posts.push(on_host.post(process)?);
         }
@@ -112,7 +123,8 @@ impl<'a> Service<'a> {
             let mut processes = manifest.processes.iter();
             processes.any(|process| process.role == *role && process.ports.iter().any(|name| name == port))
         });
-        let (role, port) = found.ok_or_else(|| Error::Manifest(format!("service `{service}` is no role.port of it")))?;
+        let (role, port) =
+            found.ok_or_else(|| Error::Manifest(format!("service `{service}` is no role.port of it")))?;
         Ok(Self { role, port })
     }
 
@@ -129,9 +141,10 @@ fn choose_ports(
     service: Service<'_>,
     host: &dyn Host,
 ) -> Result<Ports, Error> {
-    let names = manifest.processes.iter().flat_map(|process| {
-        process.ports.iter().map(|port| (process.role.clone(), port.clone()))
-    });
+    let names = manifest
+        .processes
+        .iter()
+        .flat_map(|process| process.ports.iter().map(|port| (process.role.clone(), port.clone())));
     let names: Vec<(String, String)> = names.collect();
     let mut ports: Ports = names.iter().cloned().zip(host.free_ports(names.len())?).collect();
     if let Some(fixed) = parameters.get("port").filter(|port| !matches!(port.as_str(), "" | "0" | "auto")) {
@@ -233,7 +246,9 @@ impl OnHost<'_> {
             ReadyCheck::Call(operation) => {
                 Check::Call { service: self.service.address(self.host, &self.ports), operation: operation.clone() }
             }
-            ReadyCheck::Tcp(port) => Check::Tcp(format!("{}:{}", self.host.address(), values.fill(&format!("{{port.{port}}}"))?)),
+            ReadyCheck::Tcp(port) => {
+                Check::Tcp(format!("{}:{}", self.host.address(), values.fill(&format!("{{port.{port}}}"))?))
+            }
             ReadyCheck::Http(url) => Check::Http(values.fill(url)?),
         })
     }

@@ -94,6 +94,8 @@ pub struct Site {
     service: String,
     caller: Arc<dyn Caller>,
     ledger: Arc<Ledger>,
+    /// The target's folder, and its hooks.
+    folder: PathBuf,
     hooks: BTreeMap<String, PathBuf>,
     hook_environment: BTreeMap<String, std::ffi::OsString>,
     observed: VecDeque<Observed>,
@@ -168,6 +170,7 @@ impl Site {
         }
         Some(Hook {
             name: name.to_owned(),
+            folder: self.folder.clone(),
             path: path.clone(),
             arguments: Vec::new(),
             environment,

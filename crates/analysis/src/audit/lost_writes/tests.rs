@@ -20,7 +20,14 @@ fn history(text: &str) -> Vec<History> {
             "-" => (Outcome::Failed, Some(false)),
             _ => (Outcome::Timeout, None),
         };
-        lines.push(line(number as f64, By::Load, effect, Some(value).filter(|value| !value.is_empty()), outcome, applied));
+        lines.push(line(
+            number as f64,
+            By::Load,
+            effect,
+            Some(value).filter(|value| !value.is_empty()),
+            outcome,
+            applied,
+        ));
     }
     match read.trim() {
         "!" => lines.push(line(99.0, By::Audit, "read", None, Outcome::Failed, None)),
@@ -36,24 +43,60 @@ fn line(at_s: f64, by: By, effect: &str, value: Option<&str>, outcome: Outcome, 
     History { at_s, by, agent: Some(1), effect, space: "s".to_owned(), key, value, outcome, applied }
 }
 
+fn counts(history: &[History]) -> Option<(u64, u64)> {
+    lost_writes(history).map(|found| (found.checked, found.lost))
+}
+
 #[test]
 fn each_key_is_allowed_what_its_operations_allow() {
     let allowed = [
-        "w+a => a", "w+a w+b => b", "w+a x+ => _", "w-a => _", "w?a => a", "w?a => _", "w+a w-b => a", "w+a w?b => a",
-        "w+a w?b => b", "w+a x? => a", "w+a x? => _", "w+a x- => a", "w+a r+a => a", "w+a r?z => a",
+        "w+a => a",
+        "w+a w+b => b",
+        "w+a x+ => _",
+        "w-a => _",
+        "w?a => a",
+        "w?a => _",
+        "w+a w-b => a",
+        "w+a w?b => a",
+        "w+a w?b => b",
+        "w+a x? => a",
+        "w+a x? => _",
+        "w+a x- => a",
+        "w+a r+a => a",
+        "w+a r?z => a",
         // What was of unknown fate may land late.
-        "w?a w+b => a", "w?a w+b => b", "x? w+a => _", "w+a z+ => _", "w+a z? => _", "w+a z? => a", "z? w+a => _",
-        "w+a z- => a", "w?a x+ => a", "x+ => _",
+        "w?a w+b => a",
+        "w?a w+b => b",
+        "x? w+a => _",
+        "w+a z+ => _",
+        "w+a z? => _",
+        "w+a z? => a",
+        "z? w+a => _",
+        "w+a z- => a",
+        "w?a x+ => a",
+        "x+ => _",
     ];
     for text in allowed {
-        assert_eq!(lost_writes(&history(text)), Some(LostWrites { checked: 1, lost: 0 }), "{text}");
+        assert_eq!(counts(&history(text)), Some((1, 0)), "{text}");
     }
     let lost = [
-        "w+a => _", "w+a => b", "w+a w+b => a", "w+a w+b => _", "w+a x+ => a", "w-a => a", "w+a w-b => b",
-        "w+a w?b => _", "w+a w?b => c", "w+a x- => _", "w+a z+ => a", "w+a z- => _", "z+ w+a => _", "r? w+a => _",
+        "w+a => _",
+        "w+a => b",
+        "w+a w+b => a",
+        "w+a w+b => _",
+        "w+a x+ => a",
+        "w-a => a",
+        "w+a w-b => b",
+        "w+a w?b => _",
+        "w+a w?b => c",
+        "w+a x- => _",
+        "w+a z+ => a",
+        "w+a z- => _",
+        "z+ w+a => _",
+        "r? w+a => _",
     ];
     for text in lost {
-        assert_eq!(lost_writes(&history(text)), Some(LostWrites { checked: 1, lost: 1 }), "{text}");
+        assert_eq!(counts(&history(text)), Some((1, 1)), "{text}");
     }
 }
 
@@ -79,19 +122,20 @@ fn spaces_and_keys_are_kept_apart() {
         line.key = "k2".to_owned();
     }
     lines.extend(third);
-    assert_eq!(lost_writes(&lines), Some(LostWrites { checked: 3, lost: 1 }));
+    assert_eq!(counts(&lines), Some((3, 1)));
+    assert_eq!(lost_writes(&lines).unwrap().examples, ["s/k"]);
 }
 
 #[test]
 fn operations_are_ordered_by_their_ends_and_not_by_their_lines() {
     let mut lines = history("w+a w+b => b");
     lines.reverse();
-    assert_eq!(lost_writes(&lines), Some(LostWrites { checked: 1, lost: 0 }));
+    assert_eq!(counts(&lines), Some((1, 0)));
 }
 
 #[test]
 fn a_second_read_back_replaces_the_first() {
     let mut lines = history("w+a => _");
     lines.push(line(100.0, By::Audit, "read", Some("a"), Outcome::Ok, Some(true)));
-    assert_eq!(lost_writes(&lines), Some(LostWrites { checked: 1, lost: 0 }));
+    assert_eq!(counts(&lines), Some((1, 0)));
 }

@@ -80,7 +80,8 @@ fn near(value: Option<f64>, known: f64, by: f64) -> bool {
 
 #[test]
 fn without_an_effect_there_is_no_outage() {
-    for made in [Made::even(30.0, |_| 20_000.0), Made::random(1, 30.0, |_| 20_000.0), Made::random(2, 30.0, |_| 200.0)] {
+    for made in [Made::even(30.0, |_| 20_000.0), Made::random(1, 30.0, |_| 20_000.0), Made::random(2, 30.0, |_| 200.0)]
+    {
         let outage = made.outage(15.0);
         assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
         assert_eq!((outage.failed, outage.wrong), (0, 0));

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::{self, Catalog, Heals};
+use crate::catalog::{self, Heals};
 use crate::duration;
 use crate::nearest;
 use crate::plan::operation;
 use crate::plan::trial::Scene;
-use crate::plan::{Fault, Lab, Target, TargetKind, When};
+use crate::plan::{Fault, Lab, When};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::Place;
@@ -16,19 +16,13 @@ use crate::tree::Place;
 mod moments;
 
 /// Victims that every lab has.
-const GROUPS: [&str; 6] = ["one", "all", "minority", "majority", "leader", "n1"];
+const GROUPS: [&str; 5] = ["one", "all", "minority", "majority", "leader"];
 
-/// What `on` may name: groups, hosts, and roles of the target.
-pub(super) fn members(lab: &Lab, target: Option<&Target>, catalog: &Catalog) -> Vec<String> {
-    let groups = if lab.hosts.is_empty() { GROUPS.as_slice() } else { &GROUPS[..5] };
-    let mut members: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
-    members.extend(lab.hosts.iter().map(|host| host.name.clone()));
-    if let Some(TargetKind::Folder { name, .. }) = target.map(|target| &target.kind)
-        && let Some(manifest) = catalog.targets.get(name)
-    {
-        members.extend(manifest.processes.iter().map(|process| process.role.clone()));
-    }
-    members
+/// What `on` may name: groups and hosts. This machine, unlimited, is `n1`.
+pub(super) fn members(lab: &Lab) -> Vec<String> {
+    let hosts = if lab.hosts.is_empty() { vec!["n1".to_owned()] } else { Vec::new() };
+    let hosts = hosts.into_iter().chain(lab.hosts.iter().map(|host| host.name.clone()));
+    GROUPS.iter().map(|group| (*group).to_owned()).chain(hosts).collect()
 }
 
 /// Reads all faults. `end` is the end of the load, and where the file says so.
@@ -64,7 +58,7 @@ pub(super) fn read(
         faults.push(fault(section, kind, when));
     }
     moments::check(&sections, &faults, &heals, end, root.has("load"), scene);
-    faults.into_iter().map(|fault| Fault { when: fault.when, ..fault }).collect()
+    faults
 }
 
 fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Option<When>) -> Fault {
@@ -110,7 +104,12 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut S
         return;
     }
     let more = operation.map(|operation| operation.takes).unwrap_or_default();
-    let is_known = |name: &str| operation::has_field(kind.takes, name) || operation::has_field(more, name);
+    // What a call takes beside `call` is the operation's affair; while that is not known, anything.
+    let own = |name: &str| match operation {
+        Some(_) => kind.takes.iter().any(|field| field.name == name),
+        None => operation::has_field(kind.takes, name),
+    };
+    let is_known = |name: &str| own(name) || operation::has_field(more, name);
     for entry in entries.iter().filter(|entry| !is_known(&entry.key)) {
         let what = format!("a fault of kind `{}` takes no `{}`", kind.name, entry.key);
         let hint = nearest::hint(&entry.key, operation::names(kind.takes).chain(operation::names(more)))

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The beginning of a log, kept as it comes.
 const HEAD_BYTES: u64 = 16 << 20;
@@ -20,7 +20,8 @@ const LINE_BYTES: usize = 500;
 /// A log that is being written.
 pub struct Log {
     lines: Arc<Mutex<Lines>>,
-    reader: Option<JoinHandle<()>>,
+    /// Closed by the reader when it is done.
+    done: Receiver<()>,
 }
 
 impl Log {
@@ -30,18 +31,27 @@ impl Log {
             fs::create_dir_all(folder)?;
         }
         let file = File::options().create(true).append(true).open(path)?;
-        let kept = Kept { head_left: HEAD_BYTES.saturating_sub(file.metadata()?.len()), file, tail: VecDeque::new(), left_out: 0 };
+        let kept = Kept {
+            head_left: HEAD_BYTES.saturating_sub(file.metadata()?.len()),
+            file,
+            tail: VecDeque::new(),
+            left_out: 0,
+        };
         let lines = Arc::new(Mutex::new(Lines::default()));
         let shared = Arc::clone(&lines);
-        let reader = std::thread::Builder::new().name("log".to_owned()).spawn(move || read(pipe, kept, &shared))?;
-        Ok(Self { lines, reader: Some(reader) })
+        let (until_done, done) = channel::<()>();
+        let read = move || {
+            read(pipe, kept, &shared);
+            drop(until_done);
+        };
+        std::thread::Builder::new().name("log".to_owned()).spawn(read)?;
+        Ok(Self { lines, done })
     }
 
     /// The last lines, oldest first. Of a process that has just died (`to_end`) more may be on its way than was read.
     pub fn last_lines(&self, to_end: bool) -> Vec<String> {
-        let until = Instant::now() + if to_end { Duration::from_millis(200) } else { Duration::ZERO };
-        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
+        if to_end {
+            let _ = self.done.recv_timeout(Duration::from_millis(200));
         }
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).last()
     }
@@ -49,16 +59,8 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Not joined without end: what escaped the lab holds the other end of the pipe.
-        let until = Instant::now() + Duration::from_secs(1);
-        while let Some(reader) = self.reader.take() {
-            if reader.is_finished() {
-                let _ = reader.join();
-            } else if Instant::now() < until {
-                self.reader = Some(reader);
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
+        // So that the file is whole; but what escaped the lab may hold the other end of the pipe for ever.
+        let _ = self.done.recv_timeout(Duration::from_secs(1));
     }
 }
 

@@ -23,8 +23,6 @@ use log::Log;
 /// The table's entry.
 pub static KIND: Kind = Kind { name: "local", help: "this machine, unlimited; needs no root", make };
 
-const GLANCE: Duration = Duration::from_millis(2);
-
 fn make(name: &str, registry: &Registry) -> Box<dyn Host> {
     Box::new(Local { name: name.to_owned(), ledger: registry.ledger() })
 }
@@ -77,8 +75,8 @@ impl Host for Local {
     fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error> {
         self.ledger.announce(&self.name, &start.role)?;
         let (reader, writer) = io::pipe().map_err(Error::system("make a pipe"))?;
-        let log = Log::begin(reader, &start.log)
-            .map_err(Error::system(format!("write the log {}", start.log.display())))?;
+        let log =
+            Log::begin(reader, &start.log).map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let mut command = Command::new(&start.program);
         command.args(&start.arguments).envs(start.environment.iter().map(|(name, value)| (name, value)));
         command.env(MARK, self.ledger.id()).stdin(Stdio::null());
@@ -139,7 +137,7 @@ impl Process for LocalProcess {
             if ended.is_some() || Instant::now() >= until {
                 return ended;
             }
-            std::thread::sleep(GLANCE);
+            pidfd::await_end(self.pid(), until.saturating_duration_since(Instant::now()));
         }
     }
 

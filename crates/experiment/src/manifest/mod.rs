@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod placeholders;
+mod reading;
+
+pub use reading::parse;
+
 /// A target folder's `target.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -123,3 +128,6 @@ pub struct Stop {
     /// Seconds it is given.
     pub within_s: f64,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Claims and requirements held against the trials. It must not know where a metric comes from.
+
+use std::collections::BTreeMap;
+
+use experiment::plan::{self, Range};
+use record::results::{Claim, Holds, Requirement, Trial, Trust};
+use serde_json::Value;
+
+use crate::metrics::metric;
+use crate::stats::order::{largest, median};
+
+/// What a source says, held against this run. A void trial is not used.
+pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
+    let usable: Vec<&Trial> = matching(&claim.filter, trials).filter(|trial| trial.verdict.is != Trust::Void).collect();
+    let measured = measured(&claim.metric, &claim.range, &usable);
+    let values: Vec<f64> = measured.iter().copied().flatten().collect();
+    let inside = values.iter().filter(|&&value| claim.range.holds(value)).count();
+    let holds = match (values.len(), inside) {
+        (0, _) => Holds::NotMeasured,
+        (all, _) if all < measured.len() => Holds::NotShown,
+        (all, inside) if inside == all => Holds::Yes,
+        (_, 0) => Holds::No,
+        _ => Holds::NotShown,
+    };
+    let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
+    Claim {
+        says: claim.says.clone(),
+        source: claim.source.clone(),
+        metric: claim.metric.clone(),
+        value: median(&values),
+        range: smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]),
+        holds,
+    }
+}
+
+/// A gate: every matching trial must have the metric, and in range.
+pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> Requirement {
+    let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
+    let measured = measured(&requirement.metric, &requirement.range, &matching);
+    let values: Vec<f64> = measured.iter().copied().flatten().collect();
+    let all_hold = !measured.is_empty() && values.len() == measured.len();
+    Requirement {
+        metric: requirement.metric.clone(),
+        asked: asked(&requirement.range),
+        value: worst(&values, &requirement.range),
+        holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
+    }
+}
+
+/// Trials that a `where` leaves.
+fn matching<'a>(filter: &'a BTreeMap<String, Value>, trials: &'a [Trial]) -> impl Iterator<Item = &'a Trial> {
+    trials.iter().filter(|trial| {
+        filter.iter().all(|(key, wanted)| match (key.as_str(), trial.point.get(key)) {
+            ("variant", _) => wanted.as_str() == trial.variant.as_deref(),
+            (_, Some(has)) => same(has, wanted),
+            _ => false,
+        })
+    })
+}
+
+fn same(a: &Value, b: &Value) -> bool {
+    a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
+}
+
+/// A metric's value in each trial that should have one; or, for a function over trials, in each of its comparisons.
+fn measured(metric_text: &str, range: &Range, trials: &[&Trial]) -> Vec<Option<f64>> {
+    let Some((function, arguments)) = call(metric_text) else {
+        return trials.iter().map(|trial| worst(&metric(trial, metric_text), range)).collect();
+    };
+    match (function, arguments.as_slice()) {
+        ("ratio", [path, a, b]) => ratios(path, a, b, range, trials),
+        ("peak", [variant]) => peaks(variant, trials),
+        // `crossing` and `knee` need a fitted curve, which this version does not make.
+        _ => Vec::new(),
+    }
+}
+
+fn call(text: &str) -> Option<(&str, Vec<&str>)> {
+    let (name, rest) = text.trim().split_once('(')?;
+    Some((name.trim(), rest.strip_suffix(')')?.split(',').map(str::trim).collect()))
+}
+
+/// The metric in variant `a` over that in variant `b`, for each point and repeat that both have.
+fn ratios(path: &str, a: &str, b: &str, range: &Range, trials: &[&Trial]) -> Vec<Option<f64>> {
+    let of = |variant: &str| -> Vec<&Trial> {
+        trials.iter().copied().filter(|trial| trial.variant.as_deref() == Some(variant)).collect()
+    };
+    let others = of(b);
+    let ratio = |one: &Trial| {
+        let other = others.iter().find(|other| other.point == one.point && other.repeat == one.repeat)?;
+        let (above, below) = (worst(&metric(one, path), range), worst(&metric(other, path), range));
+        Some(above.zip(below).filter(|(_, below)| *below != 0.0).map(|(above, below)| above / below))
+    };
+    of(a).into_iter().filter_map(ratio).collect()
+}
+
+/// A variant's highest throughput over all points, for each repeat.
+fn peaks(variant: &str, trials: &[&Trial]) -> Vec<Option<f64>> {
+    let mut peaks: BTreeMap<u32, Option<f64>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.variant.as_deref() == Some(variant)) {
+        let peak = peaks.entry(trial.repeat).or_default();
+        *peak = largest(peak.iter().copied().chain(trial.throughput.operations_per_s));
+    }
+    peaks.into_values().collect()
+}
+
+/// The value that is furthest out of range, or nearest to being so.
+fn worst(values: &[f64], range: &Range) -> Option<f64> {
+    let excess = |value: f64| {
+        let over = [range.below, range.at_most].into_iter().flatten().map(|bound| value - bound);
+        let under = [range.above, range.at_least].into_iter().flatten().map(|bound| bound - value);
+        let off = range.equals.map(|wanted| (value - wanted).abs());
+        largest(over.chain(under).chain(off)).unwrap_or(value)
+    };
+    values.iter().copied().max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
+}
+
+/// A range in words: `at least 5 and at most 20`.
+fn asked(range: &Range) -> String {
+    let bounds = [
+        ("below", range.below),
+        ("above", range.above),
+        ("at least", range.at_least),
+        ("at most", range.at_most),
+        ("equal to", range.equals),
+    ];
+    let words: Vec<String> =
+        bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {bound}"))).collect();
+    words.join(" and ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! A run: its plan and every trial that has records, put together into results. It writes nothing; the `answer` is left to
+//! whoever words it.
+
+use experiment::plan::{self, Plan};
+use record::events::Ending;
+use record::folder::RunFolder;
+use record::results::{FORMAT, Results, Trial};
+use record::whole::read_json;
+
+use crate::trial::judged;
+use crate::verdict::{Finding, run_verdict};
+use crate::{Error, claims};
+
+/// The results of a run, as far as its records go. `answer` is empty.
+///
+/// # Errors
+/// If it has no plan, or a record is broken elsewhere than at its end.
+pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
+    let plan = plan_of(folder)?;
+    let ids = folder.trial_ids().map_err(Error::List)?;
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
+    for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
+        let (trial, found) = judged(planned, &folder.trial(&planned.id))?;
+        findings.push((trial.id.clone(), found));
+        trials.push(trial);
+    }
+    Ok(Results {
+        format: FORMAT,
+        partial: partial(folder, &plan, &trials)?,
+        verdict: run_verdict(&findings),
+        planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
+        claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
+        requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
+        title: plan.title,
+        asks: plan.asks,
+        trials,
+        ..Results::default()
+    })
+}
+
+fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
+    let path = folder.plan();
+    // The format first: a later plan may not parse as one of today.
+    let plan = read_json::<serde_json::Value>(&path)?.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))?;
+    let format = plan.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if format > u64::from(plan::FORMAT) {
+        let format = u32::try_from(format).unwrap_or(u32::MAX);
+        return Err(Error::Later { path, format, known: plan::FORMAT });
+    }
+    let broken = |error: serde_json::Error| record::ReadError::Content { path, reason: error.to_string() };
+    Ok(serde_json::from_value(plan).map_err(broken)?)
+}
+
+/// Why the results are not those of the whole plan, if so.
+fn partial(folder: &RunFolder, plan: &Plan, trials: &[Trial]) -> Result<Option<String>, Error> {
+    let (planned, done) = (plan.trials.len(), trials.iter().filter(|trial| trial.ended == Some(Ending::Done)).count());
+    let because = |reason: Option<String>| reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    let ending = folder.read_ending()?;
+    let how = match ending {
+        Some(ending) if ending.how == Ending::Done && done == planned => return Ok(None),
+        Some(ending) => match ending.how {
+            Ending::Done => "the run ended".to_owned(),
+            Ending::Interrupted => format!("the run was interrupted{}", because(ending.reason)),
+            Ending::Failed => format!("the run failed{}", because(ending.reason)),
+        },
+        None => "the run still goes on, or was killed".to_owned(),
+    };
+    let without = planned - trials.len().min(planned);
+    Ok(Some(match without {
+        0 => format!("{how}: {done} of {planned} trials are complete"),
+        _ => format!("{how}: {done} of {planned} trials are complete, {without} have no records"),
+    }))
+}

@@ -1,0 +1,138 @@
+//! Whether a trial can be trusted: every rule of the table is held against it, and each that speaks against it gives a reason. It must
+//! not look at whether the target did well: a bad result of a good measurement is valid.
+
+use experiment::plan;
+use record::results::{Trial, Trust, Verdict};
+
+use crate::evidence::Evidence;
+use crate::load_window::LoadWindow;
+use crate::stats::timeline::Timeline;
+
+mod rules;
+
+pub(crate) use rules::RULES;
+
+/// What the rules look at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub planned: &'a plan::Trial,
+    pub evidence: &'a Evidence,
+    pub window: Option<&'a LoadWindow>,
+    pub timeline: Option<&'a Timeline>,
+    /// All results but the verdict.
+    pub trial: &'a Trial,
+}
+
+/// When a rule's figure speaks against a trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Threshold {
+    /// At or above it.
+    From {
+        /// Suspect.
+        suspect: f64,
+        /// Void.
+        void: f64,
+    },
+    /// Below it.
+    Under {
+        /// Suspect.
+        suspect: f64,
+        /// Void.
+        void: f64,
+    },
+}
+
+impl Threshold {
+    fn trust(self, figure: f64) -> Trust {
+        let (suspect, void) = match self {
+            Self::From { suspect, void } => (figure >= suspect, figure >= void),
+            Self::Under { suspect, void } => (figure < suspect, figure < void),
+        };
+        match (suspect, void) {
+            (_, true) => Trust::Void,
+            (true, _) => Trust::Suspect,
+            _ => Trust::Valid,
+        }
+    }
+}
+
+/// A rule: a figure of the trial, and from where on it speaks against it.
+pub(crate) struct Rule {
+    /// Its name.
+    pub name: &'static str,
+    /// From where on.
+    pub threshold: Threshold,
+    /// The figure and the sentence that tells a user what is wrong; `None` where it does not apply or was not measured.
+    pub weigh: fn(&Facts<'_>) -> Option<(f64, String)>,
+}
+
+/// A rule that spoke against a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Finding {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// What it makes of the trial.
+    pub trust: Trust,
+    /// The sentence.
+    pub reason: String,
+}
+
+/// What the rules find, in the order of the table.
+pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
+    let finding = |rule: &Rule| {
+        let (figure, reason) = (rule.weigh)(facts)?;
+        let trust = rule.threshold.trust(figure);
+        (trust > Trust::Valid).then_some(Finding { rule: rule.name, trust, reason })
+    };
+    RULES.iter().filter_map(finding).collect()
+}
+
+/// The verdict that findings make; what is worse comes first.
+pub(crate) fn verdict(findings: &[Finding]) -> Verdict {
+    let mut sorted: Vec<&Finding> = findings.iter().collect();
+    sorted.sort_by_key(|finding| std::cmp::Reverse(finding.trust));
+    Verdict {
+        is: sorted.first().map_or(Trust::Valid, |finding| finding.trust),
+        reasons: sorted.into_iter().map(|finding| finding.reason.clone()).collect(),
+    }
+}
+
+/// The verdict on a run: the worst of its trials, with a reason for each rule that spoke against any of them.
+pub(crate) fn run_verdict(trials: &[(String, Vec<Finding>)]) -> Verdict {
+    let mut findings = Vec::new();
+    for rule in RULES {
+        let found: Vec<(&str, &Finding)> = trials
+            .iter()
+            .flat_map(|(id, findings)| findings.iter().map(move |finding| (id.as_str(), finding)))
+            .filter(|(_, finding)| finding.rule == rule.name)
+            .collect();
+        let Some((id, worst)) = found.iter().min_by_key(|(_, finding)| std::cmp::Reverse(finding.trust)) else {
+            continue;
+        };
+        let reason = match (trials.len(), found.len()) {
+            (1, _) => worst.reason.clone(),
+            (_, 1) => format!("trial {id}: {}", worst.reason),
+            (_, many) => format!("trial {id} (and {} more): {}", many - 1, worst.reason),
+        };
+        findings.push(Finding { rule: rule.name, trust: worst.trust, reason });
+    }
+    verdict(&findings)
+}
+
+/// What held the generator back, in the words of `generator.limit`; empty if nobody watched it.
+pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
+    if trial.generator.connect_failures.is_none() {
+        return String::new();
+    }
+    let limits = [
+        ("generator_cpu", "cpu"),
+        ("generator_lateness", "lateness"),
+        ("failed_connects", "connections"),
+        ("full_disk", "disk"),
+    ];
+    let found = limits.iter().find(|(rule, _)| findings.iter().any(|finding| finding.rule == *rule));
+    found.map_or("none", |(_, limit)| limit).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What this machine is, for whoever compares one run with another: read from /proc, /sys and /etc. It must not judge, and
+//! must not make up what it cannot find.
+
+mod machine;
+mod mounts;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use record::environment::{Cpu, Disk, Environment, Limits};
+
+use crate::linux::procfs;
+use crate::probes::memory_bytes;
+
+/// The root of the file system, or a recorded part of one.
+pub(crate) struct Root(PathBuf);
+
+impl Root {
+    /// A file's text without the white space around it; `None` if there is nothing else in it.
+    fn text(&self, path: &str) -> Option<String> {
+        let text = procfs::text(&self.path(path))?;
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    fn number<N: std::str::FromStr>(&self, path: &str) -> Option<N> {
+        self.text(path)?.parse().ok()
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+}
+
+/// Reads all that can be found out about this machine; `run_folder` says which disk matters, it need not exist yet.
+#[must_use]
+pub fn read(run_folder: &Path) -> Environment {
+    read_at(&Root(PathBuf::from("/")), run_folder)
+}
+
+fn read_at(root: &Root, run_folder: &Path) -> Environment {
+    let memory = root.text("proc/meminfo").unwrap_or_default();
+    Environment {
+        plimsoll: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        targets: BTreeMap::new(),
+        hostname: root.text("proc/sys/kernel/hostname"),
+        os: machine::os(root),
+        kernel: root.text("proc/sys/kernel/osrelease"),
+        kernel_command_line: root.text("proc/cmdline"),
+        cpu: cpu(root),
+        memory_bytes: memory_bytes(&memory, "MemTotal:"),
+        swap_bytes: memory_bytes(&memory, "SwapTotal:"),
+        virtualisation: machine::virtualisation(root),
+        cgroup_version: machine::cgroup_version(root),
+        clocksource: root.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        limits: limits(root),
+        disk: disk(root, run_folder),
+        root: Some(rustix::process::geteuid().is_root()),
+        time_zone: machine::time_zone(root),
+        more: more(root),
+    }
+}
+
+fn cpu(root: &Root) -> Cpu {
+    const FREQUENCY: &str = "sys/devices/system/cpu/cpu0/cpufreq";
+    let siblings = root.text("sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
+    Cpu {
+        model: machine::cpu_model(root),
+        architecture: Some(std::env::consts::ARCH.to_owned()),
+        cores: std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()),
+        threads_per_core: siblings.and_then(|list| machine::count_listed(&list)),
+        governor: root.text(&format!("{FREQUENCY}/scaling_governor")),
+        turbo: machine::turbo(root),
+        max_mhz: root.number::<f64>(&format!("{FREQUENCY}/cpuinfo_max_freq")).map(|khz| khz / 1000.0),
+        mitigations: machine::mitigations(root),
+    }
+}
+
+fn limits(root: &Root) -> Limits {
+    let limits = root.text("proc/self/limits").unwrap_or_default();
+    let files = machine::limit(&limits, "Max open files");
+    let ports = root.text("proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let mut ports = ports.split_whitespace().map(|port| port.parse().ok());
+    Limits {
+        open_files: files.0,
+        open_files_max: files.1,
+        ephemeral_ports: ports.next().flatten().zip(ports.next().flatten()).map(|(first, last)| [first, last]),
+        accept_queue: root.number("proc/sys/net/core/somaxconn"),
+        reuses_ports: root.number("proc/sys/net/ipv4/tcp_tw_reuse"),
+        processes: machine::limit(&limits, "Max processes").0,
+    }
+}
+
+fn disk(root: &Root, run_folder: &Path) -> Disk {
+    let Some(folder) = mounts::existing(run_folder) else { return Disk::default() };
+    let mounts = root.text("proc/self/mountinfo").unwrap_or_default();
+    let mount = mounts::holding(&mounts, &folder);
+    let free = rustix::fs::statvfs(&folder).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize));
+    Disk {
+        device: mount.as_ref().map(|mount| mount.device.clone()),
+        file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
+        rotational: mount.and_then(|mount| mounts::is_rotational(root, &mount.number)),
+        free_bytes: free,
+    }
+}
+
+/// Settings that are known to change what is measured.
+fn more(root: &Root) -> BTreeMap<String, String> {
+    const SETTINGS: [(&str, &str); 4] = [
+        ("swappiness", "proc/sys/vm/swappiness"),
+        ("tcp_congestion_control", "proc/sys/net/ipv4/tcp_congestion_control"),
+        ("tcp_syncookies", "proc/sys/net/ipv4/tcp_syncookies"),
+        ("transparent_hugepage", "sys/kernel/mm/transparent_hugepage/enabled"),
+    ];
+    SETTINGS.iter().filter_map(|(name, path)| Some(((*name).to_owned(), root.text(path)?))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! The life of an operation: begun, attempted, failed and retried, ended, and the step that follows. It must not read or write a
+//! socket.
+
+use experiment::plan::Order;
+use record::events::{By, History, Outcome};
+
+use super::agent::{NEVER, Work};
+use super::link::Went;
+use super::script::{Audit, NS_PER_S, Part};
+use super::worker::{Worker, source};
+use crate::protocols::{Cause, Protocol};
+use crate::schedules::Schedule;
+use crate::{Error, Purpose};
+
+impl<P: Protocol> Worker<P> {
+    /// The agent's next operation, which was to start at `intended`.
+    pub(super) fn begin(&mut self, index: usize, intended: u64, now: u64) {
+        if self.is_ending(now) || !self.next_step(index) {
+            self.agents[index].work = Work::Done;
+            self.living -= 1;
+            return;
+        }
+        let agent = &mut self.agents[index];
+        agent.draw = agent.random.u64(..);
+        agent.intended_ns = intended;
+        agent.sent_ns = NEVER;
+        agent.tries = 0;
+        agent.is_unsure = false;
+        self.tally.begin(intended);
+        self.attempt(index, now);
+    }
+
+    /// The next attempt of the agent's operation; waits if its last connect failed only just now.
+    pub(super) fn attempt(&mut self, index: usize, now: u64) {
+        let agent = &mut self.agents[index];
+        if matches!(agent.link, super::agent::Link::Down) && now < agent.connect_after_ns {
+            agent.work = Work::RetryPause;
+            let due = agent.connect_after_ns;
+            self.wake_at(index, due);
+            return;
+        }
+        agent.work = Work::Attempt;
+        agent.tries = agent.tries.saturating_add(1);
+        agent.sent_ns = NEVER;
+        agent.deadline_ns = now.saturating_add(self.script.timeout_ns);
+        self.arm_timeout(index);
+        match self.send(index, now) {
+            Went::On => {}
+            Went::Wrong(cause) => self.link_lost(index, cause, now),
+            Went::Unconnected(cause) => self.connect_failed(index, cause, now),
+        }
+    }
+
+    /// The agent's attempt has failed: tries again, or ends the operation.
+    pub(super) fn attempt_failed(&mut self, index: usize, cause: Cause, now: u64) {
+        let agent = &mut self.agents[index];
+        agent.is_unsure |= !cause.is_harmless(P::REFUSALS);
+        self.tally.attempt(self.script.steps[usize::from(agent.step)].name, cause);
+        if agent.tries < self.script.tries {
+            agent.work = Work::RetryPause;
+            let due = now.saturating_add(self.script.wait_ns);
+            self.wake_at(index, due);
+            return;
+        }
+        let outcome = if cause == Cause::Timeout { Outcome::Timeout } else { Outcome::Failed };
+        self.end(index, outcome, cause, None, now);
+    }
+
+    /// The agent's operation has ended; `read` is what an audited read found.
+    pub(super) fn end(&mut self, index: usize, outcome: Outcome, cause: Cause, read: Option<String>, now: u64) {
+        self.close_books(index, outcome, read, now);
+        if matches!(self.script.purpose, Purpose::Prepare { .. }) && outcome != Outcome::Ok {
+            let agent = &self.agents[index];
+            let name = self.script.steps[usize::from(agent.step)].name;
+            self.failure.get_or_insert(Error::Prepare {
+                operation: self.script.names[name].clone(),
+                seq: agent.cycle,
+                result: cause.text(P::REFUSALS),
+            });
+        }
+        self.move_on(index, outcome);
+        let agent = &mut self.agents[index];
+        let mut next = self.script.schedule.next_ns(agent.intended_ns, now);
+        if matches!(agent.link, super::agent::Link::Down) {
+            next = next.max(agent.connect_after_ns);
+        }
+        if next <= now {
+            self.begin(index, next, now);
+        } else {
+            agent.work = Work::Pause;
+            self.wake_at(index, next);
+        }
+    }
+
+    /// Everything that is recorded at the end of an operation.
+    pub(super) fn close_books(&mut self, index: usize, outcome: Outcome, read: Option<String>, now: u64) {
+        let agent = &self.agents[index];
+        let step = &self.script.steps[usize::from(agent.step)];
+        self.tally.end(step.name, outcome, agent.intended_ns, agent.sent(), now);
+        if let Some(audit) = step.audit {
+            let line = self.history(index, audit, outcome, read, now);
+            self.tally.history.push(line);
+        }
+    }
+
+    fn history(&self, index: usize, audit: Audit, outcome: Outcome, read: Option<String>, now: u64) -> History {
+        let agent = &self.agents[index];
+        let source = source(agent, index, &self.script, &self.slots, &self.rows);
+        let arguments = &self.script.steps[usize::from(agent.step)].arguments;
+        let text = |place: usize| {
+            let mut value = Vec::new();
+            arguments[place].template.write(&source, &mut value);
+            String::from_utf8_lossy(&value).into_owned()
+        };
+        let is_measured = self.script.purpose == Purpose::Measure;
+        let in_doubt = agent.is_unsure || (outcome == Outcome::Unfinished && agent.sent_ns != NEVER);
+        History {
+            at_s: now as f64 / NS_PER_S as f64,
+            by: if is_measured { By::Load } else { By::Prepare },
+            agent: is_measured.then_some(agent.number),
+            effect: audit.effect.to_owned(),
+            space: audit.space.map(text).unwrap_or_default(),
+            key: audit.key.map(text).unwrap_or_default(),
+            value: match audit.value {
+                Some(Part::Argument(place)) => Some(text(place)),
+                Some(Part::Answer(_)) => read,
+                None => None,
+            },
+            outcome,
+            applied: match outcome {
+                Outcome::Ok | Outcome::Wrong => Some(true),
+                _ if in_doubt => None,
+                _ => Some(false),
+            },
+        }
+    }
+
+    /// After the end of an operation: to the next step of the cycle, or to its end.
+    fn move_on(&mut self, index: usize, outcome: Outcome) {
+        let agent = &mut self.agents[index];
+        agent.begins_cycle = true;
+        if !matches!(outcome, Outcome::Ok | Outcome::Wrong) {
+            return;
+        }
+        if self.script.order == Order::Cycle
+            && let Some(step) = step_from(&self.script.steps, usize::from(agent.step) + 1, agent.cycle)
+        {
+            agent.step = step;
+            agent.begins_cycle = false;
+            return;
+        }
+        self.tally.cycle();
+    }
+
+    /// Settles the step of the operation that begins; false if there is none left.
+    fn next_step(&mut self, index: usize) -> bool {
+        if !self.agents[index].begins_cycle {
+            return true;
+        }
+        // Where every step has an `every` above 1, some cycles have no step at all.
+        let shortest = self.script.steps.iter().map(|step| step.every).min().unwrap_or(1);
+        for _ in 0..shortest {
+            if !self.next_cycle(index) {
+                return false;
+            }
+            let agent = &mut self.agents[index];
+            let step = match self.script.order {
+                Order::Cycle => step_from(&self.script.steps, 0, agent.cycle),
+                Order::Mix => {
+                    let total = self.script.weights.last().copied().unwrap_or(1);
+                    let drawn = agent.random.u64(..total);
+                    u16::try_from(self.script.weights.partition_point(|sum| *sum <= drawn)).ok()
+                }
+            };
+            if let Some(step) = step {
+                agent.step = step;
+                agent.begins_cycle = false;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Counts on, forgets what was kept, takes feed rows; false if all cycles of a preparation are taken.
+    fn next_cycle(&mut self, index: usize) -> bool {
+        let agent = &mut self.agents[index];
+        match self.script.purpose {
+            Purpose::Measure => agent.cycle += 1,
+            Purpose::Prepare { count } => {
+                let next = match agent.cycle {
+                    0 => u64::from(agent.number),
+                    cycle => cycle + u64::from(self.script.schedule.agents),
+                };
+                if next > count {
+                    return false;
+                }
+                agent.cycle = next;
+            }
+        }
+        agent.kept = 0;
+        for (number, feed) in self.script.feeds.iter().enumerate() {
+            let row = if feed.is_random() {
+                agent.random.u32(..feed.rows())
+            } else {
+                // Dealt out: each thread takes every n-th row, so that none has to ask another.
+                let row = self.next_rows[number];
+                self.next_rows[number] = row.wrapping_add(self.script.threads);
+                row % feed.rows()
+            };
+            self.rows[index * self.script.feeds.len() + number] = row;
+        }
+        true
+    }
+}
+
+/// The first step from `from` on that this cycle does.
+fn step_from<P: Protocol>(steps: &[super::script::Step<P>], from: usize, cycle: u64) -> Option<u16> {
+    let place = steps.iter().enumerate().skip(from).find(|(_, step)| cycle.is_multiple_of(step.every))?.0;
+    u16::try_from(place).ok()
+}

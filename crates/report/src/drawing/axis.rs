@@ -1,0 +1,96 @@
+//! From values to places on paper, and where the ticks of an axis go. It must not draw.
+
+/// How values are spread over an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spacing {
+    /// Equal steps.
+    Linear,
+    /// Equal factors; values at or below 0 have no place.
+    Log,
+}
+
+/// A range of values and the paper it is laid on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axis {
+    /// Spacing.
+    pub spacing: Spacing,
+    /// Value at `start`.
+    pub from: f64,
+    /// Value at `end`.
+    pub to: f64,
+    /// Place of `from`.
+    pub start: f64,
+    /// Place of `to`.
+    pub end: f64,
+}
+
+impl Axis {
+    /// The place of a value; `None` where it has none. Values out of range are clamped to the axis.
+    pub fn place(&self, value: f64) -> Option<f64> {
+        let share = match self.spacing {
+            Spacing::Linear => (value - self.from) / (self.to - self.from),
+            Spacing::Log if value > 0.0 => (value / self.from).ln() / (self.to / self.from).ln(),
+            Spacing::Log => return None,
+        };
+        share.is_finite().then(|| self.start + share.clamp(0.0, 1.0) * (self.end - self.start))
+    }
+}
+
+/// Ticks at 1, 2 or 5 times a power of ten, at most about `count` of them, all within `from..=to`.
+pub fn linear_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
+    let step = step(to - from, count);
+    if !(step.is_finite() && step > 0.0) {
+        return vec![from];
+    }
+    let (first, last) = ((from / step - 1e-9).ceil() as i64, (to / step + 1e-9).floor() as i64);
+    (first..=last).map(|index| index as f64 * step).collect()
+}
+
+/// The step of [`linear_ticks`].
+fn step(range: f64, count: usize) -> f64 {
+    let rough = range / count.max(1) as f64;
+    let power = 10_f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= rough * (1.0 - 1e-9));
+    factor.unwrap_or(10.0) * power
+}
+
+/// Powers of ten within `from..=to`, with 2 and 5 times them where that leaves at most `count` ticks.
+pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
+    let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
+    let within = |factors: &[f64]| -> Vec<f64> {
+        let all = (first..=last).flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powi(power)));
+        all.filter(|tick| (from * (1.0 - 1e-9)..=to * (1.0 + 1e-9)).contains(tick)).collect()
+    };
+    let fine = within(&[1.0, 2.0, 5.0]);
+    if fine.len() <= count {
+        return fine;
+    }
+    let tens = within(&[1.0]);
+    let every = tens.len().div_ceil(count.max(1));
+    tens.into_iter().step_by(every.max(1)).collect()
+}
+
+/// The end of an axis from 0 that holds `largest` and ends on a tick.
+pub fn ceiling(largest: f64, count: usize) -> f64 {
+    if !(largest.is_finite() && largest > 0.0) {
+        return 1.0;
+    }
+    let step = step(largest, count);
+    (largest / step - 1e-9).ceil().max(1.0) * step
+}
+
+/// The ends of a logarithmic axis around positive values: 1, 2 or 5 times a power of ten.
+pub fn log_range(least: f64, most: f64) -> (f64, f64) {
+    let below = |value: f64| {
+        let power = 10_f64.powf(value.log10().floor());
+        let factor = [5.0, 2.0, 1.0].into_iter().find(|factor| factor * power <= value * (1.0 + 1e-9));
+        factor.unwrap_or(1.0) * power
+    };
+    let above = |value: f64| {
+        let power = 10_f64.powf(value.log10().floor());
+        let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= value * (1.0 - 1e-9));
+        factor.unwrap_or(10.0) * power
+    };
+    let (from, to) = (below(least), above(most));
+    if to > from { (from, to) } else { (from, from * 2.0) }
+}

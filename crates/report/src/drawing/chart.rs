@@ -1,0 +1,217 @@
+//! A chart as plain data, before it is drawn. It must not know any place on paper.
+
+use super::axis::Spacing;
+use super::thinning::Point;
+use crate::numbers;
+
+/// One chart: panels above each other over one axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// Unique on the page; letters, digits and hyphens.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What a reader has to know to read it; empty if nothing.
+    pub note: String,
+    /// The axis below all panels.
+    pub x: Range,
+    /// From top to bottom.
+    pub panels: Vec<Panel>,
+    /// What happened when.
+    pub marks: Vec<Mark>,
+    /// Stretch outside of which figures are not taken from; drawn as a grey veil over the rest.
+    pub measured: Option<[f64; 2]>,
+}
+
+/// The axis below the panels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Range {
+    /// Its left end.
+    pub from: f64,
+    /// Its right end.
+    pub to: f64,
+    /// Spacing.
+    pub spacing: Spacing,
+    /// Of its values: `s`, `agents`.
+    pub unit: String,
+    /// Whether positive values get a plus: seconds around a fault.
+    pub signed: bool,
+}
+
+/// One panel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Panel {
+    /// What its values are: `operations per second`.
+    pub label: String,
+    /// Their unit.
+    pub unit: Unit,
+    /// Spacing of the upright axis.
+    pub spacing: Spacing,
+    /// How high it is drawn.
+    pub height: f64,
+    /// At least up to here, such as 100 %.
+    pub at_least_to: Option<f64>,
+    /// What is drawn in it.
+    pub lines: Vec<Line>,
+    /// Values to compare with: name and value.
+    pub levels: Vec<(String, f64)>,
+    /// Said instead of lines where there are none.
+    pub remark: String,
+}
+
+/// One line, area or row of bars.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// Its colour.
+    pub ink: Ink,
+    /// How it is drawn.
+    pub shape: Shape,
+    /// Its points, by their place on the axis below; `None` is a gap.
+    pub points: Vec<Point>,
+}
+
+/// How a line is drawn. Where lines cross, the pattern tells them apart without colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A line.
+    Solid,
+    /// A line of dashes.
+    Dashed,
+    /// A line of dots.
+    Dotted,
+    /// A line with its area filled down to 0.
+    Filled,
+    /// An area on top of the stacked one before it.
+    Stacked,
+    /// Bars from 0; the number is their width on the axis below, in thousandths of its unit.
+    Bars(u32),
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// When it began.
+    pub at: f64,
+    /// Until when its effect is shaded; `None`: nothing is shaded.
+    pub until: Option<f64>,
+    /// In words.
+    pub label: String,
+    /// `#rrggbb`, for light and for dark paper; `None`: the ink of the axis.
+    pub colours: Option<(String, String)>,
+}
+
+/// Colours, by what they stand for; the page's style says which colour that is in light and in dark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are named after what they stand for, or numbered")]
+pub enum Ink {
+    Ok,
+    Failed,
+    Timeout,
+    Wrong,
+    Iowait,
+    Steal,
+    Strangers,
+    One,
+    Two,
+    Three,
+    Four,
+    Five,
+}
+
+impl Ink {
+    /// Its class in the page's style.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Ok => "i-ok",
+            Self::Failed => "i-failed",
+            Self::Timeout => "i-timeout",
+            Self::Wrong => "i-wrong",
+            Self::Iowait => "i-iowait",
+            Self::Steal => "i-steal",
+            Self::Strangers => "i-strangers",
+            Self::One => "i-1",
+            Self::Two => "i-2",
+            Self::Three => "i-3",
+            Self::Four => "i-4",
+            Self::Five => "i-5",
+        }
+    }
+
+    /// The colour and the pattern of the n-th of several lines of equal rank; no two of the first fifteen are alike.
+    pub fn nth(index: usize) -> (Self, Shape) {
+        let inks = [Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
+        let shapes = [Shape::Solid, Shape::Dashed, Shape::Dotted];
+        // Neighbours differ in both, so that two lines are told apart in print.
+        (inks[index % inks.len()], shapes[(index + index / inks.len()) % shapes.len()])
+    }
+}
+
+/// Of a panel's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are units")]
+pub enum Unit {
+    PerSecond,
+    Count,
+    Micros,
+    Percent,
+    Bytes,
+    BytesPerSecond,
+    Plain,
+}
+
+impl Unit {
+    /// A value with its unit, for an axis.
+    pub fn tick(self, value: f64) -> String {
+        match self {
+            Self::PerSecond | Self::Count | Self::Plain => numbers::tick(value),
+            Self::Micros => numbers::micros(value),
+            Self::Percent => numbers::percent(value),
+            Self::Bytes => numbers::bytes(value),
+            Self::BytesPerSecond => format!("{}/s", numbers::bytes(value)),
+        }
+    }
+
+    /// Name in the data that goes with the chart; the page's script writes values by it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PerSecond => "per_s",
+            Self::Count => "count",
+            Self::Micros => "us",
+            Self::Percent => "pct",
+            Self::Bytes => "bytes",
+            Self::BytesPerSecond => "bytes_per_s",
+            Self::Plain => "plain",
+        }
+    }
+}
+
+impl Chart {
+    /// Whether any of its lines has a value.
+    pub fn has_values(&self) -> bool {
+        let mut lines = self.panels.iter().flat_map(|panel| &panel.lines);
+        lines.any(|line| line.points.iter().any(|point| point.1.is_some()))
+    }
+}
+
+impl Panel {
+    /// A panel with an axis from 0.
+    pub fn linear(label: &str, unit: Unit, height: f64, lines: Vec<Line>) -> Self {
+        Self {
+            label: label.to_owned(),
+            unit,
+            spacing: Spacing::Linear,
+            height,
+            at_least_to: None,
+            lines,
+            levels: Vec::new(),
+            remark: String::new(),
+        }
+    }
+
+    /// Whether any of its lines has a value.
+    pub fn has_values(&self) -> bool {
+        self.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_some()))
+    }
+}

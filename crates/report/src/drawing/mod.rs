@@ -1,0 +1,14 @@
+//! How charts are drawn, as SVG: a chart is plain data (panels of lines over one axis), and this room turns it into marks
+//! on paper. It must not know what the numbers mean, nor read any record.
+
+pub mod axis;
+pub mod chart;
+pub mod colour;
+pub mod legend;
+pub mod markup;
+pub mod path;
+pub mod render;
+pub mod thinning;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! The `d` of an SVG path: lines with gaps, areas between two lines, bars. Steps are relative and to a tenth, because
+//! a page holds many of them.
+
+use super::axis::Axis;
+use super::markup::place;
+use super::thinning::Point;
+
+/// A place on paper; `None` is a gap.
+type Place = Option<(f64, f64)>;
+
+/// Draws with steps that add up exactly: each is taken from where the pen is after rounding.
+#[derive(Default)]
+struct Pen {
+    text: String,
+    at: (i64, i64),
+}
+
+impl Pen {
+    fn go(&mut self, verb: char, (x, y): (f64, f64)) {
+        let (x, y) = ((x * 10.0).round() as i64, (y * 10.0).round() as i64);
+        if verb == 'M' {
+            self.text.push_str(&format!("M{} {}", tenths(x), tenths(y)));
+        } else {
+            let (dx, dy) = (tenths(x - self.at.0), tenths(y - self.at.1));
+            let gap = if dy.starts_with('-') { "" } else { " " };
+            self.text.push_str(&format!("l{dx}{gap}{dy}"));
+        }
+        self.at = (x, y);
+    }
+}
+
+/// `12.3`, `-.5`, `4`.
+fn tenths(tenths: i64) -> String {
+    let text = place(tenths as f64 / 10.0);
+    if let Some(rest) = text.strip_prefix("0.") {
+        format!(".{rest}")
+    } else if let Some(rest) = text.strip_prefix("-0.") {
+        format!("-.{rest}")
+    } else {
+        text
+    }
+}
+
+/// Through the points; a gap stays a gap. A point alone between gaps becomes a dot (a line of no length with round ends).
+pub fn line(points: &[Point], x: &Axis, y: &Axis) -> String {
+    let mut pen = Pen::default();
+    for run in runs(points, x, y) {
+        pen.go('M', run[0]);
+        for &place in &run[1..] {
+            pen.go('l', place);
+        }
+        if run.len() == 1 {
+            pen.text.push_str("h.01");
+        }
+    }
+    pen.text
+}
+
+/// Between an upper and a lower line over the same moments.
+pub fn area(upper: &[Point], lower: &[Point], x: &Axis, y: &Axis) -> String {
+    let both: Vec<Point> = upper.iter().zip(lower).map(|(up, low)| (up.0, up.1.and(low.1).and(up.1))).collect();
+    let mut pen = Pen::default();
+    let mut start = 0;
+    while start < both.len() {
+        let Some(length) = both[start..].iter().position(|point| point.1.is_none()).or(Some(both.len() - start)) else {
+            break;
+        };
+        let stretch = start..start + length;
+        let there: Vec<(f64, f64)> = upper[stretch.clone()].iter().filter_map(|point| placed(point, x, y)).collect();
+        let back = lower[stretch].iter().rev().filter_map(|point| placed(point, x, y));
+        if let Some((&first, rest)) = there.split_first() {
+            pen.go('M', first);
+            rest.iter().for_each(|&place| pen.go('l', place));
+            back.for_each(|place| pen.go('l', place));
+            pen.text.push('z');
+        }
+        start += length + 1;
+    }
+    pen.text
+}
+
+/// Upright bars from the axis' start to each value, `width` wide around their moment; nothing for 0 and for gaps. A bar is
+/// at least `least` high, so that 1 among thousands is seen.
+pub fn bars(points: &[Point], x: &Axis, y: &Axis, width: f64, least: f64) -> String {
+    let mut text = String::new();
+    for point in points.iter().filter(|point| point.1.is_some_and(|value| value > 0.0)) {
+        let Some((at, top)) = placed(point, x, y) else { continue };
+        let top = top.min(y.start - least);
+        let (left, height) = (place(at - width / 2.0), place(y.start - top));
+        text.push_str(&format!("M{left} {}v-{height}h{}v{height}z", place(y.start), place(width)));
+    }
+    text
+}
+
+fn placed(point: &Point, x: &Axis, y: &Axis) -> Place {
+    Some((x.place(point.0)?, y.place(point.1?)?))
+}
+
+/// Stretches without a gap.
+fn runs(points: &[Point], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
+    let mut runs = vec![Vec::new()];
+    for point in points {
+        match (placed(point, x, y), runs.last_mut()) {
+            (Some(place), Some(run)) => run.push(place),
+            _ => runs.push(Vec::new()),
+        }
+    }
+    runs.retain(|run| !run.is_empty());
+    runs
+}
