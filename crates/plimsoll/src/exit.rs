@@ -85,9 +85,20 @@ impl Failure {
 fn conduct_code(error: &conduct::Error) -> u8 {
     match error {
         conduct::Error::Lab(error) => lab_code(error),
-        conduct::Error::Load(error) if error.is_users() => 2,
+        conduct::Error::Load(error) => load_code(error),
         conduct::Error::NotYet(_) => 2,
-        conduct::Error::Load(_) | conduct::Error::Record(_) | conduct::Error::Broken(_) => 1,
+        conduct::Error::Record(_) | conduct::Error::Broken(_) => 1,
+    }
+}
+
+fn load_code(error: &load::Error) -> u8 {
+    use load::Error as E;
+    match error {
+        E::Protocol(_) | E::Service { .. } | E::Step { .. } | E::Feed { .. } | E::Setting(_) | E::NotYet(_) => 2,
+        E::Files { .. } | E::Ports { .. } => 3,
+        // A target that cannot be brought into its first state has not started.
+        E::Prepare { .. } => 4,
+        E::Disk { .. } | E::System { .. } | E::RecorderGone | E::Panicked => 1,
     }
 }
 

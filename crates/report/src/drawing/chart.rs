@@ -83,6 +83,8 @@ pub enum Shape {
     Dotted,
     /// A line with its area filled down to 0.
     Filled,
+    /// A line, and the area between it and the line before it washed in.
+    Band,
     /// An area on top of the stacked one before it.
     Stacked,
     /// Bars from 0; the number is their width on the axis below, in thousandths of its unit.

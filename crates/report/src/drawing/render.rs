@@ -80,9 +80,9 @@ fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> 
     }
     let (y, ticks) = upright(panel, top, bottom);
     let mut markup = veil(chart, x, top, bottom) + &grid(panel, &y, &ticks);
-    let mut below: Option<Vec<Point>> = None;
+    let mut before: Option<Vec<Point>> = None;
     for line in &panel.lines {
-        markup.push_str(&draw_line(line, x, &y, &mut below));
+        markup.push_str(&draw_line(line, x, &y, &mut before));
     }
     for (_, value) in &panel.levels {
         if let Some(at) = y.place(*value) {
@@ -162,37 +162,38 @@ fn rectangle(class: &str, style: &str, left: f64, right: f64, top: f64, bottom: 
     )
 }
 
-fn draw_line(line: &Line, x: &Axis, y: &Axis, below: &mut Option<Vec<Point>>) -> String {
+/// `before` holds the points of the line before, which areas end on.
+fn draw_line(line: &Line, x: &Axis, y: &Axis, before: &mut Option<Vec<Point>>) -> String {
     let class = line.ink.class();
     let flat = || line.points.iter().map(|point| (point.0, Some(0.0))).collect::<Vec<_>>();
-    match line.shape {
-        Shape::Solid | Shape::Dashed | Shape::Dotted => {
-            let pattern = legend::pattern(line.shape);
-            format!("<path class=\"line {class}{pattern}\" d=\"{}\"/>", path::line(&line.points, x, y))
-        }
-        Shape::Filled => format!(
-            "<path class=\"wash {class}\" d=\"{}\"/><path class=\"line {class}\" d=\"{}\"/>",
-            path::area(&line.points, &flat(), x, y),
-            path::line(&line.points, x, y)
-        ),
+    let stroke = |points: &[Point]| {
+        let pattern = legend::pattern(line.shape);
+        format!("<path class=\"line {class}{pattern}\" d=\"{}\"/>", path::line(points, x, y))
+    };
+    let filled = |kind: &str, upper: &[Point], lower: &[Point]| {
+        format!("<path class=\"{kind} {class}\" d=\"{}\"/>", path::area(upper, lower, x, y))
+    };
+    let lower = before.take();
+    let mut upper = line.points.clone();
+    let markup = match line.shape {
+        Shape::Solid | Shape::Dashed | Shape::Dotted => stroke(&upper),
+        Shape::Filled => filled("wash", &upper, &flat()) + &stroke(&upper),
+        Shape::Band => filled("wash", &upper, &lower.unwrap_or_else(flat)) + &stroke(&upper),
         Shape::Stacked => {
-            let lower = below.take().unwrap_or_else(flat);
-            let upper: Vec<Point> = line
-                .points
-                .iter()
-                .zip(&lower)
-                .map(|(point, low)| (point.0, point.1.and_then(|value| Some(value + low.1?))))
-                .collect();
-            let markup = format!("<path class=\"area {class}\" d=\"{}\"/>", path::area(&upper, &lower, x, y));
-            *below = Some(upper);
-            markup
+            let lower = lower.unwrap_or_else(flat);
+            for (point, low) in upper.iter_mut().zip(&lower) {
+                point.1 = point.1.zip(low.1).map(|(value, low)| value + low);
+            }
+            filled("area", &upper, &lower)
         }
         Shape::Bars(thousandths) => {
             let width = f64::from(thousandths) / 1e3 / (x.to - x.from) * (x.end - x.start);
             let width = (width * 0.9).clamp(1.5, 14.0);
-            format!("<path class=\"area {class}\" d=\"{}\"/>", path::bars(&line.points, x, y, width, LEAST_BAR))
+            format!("<path class=\"area {class}\" d=\"{}\"/>", path::bars(&upper, x, y, width, LEAST_BAR))
         }
-    }
+    };
+    *before = Some(upper);
+    markup
 }
 
 fn draw_marks(marks: &[Mark], x: &Axis, labels_at: f64, plots: &[(f64, f64)]) -> String {

@@ -1,0 +1,68 @@
+//! Chart: the load generator's own health. If it is the bottleneck, the other charts show it and not the target.
+
+use std::collections::BTreeMap;
+
+use record::rows::GeneratorSecond;
+
+use super::{Kind, View, lines_with_values, with_gaps};
+use crate::drawing::axis::Spacing;
+use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
+use crate::drawing::thinning::{Point, thinned};
+
+pub const KIND: Kind = Kind { name: "generator", place: 10, draw };
+
+const NOTE: &str = "The busiest thread, the latest timers and all operations in flight. A generator at the end of its core measures itself.";
+
+fn draw(view: &View) -> Vec<Chart> {
+    let seconds = by_second(&view.series.generator);
+    let line = |name: &str, ink, shape, points: Vec<Point>| {
+        let points = thinned(&with_gaps(points, view.end_s()), view.points);
+        Line { name: name.to_owned(), ink, shape, points }
+    };
+    let of = |value: fn(&[&GeneratorSecond]) -> Option<f64>| -> Vec<Point> {
+        seconds.iter().map(|(at, threads)| (*at, value(threads))).collect()
+    };
+    let cpu = of(|threads| threads.iter().map(|thread| thread.cpu_pct).reduce(f64::max));
+    let late_p99 = of(|threads| threads.iter().filter_map(|thread| thread.late_us_p99).reduce(f64::max));
+    let late_max = of(|threads| threads.iter().filter_map(|thread| thread.late_us_max).reduce(f64::max));
+    let in_flight = of(|threads| Some(threads.iter().map(|thread| thread.in_flight_mean).sum()));
+    let agents = of(|threads| Some(threads.iter().map(|thread| f64::from(thread.agents)).sum()));
+    let mut busy = Panel::linear(
+        "CPU of the busiest thread, % of a core",
+        Unit::Percent,
+        60.0,
+        lines_with_values(vec![line("busiest thread", Ink::One, Shape::Filled, cpu)]),
+    );
+    busy.at_least_to = Some(100.0);
+    let mut late = Panel::linear(
+        "lateness of timers, log scale",
+        Unit::Micros,
+        60.0,
+        lines_with_values(vec![
+            line("p99", Ink::Three, Shape::Solid, late_p99),
+            line("max", Ink::Four, Shape::Dotted, late_max),
+        ]),
+    );
+    late.spacing = Spacing::Log;
+    let flight = Panel::linear(
+        "at once",
+        Unit::Plain,
+        60.0,
+        lines_with_values(vec![
+            line("operations in flight", Ink::One, Shape::Solid, in_flight),
+            line("agents started", Ink::Five, Shape::Dashed, agents),
+        ]),
+    );
+    let panels: Vec<Panel> = [busy, late, flight].into_iter().filter(Panel::has_values).collect();
+    if panels.is_empty() { Vec::new() } else { vec![view.chart("Load generator", NOTE, panels)] }
+}
+
+/// The rows of all threads for each interval, at its middle.
+fn by_second(rows: &[GeneratorSecond]) -> Vec<(f64, Vec<&GeneratorSecond>)> {
+    let mut seconds: BTreeMap<i64, Vec<&GeneratorSecond>> = BTreeMap::new();
+    for row in rows {
+        seconds.entry(row.at_s.round() as i64).or_default().push(row);
+    }
+    let middle = |threads: &[&GeneratorSecond]| threads.first().map_or(0.0, |row| row.at_s - row.interval_s / 2.0);
+    seconds.into_values().map(|threads| (middle(&threads), threads)).collect()
+}

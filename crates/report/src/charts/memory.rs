@@ -1,0 +1,29 @@
+//! Chart: memory of a host and of the processes on it.
+
+use super::{Kind, View, lines_with_values};
+use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
+use crate::drawing::thinning::thinned;
+
+pub const KIND: Kind = Kind { name: "memory", place: 6, draw };
+
+fn draw(view: &View) -> Vec<Chart> {
+    view.chart_per_host("Memory", "", |host| {
+        let processes = view.processes(host).into_iter().enumerate().map(|(index, process)| {
+            let (ink, shape) = Ink::nth(index);
+            let points = view.sampled(host, process, |sample| sample.rss_bytes.map(|bytes| bytes as f64));
+            Line { name: process.to_owned(), ink, shape, points: thinned(&points, view.points) }
+        });
+        let used = view.sampled(host, "", |sample| sample.memory_used_bytes.map(|bytes| bytes as f64));
+        let host = Line {
+            name: "used".to_owned(),
+            ink: Ink::Five,
+            shape: Shape::Filled,
+            points: thinned(&used, view.points),
+        };
+        let panels = [
+            Panel::linear("resident, by process", Unit::Bytes, 90.0, lines_with_values(processes.collect())),
+            Panel::linear("used on the host", Unit::Bytes, 60.0, lines_with_values(vec![host])),
+        ];
+        panels.into_iter().filter(Panel::has_values).collect()
+    })
+}

@@ -1,0 +1,189 @@
+//! The charts of a trial, a file for each kind, all on the trial's clock. They must not judge: what a fault did stands in the
+//! results.
+
+mod cpu;
+mod disk;
+mod generator;
+mod latency;
+mod load_average;
+mod memory;
+mod network;
+mod outcomes;
+mod pressure;
+mod zoom;
+
+use experiment::plan;
+use record::results::Trial;
+use record::rows::Sample;
+
+use crate::drawing::axis::Spacing;
+use crate::drawing::chart::{Chart, Line, Mark, Panel, Range};
+use crate::drawing::colour;
+use crate::drawing::thinning::{Point, thinned};
+use crate::numbers;
+use crate::series::Series;
+
+/// A kind of chart.
+pub struct Kind {
+    /// Its name; the file's.
+    pub name: &'static str,
+    /// Where it stands among the others, from 1.
+    pub place: u8,
+    /// Draws it: none where nothing was recorded for it, several where there are several hosts or faults.
+    pub draw: fn(&View) -> Vec<Chart>,
+}
+
+/// Every kind, by name.
+pub const KINDS: &[Kind] = &[
+    cpu::KIND,
+    disk::KIND,
+    generator::KIND,
+    latency::KIND,
+    load_average::KIND,
+    memory::KIND,
+    network::KIND,
+    outcomes::KIND,
+    pressure::KIND,
+    zoom::KIND,
+];
+
+/// A trial, as charts see it.
+pub struct View<'a> {
+    /// Its results.
+    pub trial: &'a Trial,
+    /// How it was planned.
+    pub planned: Option<&'a plan::Trial>,
+    /// Its records.
+    pub series: &'a Series,
+    /// Points a line may have.
+    pub points: usize,
+}
+
+/// All charts of a trial, in page order.
+pub fn of_trial(view: &View) -> Vec<Chart> {
+    let mut kinds: Vec<&Kind> = KINDS.iter().collect();
+    kinds.sort_by_key(|kind| kind.place);
+    let charts = kinds.into_iter().flat_map(|kind| {
+        let mut charts = (kind.draw)(view);
+        for (index, chart) in charts.iter_mut().enumerate() {
+            chart.id = format!("t{}-{}-{}", view.trial.id, kind.name, index + 1);
+        }
+        charts
+    });
+    charts.collect()
+}
+
+impl View<'_> {
+    /// Where the records of the load end, seconds since its start.
+    pub fn end_s(&self) -> f64 {
+        let slots = self.series.outcomes.last().map(|slot| slot.at_s + slot.slot_s);
+        let samples = self.series.samples.last().map(|sample| sample.at_s);
+        let seconds = self.series.generator.last().map(|second| second.at_s);
+        slots.or(seconds).or(samples).unwrap_or(1.0).max(1.0)
+    }
+
+    /// A chart over the whole load; its id is set by [`of_trial`].
+    pub fn chart(&self, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
+        Chart {
+            id: String::new(),
+            title: title.to_owned(),
+            note: note.to_owned(),
+            x: Range { from: 0.0, to: self.end_s(), spacing: Spacing::Linear, unit: "s".to_owned(), signed: false },
+            panels,
+            marks: self.marks(),
+            measured: self.trial.measured_s,
+        }
+    }
+
+    /// Its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
+    fn marks(&self) -> Vec<Mark> {
+        let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none());
+        let mark = |fault: &record::results::Fault| {
+            let back = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s).map(|back| fault.at_s + back);
+            Mark {
+                at: fault.at_s,
+                until: [fault.healed_s, back].into_iter().flatten().reduce(f64::max),
+                label: fault_label(fault),
+                colours: Some(colour::legible(&fault.colour)),
+            }
+        };
+        faults.map(mark).collect()
+    }
+
+    /// Hosts in the samples, in the order of their first row.
+    pub fn hosts(&self) -> Vec<&str> {
+        let mut hosts: Vec<&str> = Vec::new();
+        for sample in &self.series.samples {
+            if !hosts.contains(&sample.host.as_str()) {
+                hosts.push(&sample.host);
+            }
+        }
+        hosts
+    }
+
+    /// Processes in the samples of a host, in the order of their first row.
+    pub fn processes(&self, host: &str) -> Vec<&str> {
+        let mut processes: Vec<&str> = Vec::new();
+        for sample in self.series.samples.iter().filter(|sample| sample.host == host && !sample.process.is_empty()) {
+            if !processes.contains(&sample.process.as_str()) {
+                processes.push(&sample.process);
+            }
+        }
+        processes
+    }
+
+    /// A value of a host (`process` empty) or a process over time, with gaps where samples are missing.
+    pub fn sampled(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+        let samples = self.series.samples.iter().filter(|sample| sample.host == host && sample.process == process);
+        with_gaps(samples.map(|sample| (sample.at_s, value(sample))).collect(), self.end_s())
+    }
+
+    /// As [`Self::sampled`], thinned and placed in the middle of the second that the value is over.
+    pub fn over_seconds(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+        let mut points = self.sampled(host, process, value);
+        points.iter_mut().for_each(|point| point.0 = (point.0 - 0.5).max(0.0));
+        thinned(&points, self.points)
+    }
+
+    /// A chart for each host with `panels`; the title names the host where there are several.
+    pub fn chart_per_host(&self, title: &str, note: &str, panels: impl Fn(&str) -> Vec<Panel>) -> Vec<Chart> {
+        let hosts = self.hosts();
+        let titled = |host: &str| if hosts.len() > 1 { format!("{title} of {host}") } else { title.to_owned() };
+        let charts = hosts.iter().map(|host| self.chart(&titled(host), note, panels(host)));
+        charts.filter(Chart::has_values).collect()
+    }
+}
+
+/// `crash of n1.server` as the results label it, and when.
+pub fn fault_label(fault: &record::results::Fault) -> String {
+    let label = if fault.label.is_empty() { &fault.name } else { &fault.label };
+    let on = if fault.on.is_empty() { String::new() } else { format!(" on {}", fault.on) };
+    format!("{label}{on}, {}", numbers::moment(fault.at_s))
+}
+
+/// Lines that have at least one value.
+pub fn lines_with_values(lines: Vec<Line>) -> Vec<Line> {
+    lines.into_iter().filter(|line| line.points.iter().any(|point| point.1.is_some())).collect()
+}
+
+/// Cuts to `0..=end_s`, and puts a gap where more than two samples in a row are missing.
+pub fn with_gaps(points: Vec<Point>, end_s: f64) -> Vec<Point> {
+    let points: Vec<Point> = points.into_iter().filter(|point| (0.0..=end_s + 1e-9).contains(&point.0)).collect();
+    let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    steps.sort_by(f64::total_cmp);
+    let usual = steps.get(steps.len() / 2).copied().unwrap_or(f64::INFINITY);
+    let mut gapped: Vec<Point> = Vec::with_capacity(points.len());
+    for point in points {
+        if let Some(last) = gapped.last()
+            && point.0 - last.0 > 2.5 * usual
+        {
+            let at = (last.0 + point.0) / 2.0;
+            gapped.push((at, None));
+        }
+        gapped.push(point);
+    }
+    gapped
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Chart: operations by outcome. Failures have lanes of their own, because 99 of them are invisible on an axis that ends at
+//! 60,000.
+
+use record::rows::OutcomeSlot;
+
+use super::{Kind, View};
+use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
+use crate::drawing::thinning::{Point, thinned};
+use crate::numbers;
+
+pub const KIND: Kind = Kind { name: "outcomes", place: 1, draw };
+
+/// Trials shorter than this are shown in finer bins than a second.
+const SHORT_S: f64 = 40.0;
+const FINE_S: f64 = 0.2;
+
+fn draw(view: &View) -> Vec<Chart> {
+    if view.series.outcomes.is_empty() {
+        return Vec::new();
+    }
+    let bin_s = if view.end_s() < SHORT_S { FINE_S } else { 1.0 };
+    let bins = Bins::of(view, bin_s);
+    let ok = Line {
+        name: "ok".to_owned(),
+        ink: Ink::Ok,
+        shape: Shape::Filled,
+        points: thinned(&bins.rate(|slot| slot.ok), view.points),
+    };
+    let mut panels = vec![Panel::linear("ok operations per second", Unit::PerSecond, 150.0, vec![ok])];
+    let lanes: [(&str, Ink, fn(&OutcomeSlot) -> u32); 3] = [
+        ("failed", Ink::Failed, |slot| slot.failed),
+        ("timeout", Ink::Timeout, |slot| slot.timeout),
+        ("wrong", Ink::Wrong, |slot| slot.wrong),
+    ];
+    for (name, ink, count) in lanes {
+        let points = bins.count(count);
+        let total: f64 = points.iter().filter_map(|point| point.1).sum();
+        if total > 0.0 {
+            let label = format!("{name} in each {}: {} in all", every(bin_s), numbers::count(total as u64));
+            let line = Line {
+                name: name.to_owned(),
+                ink,
+                shape: Shape::Bars((bin_s * 1e3) as u32),
+                points: thinned(&points, view.points),
+            };
+            panels.push(Panel::linear(&label, Unit::Count, 40.0, vec![line]));
+        }
+    }
+    if panels.len() == 1 {
+        let mut none = Panel::linear("failed, timeout, wrong", Unit::Count, 20.0, Vec::new());
+        none.remark = "none in this trial".to_owned();
+        panels.push(none);
+    }
+    vec![view.chart("Operations by outcome", "", panels)]
+}
+
+fn every(bin_s: f64) -> String {
+    if bin_s == 1.0 { "second".to_owned() } else { format!("{bin_s} s") }
+}
+
+/// Slots summed up into equal bins. A bin in which nothing ended is 0: the engine was there and nothing ended.
+struct Bins {
+    bin_s: f64,
+    slots: Vec<OutcomeSlot>,
+    /// Whether the last bin is shorter than the others, so that its rate would be too low.
+    cut_short: bool,
+}
+
+impl Bins {
+    fn of(view: &View, bin_s: f64) -> Self {
+        let end_s = view.end_s();
+        let mut slots = vec![OutcomeSlot::default(); (end_s / bin_s - 1e-6).ceil().max(1.0) as usize];
+        for slot in view.series.outcomes.iter().filter(|slot| slot.at_s >= 0.0) {
+            let bin = ((slot.at_s / bin_s + 1e-6) as usize).min(slots.len() - 1);
+            let sum = &mut slots[bin];
+            sum.ok += slot.ok;
+            sum.failed += slot.failed;
+            sum.timeout += slot.timeout;
+            sum.wrong += slot.wrong;
+        }
+        let cut_short = slots.len() as f64 * bin_s - end_s > 0.1 * bin_s;
+        Self { bin_s, slots, cut_short }
+    }
+
+    fn points(&self, value: impl Fn(usize, &OutcomeSlot) -> Option<f64>) -> Vec<Point> {
+        let middle = |index: usize| (index as f64 + 0.5) * self.bin_s;
+        self.slots.iter().enumerate().map(|(index, slot)| (middle(index), value(index, slot))).collect()
+    }
+
+    fn rate(&self, count: fn(&OutcomeSlot) -> u32) -> Vec<Point> {
+        let whole = |index| !(self.cut_short && index + 1 == self.slots.len());
+        self.points(|index, slot| whole(index).then(|| f64::from(count(slot)) / self.bin_s))
+    }
+
+    fn count(&self, count: fn(&OutcomeSlot) -> u32) -> Vec<Point> {
+        self.points(|_, slot| Some(f64::from(count(slot))))
+    }
+}

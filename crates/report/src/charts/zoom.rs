@@ -1,0 +1,108 @@
+//! Chart: what clients felt around a fault, in slots of a few milliseconds.
+
+use record::results::Fault;
+
+use super::{Kind, View, fault_label};
+use crate::drawing::axis::Spacing;
+use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
+use crate::drawing::colour;
+use crate::drawing::thinning::{Point, thinned};
+use crate::numbers;
+
+pub const KIND: Kind = Kind { name: "zoom", place: 2, draw };
+
+/// Shown before a fault, and at least after it.
+const AROUND_S: f64 = 2.0;
+/// Shown after it at most, however long the outage.
+const AFTER_S: f64 = 30.0;
+/// Slots are summed up into this many bins on paper.
+const BINS: f64 = 400.0;
+/// Occurrences shown; of many, the first ones.
+const SHOWN: usize = 4;
+
+fn draw(view: &View) -> Vec<Chart> {
+    let Some(slot_s) = view.series.outcomes.first().map(|slot| slot.slot_s).filter(|slot_s| *slot_s > 0.0) else {
+        return Vec::new();
+    };
+    let faults = view.trial.faults.iter().filter(|fault| fault.failed.is_none() && fault.outage.is_some());
+    faults.take(SHOWN).map(|fault| zoom(view, fault, slot_s)).collect()
+}
+
+fn zoom(view: &View, fault: &Fault, slot_s: f64) -> Chart {
+    let outage = fault.outage.clone().unwrap_or_default();
+    let felt = [outage.back_to_baseline_s, outage.last_failure_s, outage.first_ok_s].into_iter().flatten();
+    let after = (felt.fold(0.0, f64::max) * 1.25).clamp(AROUND_S, AFTER_S);
+    let bin_s = (((AROUND_S + after) / BINS / slot_s).ceil().max(1.0) * slot_s).max(slot_s);
+    let bins = bins(view, fault.at_s, after, bin_s);
+    let line = |name: &str, ink, shape, points: Vec<Point>| Line {
+        name: name.to_owned(),
+        ink,
+        shape,
+        points: thinned(&points, view.points),
+    };
+    let rate = |bin: &Bin| (bin.at_s, bin.covered.then(|| f64::from(bin.counts[0]) / bin_s));
+    let ok = line("ok", Ink::Ok, Shape::Filled, bins.iter().map(rate).collect());
+    let mut first = Panel::linear("ok operations per second", Unit::PerSecond, 150.0, vec![ok]);
+    if let Some(baseline) = outage.baseline_per_s {
+        first.levels.push((format!("before the fault: {}", numbers::rate(baseline)), baseline));
+    }
+    let mut panels = vec![first];
+    for (index, name, ink) in [(1, "failed", Ink::Failed), (2, "timeout", Ink::Timeout), (3, "wrong", Ink::Wrong)] {
+        let count = |bin: &Bin| (bin.at_s, bin.covered.then(|| f64::from(bin.counts[index])));
+        if bins.iter().any(|bin| bin.counts[index] > 0) {
+            let bars = Shape::Bars((bin_s * 1e3).round() as u32);
+            let label = format!("{name} in each {}", numbers::seconds(bin_s));
+            let lines = vec![line(name, ink, bars, bins.iter().map(count).collect())];
+            panels.push(Panel::linear(&label, Unit::Count, 40.0, lines));
+        }
+    }
+    let back = outage.back_to_baseline_s;
+    let mark = Mark {
+        at: 0.0,
+        until: back.or(fault.healed_s.map(|healed| healed - fault.at_s)).map(|until| until.min(after)),
+        label: fault_label(fault),
+        colours: Some(colour::legible(&fault.colour)),
+    };
+    let note = match back {
+        Some(back) => format!("Shaded until throughput was back at its baseline, after {}.", numbers::seconds(back)),
+        None => "Throughput did not come back to its baseline within the trial.".to_owned(),
+    };
+    Chart {
+        id: String::new(),
+        title: format!("Around the fault, in steps of {}", numbers::seconds(bin_s)),
+        note,
+        x: Range { from: -AROUND_S, to: after, spacing: Spacing::Linear, unit: "s".to_owned(), signed: true },
+        panels,
+        marks: vec![mark],
+        measured: None,
+    }
+}
+
+/// Counts of `ok`, `failed`, `timeout` and `wrong`.
+struct Bin {
+    at_s: f64,
+    counts: [u32; 4],
+    /// Whether the trial's records reach over it.
+    covered: bool,
+}
+
+fn bins(view: &View, fault_s: f64, after: f64, bin_s: f64) -> Vec<Bin> {
+    let end_s = view.end_s();
+    let first = (AROUND_S / bin_s).floor();
+    let number = (first + (after / bin_s).ceil()) as usize;
+    let start = |index: usize| (index as f64 - first) * bin_s;
+    let covered = |at_s: f64| fault_s + at_s >= 0.0 && fault_s + at_s + bin_s <= end_s + 1e-9;
+    let mut bins: Vec<Bin> = (0..number)
+        .map(|index| Bin { at_s: start(index) + bin_s / 2.0, counts: [0; 4], covered: covered(start(index)) })
+        .collect();
+    for slot in &view.series.outcomes {
+        let index = ((slot.at_s - fault_s) / bin_s + first + 1e-6).floor();
+        if index >= 0.0
+            && let Some(bin) = bins.get_mut(index as usize)
+        {
+            let counts = [slot.ok, slot.failed, slot.timeout, slot.wrong];
+            bin.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    bins
+}
