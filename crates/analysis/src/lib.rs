@@ -8,6 +8,8 @@ mod faults;
 mod generator;
 mod hosts;
 mod load_window;
+#[cfg(test)]
+mod made_up;
 mod metrics;
 mod operations;
 mod run;

@@ -6,6 +6,9 @@ use crate::connection::Connection;
 /// Names a connection: its slot, and how many had that slot before it.
 pub(crate) type Token = u64;
 
+/// Slots there may be; tokens above are free for what is no connection.
+const MOST: u32 = u32::MAX - 15;
+
 /// All open connections.
 #[derive(Debug)]
 pub(crate) struct Slots<M> {
@@ -25,12 +28,12 @@ impl<M> Slots<M> {
         Self { slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Takes a connection in. `None`: there are more than a `u32` can count.
+    /// Takes a connection in. `None`: there are too many to be told apart.
     pub fn insert(&mut self, connection: Connection<M>) -> Option<Token> {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                let index = u32::try_from(self.slots.len()).ok().filter(|index| *index < u32::MAX)?;
+                let index = u32::try_from(self.slots.len()).ok().filter(|index| *index < MOST)?;
                 self.slots.push(Slot { generation: 0, connection: None });
                 index
             }

@@ -3,6 +3,7 @@
 
 pub mod catalog;
 pub mod duration;
+pub mod example;
 mod keys;
 pub mod manifest;
 mod nearest;
@@ -11,11 +12,13 @@ mod path;
 pub mod plan;
 pub mod problem;
 mod quoting;
+pub mod schema;
 mod section;
 mod shape;
 pub mod source;
 mod syntax;
 pub mod template;
+pub mod timeline;
 mod tree;
 
 pub use plan::read;

@@ -2,8 +2,8 @@
 //! wrong type reads as absent: it has been reported already.
 
 use crate::duration;
-use crate::keys::{self, Key, Need};
-use crate::tree::{Node, Place, Table};
+use crate::keys::{self, Key, Kind, Need};
+use crate::tree::{Entry, Node, Place, Table, Value};
 
 /// A table, its keys, and where it is headed.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl<'a> Section<'a> {
 
     pub fn whole<T: TryFrom<i64> + std::str::FromStr>(&self, key: &str) -> Option<T> {
         match self.node(key).map(|node| &node.value) {
-            Some(crate::tree::Value::Whole(Some(whole))) => T::try_from(*whole).ok(),
+            Some(Value::Whole(Some(whole))) => T::try_from(*whole).ok(),
             Some(_) => None,
             None => self.default(key).and_then(|default| default.parse().ok()),
         }
@@ -59,7 +59,7 @@ impl<'a> Section<'a> {
 
     pub fn boolean(&self, key: &str) -> bool {
         match self.node(key).map(|node| &node.value) {
-            Some(crate::tree::Value::Boolean(boolean)) => *boolean,
+            Some(Value::Boolean(boolean)) => *boolean,
             _ => false,
         }
     }
@@ -76,8 +76,10 @@ impl<'a> Section<'a> {
         self.table.tables(key).map(|(node, table)| Self { table, keys, place: &node.place }).collect()
     }
 
-    /// The entries of a table with free keys.
-    pub fn entries(&self, key: &str) -> &'a [crate::tree::Entry] {
-        self.table.table(key).map(|table| table.entries.as_slice()).unwrap_or_default()
+    /// The entries of a table with free keys; keys with dots are put together again.
+    pub fn entries(&self, key: &str) -> Vec<Entry> {
+        let Some(table) = self.table.table(key) else { return Vec::new() };
+        let flat = matches!(keys::find(self.keys, key).map(|key| &key.kind), Some(Kind::Paths(_)));
+        if flat { table.flattened() } else { table.entries.clone() }
     }
 }

@@ -109,6 +109,27 @@ impl Table {
         self.get(key).and_then(Node::table)
     }
 
+    /// Every value that is not itself a table, under its dotted path.
+    pub fn flattened(&self) -> Vec<Entry> {
+        let mut flat = Vec::new();
+        self.flatten("", &mut flat);
+        flat
+    }
+
+    fn flatten(&self, prefix: &str, flat: &mut Vec<Entry>) {
+        for entry in &self.entries {
+            let key = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
+            match entry.node.table() {
+                Some(table) => table.flatten(&key, flat),
+                None => {
+                    // Written once more in another way, such as by `--set`: the later one counts.
+                    flat.retain(|known| known.key != key);
+                    flat.push(Entry { key, ..entry.clone() });
+                }
+            }
+        }
+    }
+
     /// The tables in a list of tables; what is not a table is passed over.
     pub fn tables(&self, key: &str) -> impl Iterator<Item = (&Node, &Self)> {
         let list = self.get(key).and_then(Node::list).unwrap_or_default();

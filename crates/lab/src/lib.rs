@@ -4,6 +4,8 @@
 pub mod environment;
 mod error;
 pub mod faults;
+#[cfg(test)]
+mod fixture;
 mod hooks;
 pub mod hosts;
 mod linux;
@@ -14,8 +16,6 @@ mod process_tree;
 mod readiness;
 pub mod registry;
 mod remains;
-#[cfg(test)]
-mod scratch;
 mod site;
 pub mod targets;
 mod url;

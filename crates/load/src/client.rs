@@ -47,8 +47,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A field of the answer, by its name in the protocol's catalog; `None` if this answer has none. Of an HTTP answer's headers, those
-    /// are here that [`Client::call`] was asked for.
+    /// A field of the answer, by its name in the protocol's catalog; `None` if this answer has none. Headers of an HTTP answer are
+    /// not here.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.get(name).map(Vec::as_slice)
@@ -63,6 +63,9 @@ pub trait Conversation: Send {
     /// Sends a call and waits for its answer; connects first if the last call lost the connection.
     fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError>;
 }
+
+/// A client's conversation, or why there is none.
+pub type Connected = Result<Box<dyn Conversation>, CallError>;
 
 impl Client {
     /// Connects to `service`. `timeout` bounds the connect and each call.
@@ -91,7 +94,7 @@ impl std::fmt::Debug for Client {
 }
 
 /// [`Client::connect`] for a protocol.
-pub fn connect<P: Protocol>(service: &str, timeout: Duration) -> Result<Box<dyn Conversation>, CallError> {
+pub fn connect<P: Protocol>(service: &str, timeout: Duration) -> Connected {
     let protocol = P::open(service).map_err(|reason| CallError::Connect { service: service.to_owned(), reason })?;
     let mut talk = Talk {
         protocol,

@@ -1,1 +1,124 @@
-//! Later.
+//! Checks of claims and requirements over made-up trials.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use record::results::{Fault, Outage, Throughput, Verdict};
+use serde_json::json;
+
+use super::*;
+
+fn trial(variant: &str, agents: u32, repeat: u32, per_s: Option<f64>, back_s: &[Option<f64>]) -> Trial {
+    let fault = |&back_to_baseline_s: &Option<f64>| Fault {
+        name: "oops".into(),
+        outage: Some(Outage { back_to_baseline_s, ..Outage::default() }),
+        ..Fault::default()
+    };
+    Trial {
+        variant: Some(variant.to_owned()),
+        point: BTreeMap::from([("load.agents".to_owned(), json!(agents))]),
+        repeat,
+        throughput: Throughput { operations_per_s: per_s, ..Throughput::default() },
+        faults: back_s.iter().map(fault).collect(),
+        ..Trial::default()
+    }
+}
+
+fn trials() -> Vec<Trial> {
+    vec![
+        trial("pi", 1, 1, Some(100.0), &[Some(0.5), Some(2.5)]),
+        trial("xeon", 1, 1, Some(400.0), &[Some(1.0)]),
+        trial("pi", 32, 1, Some(900.0), &[Some(1.0)]),
+        trial("xeon", 32, 1, Some(600.0), &[None]),
+        trial("pi", 1, 2, Some(120.0), &[]),
+        trial("xeon", 1, 2, Some(300.0), &[]),
+    ]
+}
+
+fn held(metric: &str, range: Range, filter: &[(&str, Value)], trials: &[Trial]) -> (Option<f64>, Holds) {
+    let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    let planned = plan::Claim { says: "s".into(), source: "a".into(), metric: metric.to_owned(), range, filter };
+    let claim = claim(&planned, trials);
+    (claim.value, claim.holds)
+}
+
+fn gate(metric: &str, range: Range, filter: &[(&str, Value)]) -> Requirement {
+    let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    requirement(&plan::Requirement { metric: metric.to_owned(), range, filter }, &trials())
+}
+
+fn at_least(bound: f64) -> Range {
+    Range { at_least: Some(bound), ..Range::default() }
+}
+
+fn below(bound: f64) -> Range {
+    Range { below: Some(bound), ..Range::default() }
+}
+
+const RATE: &str = "throughput.operations_per_s";
+
+#[test]
+fn a_claim_takes_the_median_and_holds_if_every_trial_does() {
+    let pi = [("variant", json!("pi"))];
+    assert_eq!(held(RATE, at_least(100.0), &pi, &trials()), (Some(120.0), Holds::Yes));
+    assert_eq!(held(RATE, at_least(110.0), &pi, &trials()), (Some(120.0), Holds::NotShown));
+    assert_eq!(held(RATE, at_least(1_000.0), &pi, &trials()), (Some(120.0), Holds::No));
+    assert_eq!(held(RATE, at_least(100.0), &[], &trials()), (Some(350.0), Holds::Yes));
+    assert_eq!(held("latency_us.p99", below(1.0), &[], &trials()), (None, Holds::NotMeasured));
+    assert_eq!(held(RATE, below(1.0), &[("variant", json!("none"))], &trials()), (None, Holds::NotMeasured));
+    let point = [("load.agents", json!(32.0)), ("variant", json!("pi"))];
+    assert_eq!(held(RATE, at_least(900.0), &point, &trials()), (Some(900.0), Holds::Yes));
+}
+
+#[test]
+fn a_list_takes_its_worst_element() {
+    let here = [("load.agents", json!(1)), ("variant", json!("pi"))];
+    let back = "faults.oops.outage.back_to_baseline_s";
+    let first = &trials()[..1];
+    assert_eq!(held(back, below(2.0), &here, first), (Some(2.5), Holds::No));
+    assert_eq!(held(back, at_least(1.0), &here, first), (Some(0.5), Holds::No));
+    let between = Range { at_least: Some(1.0), at_most: Some(2.0), ..Range::default() };
+    assert_eq!(held(back, between, &here, first), (Some(2.5), Holds::No));
+}
+
+#[test]
+fn a_trial_without_the_value_leaves_a_claim_unshown() {
+    let xeon = [("variant", json!("xeon")), ("load.agents", json!(32))];
+    let back = "faults.oops.outage.back_to_baseline_s";
+    assert_eq!(held(back, below(9.0), &xeon, &trials()), (None, Holds::NotMeasured));
+    assert_eq!(held(back, below(9.0), &[], &trials()).1, Holds::NotShown);
+}
+
+#[test]
+fn a_void_trial_is_not_used_for_a_claim() {
+    let mut trials = trials();
+    trials[0].verdict = Verdict { is: Trust::Void, reasons: Vec::new() };
+    let pi = [("variant", json!("pi")), ("load.agents", json!(1))];
+    assert_eq!(held(RATE, at_least(1.0), &pi, &trials), (Some(120.0), Holds::Yes));
+}
+
+#[test]
+fn functions_compare_trials() {
+    assert_eq!(held(&format!("ratio({RATE}, pi, xeon)"), below(2.0), &[], &trials()), (Some(0.4), Holds::Yes));
+    assert_eq!(held("peak(pi)", at_least(100.0), &[], &trials()), (Some(510.0), Holds::Yes));
+    assert_eq!(held("crossing(pi, xeon, load.agents)", below(64.0), &[], &trials()), (None, Holds::NotMeasured));
+    assert_eq!(held("peak(pi", below(64.0), &[], &trials()), (None, Holds::NotMeasured));
+}
+
+#[test]
+fn a_gate_needs_every_matching_trial() {
+    let pi = [("variant", json!("pi"))];
+    let held = gate(RATE, at_least(100.0), &pi);
+    assert_eq!((held.asked.as_str(), held.value, held.holds), ("at least 100", Some(100.0), true));
+    let violated = gate(RATE, at_least(110.0), &pi);
+    assert_eq!((violated.value, violated.holds), (Some(100.0), false));
+    let unmeasured = gate("faults.oops.outage.back_to_baseline_s", below(9.0), &pi);
+    assert!(!unmeasured.holds, "what was not measured does not hold");
+    assert!(!gate(RATE, below(1e9), &[("variant", json!("none"))]).holds);
+}
+
+#[test]
+fn a_range_is_said_in_words() {
+    let range = Range { at_least: Some(5.0), at_most: Some(20.5), ..Range::default() };
+    assert_eq!(asked(&range), "at least 5 and at most 20.5");
+    assert_eq!(asked(&Range { equals: Some(0.0), ..Range::default() }), "equal to 0");
+    assert_eq!(asked(&below(2.0)), "below 2");
+}

@@ -1,5 +1,5 @@
-//! What clients felt of a fault, from counts per slot: baseline, affected window, gaps, losses. It must not know what a fault is; it is
-//! told when one began.
+//! What clients felt of a fault, from counts per slot: baseline, affected window, gaps, losses. It must not know what a
+//! fault is; it is told when one began.
 //!
 //! **Baseline**: the mean `ok` rate of up to 10 s before the fault.
 //!
@@ -12,8 +12,8 @@
 //! nothing failed beside it, it must also be longer than the longest of the baseline, which may stall of its own accord.
 //!
 //! **Back to baseline**: the first moment after which, for a second, throughput stays within the bound, no gap begins and no
-//! more operations go wrong than before the fault. If it breaks down again while the fault still acts or its last timeouts
-//! come in, that was not it. What happens long after is not the fault's.
+//! more operations go wrong than before the fault; found to the slot by maximum likelihood. If service breaks down again
+//! while the fault still acts or its last timeouts come in, that was not it. What happens long after is not the fault's.
 
 use record::results::Outage;
 
@@ -204,7 +204,7 @@ fn back_to_baseline(
     let horizon = timeline.slot_of(horizon_s).min(end);
     let mut from = begin;
     loop {
-        let quiet = signs.first_quiet(from)?;
+        let quiet = signs.first_quiet(from).map(|quiet| signs.sharpened(quiet))?;
         match signs.first_relapse(quiet, horizon) {
             Some(relapse) => from = relapse + 1,
             None => return Some(quiet),
@@ -258,6 +258,29 @@ impl<'a> Signs<'a> {
             let (low_from, low_until) = (slot - self.begin, slot - self.begin + self.hold - self.baseline.window);
             self.low.between(low_from, low_until + 1) == 0 && !self.breaks_off(slot)
         })
+    }
+
+    /// A window that looks ahead from a quiet slot may still hold the end of the outage. The slot at which the rate changed from
+    /// what it was before to the baseline's, by maximum likelihood: of two Poisson rates `r < b`, each operation speaks for
+    /// `b` with `ln(b / r)` and each slot without one for `r` with `b - r`.
+    fn sharpened(&self, quiet: usize) -> usize {
+        let before = quiet.saturating_sub(self.baseline.window).max(self.begin);
+        let slots = quiet - before;
+        if slots == 0 {
+            return quiet;
+        }
+        let ok = self.timeline.ok();
+        let per_slot = self.baseline.ok_per_s * self.timeline.slot_s();
+        // Nothing at all in so many slots does not mean a rate of nothing.
+        let low = (ok.between(before, quiet) as f64).max(0.5) / slots as f64;
+        if low >= self.baseline.bound_per_s * self.timeline.slot_s() {
+            return quiet;
+        }
+        let (each_operation, each_slot) = ((low / per_slot).ln(), per_slot - low);
+        let for_low =
+            |slot: &usize| ok.between(quiet, *slot) as f64 * each_operation + (slot - quiet) as f64 * each_slot;
+        let until = (quiet + self.baseline.window).min(self.end);
+        (quiet..=until).max_by(|a, b| for_low(a).total_cmp(&for_low(b)).then(b.cmp(a))).unwrap_or(quiet)
     }
 
     /// The first slot between a quiet one and the horizon at which service breaks down again, beyond what chance does.

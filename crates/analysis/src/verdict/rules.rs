@@ -1,7 +1,5 @@
 //! The table of rules. Each is a pure function of a trial's facts; nothing here reads, and nothing decides what follows.
 
-use std::time::Duration;
-
 use experiment::plan::When;
 use record::events::{Ending, What};
 
@@ -187,7 +185,7 @@ fn records_disagree(facts: &Facts<'_>) -> Weighed {
 }
 
 fn short_measurement(facts: &Facts<'_>) -> Weighed {
-    let length = Duration::try_from_secs_f64(facts.window?.length_s()).ok()?.as_secs_f64();
+    let length = facts.window?.length_s();
     Some((length, format!("only {length:.1} s were left to measure after the warm-up; at least 5 s are needed")))
 }
 

@@ -1,1 +1,207 @@
-//! Later.
+//! Checks of each rule below, at and above its thresholds, and of the verdict they make together.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use record::events::{Ending, Event, What};
+use record::results::{Fault, Generator, Machine, Outage, Outcomes, Quantiles};
+use record::rows::{GeneratorSecond, OutcomeSlot};
+
+use super::*;
+use crate::made_up;
+
+/// A trial with nothing to say against it, to be spoiled.
+struct Case {
+    planned: plan::Trial,
+    evidence: Evidence,
+    window: LoadWindow,
+    trial: Trial,
+}
+
+impl Case {
+    fn good() -> Self {
+        let slot = OutcomeSlot { at_s: 3.0, slot_s: 0.001, ok: 5_000, ..OutcomeSlot::default() };
+        let ended = Event { at_s: 21.0, what: What::Ended { how: Ending::Done, reason: None } };
+        let trial = Trial {
+            outcomes: Outcomes { ok: 5_000, ..Outcomes::default() },
+            latency_us: Some(Quantiles { p50: Some(2_000.0), ..Quantiles::default() }),
+            generator: Generator { connect_failures: Some(0), dropped: Some(0), ..Generator::default() },
+            ..Trial::default()
+        };
+        Self {
+            planned: made_up::trial(made_up::load(10, 20.0)),
+            evidence: Evidence { slots: vec![slot], events: vec![ended], ..Evidence::default() },
+            window: LoadWindow { from_s: 2.0, until_s: 20.0, first_fault_s: None, steady: Some(true) },
+            trial,
+        }
+    }
+
+    fn spoiled(spoil: impl FnOnce(&mut Self)) -> Vec<Finding> {
+        let mut case = Self::good();
+        spoil(&mut case);
+        let timeline = Timeline::of(&case.evidence.slots);
+        findings(&Facts {
+            planned: &case.planned,
+            evidence: &case.evidence,
+            window: Some(&case.window),
+            timeline: timeline.as_ref(),
+            trial: &case.trial,
+        })
+    }
+
+    fn event(&mut self, what: What) {
+        self.evidence.events.insert(0, Event { at_s: 9.0, what });
+    }
+
+    fn ended(&mut self, how: Ending, reason: &str) {
+        self.evidence.events = vec![Event { at_s: 9.0, what: What::Ended { how, reason: Some(reason.to_owned()) } }];
+    }
+}
+
+#[test]
+fn the_table_is_sorted_and_its_names_are_unique() {
+    assert!(RULES.windows(2).all(|pair| pair[0].name < pair[1].name));
+}
+
+#[test]
+fn nothing_speaks_against_a_good_trial() {
+    let findings = Case::spoiled(|_| {});
+    assert_eq!(findings, []);
+    assert_eq!(verdict(&findings), Verdict { is: Trust::Valid, reasons: Vec::new() });
+    assert_eq!(limit(&findings, &Case::good().trial), "none");
+    assert_eq!(limit(&[], &Trial::default()), "", "nobody watched");
+}
+
+type Spoil = fn(&mut Case);
+
+#[test]
+fn each_rule_finds_what_it_is_for() {
+    use Trust::{Suspect, Void};
+    let table: &[(&str, Trust, Spoil)] = &[
+        ("cut_off", Suspect, |case| case.evidence.events.clear()),
+        ("cut_off", Suspect, |case| case.ended(Ending::Interrupted, "SIGINT")),
+        ("cut_off", Suspect, |case| case.ended(Ending::Failed, "the target did not become ready")),
+        ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
+        ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
+        ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(5.0))),
+        ("failed_fault", Void, |case| {
+            case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
+        }),
+        ("few_operations", Suspect, |case| {
+            case.evidence.slots[0] = few(99);
+            case.trial.outcomes.ok = 99;
+        }),
+        ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
+        ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
+        ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
+        ("generator_lateness", Suspect, |case| case.trial.generator.late_us_p99 = Some(1_000.0)),
+        ("generator_lateness", Void, |case| case.trial.generator.late_us_p99 = Some(50_000.0)),
+        ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
+        ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
+        ("lost_process", Suspect, |case| case.event(down(false))),
+        ("missing_fault", Void, |case| case.planned.faults.push(made_up::fault("oops", 10.0))),
+        ("no_baseline", Suspect, |case| {
+            case.trial.faults.push(Fault { outage: Some(Outage::default()), ..Fault::default() });
+        }),
+        ("no_steady_state", Suspect, |case| case.window.steady = Some(false)),
+        ("records_disagree", Suspect, |case| case.trial.outcomes.failed = 1),
+        ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
+        ("steal", Suspect, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
+        ("steal", Void, |case| case.trial.machine = Machine { steal_pct: Some(10.0), ..Machine::default() }),
+        ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
+        ("strangers", Void, |case| case.trial.machine.strangers_cpu_pct = Some(30.0)),
+        ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
+        ("unhealed_fault", Suspect, |case| {
+            case.event(What::Notice { text: "fault `x` could not be healed: no".into() })
+        }),
+        ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 9, unread: 1 })),
+    ];
+    for (rule, trust, spoil) in table {
+        let found = Case::spoiled(spoil);
+        let rules: Vec<_> = found.iter().map(|finding| (finding.rule, finding.trust)).collect();
+        assert_eq!(rules, [(*rule, *trust)], "{found:?}");
+        assert!(found[0].reason.len() > 10);
+    }
+    let tried: Vec<_> = table.iter().map(|(rule, ..)| *rule).chain(["no_success"]).collect();
+    assert!(RULES.iter().all(|rule| tried.contains(&rule.name)), "a rule without a test");
+}
+
+#[test]
+fn a_trial_without_a_success_is_suspect() {
+    let found = Case::spoiled(|case| {
+        case.evidence.slots[0] = OutcomeSlot { failed: 5_000, ok: 0, ..case.evidence.slots[0] };
+        case.trial.outcomes = Outcomes { failed: 5_000, ..Outcomes::default() };
+    });
+    assert_eq!(found.iter().map(|finding| finding.rule).collect::<Vec<_>>(), ["no_success"]);
+}
+
+#[test]
+fn what_is_just_inside_is_not_held_against_it() {
+    let table: &[Spoil] = &[
+        |case| case.trial.generator.cpu_pct = Some(89.9),
+        |case| case.trial.generator.late_us_p99 = Some(999.0),
+        |case| case.trial.generator.littles_law_error_pct = Some(4.9),
+        |case| case.trial.generator.dropped = Some(4),
+        |case| case.trial.machine.steal_pct = Some(1.9),
+        |case| case.trial.machine.strangers_cpu_pct = Some(9.9),
+        |case| case.window.until_s = 7.0,
+        |case| case.window.steady = None,
+        |case| case.event(down(true)),
+        |case| case.event(What::Audit { keys: 9, unread: 0 }),
+        |case| {
+            // Late by 40 ms where an operation takes half a second.
+            case.trial.latency_us = Some(Quantiles { p50: Some(500_000.0), ..Quantiles::default() });
+            case.trial.generator.late_us_p99 = Some(40_000.0);
+        },
+        |case| {
+            case.evidence.slots[0] = few(100);
+            case.trial.outcomes.ok = 100;
+        },
+        |case| {
+            // Agents cannot connect while the target is down: that is what the fault is for.
+            case.window.first_fault_s = Some(10.0);
+            case.evidence.generator.push(unconnected(11.0));
+        },
+    ];
+    for (number, spoil) in table.iter().enumerate() {
+        assert_eq!(Case::spoiled(spoil), [], "case {number}");
+    }
+}
+
+#[test]
+fn the_worst_comes_first_and_names_its_trial() {
+    let found = |rule, trust, reason: &str| Finding { rule, trust, reason: reason.to_owned() };
+    let one = vec![found("steal", Trust::Suspect, "a"), found("strangers", Trust::Void, "b")];
+    let single = verdict(&one);
+    assert_eq!((single.is, single.reasons), (Trust::Void, vec!["b".to_owned(), "a".to_owned()]));
+    let trials = [
+        ("001".to_owned(), vec![found("steal", Trust::Suspect, "2 %")]),
+        ("002".to_owned(), Vec::new()),
+        ("003".to_owned(), vec![found("steal", Trust::Void, "12 %"), found("torn_records", Trust::Suspect, "t")]),
+    ];
+    let run = run_verdict(&trials);
+    assert_eq!(run.is, Trust::Void);
+    assert_eq!(run.reasons, ["trial 003 (and 1 more): 12 %", "trial 003: t"]);
+    assert_eq!(run_verdict(&trials[..1]).reasons, ["2 %"]);
+    assert_eq!(run_verdict(&[]), Verdict::default());
+}
+
+#[test]
+fn the_limit_is_what_held_the_generator_back() {
+    let mut trial = Case::good().trial;
+    trial.generator.cpu_pct = Some(99.0);
+    let found = Case::spoiled(|case| case.trial.generator.cpu_pct = Some(99.0));
+    assert_eq!(limit(&found, &trial), "cpu");
+    let found = Case::spoiled(|case| case.evidence.generator.push(unconnected(5.0)));
+    assert_eq!(limit(&found, &trial), "connections");
+}
+
+fn few(ok: u32) -> OutcomeSlot {
+    OutcomeSlot { at_s: 3.0, slot_s: 0.001, ok, ..OutcomeSlot::default() }
+}
+
+fn unconnected(at_s: f64) -> GeneratorSecond {
+    GeneratorSecond { at_s, connect_failures: 3, ..GeneratorSecond::default() }
+}
+
+fn down(expected: bool) -> What {
+    What::ProcessDown { host: "n1".into(), process: "server".into(), how: "exit 1".into(), expected }
+}

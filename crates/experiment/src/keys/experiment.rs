@@ -3,7 +3,8 @@
 use super::{Key, Kind};
 
 const COUNT_MAX: i64 = u32::MAX as i64;
-const TEXT_MAP: Kind = Kind::Map(&Kind::Template);
+/// Field names have dots (`header.accept`), which TOML reads as tables within tables.
+const TEXT_MAP: Kind = Kind::Paths(&Kind::Template);
 const PLAIN_MAP: Kind = Kind::Map(&Kind::Text);
 const TIME: Kind = Kind::Duration { zero: false };
 const PAUSE: Kind = Kind::Duration { zero: true };
@@ -73,16 +74,16 @@ const TARGET: &[Key] = &[
 const LAB: &[Key] = &[
     Key::new("hosts", Kind::Whole { min: 1, max: 256 }, "How many hosts, named n1, n2, …").elsewhere(&["nodes", "members"]),
     Key::new("profile", Kind::Text, "What each host is like; `plimsoll profiles` lists them"),
-    Key::new("host", Kind::Tables(HOST), "Each host by itself, instead of `hosts`"),
+    Key::new("host", Kind::Tables(HOST), "Hosts one by one, instead of `hosts`; addressed by name or role"),
     Key::new("ssh", Kind::List(&Kind::Text), "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`"),
     Key::new("speed", Kind::Positive, "Time dilation for the whole lab: 0.5 runs everything at half the speed").or("1"),
     Key::new("network", Kind::Any, "How the hosts are wired; left out: one network for all"),
-    Key::new("price", Kind::Any, "What the lab costs and for how long it is used, for the cost of a cycle"),
 ];
 
 const HOST: &[Key] = &[
     Key::new("name", Kind::Name, "Its name; without it n1, n2, …"),
     Key::new("role", Kind::Text, "Which of the target's roles runs here; all of them without it"),
+    Key::new("count", Kind::Whole { min: 1, max: 256 }, "So many of them").or("1"),
     Key::new("profile", Kind::Text, "What it is like; the lab's profile without it"),
     Key::new("ssh", Kind::Text, "user@address, if it is reached over ssh"),
 ];

@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     Overlays(&'static [Key]),
     /// A table with free keys.
     Map(&'static Kind),
-    /// A table whose keys are dotted paths of the file.
+    /// A table with free keys that may have dots: `a.b = 1`, `"a.b" = 1` and `a = { b = 1 }` say the same.
     Paths(&'static Kind),
     /// A list.
     List(&'static Kind),
@@ -93,8 +93,7 @@ impl Kind {
             Self::Any => "a value".to_owned(),
             Self::Table(_) => "a table".to_owned(),
             Self::Tables(_) | Self::Overlays(_) => "a list of tables".to_owned(),
-            Self::Map(of) => format!("a table, each value {}", of.words()),
-            Self::Paths(of) => format!("a table of paths, each value {}", of.words()),
+            Self::Map(of) | Self::Paths(of) => format!("a table, each value {}", of.words()),
             Self::List(of) => format!("a list, each element {}", of.words()),
             Self::Either(_, words) => (*words).to_owned(),
         }

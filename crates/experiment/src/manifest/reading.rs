@@ -76,7 +76,7 @@ fn parameters(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<Strin
             );
         }
         let section = Section { table, keys, place: &entry.node.place };
-        if let Some(parameter) = parameter(entry, &section, problems) {
+        if let Some(parameter) = parameter(&entry, &section, problems) {
             parameters.insert(entry.key.clone(), parameter);
         }
     }
@@ -143,7 +143,7 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
         if section.has("run") && run.is_empty() {
             problems.push(Problem::new(section.place("run"), "there is no program to run").expected("an empty list"));
         }
-        let env = section.entries("env").iter().filter_map(|entry| Some((entry.key.clone(), entry.node.text()?.to_owned())));
+        let env = section.entries("env").into_iter().filter_map(|entry| Some((entry.key, entry.node.text()?.to_owned())));
         processes.push(Process {
             role: text(section, "role"),
             run,

@@ -54,7 +54,7 @@ fn each_mistake_has_its_line() {
         ("service = \"server.main\"", "service = \"server.mian\"", "target.toml:7:11: no process has the port `server.mian`"),
         ("default = \"http\"", "default = \"htp\"", "target.toml:12:11: the default of `speaks` cannot be \"htp\""),
         ("min = 1", "min = 1\nmax = 0", "target.toml:18:7: no number is in this range"),
-        ("{size}", "{sise}", "target.toml:23:69: {sise} stands for nothing"),
+        ("{size}", "{sise}", "target.toml:23:67: {sise} stands for nothing"),
         ("ports = [\"main\"]", "ports = [\"main\"]\nafter = \"db\"", "target.toml:25:9: there is no process `db`"),
         ("ports = [\"main\"]", "ports = [\"main\"]\nready = { tcp = \"x\" }", "target.toml:25:17: this process has no port `x`"),
         ("[parameters.size]", "[parameters.host]", "target.toml:15:13: a parameter cannot be called `host`"),

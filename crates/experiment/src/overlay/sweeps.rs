@@ -6,7 +6,7 @@ use crate::keys::experiment::EXPERIMENT;
 use crate::nearest;
 use crate::path::{self, Step};
 use crate::problem::Problem;
-use crate::tree::{Node, Place, Table};
+use crate::tree::{Entry, Node, Place, Table};
 
 /// One line of `[sweep]`.
 pub(crate) struct Sweep {
@@ -35,10 +35,12 @@ impl Sweep {
 
 /// Reads `[sweep]`. A `--set` of a swept path collapses that sweep to its one value.
 pub(super) fn read(base: &Table, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
-    let mut sweeps = Vec::new();
-    if let Some(table) = base.table("sweep") {
-        flatten("", table, &mut sweeps);
-    }
+    let entries = base.table("sweep").map(Table::flattened).unwrap_or_default();
+    let sweep = |entry: Entry| {
+        let values = entry.node.list()?.to_vec();
+        Some(Sweep { path: entry.key, path_place: entry.key_place, listed: values.clone(), values })
+    };
+    let mut sweeps: Vec<Sweep> = entries.into_iter().filter_map(sweep).collect();
     sweeps.retain(|sweep| is_in_a_trial(sweep, problems));
     for sweep in &mut sweeps {
         check_values(sweep, problems);
@@ -48,21 +50,6 @@ pub(super) fn read(base: &Table, sets: &[Set], problems: &mut Vec<Problem>) -> V
         }
     }
     sweeps
-}
-
-/// `"load.agents" = […]` and `load.agents = […]` say the same.
-fn flatten(prefix: &str, table: &Table, sweeps: &mut Vec<Sweep>) {
-    for entry in &table.entries {
-        let path = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
-        if let Some(table) = entry.node.table() {
-            flatten(&path, table, sweeps);
-        } else if let Some(list) = entry.node.list() {
-            let key_place = entry.key_place.clone();
-            // `--set sweep.PATH=[…]` of a path that the file wrote as tables.
-            sweeps.retain(|sweep| sweep.path != path);
-            sweeps.push(Sweep { path, path_place: key_place, values: list.to_vec(), listed: list.to_vec() });
-        }
-    }
 }
 
 fn is_in_a_trial(sweep: &Sweep, problems: &mut Vec<Problem>) -> bool {

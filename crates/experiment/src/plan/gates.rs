@@ -139,28 +139,11 @@ fn is_empty(range: &Range) -> bool {
 /// `where`: a variant, and values of swept paths.
 fn filter(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, Json> {
     let mut filter = BTreeMap::new();
-    if let Some(table) = section.table.table("where") {
-        conditions("", table, names, problems, &mut filter);
+    for entry in section.entries("where") {
+        problems.extend(if entry.key == "variant" { variant(&entry, names) } else { swept(&entry.key, &entry, names) });
+        filter.insert(entry.key, entry.node.json());
     }
     filter
-}
-
-fn conditions(
-    prefix: &str,
-    table: &Table,
-    names: &Names<'_>,
-    problems: &mut Vec<Problem>,
-    filter: &mut BTreeMap<String, Json>,
-) {
-    for entry in &table.entries {
-        let path = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
-        if let Some(table) = entry.node.table() {
-            conditions(&path, table, names, problems, filter);
-            continue;
-        }
-        problems.extend(if path == "variant" { variant(entry, names) } else { swept(&path, entry, names) });
-        filter.insert(path, entry.node.json());
-    }
 }
 
 fn variant(entry: &Entry, names: &Names<'_>) -> Option<Problem> {

@@ -49,22 +49,28 @@ fn hosts(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Host> {
     (0..count).map(plain).collect()
 }
 
-/// `[[lab.host]]`.
+/// `[[lab.host]]`. One of several that share a name is called `name1`, `name2`, …
 fn each(section: &Section<'_>, profile: Option<&str>, scene: &mut Scene<'_>) -> Vec<Host> {
     let mut hosts: Vec<Host> = Vec::new();
-    for (index, host) in section.sections("host").iter().enumerate() {
-        let name = host.text("name").map_or_else(|| format!("n{}", index + 1), ToOwned::to_owned);
-        if hosts.iter().any(|known| known.name == name) {
-            scene.problems.push(
-                Problem::new(host.place("name"), format!("two hosts are called `{name}`")).expected("the second"),
-            );
+    for host in section.sections("host") {
+        let count: usize = host.whole("count").unwrap_or(1);
+        for number in 1..=count {
+            let name = match host.text("name") {
+                None => format!("n{}", hosts.len() + 1),
+                Some(name) if count == 1 => name.to_owned(),
+                Some(name) => format!("{name}{number}"),
+            };
+            if hosts.iter().any(|known| known.name == name) {
+                let problem = Problem::new(host.place("name"), format!("two hosts are called `{name}`"));
+                scene.problems.push(problem.expected("the second"));
+            }
+            hosts.push(Host {
+                name,
+                role: host.text("role").map(ToOwned::to_owned),
+                profile: host.text("profile").or(profile).map(ToOwned::to_owned),
+                ssh: host.text("ssh").map(ToOwned::to_owned),
+            });
         }
-        hosts.push(Host {
-            name,
-            role: host.text("role").map(ToOwned::to_owned),
-            profile: host.text("profile").or(profile).map(ToOwned::to_owned),
-            ssh: host.text("ssh").map(ToOwned::to_owned),
-        });
     }
     hosts
 }

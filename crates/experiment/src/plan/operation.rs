@@ -35,11 +35,11 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'
     }
     for key in ["with", "expect"] {
         for entry in section.entries(key) {
-            template(entry, every, scope, scene);
+            template(&entry, every, scope, scene);
         }
     }
     for entry in section.entries("keep") {
-        slot_name(entry, scene);
+        slot_name(&entry, scene);
     }
     Step {
         call: call.to_owned(),

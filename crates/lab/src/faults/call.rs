@@ -14,10 +14,7 @@ pub static KIND: Kind = Kind {
     info: &catalog::Fault {
         name: "call",
         help: "call an operation of the target that makes it fail",
-        takes: &[
-            Field { name: "call", help: "the operation", required: true },
-            Field { name: "*", help: "an argument of the operation", required: false },
-        ],
+        takes: &[Field { name: "call", help: "the operation; its own arguments stand beside it", required: true }],
         label: "call",
         colour: "#d97706",
         heals: Heals::ByItself,

@@ -1,1 +1,128 @@
-//! Tests of the room above.
+//! Tests of trees and of the sums over them, on made-up processes and on real ones.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use crate::fixture::{Bench, Scratch, manifest, server};
+
+/// A line as of Linux 6: 22 figures after the state are enough.
+fn stat_line(
+    pid: u32,
+    parent: u32,
+    group: u32,
+    (user, system): (u64, u64),
+    (children_user, children_system): (u64, u64),
+) -> String {
+    format!(
+        "{pid} (a (b) c) S {parent} {group} 1 0 -1 4194304 1 0 0 0 {user} {system} {children_user} {children_system} 20 0 2 0 1{pid} 1000 7 18446744073709551615\n"
+    )
+}
+
+struct Machine(Scratch);
+
+impl Machine {
+    fn with(processes: &[(u32, String)]) -> Self {
+        let machine = Self(Scratch::new());
+        machine.0.write("stat", "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n");
+        for (pid, stat) in processes {
+            machine.0.write(&format!("{pid}/stat"), stat);
+            machine.0.write(&format!("{pid}/task/{pid}/stat"), &stat.replace(" S ", " D "));
+            machine.0.write(&format!("{pid}/task/{pid}/schedstat"), &format!("5 {}000000 3\n", pid));
+        }
+        machine
+    }
+
+    fn read(&self, forest: &mut Forest) -> Sample {
+        let members = [Member { host: "n1".to_owned(), role: "server".to_owned(), pid: 10 }];
+        let rows =
+            forest.read(&Proc::at(&self.0), &members, 1.0, &Sample { host: "n1".to_owned(), ..Sample::default() });
+        rows.into_iter().find(|row| row.process == "server").unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_stat_line_is_read_whatever_the_program_calls_itself() {
+    let stat = Stat::parse(&stat_line(10, 1, 9, (3, 4), (5, 6))).unwrap();
+    assert_eq!((stat.pid, stat.name.as_str(), stat.state, stat.parent, stat.group), (10, "a (b) c", 'S', 1, 9));
+    assert_eq!(
+        (stat.user_ticks, stat.system_ticks, stat.children_user_ticks, stat.children_system_ticks),
+        (3, 4, 5, 6)
+    );
+    assert_eq!((stat.threads, stat.started_ticks, stat.resident_pages), (2, 110, 7));
+    assert_eq!(Stat::parse("10 (sh"), None);
+    assert_eq!(Stat::parse(""), None);
+}
+
+#[test]
+fn children_groups_and_adopted_ones_are_of_the_tree() {
+    let stats = |lines: &[String]| -> HashMap<u32, Stat> {
+        lines.iter().map(|line| Stat::parse(line).unwrap()).map(|stat| (stat.pid, stat)).collect()
+    };
+    let line = |pid, parent, group| stat_line(pid, parent, group, (0, 0), (0, 0));
+    let all = stats(&[
+        line(10, 1, 10),
+        line(11, 10, 10),
+        line(12, 11, 12),
+        line(13, 1, 10),
+        line(20, 1, 20),
+        line(21, 20, 20),
+    ]);
+    assert_eq!(descendants(10, &all, &HashMap::new()), [10, 11, 12, 13]);
+    // 20 was seen below 10 before its parent died; with another start time it would be another process.
+    assert_eq!(descendants(10, &all, &HashMap::from([(20, 120)])), [10, 11, 12, 13, 20, 21]);
+    assert_eq!(descendants(10, &all, &HashMap::from([(20, 999)])), [10, 11, 12, 13]);
+    // The lab's process has ended, its group has not.
+    let orphans = stats(&[line(13, 1, 10)]);
+    assert_eq!(descendants(10, &orphans, &HashMap::new()), [13]);
+}
+
+#[test]
+fn a_tree_is_added_up() {
+    let mut forest = Forest::default();
+    let line = |pid, parent, user| (pid, stat_line(pid, parent, 10, (user, 10), (0, 0)));
+    let first = Machine::with(&[line(10, 1, 100), line(11, 10, 50)]).read(&mut forest);
+    assert_eq!((first.cpu_user_pct, first.run_delay_pct), (None, None), "no base yet");
+    assert_eq!((first.threads, first.io_wait_threads), (Some(4), Some(2)));
+    let second = Machine::with(&[line(10, 1, 130), line(11, 10, 70)]).read(&mut forest);
+    // 50 ticks of 100 a second on 2 cores.
+    assert_eq!((second.cpu_user_pct, second.cpu_system_pct), (Some(25.0), Some(0.0)));
+    assert_eq!(second.run_delay_pct, Some(0.0));
+    assert_eq!(second.rss_bytes, Some(14 * rustix::param::page_size() as u64));
+}
+
+#[test]
+fn a_role_that_comes_back_has_used_all_its_time_since() {
+    let mut forest = Forest::default();
+    Machine::with(&[]).read(&mut forest);
+    let sample = Machine::with(&[(10, stat_line(10, 1, 10, (40, 20), (0, 0)))]).read(&mut forest);
+    assert_eq!((sample.cpu_user_pct, sample.cpu_system_pct), (Some(20.0), Some(10.0)));
+    assert_eq!(sample.run_delay_pct, Some(1.0));
+}
+
+#[test]
+fn a_child_that_ended_is_counted_once() {
+    let ticks = |own: u64, children: u64| Ticks { own: (own, 0), children: (children, 0) };
+    let before = HashMap::from([(10, ticks(100, 0)), (11, ticks(50, 0))]);
+    // 11 used 5 more, ended and was waited for: its 55 are in 10's account.
+    let after = HashMap::from([(10, ticks(103, 55))]);
+    assert_eq!(used(&before, &after, false), (8, 0));
+    // It was not waited for: what it used last is lost, and nothing is below 0.
+    assert_eq!(used(&before, &HashMap::from([(10, ticks(103, 0))]), false), (3, 0));
+    // One that came and went in between is in the account as well.
+    assert_eq!(used(&before, &HashMap::from([(10, ticks(100, 7)), (11, ticks(50, 0))]), false), (7, 0));
+    // This program's children are the target.
+    assert_eq!(used(&before, &after, true), (3, 0));
+}
+
+#[test]
+fn a_running_target_is_seen() {
+    let bench = Bench::new();
+    let site = bench.up(&manifest(vec![server("server")])).unwrap();
+    let host = Sample { host: "n1".to_owned(), ..Sample::default() };
+    let rows = Forest::default().read(&Proc::at(Path::new("/proc")), &site.members(), f64::NAN, &host);
+    let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
+    assert_eq!(roles, ["server", "generator"]);
+    assert!(rows[0].rss_bytes.unwrap() > 0 && rows[0].cpu_user_pct.is_none());
+    // Whichever way this kernel tells it.
+    let counted = fs::read_dir(format!("/proc/{}/fd", site.members()[0].pid)).unwrap().count();
+    assert_eq!(rows[0].fds, Some(counted as u64));
+}

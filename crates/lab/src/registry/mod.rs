@@ -5,6 +5,7 @@ mod entry;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Error;
@@ -13,6 +14,9 @@ use entry::{Line, Owner, Record};
 
 /// The variable that marks every process of a run.
 pub const MARK: &str = "PLIMSOLL_RUN";
+
+/// Runs begun by this process.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
 
 /// A run's entry. When it goes, everything that is left of the run goes with it.
 #[derive(Debug)]
@@ -55,7 +59,9 @@ impl Registry {
         entry::make_private(folder)?;
         let owner = Owner::this_process();
         let boot = owner.boot.get(..8).unwrap_or("unknown");
-        let ids = (1..).map(|number: u32| format!("{boot}-{}-{}-{number}", owner.pid, owner.started_ticks));
+        // Counted per process, not per folder: two runs of one process must differ wherever they are registered.
+        let numbers = std::iter::repeat_with(|| BEGUN.fetch_add(1, Ordering::Relaxed) + 1);
+        let ids = numbers.map(|number| format!("{boot}-{}-{}-{number}", owner.pid, owner.started_ticks));
         let (id, path, file) = entry::create(folder, ids)?;
         let ledger = Ledger { id: id.clone(), path, file, made: Mutex::default() };
         ledger.note(&Line::Run { id, owner, folder: run_folder.to_path_buf() })?;

@@ -1,1 +1,242 @@
-//! Tests of the room above.
+//! Tests with real processes: order, readiness, resistance, and that nothing is ever left.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::sync::atomic::AtomicBool;
+
+use experiment::manifest::{Parameter, ReadyCheck, Takes};
+use experiment::plan::TargetKind;
+use record::events::What;
+
+use super::*;
+use crate::fixture::{Adjust as _, Bench, folder_trial, is_alive, manifest, ourselves, server, shell, trial, until};
+
+fn ups_and_downs(observed: &[Observed]) -> Vec<String> {
+    let words = observed.iter().map(|observed| match &observed.what {
+        What::ProcessUp { process, .. } => format!("up {process}"),
+        What::ProcessDown { process, expected, .. } => format!("down {process} {expected}"),
+        other => panic!("{other:?}"),
+    });
+    words.collect()
+}
+
+#[test]
+fn processes_come_up_in_order_and_go_down_in_reverse() {
+    let bench = Bench::new();
+    let note = bench.folder.join("stops");
+    let stop =
+        |name: &str| format!("trap 'echo {name} >> {}; exit 0' TERM; while :; do sleep 0.05; done", note.display());
+    // In the file the last comes first.
+    let manifest = manifest(vec![
+        shell("third", &[&stop("third")])
+            .ready_when(ReadyCheck::Tcp("server.service".to_owned()), 20.0)
+            .after("second"),
+        shell("second", &[&stop("second")]).after("server"),
+        server("server"),
+    ]);
+    let mut site = bench.up(&manifest).unwrap();
+    assert_eq!(ups_and_downs(&site.poll()), ["up server", "up second", "up third"]);
+    assert_eq!(site.members().len(), 3);
+    site.stop().unwrap();
+    // A trap that is not set yet lets the signal kill the shell: then it wrote nothing, but its end is seen all the same.
+    assert_eq!(ups_and_downs(&site.poll()), ["down third true", "down second true", "down server true"]);
+    assert!(site.members().is_empty());
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn the_service_answers_where_the_site_says() {
+    let bench = Bench::new();
+    let site = bench.up(&manifest(vec![server("server")])).unwrap();
+    let caller = site.caller();
+    assert_eq!(caller.call(&site.service(), "ping", &BTreeMap::new()), Ok(()));
+    assert_eq!(site.watched().host(), "n1");
+    assert!(bench.log("server").contains("running 1 test"), "{}", bench.log("server"));
+}
+
+#[test]
+fn a_stubborn_process_is_killed() {
+    let bench = Bench::new();
+    let mark = bench.folder.join("deaf");
+    let deaf = format!("trap '' TERM; : > {}; while :; do sleep 0.05; done", mark.display());
+    let manifest = manifest(vec![server("server"), shell("deaf", &[&deaf]).after("server").stop_within(0.1)]);
+    let mut site = bench.up(&manifest).unwrap();
+    until("it ignores TERM", || mark.exists());
+    site.poll();
+    site.stop().unwrap();
+    let downs = site.poll();
+    let how = downs.iter().find_map(|observed| match &observed.what {
+        What::ProcessDown { process, how, .. } if process == "deaf" => Some(how.clone()),
+        _ => None,
+    });
+    assert_eq!(how.as_deref(), Some("signal 9"));
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn what_leaves_its_process_group_is_found_and_killed() {
+    let bench = Bench::new();
+    let note = bench.folder.join("escaped");
+    // In a session and group of its own, and with a parent that is gone.
+    let escape = format!("setsid sh -c 'echo $$ > {}; exec sleep 1000' &\nexec sleep 1000", note.display());
+    let manifest = manifest(vec![server("server"), shell("parent", &[&escape]).after("server")]);
+    let mut site = bench.up(&manifest).unwrap();
+    until("it has escaped", || fs::read_to_string(&note).is_ok_and(|text| text.ends_with('\n')));
+    let escaped: u32 = fs::read_to_string(&note).unwrap().trim().parse().unwrap();
+    assert!(is_alive(escaped));
+    site.stop().unwrap();
+    assert!(!is_alive(escaped));
+}
+
+#[test]
+fn a_dropped_site_leaves_nothing() {
+    let bench = Bench::new();
+    let site = bench.up(&manifest(vec![server("server")])).unwrap();
+    let pid = site.members()[0].pid;
+    drop(site);
+    assert!(!is_alive(pid));
+    assert_eq!(fs::read_dir(bench.registry.scratch().unwrap()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_process_that_dies_at_start_is_quoted() {
+    let bench = Bench::new();
+    let dying =
+        shell("server", &["i=0; while [ $i -lt 30 ]; do i=$((i+1)); echo line $i; done; echo oh no >&2; exit 7"]);
+    let mut process = dying.ready_when(ReadyCheck::Tcp("service".to_owned()), 20.0);
+    process.ports = vec!["service".to_owned()];
+    let error = bench.up(&manifest(vec![process])).err().unwrap();
+    let Error::DiedAtStart { role, how, log } = &error else { panic!("{error}") };
+    assert_eq!((role.as_str(), how.as_str(), log.len()), ("server", "exit 7", 20));
+    assert_eq!(log.last().unwrap(), "oh no");
+    assert!(error.is_targets());
+    assert!(error.to_string().contains("\n  line 30\n  oh no"), "{error}");
+}
+
+#[test]
+fn a_process_that_is_never_ready_is_taken_down() {
+    let bench = Bench::new();
+    let mut process = shell("server", &["echo thinking; sleep 1000"]);
+    process.ports = vec!["service".to_owned()];
+    let process = process.ready_when(ReadyCheck::Tcp("service".to_owned()), 0.3);
+    let error = bench.up(&manifest(vec![process])).err().unwrap();
+    let Error::NotReady { tried, last, log, .. } = &error else { panic!("{error}") };
+    assert!(tried.starts_with("a connection to 127.0.0.1:"), "{tried}");
+    assert_eq!((last.as_str(), log.as_slice()), ("connection refused", ["thinking".to_owned()].as_slice()));
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let bench = Bench::new();
+    let mut process = server("server");
+    process.run = vec!["no-such-program-anywhere".to_owned()];
+    let error = bench.up(&manifest(vec![process])).err().unwrap();
+    assert_eq!(error.to_string(), "`no-such-program-anywhere`, which `server` runs, is not on this machine");
+    assert!(!error.is_targets());
+}
+
+#[test]
+fn a_fixed_port_is_used_and_a_taken_one_refused_with_its_holder() {
+    let bench = Bench::new();
+    let free = crate::ports::free(1).unwrap()[0];
+    let mut manifest = manifest(vec![server("server")]);
+    let port = |default: u16| Parameter {
+        takes: Takes::Integer { min: None, max: None },
+        default: default.to_string(),
+        help: String::new(),
+    };
+    manifest.parameters.insert("port".to_owned(), port(free));
+    let site = bench.up(&manifest).unwrap();
+    assert_eq!(site.service(), format!("127.0.0.1:{free}"));
+    drop(site);
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let number = taken.local_addr().unwrap().port();
+    manifest.parameters.insert("port".to_owned(), port(number));
+    let error = bench.up(&manifest).err().unwrap();
+    let Error::PortTaken { port, holder: Some(holder) } = &error else { panic!("{error}") };
+    assert_eq!((*port, holder.pid), (number, std::process::id()));
+}
+
+#[test]
+fn an_interrupt_ends_the_wait() {
+    let bench = Bench::new();
+    let error = bench.up_with(&folder_trial(), Some(&manifest(vec![server("server")])), &AtomicBool::new(true));
+    assert!(matches!(error.err().unwrap(), Error::Interrupted));
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn an_unknown_placeholder_and_a_circle_are_errors() {
+    let bench = Bench::new();
+    let mut process = server("server");
+    process.run.push("{colour}".to_owned());
+    let error = bench.up(&manifest(vec![process])).err().unwrap();
+    assert_eq!(error.to_string(), "`{colour}` in `{colour}` of `server` is not a placeholder");
+    assert!(error.hint().unwrap().contains("{port.service}"), "{:?}", error.hint());
+    let error = bench.up(&manifest(vec![server("server").after("other"), shell("other", &[]).after("server")]));
+    assert!(error.err().unwrap().to_string().contains("in a circle"));
+}
+
+#[test]
+fn a_command_is_started_and_its_group_ended() {
+    let bench = Bench::new();
+    let port = crate::ports::free(1).unwrap()[0];
+    let command = format!("SERVE_PORT={port} {} & wait", ourselves("fixture::serve").join(" "));
+    let kind = |ready: Option<String>, command: &str| TargetKind::Started {
+        command: command.to_owned(),
+        url: format!("http://127.0.0.1:{port}/"),
+        ready,
+        within_s: 20.0,
+    };
+    let stop = AtomicBool::new(false);
+    let ready = Some(format!("http://127.0.0.1:{port}/health"));
+    let mut site = bench.up_with(&trial(kind(ready, &command)), None, &stop).unwrap();
+    assert_eq!(site.service(), format!("http://127.0.0.1:{port}/"));
+    assert!(bench.alive() >= 2);
+    site.stop().unwrap();
+    assert_eq!(bench.alive(), 0);
+    let error = bench.up_with(&trial(kind(None, "echo it cannot; exit 2")), None, &stop).err().unwrap();
+    assert!(error.to_string().contains("(exit 2); its last lines:\n  it cannot"), "{error}");
+}
+
+#[test]
+fn what_runs_already_is_only_looked_at() {
+    let bench = Bench::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    let running = |url: &str| trial(TargetKind::Running { url: url.to_owned() });
+    let mut site = bench.up_with(&running(&url), None, &AtomicBool::new(false)).unwrap();
+    assert_eq!((site.service(), site.members()), (url.clone(), Vec::new()));
+    assert_eq!((site.inspect(), site.watched().host()), (None, "local"));
+    site.stop().unwrap();
+    drop(listener);
+    let error = bench.up_with(&running(&url), None, &AtomicBool::new(false)).err().unwrap();
+    assert_eq!(error.to_string(), format!("nothing answers at {url}: connection refused"));
+}
+
+#[test]
+fn hooks_are_asked_with_the_documented_environment() {
+    let bench = Bench::new();
+    bench.folder.script(
+        "hooks/inspect",
+        r#"printf '{"host": "%s", "port": %s, "pid": %s, "with": "%s", "data": "%s"}' "$PLIMSOLL_HOST" "$PLIMSOLL_PORT_SERVICE" "$PLIMSOLL_PID_SERVER" "$PLIMSOLL_WITH_THE_DELAY" "$PLIMSOLL_DATA""#,
+    );
+    let mut manifest = manifest(vec![server("server")]);
+    manifest.hooks.insert("inspect".to_owned(), "hooks/inspect".to_owned());
+    let delay = Parameter { takes: Takes::Duration, default: "50ms".to_owned(), help: String::new() };
+    manifest.parameters.insert("the-delay".to_owned(), delay);
+    let site = bench.up(&manifest).unwrap();
+    let says = site.inspect().unwrap();
+    assert_eq!(says["host"], "127.0.0.1");
+    assert_eq!(site.service(), format!("127.0.0.1:{}", says["port"]));
+    assert_eq!(says["pid"], site.members()[0].pid);
+    assert_eq!(says["with"], "0.05");
+    assert!(says["data"].as_str().unwrap().ends_with("n1.server"));
+
+    bench.folder.script("hooks/inspect", "echo broken >&2; exit 4");
+    assert_eq!(site.inspect().unwrap()["failed"], "hook `inspect` failed: exit status: 4: broken");
+}

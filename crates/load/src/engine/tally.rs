@@ -11,7 +11,6 @@ use record::rows::GeneratorSecond;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::script::NS_PER_S;
-use crate::Error;
 use crate::interval::{AttemptCount, Interval, Sheet, SlotCounts};
 use crate::protocols::{Cause, Refusal};
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use record::clock::Clock;
 use record::events::Outcome;
@@ -148,7 +148,7 @@ impl<P: Protocol> Worker<P> {
     pub fn run(mut self) -> Result<Totals, Error> {
         // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs precision only, and that is measured.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        self.wait_for_zero();
+        self.wait_for_zero()?;
         for index in 0..self.agents.len() {
             let first = self.script.schedule.first_ns(self.agents[index].number - 1);
             self.set_timer(&Timer::Wake(index), first);
@@ -167,12 +167,25 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Zero may lie in the future; an abort does not wait for it.
-    fn wait_for_zero(&self) {
+    fn wait_for_zero(&self) -> Result<(), Error> {
         while let Some(left) = self.origin.checked_duration_since(Instant::now())
             && !left.is_zero()
             && !self.control.is_aborted()
         {
-            std::thread::sleep(left.min(Duration::from_nanos(HEARTBEAT_NS)));
+            let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX).min(HEARTBEAT_NS);
+            self.wait(&mut Vec::with_capacity(1), left)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for events, at most so long.
+    fn wait(&self, events: &mut Vec<epoll::Event>, left_ns: u64) -> Result<(), Error> {
+        let timeout =
+            Timespec { tv_sec: (left_ns / NS_PER_S).cast_signed(), tv_nsec: (left_ns % NS_PER_S).cast_signed() };
+        events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(Error::system("cannot wait for events")(errno)),
         }
     }
 
@@ -186,13 +199,7 @@ impl<P: Protocol> Worker<P> {
             }
             let next = self.wheel.soonest_ns().min(self.tally.boundary_ns()).min(self.drain_end_ns);
             let left = next.saturating_sub(self.now());
-            let timeout =
-                Timespec { tv_sec: (left / NS_PER_S).cast_signed(), tv_nsec: (left % NS_PER_S).cast_signed() };
-            events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::system("cannot wait for events")(errno)),
-            }
+            self.wait(&mut events, left)?;
             for event in &events {
                 self.handle(event.data.u64(), event.flags);
             }

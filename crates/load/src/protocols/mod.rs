@@ -7,7 +7,7 @@ use std::time::Duration;
 use experiment::catalog;
 use record::clock::Clock;
 
-use crate::client::{CallError, Conversation};
+use crate::client::Connected;
 use crate::values::{Argument, Values};
 use crate::{Error, Interval, Orders, Running};
 
@@ -30,7 +30,7 @@ pub struct Kind {
     pub info: &'static catalog::Protocol,
     pub(crate) check: fn(&Orders) -> Result<(), Error>,
     pub(crate) start: fn(&Orders, Clock, SyncSender<Interval>) -> Result<Running, Error>,
-    pub(crate) connect: fn(&str, Duration) -> Result<Box<dyn Conversation>, CallError>,
+    pub(crate) connect: fn(&str, Duration) -> Connected,
 }
 
 impl Kind {
@@ -59,7 +59,7 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     type Decoder: Default + Send + 'static;
 
     /// What a thread remembers between answers.
-    type Memory: Default + 'static;
+    type Memory: Default + Send + 'static;
 
     /// Opens a service: `host:port` or a URL.
     fn open(service: &str) -> Result<Self, String>;

@@ -7,7 +7,7 @@ use experiment::catalog;
 
 use super::{Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
 use crate::values::layout::{Builder, Layout, Width};
-use crate::values::{Argument, Template, Values, write_decimal};
+use crate::values::{Template, Values, write_decimal};
 
 mod operations;
 
@@ -166,7 +166,8 @@ fn judge(asked: &Asked<'_, Vsns>, frame: &[u8], used: usize) -> Progress {
         }
         status::NOT_FOUND => Progress::Answer(Answer { used, result: Cause::Ok, reusable: true }),
         status @ status::BAD_REQUEST..=status::TOO_LARGE => {
-            Progress::Answer(Answer { used, result: refusal(status), reusable: true })
+            // After a frame that is too large the service does not find the next one.
+            Progress::Answer(Answer { used, result: refusal(status), reusable: status != status::TOO_LARGE })
         }
         _ => Progress::Bad(Cause::BadAnswer),
     }
@@ -288,12 +289,6 @@ fn limit(call: &Call<'_>) -> Result<u16, String> {
         .and_then(|text| text.parse().ok())
         .filter(|limit| *limit > 0)
         .ok_or_else(|| "`limit` is a whole number from 1 to 65535, without placeholders".to_owned())
-}
-
-/// The arguments that an operation of the catalog has, for the tests.
-#[cfg(test)]
-fn argument(name: &str, value: &str) -> Argument {
-    Argument { name: name.to_owned(), template: Template::constant(value.as_bytes()) }
 }
 
 #[cfg(test)]

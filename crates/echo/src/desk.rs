@@ -1,0 +1,254 @@
+//! What happens to a connection between an event and the next: receive, take the requests out, send the answers or hold
+//! them until they are due. It must not wait for anything.
+
+use std::collections::VecDeque;
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+
+use crate::connection::{Connection, Phase, Received, empty};
+use crate::monotonic::now_ns;
+use crate::protocols::{Codec, Then};
+use crate::slots::Token;
+
+/// One receive takes so much at most.
+const RECEIVE_BYTES: usize = 64 << 10;
+/// Receives from one connection before the others get their turn.
+const ROUNDS: usize = 16;
+/// Buffers kept for the next answers that have to wait.
+const POOL: usize = 1024;
+
+/// Whether a connection goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nothing to do.
+    Keep,
+    /// There may be more to read and no event will say so: attend to it again.
+    Again,
+    /// It has just been shut: attend to it again, and give it up after a while, should the client not close it.
+    Linger,
+    /// It is to be closed.
+    Gone,
+}
+
+/// Answers that are not due yet.
+#[derive(Debug)]
+struct Held {
+    due_ns: u64,
+    token: Token,
+    bytes: Vec<u8>,
+}
+
+/// Serves connections with one protocol.
+#[derive(Debug)]
+pub(crate) struct Desk<C> {
+    codec: C,
+    delay_ns: u64,
+    unsent_limit_bytes: usize,
+    /// Whether answers are errors now.
+    pub failing: bool,
+    received: Vec<u8>,
+    answers: Vec<u8>,
+    /// In the order in which they are due: the delay is the same for all.
+    held: VecDeque<Held>,
+    pool: Vec<Vec<u8>>,
+}
+
+impl<C: Codec> Desk<C> {
+    /// Nothing held.
+    pub fn new(codec: C, delay_ns: u64, unsent_limit_bytes: usize) -> Self {
+        Self {
+            codec,
+            delay_ns,
+            unsent_limit_bytes,
+            failing: false,
+            received: vec![0; RECEIVE_BYTES],
+            answers: Vec::new(),
+            held: VecDeque::new(),
+            pool: Vec::new(),
+        }
+    }
+
+    /// Does what an event says that can be done.
+    pub fn attend(&mut self, token: Token, connection: &mut Connection<C::Memory>, flags: EventFlags) -> Fate {
+        if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+            return Fate::Gone;
+        }
+        if flags.contains(EventFlags::OUT) && connection.flush().is_err() {
+            return Fate::Gone;
+        }
+        connection.peer_ended |= flags.contains(EventFlags::RDHUP);
+        let readable = flags.intersects(EventFlags::IN | EventFlags::RDHUP);
+        self.go_on(token, connection, readable).unwrap_or(Fate::Gone)
+    }
+
+    /// When the next held answer is due.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        self.held.front().map(|held| held.due_ns)
+    }
+
+    /// The next answer that is due at `now_ns`: whose it is, and its bytes for [`Desk::release`].
+    pub fn pop_due(&mut self, now_ns: u64) -> Option<(Token, Vec<u8>)> {
+        if self.next_due_ns()? > now_ns {
+            return None;
+        }
+        self.held.pop_front().map(|held| (held.token, held.bytes))
+    }
+
+    /// Sends an answer that is due.
+    pub fn release(&mut self, token: Token, connection: &mut Connection<C::Memory>, bytes: &[u8]) -> Fate {
+        connection.held -= 1;
+        connection.held_bytes -= bytes.len();
+        let sent = connection.send(bytes);
+        sent.and_then(|()| self.go_on(token, connection, false)).unwrap_or(Fate::Gone)
+    }
+
+    /// Takes back a buffer that [`Desk::pop_due`] gave.
+    pub fn recycle(&mut self, mut bytes: Vec<u8>) {
+        if self.pool.len() < POOL {
+            empty(&mut bytes);
+            self.pool.push(bytes);
+        }
+    }
+
+    /// Reads if there is something to read and room for its answers; closes if all is said.
+    fn go_on(&mut self, token: Token, connection: &mut Connection<C::Memory>, readable: bool) -> Result<Fate, Errno> {
+        let mut fate = Fate::Keep;
+        if connection.phase == Phase::Lingering {
+            return if readable { self.discard(connection) } else { Ok(Fate::Keep) };
+        }
+        if connection.paused && connection.unsent_bytes() < self.unsent_limit_bytes {
+            connection.paused = false;
+            let mut input = std::mem::take(&mut connection.input);
+            let used = self.digest(token, connection, &input)?;
+            input.drain(..used);
+            connection.input = input;
+            fate = self.read(token, connection)?;
+        } else if readable && !connection.paused {
+            fate = self.read(token, connection)?;
+        }
+        match connection.phase {
+            Phase::Ending { linger: false } if connection.is_done() => Ok(Fate::Gone),
+            Phase::Ending { linger: true } if connection.is_done() => {
+                connection.phase = Phase::Lingering;
+                connection.shut();
+                Ok(Fate::Linger)
+            }
+            _ => Ok(fate),
+        }
+    }
+
+    /// Reads until there is no more: a short read says so, too.
+    fn read(&mut self, token: Token, connection: &mut Connection<C::Memory>) -> Result<Fate, Errno> {
+        let mut received = std::mem::take(&mut self.received);
+        let fate = self.read_into(&mut received, token, connection);
+        self.received = received;
+        fate
+    }
+
+    fn read_into(
+        &mut self,
+        received: &mut [u8],
+        token: Token,
+        connection: &mut Connection<C::Memory>,
+    ) -> Result<Fate, Errno> {
+        for _ in 0..ROUNDS {
+            if connection.paused || connection.phase != Phase::Open {
+                return Ok(Fate::Keep);
+            }
+            let count = match connection.receive(received)? {
+                Received::Bytes(count) => count,
+                Received::Nothing => return Ok(Fate::Keep),
+                Received::End => {
+                    connection.phase = Phase::Ending { linger: false };
+                    return Ok(Fate::Keep);
+                }
+            };
+            self.take(token, connection, &received[..count])?;
+            if count < received.len() && !connection.peer_ended {
+                return Ok(Fate::Keep);
+            }
+        }
+        Ok(Fate::Again)
+    }
+
+    /// Takes requests out of what came, behind what had come before.
+    fn take(&mut self, token: Token, connection: &mut Connection<C::Memory>, bytes: &[u8]) -> Result<(), Errno> {
+        if connection.input.is_empty() {
+            let used = self.digest(token, connection, bytes)?;
+            connection.input.extend_from_slice(&bytes[used..]);
+            return Ok(());
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        input.extend_from_slice(bytes);
+        let used = self.digest(token, connection, &input)?;
+        if used == input.len() {
+            empty(&mut input);
+        } else {
+            input.drain(..used);
+        }
+        connection.input = input;
+        Ok(())
+    }
+
+    /// Takes whole requests off the front of `input` and sends their answers in one go; says how many bytes are done with.
+    fn digest(&mut self, token: Token, connection: &mut Connection<C::Memory>, input: &[u8]) -> Result<usize, Errno> {
+        let mut used = 0;
+        let mut at_once = self.delay_ns == 0;
+        while used < input.len() {
+            if connection.unsent_bytes() + self.answers.len() >= self.unsent_limit_bytes {
+                self.deliver(token, connection, at_once)?;
+                if connection.unsent_bytes() >= self.unsent_limit_bytes {
+                    connection.paused = true;
+                    break;
+                }
+            }
+            let first = self.answers.is_empty();
+            let step = self.codec.advance(&mut connection.memory, &input[used..], self.failing, &mut self.answers);
+            used += step.consumed;
+            match step.then {
+                Then::Next => continue,
+                Then::Wait => {}
+                // Behind answers that are held it has to wait with them: order comes first.
+                Then::Invite => at_once |= first && connection.held == 0,
+                Then::Close => connection.phase = Phase::Ending { linger: false },
+                Then::Refuse => connection.phase = Phase::Ending { linger: true },
+            }
+            break;
+        }
+        if connection.phase != Phase::Open {
+            used = input.len();
+        }
+        self.deliver(token, connection, at_once)?;
+        Ok(used)
+    }
+
+    fn deliver(&mut self, token: Token, connection: &mut Connection<C::Memory>, at_once: bool) -> Result<(), Errno> {
+        if self.answers.is_empty() {
+            return Ok(());
+        }
+        if at_once {
+            let sent = connection.send(&self.answers);
+            empty(&mut self.answers);
+            return sent;
+        }
+        let bytes = std::mem::replace(&mut self.answers, self.pool.pop().unwrap_or_default());
+        connection.held += 1;
+        connection.held_bytes += bytes.len();
+        // The time is taken after the receive, so that no answer leaves less than the delay after its request was sent.
+        self.held.push_back(Held { due_ns: now_ns().saturating_add(self.delay_ns), token, bytes });
+        Ok(())
+    }
+
+    /// Throws away what a client still sends that has been refused.
+    fn discard(&mut self, connection: &Connection<C::Memory>) -> Result<Fate, Errno> {
+        for _ in 0..ROUNDS {
+            match connection.receive(&mut self.received)? {
+                Received::Bytes(_) => {}
+                Received::Nothing => return Ok(Fate::Keep),
+                Received::End => return Ok(Fate::Gone),
+            }
+        }
+        Ok(Fate::Again)
+    }
+}

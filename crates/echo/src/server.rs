@@ -1,0 +1,216 @@
+//! The loop: one thread, one epoll, everything registered once and edge-triggered. It must not know a protocol.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
+
+use crate::connection::Connection;
+use crate::desk::{Desk, Fate};
+use crate::monotonic::{TICK_NS, now_ns, timespec, wait_until};
+use crate::options::Timing;
+use crate::protocols::Codec;
+use crate::slots::{Slots, Token};
+use crate::{Error, Listener, Options};
+
+/// Events taken at a time.
+const EVENTS: usize = 512;
+/// How long a client that was refused may take to close its side.
+const LINGER_NS: u64 = 2_000_000_000;
+
+/// Tokens that are no connection's: slots of that number do not exist.
+const LISTENER: Token = u64::MAX;
+const TIMER: Token = u64::MAX - 1;
+
+/// Serves until `stop`.
+pub(crate) fn run<C: Codec>(listener: Listener, options: &Options, stop: &AtomicBool) -> Result<(), Error> {
+    allow_open_files();
+    Server::<C>::new(listener, options)?.run(stop)
+}
+
+struct Server<C: Codec> {
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    timer: OwnedFd,
+    /// When the timer fires next; 0: it was not set yet.
+    timer_ns: u64,
+    timing: Timing,
+    /// When the first connection was accepted; the schedules count from there.
+    first_ns: Option<u64>,
+    desk: Desk<C>,
+    slots: Slots<C::Memory>,
+    /// Whether connections could not be accepted for want of files or memory: no event says when they can be.
+    accept_again: bool,
+    /// Connections to attend to although no event says so.
+    again: Vec<Token>,
+    /// Connections that are given up, and when.
+    lingering: VecDeque<(u64, Token)>,
+}
+
+impl<C: Codec> Server<C> {
+    fn new(listener: Listener, options: &Options) -> Result<Self, Error> {
+        let timing = options.timing()?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(Error::of("epoll_create1"))?;
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer =
+            rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags).map_err(Error::of("timerfd_create"))?;
+        for (file, token) in [(&listener.socket, LISTENER), (&timer, TIMER)] {
+            // Edge-triggered, so that the timer need never be read.
+            epoll::add(&epoll, file, EventData::new_u64(token), EventFlags::IN | EventFlags::ET)
+                .map_err(Error::of("epoll_ctl"))?;
+        }
+        Ok(Self {
+            epoll,
+            listener: listener.socket,
+            timer,
+            timer_ns: 0,
+            timing,
+            first_ns: None,
+            desk: Desk::new(C::new(options), timing.delay_ns, options.unsent_limit_bytes),
+            slots: Slots::new(),
+            accept_again: false,
+            again: Vec::new(),
+            lingering: VecDeque::new(),
+        })
+    }
+
+    fn run(mut self, stop: &AtomicBool) -> Result<(), Error> {
+        let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        while !stop.load(Ordering::Relaxed) {
+            self.set_timer()?;
+            let timeout = timespec(if self.again.is_empty() { TICK_NS } else { 0 });
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::of("epoll_wait")(errno)),
+            }
+            self.keep_schedules(stop);
+            for event in events.drain(..) {
+                match event.data.u64() {
+                    LISTENER => self.accept(),
+                    TIMER => {}
+                    token => self.attend(token, event.flags),
+                }
+                self.release_due();
+            }
+            self.release_due();
+            self.catch_up();
+        }
+        Ok(())
+    }
+
+    /// Does nothing while a stall lasts; sees whether answers are errors now.
+    fn keep_schedules(&mut self, stop: &AtomicBool) {
+        let Some(first_ns) = self.first_ns else { return };
+        if let Some(stalls) = self.timing.stalls {
+            while let Some(end_ns) = stalls.end_ns(now_ns().saturating_sub(first_ns))
+                && !stop.load(Ordering::Relaxed)
+            {
+                wait_until(first_ns.saturating_add(end_ns), stop);
+            }
+        }
+        if let Some(errors) = self.timing.errors {
+            self.desk.failing = errors.is_on(now_ns().saturating_sub(first_ns));
+        }
+    }
+
+    fn accept(&mut self) {
+        self.accept_again = false;
+        loop {
+            match rustix::net::accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(socket) => self.take_in(socket),
+                Err(Errno::WOULDBLOCK) => return,
+                // A signal, or a client that has already gone: the next one.
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(_) => {
+                    self.accept_again = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, socket: OwnedFd) {
+        self.first_ns.get_or_insert_with(now_ns);
+        let Some(token) = self.slots.insert(Connection::new(socket)) else { return };
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let Some(connection) = self.slots.get(token) else { return };
+        if epoll::add(&self.epoll, connection.socket(), EventData::new_u64(token), flags).is_err() {
+            self.slots.remove(token);
+        }
+    }
+
+    fn attend(&mut self, token: Token, flags: EventFlags) {
+        if let Some(connection) = self.slots.get(token) {
+            let fate = self.desk.attend(token, connection, flags);
+            self.settle(token, fate);
+        }
+    }
+
+    fn settle(&mut self, token: Token, fate: Fate) {
+        match fate {
+            Fate::Keep => {}
+            Fate::Again => self.again.push(token),
+            Fate::Linger => {
+                self.lingering.push_back((now_ns().saturating_add(LINGER_NS), token));
+                self.again.push(token);
+            }
+            Fate::Gone => self.slots.remove(token),
+        }
+    }
+
+    /// Sends the answers that are due.
+    fn release_due(&mut self) {
+        if self.desk.next_due_ns().is_none() {
+            return;
+        }
+        while let Some((token, bytes)) = self.desk.pop_due(now_ns()) {
+            if let Some(connection) = self.slots.get(token) {
+                let fate = self.desk.release(token, connection, &bytes);
+                self.settle(token, fate);
+            }
+            self.desk.recycle(bytes);
+        }
+    }
+
+    /// Has the timer fire when the next answer is due. A timer in the epoll, because the timeout of a wait is rounded up to
+    /// whole milliseconds.
+    fn set_timer(&mut self) -> Result<(), Error> {
+        let Some(due_ns) = self.desk.next_due_ns().filter(|due_ns| *due_ns != self.timer_ns) else { return Ok(()) };
+        let setting = Itimerspec { it_interval: timespec(0), it_value: timespec(due_ns) };
+        rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)
+            .map_err(Error::of("timerfd_settime"))?;
+        self.timer_ns = due_ns;
+        Ok(())
+    }
+
+    /// What no event tells.
+    fn catch_up(&mut self) {
+        if self.accept_again {
+            self.accept();
+        }
+        for token in std::mem::take(&mut self.again) {
+            self.attend(token, EventFlags::IN);
+        }
+        while self.lingering.front().is_some_and(|(end_ns, _)| *end_ns <= now_ns()) {
+            if let Some((_, token)) = self.lingering.pop_front() {
+                self.slots.remove(token);
+            }
+        }
+    }
+}
+
+/// Raises the limit on open files to the highest allowed. If that is refused there are fewer connections, and the others wait
+/// to be accepted.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}

@@ -1,0 +1,58 @@
+//! Every TOML block of the documentation is TOML, and those that are whole experiments plan.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod known;
+
+use std::path::PathBuf;
+
+use known::here;
+
+fn pages() -> Vec<PathBuf> {
+    let root = here().join("../..");
+    let mut pages = vec![root.join("README.md")];
+    let mut folders = vec![root.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.retain(|page| page.exists());
+    pages.sort();
+    pages
+}
+
+/// The TOML blocks of a page, each with its first line.
+fn blocks(page: &str) -> Vec<(usize, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        if line.trim() == "```toml" {
+            let block: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
+            blocks.push((number + 2, block.join("\n") + "\n"));
+        }
+    }
+    blocks
+}
+
+#[test]
+fn every_block_is_true() {
+    for page in pages() {
+        for (line, block) in blocks(&std::fs::read_to_string(&page).unwrap()) {
+            let place = format!("{}:{line}", page.display());
+            let table: toml::Table = block.parse().unwrap_or_else(|error| panic!("{place}: {error}"));
+            if table.contains_key("target") {
+                known::read(&block, &[]).unwrap_or_else(|problems| panic!("{place}\n{problems}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_are_found() {
+    assert_eq!(blocks("a\n```toml\nx = 1\n```\n```text\ny\n```\n"), [(3, "x = 1\n".to_owned())]);
+}

@@ -1,0 +1,115 @@
+//! Golden files: experiments and manifests that have to be accepted for ever, and what comes of a few of them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod known;
+
+use experiment::example::{Example, example};
+use experiment::plan::{Order, Plan, Retry, TargetKind, Warmup, When};
+use experiment::timeline;
+use known::{catalog, files, here, source};
+
+fn plan(path: &std::path::Path) -> Plan {
+    experiment::read(&source(path), &[], &catalog()).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
+}
+
+fn golden(name: &str) -> Plan {
+    plan(&here().join("golden").join(name))
+}
+
+#[test]
+fn all_are_accepted() {
+    let golden = files(&here().join("golden"));
+    assert!(golden.len() >= 14);
+    for path in golden.iter().chain(&files(&here().join("../../experiments"))) {
+        let plan = plan(path);
+        assert!(!plan.trials.is_empty() && !timeline::print(&plan).is_empty());
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan, "{}", path.display());
+    }
+}
+
+#[test]
+fn the_plan_of_a_crash() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&golden("03-name-service-crash.toml")).unwrap());
+}
+
+#[test]
+fn timelines() {
+    for name in [
+        "01-first-run",
+        "02-name-service-complex",
+        "03-name-service-crash",
+        "04-what-a-crash-costs",
+        "05-pi-cluster-vs-xeon",
+        "06-cluster-size",
+        "10-member-dies",
+        "12-pacemaker-cluster-sizes",
+        "13-safe-load",
+        "14-what-runs-already",
+    ] {
+        insta::assert_snapshot!(name, timeline::print(&golden(&format!("{name}.toml"))));
+    }
+}
+
+#[test]
+fn trials_are_interleaved_and_seeded() {
+    let plan = golden("05-pi-cluster-vs-xeon.toml");
+    assert_eq!(plan.trials.len(), 9 * 2 * 3);
+    let told = |index: usize| {
+        let trial = &plan.trials[index];
+        (trial.id.as_str(), trial.variant.as_deref().unwrap(), trial.point["load.agents"].as_u64().unwrap(), trial.repeat)
+    };
+    assert_eq!([told(0), told(1), told(2)], [("001", "pi2c", 1, 1), ("002", "devx", 1, 1), ("003", "pi2c", 2, 1)]);
+    assert_eq!(told(18), ("019", "pi2c", 1, 2));
+    let seed = |index: usize| plan.trials[index].seed;
+    assert_eq!(seed(0), seed(1), "variants of a repeat draw the same numbers");
+    assert_ne!(seed(0), seed(2), "points do not");
+    assert_ne!(seed(0), seed(18), "repeats do not");
+    assert_eq!(golden("05-pi-cluster-vs-xeon.toml"), plan, "and all of it again the same");
+}
+
+#[test]
+fn defaults_and_forms() {
+    let first = golden("01-first-run.toml");
+    let trial = &first.trials[0];
+    let load = trial.load.as_ref().unwrap();
+    assert_eq!((trial.target.protocol.as_str(), load.order, load.warmup), ("http", Order::Cycle, Warmup::Seconds(1.0)));
+    assert_eq!((load.drain_s, load.timeout_s, load.reconnect_s, load.rate, load.threads), (5.0, 10.0, 0.1, None, None));
+    assert_eq!(load.retry, Retry::FailFast);
+    let member = golden("10-member-dies.toml");
+    let faults = &member.trials[0].faults;
+    assert_eq!(faults[0].when, When::Every { first_s: 45.0, every_s: 60.0 });
+    assert_eq!(faults[1].when, When::After { fault: "killed".into(), healed: true, plus_s: 5.0 });
+    assert_eq!((faults[1].seed, faults[0].for_s, faults[0].label.as_str()), (7, Some(20.0), "kill"));
+    let names: Vec<&str> = member.trials[0].lab.hosts.iter().map(|host| host.name.as_str()).collect();
+    assert_eq!(names, ["proxy", "n2", "n3", "n4"]);
+    let started = golden("14-what-runs-already.toml");
+    assert_eq!(started.title, "14-what-runs-already");
+    assert!(matches!(&started.trials[0].target.kind, TargetKind::Started { within_s, ready: Some(_), .. } if *within_s == 90.0));
+    assert_eq!(started.trials[0].load.as_ref().unwrap().retry, Retry::Wait { wait_s: 0.05 });
+    let safe = golden("13-safe-load.toml");
+    assert_eq!(safe.find.unwrap().limits.len(), 2);
+    assert_eq!(safe.trials[0].load.as_ref().unwrap().steps[0].with["header.authorization"], "Bearer {env:DOCKET_TOKEN}");
+    assert_eq!(golden("12-pacemaker-cluster-sizes.toml").trials[3].steps[2].within_s, 60.0);
+    let modes = golden("08-mnesia-modes.toml");
+    assert!(matches!(&modes.trials[2].target.kind, TargetKind::Folder { with, .. } if with["write"] == "sync_dirty" && with["read"] == "async_dirty"));
+}
+
+#[test]
+fn examples_plan() {
+    let catalog = catalog();
+    for wanted in [
+        Example::Url("http://localhost:8080/hello?x={y}".into()),
+        Example::Url("vsns://127.0.0.1:7000".into()),
+        Example::Target("echo".into()),
+        Example::Target("vsns".into()),
+        Example::Target("docket".into()),
+    ] {
+        let text = example(&wanted, &catalog).unwrap();
+        let source = experiment::source::Source { name: "new.toml".into(), text: text.clone() };
+        let plan = experiment::read(&source, &[], &catalog).unwrap_or_else(|problems| panic!("{text}\n{}", problems.render(false)));
+        assert_eq!(plan.trials.len(), 1);
+    }
+    insta::assert_snapshot!("example_url", example(&Example::Url("http://localhost:8080/".into()), &catalog).unwrap());
+    insta::assert_snapshot!("example_target", example(&Example::Target("vsns".into()), &catalog).unwrap());
+}

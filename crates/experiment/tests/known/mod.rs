@@ -1,0 +1,145 @@
+//! A catalog to test with: the protocols, faults and metrics that golden files speak of, and the golden manifests. It is
+//! frozen here on purpose: golden files have to be accepted for ever.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use experiment::catalog::{Catalog, Effect, Fault, Field, Heals, Operation, Protocol};
+use experiment::manifest;
+use experiment::plan::Plan;
+use experiment::source::Source;
+
+const fn must(name: &'static str, help: &'static str) -> Field {
+    Field { name, help, required: true }
+}
+
+const fn may(name: &'static str, help: &'static str) -> Field {
+    Field { name, help, required: false }
+}
+
+const SPACE: Field = must("space", "a set of keys");
+const KEY: Field = must("key", "the name");
+const STATUS: Field = may("status", "how it went");
+
+const REQUEST: &[Field] =
+    &[must("path", "path and query, from the first `/`"), may("body", "the request's body"), may("header.*", "a header")];
+const ANSWER: &[Field] =
+    &[may("status", "the status code, such as 200"), may("body", "the answer's body"), may("header.*", "a header of it")];
+
+const fn request(name: &'static str) -> Operation {
+    Operation {
+        name,
+        help: "an HTTP request",
+        takes: REQUEST,
+        answers: ANSWER,
+        effect: Effect::None,
+    }
+}
+
+static HTTP: Protocol = Protocol {
+    name: "http",
+    schemes: &["http", "https"],
+    help: "HTTP/1.1 with keep-alive",
+    operations: &[request("get"), request("head"), request("post"), request("put"), request("patch"), request("delete")],
+};
+
+const fn frame(name: &'static str, takes: &'static [Field], answers: &'static [Field], effect: Effect) -> Operation {
+    Operation { name, help: "a frame of the name service", takes, answers, effect }
+}
+
+static VSNS: Protocol = Protocol {
+    name: "vsns",
+    schemes: &["vsns"],
+    help: "frames of the very simple name service over TCP",
+    operations: &[
+        frame("save", &[SPACE, KEY, must("value", "what to store")], &[STATUS], Effect::Write),
+        frame("load", &[SPACE, KEY], &[may("value", "what is stored"), STATUS], Effect::Read),
+        frame("remove", &[SPACE, KEY], &[may("removed", "1 if there was one"), STATUS], Effect::Remove),
+        frame("load_all", &[SPACE, may("after", "the key before the page"), may("limit", "entries of the page")], &[may("count", "entries"), STATUS], Effect::None),
+        frame("remove_all", &[SPACE], &[STATUS], Effect::RemoveAll),
+        frame("oops", &[], &[STATUS], Effect::None),
+        frame("ping", &[], &[STATUS], Effect::None),
+    ],
+};
+
+static COMMAND: Protocol = Protocol { name: "command", schemes: &[], help: "runs a program", operations: &[request("run")] };
+
+static KILL: Fault = Fault {
+    name: "kill",
+    help: "kill a member's process; with `for`, start it again after that time",
+    takes: &[may("signal", "KILL, TERM, …"), may("process", "role of the process")],
+    label: "kill",
+    colour: "#dc2626",
+    heals: Heals::AfterFor,
+};
+
+static CALL: Fault = Fault {
+    name: "call",
+    help: "call an operation of the target that makes it fail",
+    takes: &[must("call", "the operation"), may("*", "an argument of the operation")],
+    label: "call",
+    colour: "#d97706",
+    heals: Heals::ByItself,
+};
+
+const QUANTILES: [&str; 7] = ["p50", "p90", "p99", "p999", "max", "mean", "count"];
+const OUTCOMES: [&str; 5] = ["ok", "failed", "timeout", "wrong", "unfinished"];
+
+fn metrics() -> Vec<String> {
+    let mut metrics: Vec<String> = [
+        "failed_pct", "attempts", "throughput.operations_per_s", "throughput.cycles_per_s", "throughput.before_first_fault_per_s",
+        "operations.*.throughput_per_s", "faults.*.outage.failed", "faults.*.outage.back_to_baseline_s", "faults.*.outage.first_ok_s",
+        "faults.*.outage.memory_released_bytes", "consistency.lost_writes", "consistency.wrong", "machine.iowait_pct", "hosts.*.cpu_pct",
+        "hosts.*.load1_max", "hosts.*.rss_max_bytes", "generator.cpu_pct", "cost.joules_per_cycle", "cost.price_per_million_cycles",
+    ]
+    .map(ToOwned::to_owned)
+    .to_vec();
+    for prefix in ["latency_us", "service_us", "operations.*.latency_us", "operations.*.service_us"] {
+        metrics.extend(QUANTILES.map(|quantile| format!("{prefix}.{quantile}")));
+    }
+    for prefix in ["outcomes", "operations.*.outcomes"] {
+        metrics.extend(OUTCOMES.map(|outcome| format!("{prefix}.{outcome}")));
+    }
+    metrics
+}
+
+/// The crate's folder.
+pub fn here() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file as a source, named by its file name.
+pub fn source(path: &Path) -> Source {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Source { name: path.file_name().unwrap().to_string_lossy().into_owned(), text }
+}
+
+/// The `.toml` files of a folder, by name.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    files.sort();
+    files
+}
+
+pub fn catalog() -> Catalog {
+    let mut catalog = Catalog {
+        protocols: vec![&COMMAND, &HTTP, &VSNS],
+        faults: vec![&CALL, &KILL],
+        metrics: metrics(),
+        ..Catalog::default()
+    };
+    for name in ["docket", "echo", "elasticsearch", "pacemaker", "vsns"] {
+        let source = source(&here().join("golden/targets").join(name).join("target.toml"));
+        let manifest = manifest::parse(name, &source).unwrap_or_else(|problems| panic!("{name}: {}", problems.render(false)));
+        catalog.targets.insert(name.to_owned(), manifest);
+    }
+    catalog
+}
+
+/// Reads an experiment; problems as they are shown.
+pub fn read(text: &str, sets: &[&str]) -> Result<Plan, String> {
+    let source = Source { name: "experiment.toml".to_owned(), text: text.to_owned() };
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    experiment::read(&source, &sets, &catalog()).map_err(|problems| problems.render(false))
+}

@@ -1,0 +1,86 @@
+//! How fast the engine is: puts a closed loop on a service and prints operations, CPU and latency of each second. Not a benchmark by
+//! itself: it must be run beside a peer against the same server.
+//!
+//! `cargo run --release -p load --example speed -- http 127.0.0.1:8080 get path=/ [agents] [seconds] [threads]`
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example is a program")]
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use experiment::plan::{Load, Order, Retry, Step, Warmup};
+use load::{Orders, Purpose};
+use record::clock::Clock;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [protocol, service, call, with, rest @ ..] = arguments.as_slice() else {
+        return Err("usage: speed PROTOCOL SERVICE OPERATION KEY=VALUE[,KEY=VALUE] [AGENTS] [SECONDS] [THREADS]".into());
+    };
+    let number = |place: usize, default: u32| rest.get(place).map_or(Ok(default), |text: &String| text.parse());
+    let with: BTreeMap<String, String> = with
+        .split(',')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    let step = Step { call: call.clone(), name: call.clone(), with, weight: 1, every: 1, ..Step::default() };
+    let load = Load {
+        agents: number(0, 64)?,
+        ramp_s: 0.0,
+        time_s: f64::from(number(1, 5)?),
+        timeout_s: 10.0,
+        drain_s: 1.0,
+        think_s: 0.0,
+        warmup: Warmup::Seconds(0.0),
+        retry: Retry::FailFast,
+        reconnect_s: 0.1,
+        rate: None,
+        threads: Some(number(2, 1)?),
+        order: Order::Cycle,
+        steps: vec![step],
+        feeds: Vec::new(),
+    };
+    let orders = Orders {
+        protocol: protocol.clone(),
+        service: service.clone(),
+        load,
+        purpose: Purpose::Measure,
+        seed: 1,
+        files: ".".into(),
+        slot_s: 0.001,
+    };
+    let (sink, intervals) = sync_channel(16);
+    let running = load::start(orders, Clock::starting_in(Duration::from_millis(10)), sink)?;
+    for interval in intervals {
+        let second = &interval.generator;
+        println!(
+            "{:5.2} s thread {}: {} operations, {:.0} % CPU, {:.0} operations/CPU-second, in flight {:.1} (Little {:.1}), late {:?} us",
+            interval.end_s,
+            interval.thread,
+            second.operations,
+            second.cpu_pct,
+            second.operations as f64 / (second.cpu_pct / 100.0 * second.interval_s).max(1e-9),
+            second.in_flight_mean,
+            second.latency_sum_s / second.interval_s.max(1e-9),
+            second.late_us_p99,
+        );
+        for (operation, outcome, time, histogram) in interval.sheet.histograms() {
+            println!(
+                "        {operation}/{}/{time:?}: {} p50 {:.1} us p99 {:.1} us max {:.1} us",
+                outcome.name(),
+                histogram.len(),
+                histogram.value_at_quantile(0.5) as f64 / 1e3,
+                histogram.value_at_quantile(0.99) as f64 / 1e3,
+                histogram.max() as f64 / 1e3,
+            );
+        }
+        for attempts in interval.attempts.iter().filter(|attempts| attempts.result != "ok") {
+            println!("        {}: {} {}", attempts.operation, attempts.count, attempts.result);
+        }
+        for notice in &interval.notices {
+            println!("        {notice}");
+        }
+    }
+    println!("{:?}", running.join()?);
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! Table: variants and swept points beside each other, medians over the repeats. It must not call one of them better.
+
+use record::results::{Trial, Trust};
+
+use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
+use crate::Input;
+use crate::facts::{Group, counted, groups, longest, outages, retried};
+use crate::numbers;
+
+pub const KIND: Kind = Kind { name: "comparison", place: 1, fill };
+
+/// Something that is compared.
+pub struct Measure {
+    /// Heading.
+    pub head: &'static str,
+    /// What it means.
+    pub explained: &'static str,
+    /// Whether it also stands on the terminal.
+    pub brief: bool,
+    /// Whether it is also drawn as bars.
+    pub bars: bool,
+    /// Of a trial.
+    pub value: fn(&Trial) -> Option<f64>,
+    /// With its unit.
+    pub write: fn(f64) -> String,
+    /// Whether anything above 0 is a loss to somebody.
+    pub loss: bool,
+}
+
+/// Everything that is compared, in the order of the columns.
+pub const MEASURES: &[Measure] = &[
+    Measure {
+        head: "calls/s",
+        explained: "ok operations per second, after warm-up",
+        brief: true,
+        bars: true,
+        value: |trial| trial.throughput.operations_per_s,
+        write: numbers::number,
+        loss: false,
+    },
+    latency("p50", "median latency of ok operations, from the intended start to the answer", true, |trial| {
+        trial.latency_us?.p50
+    }),
+    Measure {
+        bars: true,
+        ..latency("p99", "99 of 100 ok operations were answered within it", true, |trial| trial.latency_us?.p99)
+    },
+    latency("max", "the slowest ok operation", false, |trial| trial.latency_us?.max),
+    Measure {
+        bars: true,
+        ..loss("failed", "operations that ended with a definite error", true, |trial| counted(trial, |t| t.outcomes.failed))
+    },
+    loss("timeouts", "operations without an answer in time: nobody knows whether they took effect", false, |trial| {
+        counted(trial, |trial| trial.outcomes.timeout)
+    }),
+    Measure {
+        loss: false,
+        ..loss("retried", "attempts beyond the first of each operation", false, |trial| {
+            retried(trial).map(|count| count as f64)
+        })
+    },
+    loss("wrong", "answers that contradict what the client did before", true, |trial| {
+        let wrong = trial.consistency.wrong?;
+        Some(wrong as f64)
+    }),
+    Measure {
+        bars: true,
+        ..loss("lost", "acknowledged writes that were gone after the run", true, |trial| {
+            trial.consistency.lost_writes.map(|count| count as f64)
+        })
+    },
+    time("no service", "longest time in which nothing succeeded", false, |trial| {
+        longest(trial, |outage| outage.total_s)
+    }),
+    Measure {
+        bars: true,
+        ..time("back after", "from the fault until throughput was within 5 % of its baseline for good", true, |trial| {
+            longest(trial, |outage| outage.back_to_baseline_s)
+        })
+    },
+    Measure {
+        head: "J/cycle",
+        explained: "energy for each full cycle of operations",
+        write: numbers::number,
+        ..time("", "", false, |trial| trial.cost.joules_per_cycle)
+    },
+    Measure {
+        head: "price",
+        explained: "of a million cycles, in the currency of the profile",
+        write: numbers::number,
+        ..time("", "", false, |trial| trial.cost.price_per_million_cycles)
+    },
+];
+
+const fn latency(
+    head: &'static str,
+    explained: &'static str,
+    brief: bool,
+    value: fn(&Trial) -> Option<f64>,
+) -> Measure {
+    Measure { head, explained, brief, bars: false, value, write: numbers::micros, loss: false }
+}
+
+const fn loss(head: &'static str, explained: &'static str, brief: bool, value: fn(&Trial) -> Option<f64>) -> Measure {
+    Measure { head, explained, brief, bars: false, value, write: write_count, loss: true }
+}
+
+const fn time(head: &'static str, explained: &'static str, brief: bool, value: fn(&Trial) -> Option<f64>) -> Measure {
+    Measure { head, explained, brief, bars: false, value, write: numbers::seconds, loss: false }
+}
+
+/// A count; a median of two may lie between.
+fn write_count(value: f64) -> String {
+    if value.fract() == 0.0 { numbers::count(value as u64) } else { format!("{value:.1}") }
+}
+
+fn fill(input: &Input) -> Option<Table> {
+    (input.results.trials.len() > 1).then(|| table(&groups(input.results, input.plan)))
+}
+
+/// The measures that any of the groups has.
+pub fn measured<'a>(groups: &'a [Group]) -> impl Iterator<Item = &'static Measure> + use<'a> {
+    MEASURES.iter().filter(|measure| groups.iter().any(|group| group.spread(measure.value).is_some()))
+}
+
+/// The groups as rows, whatever there is measured of them as columns.
+pub fn table(groups: &[Group]) -> Table {
+    let repeats = groups.iter().map(|group| group.trials.len()).max().unwrap_or(0);
+    let measures: Vec<&Measure> = measured(groups).collect();
+    let mut columns = label_columns(groups);
+    if columns.is_empty() {
+        columns.push(Column::text("trials"));
+    }
+    columns.extend(measures.iter().map(|measure| {
+        let column = Column::numeric(measure.head, measure.explained);
+        if measure.brief { column.brief() } else { column }
+    }));
+    let rows = groups.iter().enumerate().map(|(index, group)| Row {
+        cells: row(group, groups, &measures),
+        begins: begins(index, groups),
+    });
+    let title = if groups.len() > 1 { "Side by side" } else { "Over the repeats" };
+    let note = if repeats > 1 {
+        format!("Medians of up to {repeats} repeats, the range below. Void trials are left out.")
+    } else {
+        "One trial each: differences between neighbours may be chance.".to_owned()
+    };
+    let terms = measures.iter().map(|measure| (measure.head.to_owned(), measure.explained.to_owned())).collect();
+    Table { title: title.to_owned(), note, columns, rows: rows.collect(), terms, folded: false }
+}
+
+fn row(group: &Group, groups: &[Group], measures: &[&Measure]) -> Vec<Cell> {
+    let mut cells = label_cells(group, groups);
+    if cells.is_empty() {
+        cells.push(Cell::new(numbers::count(group.trials.len() as u64)));
+    }
+    let trust = group.trust();
+    if trust != Trust::Valid
+        && let Some(first) = cells.first_mut()
+    {
+        first.small = super::trust_word(trust).to_owned();
+    }
+    cells.extend(measures.iter().map(|measure| cell(group, measure)));
+    if group.trials.iter().all(|trial| trial.verdict.is == Trust::Void) {
+        cells.iter_mut().for_each(|cell| cell.tone = Tone::Muted);
+    }
+    cells
+}
+
+fn cell(group: &Group, measure: &Measure) -> Cell {
+    let spread = group.spread(measure.value);
+    let cell = Cell::spread(spread, measure.write);
+    match spread {
+        Some(spread) if measure.loss && spread.most > 0.0 => cell.toned(Tone::Bad),
+        Some(_) if measure.loss => cell.toned(Tone::Good),
+        None if measure.head == "back after" && group.usable().any(never_back) => Cell::new("never").toned(Tone::Bad),
+        _ => cell,
+    }
+}
+
+/// Whether there was a baseline and throughput did not come back to it within the trial.
+fn never_back(trial: &Trial) -> bool {
+    outages(trial).any(|(_, outage)| outage.baseline_per_s.is_some() && outage.back_to_baseline_s.is_none())
+}

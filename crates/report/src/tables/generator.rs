@@ -1,0 +1,76 @@
+//! Table: the load generator's own health.
+
+use record::results::Trial;
+
+use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
+use crate::Input;
+use crate::facts::{Group, groups};
+use crate::numbers;
+
+pub const KIND: Kind = Kind { name: "generator", place: 54, fill };
+
+const MANY: usize = 12;
+
+const COLUMNS: [(&str, &str); 6] = [
+    ("CPU", "of its busiest thread, percent of a core, 95th percentile over the seconds"),
+    ("lateness p99", "how late its timers fired, in the worst second"),
+    ("Little's law", "how far operations in flight are from rate times latency: a check on the bookkeeping"),
+    ("connects failed", "connections that could not be opened"),
+    ("dropped", "operations that should have started and did not"),
+    ("held back by", "what limited the generator"),
+];
+
+fn fill(input: &Input) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    if !input.results.trials.iter().any(known) {
+        return None;
+    }
+    let mut columns = label_columns(&groups);
+    columns.extend(COLUMNS.map(|(head, explained)| Column::numeric(head, explained)));
+    let rows: Vec<Row> = groups
+        .iter()
+        .enumerate()
+        .map(|(index, group)| {
+            let mut cells = label_cells(group, &groups);
+            cells.extend(health(group));
+            Row { cells, begins: begins(index, &groups) }
+        })
+        .collect();
+    Some(Table {
+        title: "Load generator".to_owned(),
+        note: "Past its limits the generator measures itself and not the target; the verdict says so.".to_owned(),
+        columns,
+        folded: rows.len() > MANY,
+        rows,
+        terms: COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
+    })
+}
+
+fn known(trial: &Trial) -> bool {
+    trial.generator.cpu_pct.is_some() || !trial.generator.limit.is_empty()
+}
+
+fn health(group: &Group) -> Vec<Cell> {
+    let of = |value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String| Cell::spread(group.spread(value), write);
+    let count = |value: fn(&Trial) -> Option<u64>| {
+        let spread = group.spread(|trial| value(trial).map(|count| count as f64));
+        Cell::spread(spread, |count| numbers::count(count.round() as u64))
+    };
+    let mut limits: Vec<&str> = group.usable().map(|trial| trial.generator.limit.as_str()).collect();
+    limits.retain(|limit| !limit.is_empty());
+    limits.sort_unstable();
+    limits.dedup();
+    let limit = match limits.as_slice() {
+        [] => Cell::new(numbers::NONE),
+        ["none"] => Cell::new("nothing").toned(Tone::Good),
+        limits => Cell::new(limits.join(", ")).toned(Tone::Bad),
+    };
+    vec![
+        of(|trial| trial.generator.cpu_pct, numbers::percent),
+        of(|trial| trial.generator.late_us_p99, numbers::micros),
+        of(|trial| trial.generator.littles_law_error_pct, |error| format!("off by {}", numbers::percent(error))),
+        count(|trial| trial.generator.connect_failures),
+        count(|trial| trial.generator.dropped),
+        limit,
+    ]
+}

@@ -1,0 +1,52 @@
+//! The answer: the finding in a few plain sentences, by rule. Whether it may be used comes first.
+
+use experiment::plan::Plan;
+use record::results::{Results, SafeLoad, Trust};
+
+use super::{capital, crash, plain_load, side_by_side, stopped};
+use crate::facts::{self, Group, groups, operations};
+use crate::numbers;
+
+/// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
+#[must_use]
+pub fn answer(results: &Results, plan: &Plan) -> String {
+    let mut sentences = Vec::new();
+    if results.verdict.is == Trust::Void {
+        let reasons = reasons(&results.verdict.reasons);
+        sentences.push(if reasons.is_empty() {
+            "This result must not be used.".to_owned()
+        } else {
+            format!("This result must not be used: {reasons}")
+        });
+    }
+    if let Some(partial) = &results.partial {
+        let done = results.trials.len();
+        let of = format!("{done} of {} trials", results.planned_trials);
+        sentences.push(stopped(&format!("This is a partial result ({of}): {partial}")));
+    }
+    let groups = groups(results, plan);
+    let measured: Vec<Group> = groups.into_iter().filter(|group| group.usable().any(|t| operations(t) > 0)).collect();
+    sentences.extend(results.safe_load.as_ref().map(safe_load));
+    match measured.as_slice() {
+        [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
+        [group] if group.usable().any(|trial| facts::outages(trial).next().is_some()) => {
+            sentences.push(crash::finding(group, plan));
+        }
+        [group] => sentences.push(plain_load::finding(group, plan)),
+        groups => sentences.extend(side_by_side::findings(groups)),
+    }
+    sentences.join(" ")
+}
+
+/// The reasons of a verdict as sentences.
+pub fn reasons(reasons: &[String]) -> String {
+    reasons.iter().map(|reason| stopped(reason)).collect::<Vec<_>>().join(" ")
+}
+
+fn safe_load(line: &SafeLoad) -> String {
+    let surviving = if line.surviving.is_empty() { String::new() } else { format!(" with {}", line.surviving) };
+    let limited = if line.limited_by.is_empty() { String::new() } else { format!("; beyond it {} breaks", line.limited_by) };
+    let [low, high] = line.ci95.map(numbers::number);
+    let value = numbers::number(line.value);
+    capital(&format!("the Plimsoll line{surviving} is at {} = {value} (95 % interval {low}–{high}){limited}.", line.over))
+}

@@ -1,0 +1,147 @@
+//! The findings of variants and sweeps: who saw failures, what it costs in latency, where writes were lost. Where one
+//! dimension explains a difference it is named; otherwise the worst case is.
+
+use record::results::Trial;
+
+use super::plain_load::in_words;
+use super::{capital, listed, quoted};
+use crate::facts::{Group, Spread, counted, operations, outages};
+use crate::numbers;
+
+/// Names listed in a sentence at most.
+const NAMED: usize = 6;
+
+/// A sentence each for failures, speed and losses.
+pub fn findings(groups: &[Group]) -> Vec<String> {
+    let mut sentences = vec![failures(groups)];
+    sentences.extend(speed(groups));
+    let wrong = |trial: &Trial| trial.consistency.wrong.map(|count| count as f64);
+    let lost = |trial: &Trial| trial.consistency.lost_writes.map(|count| count as f64);
+    let checked = |trial: &Trial| trial.consistency.checked.map(|count| count as f64);
+    sentences.extend(where_any(groups, "acknowledged writes were lost", lost, Some(&checked)));
+    if groups.iter().any(|group| group.spread(wrong).is_some_and(|wrong| wrong.most > 0.0)) {
+        sentences.extend(where_any(groups, "answers were wrong", wrong, None));
+    }
+    sentences
+}
+
+fn failed(trial: &Trial) -> Option<f64> {
+    counted(trial, |trial| trial.outcomes.failed + trial.outcomes.timeout)
+}
+
+fn failures(groups: &[Group]) -> String {
+    let trials: usize = groups.iter().map(|group| group.usable().count()).sum();
+    let Some((worst, most)) = worst(groups, failed).filter(|(_, most)| *most > 0.0) else {
+        return format!("No call failed in any of {trials} trials.");
+    };
+    let all = worst.spread(|trial| counted(trial, operations)).map(|all| in_words(all.median)).unwrap_or_default();
+    let worst = format!("the worst was {} with {} of {all} calls failed", quoted(&worst.name()), in_words(most));
+    match split(groups, failed) {
+        Some((clean, _)) => format!("No call failed with {}; {worst}.", names(&clean)),
+        None => {
+            let clean = groups.iter().filter(|group| group.spread(failed).is_some_and(|spread| spread.most == 0.0)).count();
+            format!("No call failed in {clean} of {} cases; {worst}.", groups.len())
+        }
+    }
+}
+
+/// Latency by the first dimension, or throughput where no fault was played.
+fn speed(groups: &[Group]) -> Option<String> {
+    let with_faults = groups.iter().any(|group| group.usable().any(|trial| outages(trial).next().is_some()));
+    let p99 = range(groups, "p99", |trial| trial.latency_us?.p99, numbers::micros);
+    let parts = if with_faults {
+        [p99, range(groups, "the slowest call", |trial| trial.latency_us?.max, numbers::micros)]
+    } else {
+        [range(groups, "throughput", |trial| trial.throughput.operations_per_s, numbers::rate), p99]
+    };
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| capital(&format!("{}.", parts.join("; "))))
+}
+
+/// `p99 ran from 1.1 ms (‹a›) to 2.3 ms (‹b›)`: medians, by the values of the first dimension.
+fn range(
+    groups: &[Group],
+    what: &str,
+    value: fn(&Trial) -> Option<f64>,
+    write: fn(f64) -> String,
+) -> Option<String> {
+    let mut medians: Vec<(String, f64)> = Vec::new();
+    for name in values_of(groups, 0) {
+        let of_name = groups.iter().filter(|group| group.labels.first().is_some_and(|label| label.1 == name));
+        let values: Vec<f64> = of_name.filter_map(|group| Some(group.spread(value)?.median)).collect();
+        medians.extend(Spread::of(values).map(|spread| (name.clone(), spread.median)));
+    }
+    let (low, least) = medians.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (high, most) = medians.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (least, most) = (write(*least), write(*most));
+    if least == most {
+        return Some(format!("{what} was {least} throughout"));
+    }
+    Some(format!("{what} ran from {least} with {} to {most} with {}", quoted(low), quoted(high)))
+}
+
+/// Where a count is above 0, and where it is not.
+fn where_any(
+    groups: &[Group],
+    what: &str,
+    value: impl Fn(&Trial) -> Option<f64> + Copy,
+    of: Option<&dyn Fn(&Trial) -> Option<f64>>,
+) -> Option<String> {
+    let (worst, most) = worst(groups, value)?;
+    let known = of.and_then(|of| worst.spread(of)).map(|of| in_words(of.median));
+    if most == 0.0 {
+        return Some(capital(&format!("no {what} in any of the cases.")));
+    }
+    let up_to = match known {
+        Some(known) => format!("up to {} of {known}", in_words(most)),
+        None => format!("up to {}", in_words(most)),
+    };
+    Some(match split(groups, value) {
+        Some((clean, dirty)) => capital(&format!("{what} with {} ({up_to}), none with {}.", names(&dirty), names(&clean))),
+        None => capital(&format!("{what} in some cases ({up_to}, with {}).", quoted(&worst.name()))),
+    })
+}
+
+/// The group with the largest value of any trial.
+fn worst<'a, 'b>(groups: &'b [Group<'a>], value: impl Fn(&Trial) -> Option<f64> + Copy) -> Option<(&'b Group<'a>, f64)> {
+    let valued = groups.iter().filter_map(|group| Some((group, group.spread(value)?.most)));
+    valued.reduce(|worst, next| if next.1 > worst.1 { next } else { worst })
+}
+
+/// The values of a dimension with which a count is 0 in every trial, and the others, if there are both. Of several such
+/// dimensions the one that leaves least unsaid: with the most groups where the count is 0.
+fn split(groups: &[Group], value: impl Fn(&Trial) -> Option<f64> + Copy) -> Option<(Vec<String>, Vec<String>)> {
+    let dimensions = groups.first().map_or(0, |group| group.labels.len());
+    let mut best: Option<(usize, Vec<String>, Vec<String>)> = None;
+    for dimension in 0..dimensions {
+        let is_clean = |name: &String| {
+            let mut of_name = groups.iter().filter(|group| group.labels[dimension].1 == *name);
+            of_name.all(|group| group.spread(value).is_some_and(|spread| spread.most == 0.0))
+        };
+        let (clean, dirty): (Vec<String>, Vec<String>) = values_of(groups, dimension).into_iter().partition(is_clean);
+        let covered = groups.iter().filter(|group| clean.contains(&group.labels[dimension].1)).count();
+        if !clean.is_empty() && !dirty.is_empty() && best.as_ref().is_none_or(|(most, ..)| covered > *most) {
+            best = Some((covered, clean, dirty));
+        }
+    }
+    best.map(|(_, clean, dirty)| (clean, dirty))
+}
+
+/// The values of a dimension, in the order of the plan.
+fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for (_, value) in groups.iter().filter_map(|group| group.labels.get(dimension)) {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    values
+}
+
+fn names(names: &[String]) -> String {
+    let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
+    if names.len() > NAMED {
+        shown.push(format!("{} others", names.len() - NAMED));
+    }
+    listed(&shown)
+}

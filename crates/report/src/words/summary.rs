@@ -1,0 +1,78 @@
+//! The summary that `run` and `show` print: the answer, the verdict, and the tables that fit on a terminal.
+
+use experiment::plan::Plan;
+use record::results::{Results, Trust};
+
+use super::aligned::{plain, set, toned, wrapped};
+use super::answer;
+use crate::Input;
+use crate::facts::groups;
+use crate::tables::{self, Tone, comparison, trust_word};
+
+/// Columns of the terminal that are used at most.
+const WIDTH: usize = 100;
+/// Rows of the table of outages at most; beyond, it is on the page only.
+const OUTAGES: usize = 12;
+
+/// The summary, at most 100 columns wide, ending in a newline; with the terminal's colours if `colour`.
+#[must_use]
+pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
+    let mut parts = vec![heading(results), finding(results, plan), verdict(results, colour)];
+    let input = Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let groups = groups(results, plan);
+    if !groups.is_empty() {
+        parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
+    }
+    for name in ["outages", "claims", "requirements"] {
+        let Some(table) = tables::named(name, &input) else { continue };
+        parts.push(if name == "outages" && table.rows.len() > OUTAGES {
+            format!("{}: {} of them, on the page\n", table.title, table.rows.len())
+        } else {
+            section(&table.title, &set(&table, WIDTH, colour))
+        });
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+fn heading(results: &Results) -> String {
+    lines(&results.title, "", "") + &lines(&results.asks, "", "")
+}
+
+fn finding(results: &Results, plan: &Plan) -> String {
+    // The one that was written into the results, so that terminal, file and page say the same.
+    let answer = if results.answer.is_empty() { answer(results, plan) } else { results.answer.clone() };
+    lines(&answer, "  ", "  ")
+}
+
+fn verdict(results: &Results, colour: bool) -> String {
+    let is = results.verdict.is;
+    let meaning = match is {
+        Trust::Valid => "nothing speaks against this result",
+        Trust::Suspect => "something may have spoiled this result",
+        Trust::Void => "this result must not be used",
+    };
+    let mut text = format!("{}: {meaning}\n", toned(trust_word(is), if colour { Tone::of(is) } else { Tone::Plain }));
+    for reason in &results.verdict.reasons {
+        text.push_str(&lines(reason, "  - ", "    "));
+    }
+    if let Some(partial) = &results.partial {
+        let done = format!("{} of {} trials have records", results.trials.len(), results.planned_trials);
+        text.push_str(&lines(&format!("partial: {partial} ({done})"), "", "  "));
+    }
+    text
+}
+
+fn section(title: &str, table: &str) -> String {
+    if title.is_empty() { table.to_owned() } else { format!("{title}\n{table}") }
+}
+
+/// Wrapped; the first line begins with `first`, the others with `rest`.
+fn lines(text: &str, first: &str, rest: &str) -> String {
+    let wrapped = wrapped(&plain(text), WIDTH - first.len().max(rest.len()));
+    let lines = wrapped.iter().enumerate().map(|(index, line)| {
+        let indent = if index == 0 { first } else { rest };
+        format!("{indent}{line}").trim_end().to_owned() + "\n"
+    });
+    if text.trim().is_empty() { String::new() } else { lines.collect() }
+}
