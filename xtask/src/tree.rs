@@ -95,11 +95,11 @@ impl Tree {
         self.files.iter().filter(|file| file.extension() == "rs")
     }
 
-    /// The Rust files that are not tests.
+    /// The Rust files that are part of a crate, which tests, benches and examples are not.
     pub fn rust_without_tests(&self) -> impl Iterator<Item = &File> {
         let only_tests = self.rooms_of_tests();
         self.rust().filter(move |file| {
-            let in_folder = file.path.split('/').any(|part| matches!(part, "tests" | "benches"));
+            let in_folder = file.path.split('/').any(|part| matches!(part, "tests" | "benches" | "examples"));
             let in_room = only_tests.iter().any(|room| {
                 file.path.strip_prefix(room.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
             });

@@ -6,8 +6,11 @@ pub(crate) fn name<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -
     let length = wanted.chars().count();
     known
         .into_iter()
-        .map(|name| (distance(&wanted, &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= 1.max(length.max(name.chars().count()) / 3))
+        .map(|name| (strsim::damerau_levenshtein(&wanted, &name.to_lowercase()), name))
+        .filter(|(distance, name)| {
+            let longest = length.max(name.chars().count());
+            *distance <= 1.max(longest / 3).min(longest / 2)
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
@@ -37,9 +40,4 @@ pub(crate) fn listed(names: &[String], conjunction: &str) -> String {
         _ if names.len() > SHOWN => format!("{}, … ({} in all)", names[..SHOWN].join(", "), names.len()),
         [first @ .., last] => format!("{} {conjunction} {last}", first.join(", ")),
     }
-}
-
-/// Edits between two names; a transposition is one, and so is a different separator or plural.
-fn distance(a: &str, b: &str) -> usize {
-    strsim::damerau_levenshtein(a, b)
 }

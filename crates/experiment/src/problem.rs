@@ -139,11 +139,15 @@ fn render(problem: &Problem, colour: bool) -> String {
     let words = if problem.expected.is_empty() { "here" } else { problem.expected.as_str() };
     let mut report = Report::build(ReportKind::Error, main.clone())
         .with_config(config)
-        .with_message(&problem.what)
-        .with_label(Label::new(main).with_message(words).with_color(Color::Red));
+        .with_message(&problem.what);
+    let mut labels = vec![(&problem.place, Label::new(main).with_message(words).with_color(Color::Red))];
     for (place, words) in &problem.related {
-        report.add_label(Label::new(spot(place)).with_message(words).with_color(Color::Cyan));
+        labels.push((place, Label::new(spot(place)).with_message(words).with_color(Color::Cyan)));
     }
+    // Labels that do not follow the text are drawn as if they were of another one. What the problem is about stays
+    // ahead of other texts.
+    labels.sort_by_key(|(place, _)| (place.source.name != problem.place.source.name, place.span.start));
+    report.add_labels(labels.into_iter().map(|(_, label)| label));
     if let Some(hint) = &problem.hint {
         report.set_help(hint);
     }

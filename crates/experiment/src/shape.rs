@@ -12,7 +12,9 @@ use crate::tree::{Node, Place, Table, Value};
 pub(crate) enum Mode {
     /// Every required key has to be there.
     Whole,
-    /// Part of a file: nothing is missing, and lists of tables may be entered by name.
+    /// A file that variants may complete: nothing is missing.
+    File,
+    /// An overlay: nothing is missing, and lists of tables may be entered by name.
     Part,
 }
 
@@ -27,34 +29,38 @@ pub(crate) struct Shape<'a> {
 impl Shape<'_> {
     /// Checks a table; `path` is its own path (empty for the file), `place` where it is headed.
     pub fn table(&mut self, path: &str, keys: &'static [Key], table: &Table, place: &Place) {
+        let mut meant = Vec::new();
         for entry in &table.entries {
             match keys::find(keys, &entry.key) {
                 Some(key) => self.value(&join(path, &entry.key), &key.kind, &entry.node),
                 None => {
+                    meant.extend(nearest_key(keys, &entry.key).map(|key| key.name));
                     let problem = self.unknown(path, keys, &entry.key, &entry.key_place);
                     self.problems.push(problem);
                 }
             }
         }
         if self.mode == Mode::Whole {
-            for key in keys.iter().filter(|key| key.need == Need::Required && table.get(key.name).is_none()) {
-                self.problems.push(missing(path, key, place));
-            }
+            // A key that is misspelt is not said to be missing as well.
+            let is_missing =
+                |key: &&Key| key.need == Need::Required && table.get(key.name).is_none() && !meant.contains(&key.name);
+            self.problems.extend(keys.iter().filter(is_missing).map(|key| missing(path, key, place)));
         }
     }
 
     fn unknown(&self, path: &str, keys: &'static [Key], name: &str, place: &Place) -> Problem {
         let what = match path {
+            "" if self.mode == Mode::Part => format!("a variant cannot set `{name}`"),
             "" => format!("there is no section or key `{name}`"),
             _ => format!("`{path}` has no key `{name}`"),
         };
         let problem = Problem::new(place, what).expected("unknown key");
-        let lower = name.to_lowercase();
-        if let Some(key) = keys.iter().find(|key| key.elsewhere.iter().any(|other| other.to_lowercase() == lower)) {
-            return problem.hint(format!("it is called `{}` here: {}", key.name, key.help));
-        }
-        if let Some(near) = nearest::name(name, keys.iter().map(|key| key.name)) {
-            return problem.hint(format!("did you mean `{near}`?"));
+        if let Some(key) = nearest_key(keys, name) {
+            let known_elsewhere = key.elsewhere.iter().any(|other| other.eq_ignore_ascii_case(name));
+            return problem.hint(match known_elsewhere {
+                true => format!("it is called `{}` here: {}", key.name, key.help),
+                false => format!("did you mean `{}`?", key.name),
+            });
         }
         let homes = keys::homes(self.root, name);
         if !homes.is_empty() {
@@ -109,7 +115,8 @@ impl Shape<'_> {
         }
         let outer = self.mode;
         self.mode = Mode::Part;
-        self.table(path, keys, table, &item.place);
+        // Inside a variant, paths are those of the file.
+        self.table("", keys, table, &item.place);
         self.mode = outer;
         for key in keys.iter().filter(|key| key.need == Need::Required && table.get(key.name).is_none()) {
             self.problems.push(missing(path, key, &item.place));
@@ -132,6 +139,14 @@ impl Shape<'_> {
             _ => self.problems.push(wrong_type(path, kind, node)),
         }
     }
+}
+
+/// The key that is meant by a name that is none: another tool's word for it, or the nearest.
+fn nearest_key(keys: &'static [Key], name: &str) -> Option<&'static Key> {
+    let elsewhere = |key: &&Key| key.elsewhere.iter().any(|other| other.eq_ignore_ascii_case(name));
+    keys.iter()
+        .find(elsewhere)
+        .or_else(|| nearest::name(name, keys.iter().map(|key| key.name)).and_then(|near| keys::find(keys, near)))
 }
 
 /// Checks a value that contains no others.
@@ -204,7 +219,12 @@ fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
 }
 
 fn wrong_type(path: &str, kind: &Kind, node: &Node) -> Problem {
-    let problem = Problem::new(&node.place, format!("`{path}` cannot be {}", node.kind())).expected(kind.words());
+    let what = match (kind, &node.value) {
+        // The value says more than its type where the type may be right.
+        (Kind::Either(..), Value::Text(_)) | (_, Value::Boolean(_)) => node.place.text(),
+        _ => node.kind(),
+    };
+    let problem = Problem::new(&node.place, format!("`{path}` cannot be {what}")).expected(kind.words());
     match (kind, &node.value) {
         (Kind::Tables(_) | Kind::Overlays(_), Value::Table(_)) => {
             problem.hint(format!("this section may occur several times: write [[{path}]]"))
@@ -228,10 +248,14 @@ fn wrong_type(path: &str, kind: &Kind, node: &Node) -> Problem {
 
 fn missing(path: &str, key: &Key, place: &Place) -> Problem {
     let (what, heading) = match path {
-        "" => (format!("the section [{}] is missing", key.name), String::new()),
+        "" => (format!("the section [{}] is missing", key.name), "nowhere in this file".to_owned()),
         _ => (format!("`{path}` needs `{}`", key.name), format!("`{}` is missing", key.name)),
     };
-    Problem::absent(place, what).expected(heading).hint(format!("{}: {}", key.help, key.kind.words()))
+    let hint = match path {
+        "" => format!("add {}: {}", key.heading(key.name), key.help),
+        _ => format!("{}: {}", key.help, key.kind.words()),
+    };
+    Problem::absent(place, what).expected(heading).hint(hint)
 }
 
 fn is_name(text: &str) -> bool {

@@ -33,7 +33,11 @@ pub struct TargetFolder {
 /// built in and always there.
 #[must_use]
 pub fn all() -> Vec<TargetFolder> {
-    let built_in = TargetFolder { name: "echo".to_owned(), path: PathBuf::new(), source: String::new() /*ECHO*/ };
+    let built_in = TargetFolder {
+        name: "echo".to_owned(),
+        path: PathBuf::new(),
+        source: include_str!("../../../targets/echo/target.toml").to_owned(),
+    };
     let mut found = all_in(&shelves());
     found.entry(built_in.name.clone()).or_insert(built_in);
     found.into_values().collect()

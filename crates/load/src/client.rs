@@ -235,6 +235,3 @@ impl<P: Protocol> Talk<P> {
         Answer { ok: whole.result == Cause::Ok, status, fields }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -98,7 +98,7 @@ fn latency(intervals: Vec<hlog::Interval>) -> Vec<LatencySecond> {
         let start_ms = (interval.start_s * 1e3).round() as i64;
         match merged.get_mut(&start_ms) {
             // The sum may grow, so that adding cannot fail for a value that is out of its range.
-            Some((_, sum)) => sum += &interval.histogram,
+            Some((_, sum)) => *sum += &interval.histogram,
             None => {
                 let mut first = interval.histogram;
                 first.auto(true);

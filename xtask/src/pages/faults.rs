@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use experiment::catalog::{Fault, Heals};
 
-use super::{Page, cell};
+use super::{Page, cell, sentence};
 
 pub const KIND: Page = Page { name: "faults", text };
 
@@ -22,7 +22,7 @@ fn add(page: &mut String, fault: &Fault) {
         Heals::AfterFor => "It lasts for `for`, or to the end of the trial.",
     };
     // Writing to a String cannot fail.
-    let _ = write!(page, "\n## `{}`\n\n{}. {healing}\n", fault.name, fault.help.trim_end_matches('.'));
+    let _ = write!(page, "\n## `{}`\n\n{} {healing}\n", fault.name, sentence(fault.help));
     if fault.takes.is_empty() {
         return;
     }

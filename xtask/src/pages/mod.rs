@@ -20,8 +20,7 @@ pub struct Page {
 }
 
 /// Every page, sorted by name.
-pub const KINDS: &[Page] =
-    &[experiment::KIND, faults::KIND, metrics::KIND, protocols::KIND, results::KIND];
+pub const KINDS: &[Page] = &[experiment::KIND, faults::KIND, metrics::KIND, protocols::KIND, results::KIND];
 
 const FOLDER: &str = "docs/reference";
 
@@ -53,6 +52,12 @@ fn path(page: &Page) -> String {
 fn text(page: &Page) -> String {
     let made = "<!-- Made by `cargo xtask docs` from the code. Edit it there. -->";
     format!("{made}\n\n{}\n", (page.text)().trim_end())
+}
+
+/// A line of help as a sentence.
+fn sentence(help: &str) -> String {
+    let mut letters = help.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).chain(['.']).collect())
 }
 
 /// A text in a cell of a table: one line, and no bar that would end the cell.

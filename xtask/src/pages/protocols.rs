@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use experiment::catalog::{Effect, Operation, Protocol};
 
-use super::{Page, cell};
+use super::{Page, cell, sentence};
 
 pub const KIND: Page = Page { name: "protocols", text };
 
@@ -21,7 +21,7 @@ fn text() -> String {
 
 fn add(page: &mut String, protocol: &Protocol) {
     // Writing to a String cannot fail.
-    let _ = write!(page, "\n## `{}`\n\n{}.", protocol.name, protocol.help.trim_end_matches('.'));
+    let _ = write!(page, "\n## `{}`\n\n{}", protocol.name, sentence(protocol.help));
     if !protocol.schemes.is_empty() {
         let schemes: Vec<String> = protocol.schemes.iter().map(|scheme| format!("`{scheme}://`")).collect();
         let _ = write!(page, " URLs: {}.", schemes.join(", "));
@@ -40,7 +40,7 @@ fn add_operation(page: &mut String, operation: &Operation) {
         Effect::Remove => " It removes a key.",
         Effect::RemoveAll => " It removes every key of a space.",
     };
-    let _ = write!(page, "\n### `{}`\n\n{}.{effect}\n", operation.name, operation.help.trim_end_matches('.'));
+    let _ = write!(page, "\n### `{}`\n\n{}{effect}\n", operation.name, sentence(operation.help));
     if operation.takes.is_empty() && operation.answers.is_empty() {
         return;
     }

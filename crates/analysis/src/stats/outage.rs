@@ -3,9 +3,10 @@
 //!
 //! **Baseline**: the mean `ok` rate of up to 10 s before the fault.
 //!
-//! **Bound**: throughput counts as back when it is at least the baseline less 5 %, or less three standard deviations of the
-//! baseline's own windows where those are wider: a drop that the system shows without a fault is no sign of one. More
-//! than the baseline is no outage. Windows are 250 ms, and longer where 250 ms hold fewer than 36 operations.
+//! **Bound**: throughput counts as back when it is at least the baseline less 5 %, or less 4.5 standard deviations of the
+//! baseline's own windows where that is more: a drop that the system shows without a fault is no sign of one. (So many, because a
+//! second holds many overlapping windows, and each would have its chance to raise a false alarm.) More than the baseline
+//! is no outage. Windows are 250 ms, and longer, up to 2 s, where 250 ms hold fewer than 2,000 operations.
 //!
 //! **Gap**: a time without any success that a Poisson stream of the baseline's rate would show in less than one of a hundred
 //! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`); where
@@ -33,18 +34,18 @@ const SPREAD_WINDOW_S: f64 = 0.1;
 const WITHIN: f64 = 0.05;
 
 /// … or this many standard deviations.
-const DEVIATIONS: f64 = 3.0;
+const DEVIATIONS: f64 = 4.5;
 
 /// Interquartile range of a normal distribution with standard deviation 1.
 const NORMAL_IQR: f64 = 1.349;
 
 /// Shortest and longest window over which throughput is compared with the baseline.
-const WINDOW_S: [f64; 2] = [0.25, 5.0];
+const WINDOW_S: [f64; 2] = [0.25, 2.0];
 
-/// Operations that such a window should hold; its Poisson noise is then a sixth.
-const WINDOW_OPERATIONS: f64 = 36.0;
+/// Operations that such a window should hold; its Poisson noise is then 2.2 %.
+const WINDOW_OPERATIONS: f64 = 2_000.0;
 
-/// Service must hold for this long.
+/// Service must hold for this long, and for two windows.
 const HOLD_S: f64 = 1.0;
 
 /// A fault's effects come to light within this time, or within the operations' timeout if that is longer.
@@ -101,7 +102,8 @@ pub(crate) fn outage(timeline: &Timeline, times: Times) -> Outage {
     let back = baseline.and_then(|baseline| back_to_baseline(timeline, times, [begin, end], &gaps, baseline));
     // Never back: everything until the next fault, or until the drain's end, is affected.
     let affected = back.unwrap_or(counted);
-    let after = |slot: usize| (timeline.at_s(slot) - times.at_s).max(0.0);
+    // To the microsecond: the difference of two decimal fractions is none.
+    let after = |slot: usize| ((timeline.at_s(slot) - times.at_s).max(0.0) * 1e6).round() / 1e6;
     let failed = timeline.failed();
     let broke_off = gaps.first().map_or(begin, |gap| gap[1]);
     Outage {

@@ -67,11 +67,8 @@ fn they_are_what_was_put_in() {
     near(outage.last_failure_s, simulation::ABORTING_S, 0.002);
     near(outage.partial_s, simulation::ABORTING_S - simulation::DOWN_S, 0.011);
     near(outage.back_to_baseline_s, simulation::SLOW_S, 0.1);
-    near(
-        outage.lost_operations,
-        simulation::RATE_PER_S * (simulation::DOWN_S + 0.4 * (simulation::SLOW_S - simulation::DOWN_S)),
-        150.0,
-    );
+    let missed_s = simulation::DOWN_S + (1.0 - simulation::SLOW) * (simulation::SLOW_S - simulation::DOWN_S);
+    near(outage.lost_operations, simulation::RATE_PER_S * missed_s, 100.0);
     assert_eq!(outage.memory_released_bytes, Some(records::RELEASED_BYTES));
 
     assert_eq!(first.consistency.lost_writes, Some(0));

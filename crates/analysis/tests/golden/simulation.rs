@@ -11,6 +11,7 @@ pub const ABORTED: u64 = 99;
 pub const DOWN_S: f64 = 0.010;
 pub const ABORTING_S: f64 = 0.020;
 pub const SLOW_S: f64 = 0.5;
+pub const SLOW: f64 = 0.7;
 
 pub const AGENTS: u32 = 200;
 pub const RAMP_S: f64 = 1.0;
@@ -76,7 +77,7 @@ impl Simulation {
             }
             let down = crashed && now_s < CRASH_S + DOWN_S;
             let slow = crashed && now_s < CRASH_S + SLOW_S;
-            let rate = if slow { 0.6 * RATE_PER_S } else { RATE_PER_S };
+            let rate = if slow { SLOW * RATE_PER_S } else { RATE_PER_S };
             let step_s = if down { 0.0005 } else { self.random.f64().max(1e-9).ln().abs() / rate };
             now_s += step_s.min(0.01);
             if !crashed && now_s >= CRASH_S {

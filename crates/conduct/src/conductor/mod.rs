@@ -80,7 +80,7 @@ impl Conductor {
     /// A trial about to begin. `heals` tells of each fault kind how it ends.
     #[must_use]
     pub fn new(trial: &plan::Trial, heals: impl Fn(&str) -> Heals) -> Self {
-        let faults_end_s = trial.faults.iter().map(|fault| fault_end_s(fault)).fold(0.0, f64::max);
+        let faults_end_s = trial.faults.iter().map(fault_end_s).fold(0.0, f64::max);
         let end_s = trial.load.as_ref().map_or(faults_end_s, |load| load.time_s);
         let audited = |step: &plan::Step| step.audit;
         Self {

@@ -77,7 +77,8 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
          # ready = \"http://localhost:8080/health\"   # what must answer 2xx before the load starts\n"
             .to_owned(),
         load(protocol, path),
-        REQUIRE.to_owned(),
+        "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n[[require]]\nmetric = \"latency_us.p99\"\nbelow  = 50_000\n"
+            .to_owned(),
         SWEEP.to_owned(),
     ]
     .concat())
@@ -182,7 +183,7 @@ fn step(operation: &Operation, path: &str, rest: &str) -> String {
     let required = operation.takes.iter().filter(|field| field.required);
     let with: Vec<String> = required.map(|field| format!("{} = {}", field.name, quoted(&argument(field.name)))).collect();
     let with = if with.is_empty() { String::new() } else { format!("with   = {{ {} }}\n", with.join(", ")) };
-    format!("\n[[load.cycle]]\ncall   = \"{}\"                 # {}\n{with}{rest}", operation.name, one_line(operation.help))
+    format!("\n[[load.cycle]]\ncall   = \"{}\"\n{with}{rest}", operation.name)
 }
 
 /// A kill that is healed, if the lab can do that.
@@ -192,19 +193,18 @@ fn fault(catalog: &Catalog) -> String {
     format!(
         "\n[[fault]]\n\
          name = \"killed\"               # results speak of it: faults.killed.outage.failed\n\
-         kind = \"{}\"                 # {}\n\
+         kind = \"{}\"                 # `plimsoll faults` lists what can be broken\n\
          on   = \"one\"                  # of the members\n\
          at   = \"15s\"                  # from load start\n\
          for  = \"2s\"                   # then it is healed\n",
-        kill.name,
-        one_line(kill.help)
+        kill.name
     )
 }
 
 const REQUIRE: &str = "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n\
     # [[require]]\n\
-    # metric = \"latency_us.p99\"\n\
-    # below  = 50_000\n";
+    # metric = \"faults.killed.outage.back_to_baseline_s\"\n\
+    # below  = 5\n";
 
 const SWEEP: &str = "\n# The same over a list of values of any line above:\n\
     # [sweep]\n\

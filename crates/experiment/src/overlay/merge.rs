@@ -15,7 +15,10 @@ pub(super) fn table(base: &mut Table, over: &Table, keys: &'static [Key], proble
                     known.key_place = entry.key_place.clone();
                 }
             }
-            None => base.entries.push(entry.clone()),
+            None => match (kind, entry.node.table()) {
+                (Some(Kind::Tables(_)), Some(parts)) => items(&mut [], parts, &[], problems),
+                _ => base.entries.push(entry.clone()),
+            },
         }
     }
 }

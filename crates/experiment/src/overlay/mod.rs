@@ -136,6 +136,3 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<&Node>> {
             .collect()
     })
 }
-
-#[cfg(test)]
-mod tests;

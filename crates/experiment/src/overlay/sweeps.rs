@@ -42,8 +42,12 @@ pub(super) fn read(base: &Table, sets: &[Set], problems: &mut Vec<Problem>) -> V
     };
     let mut sweeps: Vec<Sweep> = entries.into_iter().filter_map(sweep).collect();
     sweeps.retain(|sweep| is_in_a_trial(sweep, problems));
-    for sweep in &mut sweeps {
+    sweeps.retain(|sweep| {
         check_values(sweep, problems);
+        // Without this path the trials are still there to be checked.
+        !sweep.values.is_empty()
+    });
+    for sweep in &mut sweeps {
         let steps = path::resolve(&sweep.path, EXPERIMENT, base).ok();
         for set in sets.iter().filter(|set| set.path == sweep.path || Some(&set.steps) == steps.as_ref()) {
             sweep.values = vec![set.value.clone()];

@@ -20,10 +20,10 @@ pub(super) struct Names<'a> {
     pub catalog: &'a Catalog,
     pub variants: Vec<&'a str>,
     pub sweeps: &'a [Sweep],
-    /// Of all trials.
-    pub faults: Vec<String>,
-    /// Names of the operations of all trials.
-    pub operations: Vec<String>,
+    /// Of all trials; `None` if `--set` gave them: what the file asks of its own faults stays right then.
+    pub faults: Option<Vec<String>>,
+    /// Names of the operations of all trials; `None` as with faults.
+    pub operations: Option<Vec<String>>,
 }
 
 pub(super) fn requirements(root: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> Vec<Requirement> {
@@ -97,9 +97,7 @@ fn raised(node: &Node, highest: &str, tree: &Table, problems: &mut Vec<Problem>)
 fn metric(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> String {
     let Some(node) = section.node("metric") else { return String::new() };
     let Some(text) = node.text() else { return String::new() };
-    if let Err(problem) = metric::check(text, node, names) {
-        problems.push(*problem);
-    }
+    problems.extend(metric::check(text, node, names));
     text.to_owned()
 }
 
@@ -163,6 +161,10 @@ fn swept(path: &str, entry: &Entry, names: &Names<'_>) -> Option<Problem> {
         return Some(problem.maybe(nearest::hint(path, known)));
     };
     let json = entry.node.json();
+    // What the file asks of its own values stays right when `--set` gives others.
+    if sweep.listed.iter().any(|node| node.place.rank > 0) {
+        return None;
+    }
     let same = |node: &Node| node.json() == json || (node.number().is_some() && node.number() == entry.node.number());
     if sweep.listed.iter().chain(&sweep.values).any(same) {
         return None;

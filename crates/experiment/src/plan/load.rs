@@ -7,6 +7,7 @@ use crate::plan::trial::Scene;
 use crate::plan::{Feed, Load, Order, Retry, Step, Warmup};
 use crate::problem::Problem;
 use crate::section::Section;
+use crate::tree::Node;
 
 /// Names of the feeds, for the templates of all sections.
 pub(super) fn feed_names(root: &Section<'_>) -> Vec<String> {
@@ -70,7 +71,7 @@ fn times(section: &Section<'_>, scene: &mut Scene<'_>) {
 
 fn order(section: &Section<'_>, scene: &mut Scene<'_>) -> Order {
     const HINT: &str = "[[load.cycle]] for operations in a fixed order, [[load.mix]] for operations at random by `weight`";
-    let filled = |key: &str| !section.sections(key).is_empty();
+    let filled = |key: &str| section.node(key).and_then(Node::list).is_none_or(|list| !list.is_empty());
     match (section.has("cycle"), section.has("mix")) {
         (true, true) => scene.problems.push(
             Problem::new(section.place("mix"), "`cycle` and `mix` exclude each other")

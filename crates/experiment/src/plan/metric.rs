@@ -24,37 +24,34 @@ const FUNCTIONS: [(&str, &[Argument], &str); 4] = [
     ("ratio", &[Argument::Metric, Argument::Variant, Argument::Variant], "ratio(metric, a, b)"),
 ];
 
-type Checked = Result<(), Box<Problem>>;
+type Checked = Option<Problem>;
 
-/// Checks a metric: a path, or a function.
-pub(super) fn check(text: &str, node: &Node, names: &Names<'_>) -> Checked {
-    let Some(open) = text.find('(') else { return path(text, 0..text.len(), node, names) };
+/// What is wrong with a metric: a path, or a function.
+pub(super) fn check(text: &str, node: &Node, names: &Names<'_>) -> Vec<Problem> {
+    let Some(open) = text.find('(') else { return path(text, 0..text.len(), node, names).into_iter().collect() };
     let function = text[..open].trim();
     let Some((_, arguments, form)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         let problem = Problem::new(&node.inside(0..open), format!("there is no function `{function}`"));
-        let hint = nearest::name(function, FUNCTIONS.iter().map(|(name, ..)| *name)).map_or_else(forms, |near| format!("did you mean `{near}`?"));
-        return Err(Box::new(problem.expected("unknown function").hint(hint)));
+        let near = nearest::name(function, FUNCTIONS.iter().map(|(name, ..)| *name));
+        let hint = near.map_or_else(forms, |near| format!("did you mean `{near}`?"));
+        return vec![problem.expected("unknown function").hint(hint)];
     };
     let Some(inside) = text.trim_end().strip_suffix(')').map(|text| &text[open + 1..]) else {
         let problem = Problem::new(&node.inside(open..text.len()), "this bracket is never closed");
-        return Err(Box::new(problem.expected(format!("write {form}"))));
+        return vec![problem.expected(format!("write {form}"))];
     };
     let given = split(inside, open + 1);
     if given.len() != arguments.len() {
         let problem = Problem::new(&node.inside(0..text.len()), format!("`{function}` takes {}", count(arguments.len())));
-        return Err(Box::new(problem.expected(format!("write {form}"))));
+        return vec![problem.expected(format!("write {form}"))];
     }
-    for (argument, (word, at)) in arguments.iter().zip(given) {
-        match argument {
-            Argument::Metric => path(word, at, node, names)?,
-            Argument::Variant => known(word, "there is no variant", &names.variants, &node.inside(at))?,
-            Argument::Swept => {
-                let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
-                known(word, "nothing is swept over", &swept, &node.inside(at))?;
-            }
-        }
-    }
-    Ok(())
+    let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
+    let argument = |(argument, (word, at)): (&Argument, (&str, Range<usize>))| match argument {
+        Argument::Metric => path(word, at, node, names),
+        Argument::Variant => known(word, "there is no variant", &names.variants, &node.inside(at)),
+        Argument::Swept => known(word, "nothing is swept over", &swept, &node.inside(at)),
+    };
+    arguments.iter().zip(given).filter_map(argument).collect()
 }
 
 fn forms() -> String {
@@ -81,35 +78,37 @@ fn split(inside: &str, base: usize) -> Vec<(&str, Range<usize>)> {
 
 fn known(word: &str, what: &str, names: &[&str], place: &crate::tree::Place) -> Checked {
     if names.contains(&word) {
-        return Ok(());
+        return None;
     }
     let problem = Problem::absent(place, format!("{what} `{word}`")).expected("unknown name");
-    Err(Box::new(problem.maybe(nearest::hint(word, names.iter().copied()))))
+    Some(problem.maybe(nearest::hint(word, names.iter().copied())))
 }
 
 /// Checks a path against the metrics of a trial.
 fn path(text: &str, at: Range<usize>, node: &Node, names: &Names<'_>) -> Checked {
     // Without the analysis there is nothing to hold it against.
     if names.catalog.metrics.is_empty() {
-        return Ok(());
+        return None;
     }
     let parts: Vec<&str> = text.split('.').collect();
-    named_part(&parts, at.start, node, names)?;
+    if let Some(problem) = named_part(&parts, at.start, node, names) {
+        return Some(problem);
+    }
     if names.catalog.metrics.iter().any(|metric| matches(&metric.split('.').collect::<Vec<_>>(), &parts)) {
-        return Ok(());
+        return None;
     }
     let concrete: Vec<String> = names.catalog.metrics.iter().map(|metric| like(metric, &parts)).collect();
     let problem = Problem::absent(&node.inside(at), format!("the results have no metric `{text}`")).expected("unknown metric");
     let below = concrete.iter().filter(|metric| metric.strip_prefix(text).is_some_and(|rest| rest.starts_with('.')));
     let below: Vec<String> = below.map(|metric| format!("`{metric}`")).collect();
     if !below.is_empty() {
-        return Err(Box::new(problem.hint(format!("it has parts: {}", nearest::listed(&below, "and")))));
+        return Some(problem.hint(format!("it has parts: {}", nearest::listed(&below, "and"))));
     }
     let near = nearest::name(text, concrete.iter().map(String::as_str)).or_else(|| same_end(&concrete, &parts));
-    Err(Box::new(problem.hint(near.map_or_else(
+    Some(problem.hint(near.map_or_else(
         || "`plimsoll schema results` describes them all".to_owned(),
         |near| format!("did you mean `{near}`?"),
-    ))))
+    )))
 }
 
 /// The metric that ends in the same word.
@@ -123,19 +122,20 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &Names<'_>) -> Ch
     let (known, what) = match parts.first() {
         Some(&"faults") => (&names.faults, "there is no fault called"),
         Some(&"operations") => (&names.operations, "the load has no operation called"),
-        _ => return Ok(()),
+        _ => return None,
     };
-    let [list, name, _, ..] = parts else { return Ok(()) };
+    let [list, name, _, ..] = parts else { return None };
+    let known = known.as_ref()?;
     let is_metric = names.catalog.metrics.iter().any(|metric| {
         let pattern: Vec<&str> = metric.split('.').collect();
         pattern.first() == Some(list) && (pattern.get(1) == Some(name) || (pattern.get(1) == Some(&"*") && pattern.get(2) == Some(name)))
     });
     if known.iter().any(|known| known == name) || is_metric {
-        return Ok(());
+        return None;
     }
     let start = base + list.len() + 1;
     let problem = Problem::absent(&node.inside(start..start + name.len()), format!("{what} `{name}`"));
-    Err(Box::new(problem.expected("unknown name").maybe(nearest::hint(name, known.iter().map(String::as_str)))))
+    Some(problem.expected("unknown name").maybe(nearest::hint(name, known.iter().map(String::as_str))))
 }
 
 /// Lists whose elements may be picked by name or, without one, all be meant.

@@ -10,7 +10,7 @@ use crate::plan::trial::Scene;
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::template::{Part, Template, WORDS, is_slot_name};
-use crate::tree::{Entry, Node};
+use crate::tree::{Entry, Node, Place};
 
 /// What the templates of a step may use.
 pub(super) struct Scope<'a> {
@@ -69,30 +69,59 @@ fn find(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Operati
     found
 }
 
-/// Whether a field of that name exists; `header.*` takes any suffix.
-pub(super) fn has_field(fields: &[Field], name: &str) -> bool {
-    fields.iter().any(|field| match field.name.strip_suffix('*') {
+/// Whether a field of that name exists.
+fn has_field(fields: &[Field], name: &str) -> bool {
+    fields.iter().any(|field| is_named(field, name))
+}
+
+/// Whether the field goes by that name; `header.*` takes any suffix.
+fn is_named(field: &Field, name: &str) -> bool {
+    match field.name.strip_suffix('*') {
         Some(prefix) => name.len() > prefix.len() && name.starts_with(prefix),
         None => field.name == name,
-    })
+    }
 }
 
 /// Names of the fields, for hints.
-pub(super) fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
-    fields.iter().map(|field| field.name).filter(|name| *name != "*")
+fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
+    fields.iter().map(|field| field.name)
 }
 
 fn arguments(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
-    for entry in section.entries("with").iter().filter(|entry| !has_field(operation.takes, &entry.key)) {
-        let what = format!("`{}` takes no `{}`", operation.name, entry.key);
-        let hint = nearest::hint(&entry.key, names(operation.takes));
-        scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown argument").maybe(hint));
+    let given = section.entries("with");
+    let heading = if section.has("with") { section.place("with") } else { section.place("call") };
+    let fields: Vec<&Field> = operation.takes.iter().collect();
+    arguments_of(&format!("`{}`", operation.name), &fields, &given, heading, &mut scene.problems);
+}
+
+/// Arguments that `what` does not know, and required ones that are not given.
+pub(super) fn arguments_of(
+    what: &str,
+    fields: &[&'static Field],
+    given: &[Entry],
+    heading: &Place,
+    problems: &mut Vec<Problem>,
+) {
+    let known: Vec<&str> = fields.iter().map(|field| field.name).filter(|name| *name != "*").collect();
+    let mut meant = Vec::new();
+    for entry in given.iter().filter(|entry| !fields.iter().any(|field| is_named(field, &entry.key))) {
+        meant.extend(nearest::name(&entry.key, known.iter().copied()));
+        let hint = nearest::hint(&entry.key, known.iter().copied()).unwrap_or_else(|| "it takes nothing".to_owned());
+        let problem = Problem::absent(&entry.key_place, format!("{what} takes no `{}`", entry.key));
+        problems.push(problem.expected("unknown argument").hint(hint));
     }
-    let given = |name: &str| section.entries("with").iter().any(|entry| entry.key == name);
-    for field in operation.takes.iter().filter(|field| field.required && !given(field.name)) {
-        let place = if section.has("with") { section.place("with") } else { section.place("call") };
-        let problem = Problem::absent(place, format!("`{}` needs `{}`", operation.name, field.name));
-        scene.problems.push(problem.expected(format!("`{}` is missing", field.name)).hint(format!("{}: {}", field.name, field.help)));
+    // An argument that is misspelt is not said to be missing as well.
+    let is_missing = |field: &&&Field| {
+        field.required && !meant.contains(&field.name) && given.iter().all(|entry| entry.key != field.name)
+    };
+    let missing: Vec<&&Field> = fields.iter().filter(is_missing).collect();
+    if !missing.is_empty() {
+        let names: Vec<String> = missing.iter().map(|field| format!("`{}`", field.name)).collect();
+        let names = nearest::listed(&names, "and");
+        let help: Vec<String> = missing.iter().map(|field| format!("{}: {}", field.name, field.help)).collect();
+        let verb = if missing.len() == 1 { "is" } else { "are" };
+        let problem = Problem::absent(heading, format!("{what} needs {names}"));
+        problems.push(problem.expected(format!("{names} {verb} missing")).hint(help.join("; ")));
     }
 }
 
@@ -196,7 +225,7 @@ fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>)
 }
 
 /// Where `{word` stands in a template.
-fn placeholder(node: &Node, word: &str) -> crate::tree::Place {
+fn placeholder(node: &Node, word: &str) -> Place {
     let text = node.text().unwrap_or_default();
     let found = text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));
     found.map_or_else(|| node.place.clone(), |at| node.inside(at..at + word.len()))

@@ -26,8 +26,8 @@ pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan,
     let start = Place::new(&file, 0, 0..0);
     if base.entries.is_empty() && !syntax_is_broken {
         problems.push(
-            Problem::new(&start, "this file is empty")
-                .expected("an experiment")
+            Problem::new(&start, "there is nothing in this file")
+                .expected("an experiment is expected here")
                 .hint("`plimsoll new URL` or `plimsoll new TARGET` writes one to start from"),
         );
         return Err(Problems::new(problems, false));
@@ -96,7 +96,7 @@ fn resolve(
 /// The sections of a trial may be completed by a variant, so they are only held against what they may have at all;
 /// the others have to be whole.
 fn shape(base: &Table, start: &Place, problems: &mut Vec<Problem>) {
-    for (mode, inside) in [(Mode::Part, true), (Mode::Whole, false)] {
+    for (mode, inside) in [(Mode::File, true), (Mode::Whole, false)] {
         let mut part = base.clone();
         part.entries.retain(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()) == inside);
         let mut told = Vec::new();
@@ -116,22 +116,31 @@ fn merge(problems: &mut Vec<Problem>, told: Vec<Problem>) {
     }
 }
 
-fn names<'a>(layers: &'a Layers, settings: &[Setting], catalog: &'a Catalog) -> Names<'a> {
-    let mut faults: Vec<String> = Vec::new();
-    let mut operations: Vec<String> = Vec::new();
-    for setting in settings {
+fn names<'a>(layers: &'a Layers, settings: &'a [Setting], catalog: &'a Catalog) -> Names<'a> {
+    let lists = |setting: &'a Setting| {
         let load = setting.tree.table("load");
-        let steps = ["cycle", "mix"].into_iter().filter_map(|key| load?.get(key)).filter_map(Node::list).flatten();
-        let named = steps.filter_map(|node| node.table()).filter_map(|step| step.text("name").or(step.text("call")));
-        operations.extend(named.map(ToOwned::to_owned));
-        faults.extend(setting.tree.tables("fault").filter_map(|(_, fault)| fault.text("name")).map(ToOwned::to_owned));
+        ["cycle", "mix"].into_iter().filter_map(move |key| load?.get(key)).collect::<Vec<_>>()
+    };
+    Names {
+        catalog,
+        variants: layers.variants.iter().map(|variant| variant.name.as_str()).collect(),
+        sweeps: &layers.sweeps,
+        faults: names_in(settings.iter().filter_map(|setting| setting.tree.get("fault")), &["name"]),
+        operations: names_in(settings.iter().flat_map(lists), &["name", "call"]),
     }
-    for list in [&mut faults, &mut operations] {
-        list.sort();
-        list.dedup();
+}
+
+/// The names in lists of tables, each by the first of `keys` that it has. `None`: a list comes from `--set`.
+fn names_in<'a>(lists: impl Iterator<Item = &'a Node>, keys: &[&str]) -> Option<Vec<String>> {
+    let mut names = std::collections::BTreeSet::new();
+    for list in lists {
+        if list.place.rank > 0 {
+            return None;
+        }
+        let tables = list.list().unwrap_or_default().iter().filter_map(Node::table);
+        names.extend(tables.filter_map(|table| keys.iter().find_map(|key| table.text(key))).map(ToOwned::to_owned));
     }
-    let variants = layers.variants.iter().map(|variant| variant.name.as_str()).collect();
-    Names { catalog, variants, sweeps: &layers.sweeps, faults, operations }
+    Some(names.into_iter().collect())
 }
 
 /// Every setting once, then the next repeat: A B A B, never A A B B.

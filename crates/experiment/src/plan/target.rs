@@ -76,11 +76,13 @@ fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(T
             scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown parameter").maybe(hint));
             continue;
         };
-        match value(&entry.key, parameter, &entry.node) {
-            Ok(value) => {
-                with.insert(entry.key.clone(), value);
+        // Lists and tables are refused by the shape check.
+        let Some(text) = entry.node.as_written() else { continue };
+        match refused(&entry.key, parameter, &entry.node, &text) {
+            Some(problem) => scene.problems.push(problem),
+            None => {
+                with.insert(entry.key.clone(), text);
             }
-            Err(problem) => scene.problems.push(*problem),
         }
     }
     let protocol = protocol(manifest, &with, section, scene)?;
@@ -111,26 +113,22 @@ fn is_known(protocol: &str, place: &Place, scene: &mut Scene<'_>) -> bool {
     false
 }
 
-/// A parameter's value as text, if it is one it takes.
-pub(crate) fn value(name: &str, parameter: &Parameter, node: &Node) -> Result<String, Box<Problem>> {
-    let Some(text) = node.as_written() else {
-        return Err(Box::new(Problem::new(&node.place, format!("`{name}` cannot be {}", node.kind())).expected(words(&parameter.takes))));
-    };
+/// What is wrong with a parameter's value, if anything.
+fn refused(name: &str, parameter: &Parameter, node: &Node, text: &str) -> Option<Problem> {
     // What comes from the environment is not known yet.
-    if Template::parse(&text).is_ok_and(|template| template.parts.iter().any(|part| matches!(part, Part::Env(_)))) {
-        return Ok(text);
+    if Template::parse(text).is_ok_and(|template| template.parts.iter().any(|part| matches!(part, Part::Env(_)))) {
+        return None;
     }
-    match refusal(&parameter.takes, &text) {
-        None => Ok(text),
-        Some(what) => {
-            let hint = match &parameter.takes {
-                Takes::Choice { of } => nearest::name(&text, of.iter().map(String::as_str)).map(|near| format!("did you mean \"{near}\"?")),
-                _ => None,
-            };
-            let problem = Problem::new(&node.place, format!("`{name}` cannot be {what}")).expected(words(&parameter.takes));
-            Err(Box::new(problem.maybe(hint.or_else(|| Some(format!("{name}: {}", parameter.help))))))
-        }
-    }
+    let what = refusal(&parameter.takes, text)?;
+    let problem = Problem::new(&node.place, format!("`{name}` cannot be {what}")).expected(words(&parameter.takes));
+    let near = match &parameter.takes {
+        Takes::Choice { of } => nearest::name(text, of.iter().map(String::as_str)),
+        _ => None,
+    };
+    Some(problem.hint(near.map_or_else(
+        || format!("{name}: {}", parameter.help),
+        |near| format!("did you mean \"{near}\"?"),
+    )))
 }
 
 /// What keeps a text from being a value.

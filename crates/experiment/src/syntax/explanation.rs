@@ -22,9 +22,23 @@ pub(super) fn says_duplicate(problem: &Problem) -> bool {
 
 pub(super) fn duplicate(source: &Arc<Source>, error: &Error) -> Problem {
     let place = Place::new(source, 0, error.span().unwrap_or_default());
-    Problem::new(&place, format!("`{}` is written twice", place.text()))
-        .expected(TWICE)
-        .hint("keep one of them; a section or table that occurs several times is written `[[…]]`")
+    let problem = Problem::new(&place, format!("`{}` is written twice", place.text())).expected(TWICE);
+    if is_heading(source, error) {
+        problem.hint("put both together; only a section that may occur several times, such as [[fault]], is written again")
+    } else {
+        problem.hint("keep one of them")
+    }
+}
+
+/// Whether what is written twice is a section.
+pub(super) fn is_heading(source: &Source, error: &Error) -> bool {
+    let line = line_around(&source.text, error.span().unwrap_or_default().start);
+    source.text[line].trim_start().starts_with('[')
+}
+
+/// The section that a heading written twice opens: its keys may well be there twice too.
+pub(super) fn section_of(source: &Source, error: &Error) -> Range<usize> {
+    section(&source.text, error.span().unwrap_or_default().start)
 }
 
 /// What is wrong, and the bytes to leave out.
@@ -83,7 +97,7 @@ fn unclosed_text(source: &Arc<Source>, text: &str, message: &str, at: usize) -> 
     let start = if quote.len() == 3 { text[..at].rfind(quote)? } else { open_quote(text, at, quote)? };
     let line = line_around(text, start);
     let place = Place::new(source, 0, start..line.start + text[line.clone()].trim_end().len());
-    let problem = Problem::new(&place, "this text is never closed").expected(format!("closed with {quote}"));
+    let problem = Problem::new(&place, "this text is never closed").expected(format!("a closing {quote} is missing"));
     Some((problem, line))
 }
 
@@ -119,7 +133,7 @@ fn unclosed_bracket(source: &Arc<Source>, text: &str, at: usize) -> Option<(Prob
         let place = Place::new(source, 0, from..from + value.trim().len());
         let (name, closer) = if opener == '[' { ("list", "`]`") } else { ("table", "`}`") };
         let problem =
-            Problem::new(&place, format!("this {name} is never closed")).expected(format!("closed with {closer}"));
+            Problem::new(&place, format!("this {name} is never closed")).expected(format!("a closing {closer} is missing"));
         return Some((problem, line.start..error_line.start));
     }
     None

@@ -25,9 +25,7 @@ pub(crate) fn parse(source: &Arc<Source>) -> (Table, Vec<Problem>) {
     loop {
         let (document, mut errors) = DeTable::parse_recoverable(&text);
         errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
-        for error in errors.iter().filter(|error| explanation::is_duplicate(error)) {
-            problems.push(explanation::duplicate(source, error));
-        }
+        problems.extend(duplicates(source, &errors));
         let first = errors.iter().find(|error| !explanation::is_duplicate(error));
         let Some(first) = first.filter(|_| problems.len() < ERRORS_MAX) else {
             return (table(source, 0, 0, document.get_ref()), problems);
@@ -41,6 +39,18 @@ pub(crate) fn parse(source: &Arc<Source>) -> (Table, Vec<Problem>) {
         }
         text = blanked;
     }
+}
+
+/// What is written twice; of a section that is, only the heading.
+fn duplicates(source: &Arc<Source>, errors: &[toml::de::Error]) -> Vec<Problem> {
+    let twice: Vec<_> = errors.iter().filter(|error| explanation::is_duplicate(error)).collect();
+    let (headings, keys): (Vec<_>, Vec<_>) = twice.into_iter().partition(|error| explanation::is_heading(source, error));
+    let inside = |error: &&toml::de::Error| {
+        let at = error.span().unwrap_or_default().start;
+        headings.iter().any(|heading| explanation::section_of(source, heading).contains(&at))
+    };
+    let keys = keys.into_iter().filter(|error| !inside(error));
+    headings.iter().copied().chain(keys).map(|error| explanation::duplicate(source, error)).collect()
 }
 
 /// The value of a `--set`, which begins at byte `at` of the source. What is not TOML is a text.

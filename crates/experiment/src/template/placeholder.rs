@@ -12,6 +12,7 @@ pub(super) fn parse(inside: &str, at: usize) -> Result<Part, TemplateError> {
             "uniform" => range(argument).map(|(from, to)| Part::Uniform { from, to }),
             "zipf" => zipf(argument),
             "env" => env(argument),
+            _ if !kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => Err(word.wrong("not a placeholder", BRACES)),
             _ => Err(Word { text: kind, at }.wrong(
                 format!("there is no `{{{kind}:…}}`"),
                 "with a colon there are {bytes:100}, {uniform:1..1000}, {zipf:1..1000} and {env:NAME}",
@@ -27,6 +28,8 @@ pub(super) fn parse(inside: &str, at: usize) -> Result<Part, TemplateError> {
         _ => counter(word),
     }
 }
+
+const BRACES: &str = "braces that are meant as braces are written twice: `{{` and `}}`";
 
 const NUMBERS: &str = "for example {agent}, {seq}, {bytes:100}, or the name of a slot that an earlier step keeps";
 
@@ -121,7 +124,11 @@ fn slot(word: Word<'_>, operation: &str) -> Result<Part, TemplateError> {
     if !operation.is_empty() {
         return Err(word.wrong("arithmetic works on `agent` and `seq` only", "write {seq+1}, {seq-20} or {seq%100}"));
     }
-    Err(word.wrong("not a placeholder", NUMBERS))
+    if ["agent", "seq"].iter().any(|counter| word.text.starts_with(counter)) {
+        return Err(word.wrong("not a placeholder", "there are {seq}, {seq+1}, {seq-20} and {seq%100}, and the same of agent"));
+    }
+    let is_wordy = word.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    Err(word.wrong("not a placeholder", if is_wordy { NUMBERS } else { BRACES }))
 }
 
 /// Whether a slot may have this name.

@@ -9,11 +9,10 @@ const AROUND_S: f64 = 3.0;
 /// How long all trials take.
 pub(super) fn total(plan: &Plan) -> String {
     let total_s: f64 = plan.trials.iter().map(trial_s).sum();
-    let long_s = (total_s / 5.0).ceil() * 5.0;
-    let rounded = if total_s < 60.0 { show(total_s.ceil()) } else { show(long_s) };
-    let at_most = if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
-    let search = if plan.find.is_some() { " for each step of the search" } else { "" };
-    format!("Takes about {rounded} in all{search}, of which about {} for starting and stopping{at_most}.", around(plan))
+    let rounded = if total_s < 60.0 { show(total_s.ceil()) } else { show((total_s / 5.0).ceil() * 5.0) };
+    let steps = if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
+    let search = if plan.find.is_some() { "for each step of the search" } else { "in all" };
+    format!("Takes about {rounded} {search}{steps}, of which about {} for starting and stopping.", around(plan))
 }
 
 fn around(plan: &Plan) -> String {
@@ -24,7 +23,8 @@ fn around(plan: &Plan) -> String {
 
 fn trial_s(trial: &Trial) -> f64 {
     let steps_s: f64 = trial.steps.iter().map(|step| step.within_s).sum();
-    AROUND_S + load_s(trial) + steps_s
+    // At half the speed everything takes twice as long.
+    AROUND_S + (load_s(trial) + steps_s) / trial.lab.speed.max(f64::MIN_POSITIVE)
 }
 
 /// The load's time; of faults alone, until the last is healed.

@@ -1,25 +1,39 @@
 //! The list of trials: their number, their order, and what tells them apart.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{plain, target_name};
-use crate::plan::{Plan, TargetKind, Trial};
+use super::{plain, traits};
+use crate::plan::{Plan, Range, Requirement, TargetKind, Trial};
 
 /// As many trials as are listed one by one.
 const LISTED: usize = 12;
+/// Characters of a line.
+const WIDTH: usize = 110;
+/// Characters before the words of a line.
+const INDENT: usize = 11;
 
 pub(super) fn trials(plan: &Plan) -> String {
     let mut text = count(plan);
     text.push('\n');
-    text.push_str(&targets(plan));
-    if plan.swept.is_empty() && plan.variants.is_empty() {
-        return text;
+    if let Some(first) = plan.trials.first() {
+        let shared = shared(&plan.trials.iter().collect::<Vec<_>>());
+        text.push_str(&wrapped("target", &format!("{}{}", target_name(first, plan), brackets(&shared))));
+    }
+    for variant in &plan.variants {
+        text.push_str(&wrapped("variant", &format!("{variant}: {}", own(plan, variant))));
     }
     for path in &plan.swept {
-        let _ = writeln!(text, "  sweep    {path} = {}", values(plan, path).join(", "));
+        text.push_str(&wrapped("sweep", &format!("{path} = {}", values(plan, path).join(", "))));
     }
-    text.push_str(&order(plan));
+    if let Some(find) = &plan.find {
+        let limits: Vec<String> = find.limits.iter().map(limit).collect();
+        let surviving = if find.surviving.is_empty() { String::new() } else { format!("; {}", find.surviving.join(", ")) };
+        text.push_str(&wrapped("find", &format!("highest {} while {}{surviving}", find.highest, limits.join(", "))));
+    }
+    text.push_str(&asked(plan));
+    if plan.trials.len() > 1 {
+        text.push_str(&order(plan));
+    }
     text
 }
 
@@ -36,10 +50,8 @@ fn count(plan: &Plan) -> String {
     if repeats > 1 {
         factors.push(format!("{repeats} repeats"));
     }
-    if plan.find.is_some() {
-        factors.push("searching from there".to_owned());
-    }
-    if factors.is_empty() { trials } else { format!("{trials}: {}", factors.join(" × ")) }
+    let search = if plan.find.is_some() { " to begin a search with" } else { "" };
+    if factors.is_empty() { format!("{trials}{search}") } else { format!("{trials}{search}: {}", factors.join(" × ")) }
 }
 
 /// Values of a swept path, in the order of the plan.
@@ -54,61 +66,90 @@ fn values(plan: &Plan, path: &str) -> Vec<String> {
     values
 }
 
-/// The target and its parameters: what all trials share once, and per variant what differs.
-fn targets(plan: &Plan) -> String {
-    let mut text = String::new();
-    let Some(first) = plan.trials.first() else { return text };
-    let same_target = plan.trials.iter().all(|trial| target_name(&trial.target.kind) == target_name(&first.target.kind));
-    if same_target {
-        let shared = shared(plan);
-        let _ = writeln!(text, "  target   {}{}", target_name(&first.target.kind), brackets(&shared));
-    }
-    for variant in &plan.variants {
-        let of_it = |trial: &&Trial| trial.variant.as_ref() == Some(variant);
-        let Some(trial) = plan.trials.iter().find(of_it) else { continue };
-        let own = own(plan, trial);
-        let name = if same_target { String::new() } else { format!("{} ", target_name(&trial.target.kind)) };
-        let width = plan.variants.iter().map(|variant| variant.chars().count()).max().unwrap_or(0);
-        let line = format!("  variant  {variant:width$}  {name}{}", pairs(&own));
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
+/// The target of all trials, or that it depends on the variant.
+fn target_name<'a>(first: &'a Trial, plan: &Plan) -> &'a str {
+    let same = plan.trials.iter().all(|trial| name(trial) == name(first));
+    if same { name(first) } else { "by variant" }
 }
 
-fn with(trial: &Trial) -> BTreeMap<&str, &str> {
+fn name(trial: &Trial) -> &str {
     match &trial.target.kind {
-        TargetKind::Folder { with, .. } => with.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
-        TargetKind::Running { .. } | TargetKind::Started { .. } => BTreeMap::new(),
+        TargetKind::Folder { name, .. } => name,
+        TargetKind::Running { url } | TargetKind::Started { url, .. } => url,
     }
 }
 
-/// Parameters that are the same in every trial.
-fn shared(plan: &Plan) -> BTreeMap<&str, &str> {
-    let mut trials = plan.trials.iter().map(with);
-    let mut shared = trials.next().unwrap_or_default();
-    for other in trials {
-        shared.retain(|name, value| other.get(name) == Some(value));
+/// The target's parameters, `name = value`.
+fn parameters(trial: &Trial) -> Vec<String> {
+    let pair = |(name, value): (&String, &String)| {
+        if value.is_empty() { format!("{name} = \"\"") } else { format!("{name} = {value}") }
+    };
+    match &trial.target.kind {
+        TargetKind::Folder { with, .. } => with.iter().map(pair).collect(),
+        TargetKind::Running { .. } | TargetKind::Started { .. } => Vec::new(),
     }
-    shared
 }
 
-/// Parameters that a variant's trials share, and that are not the same in every trial.
-fn own<'a>(plan: &'a Plan, trial: &'a Trial) -> BTreeMap<&'a str, &'a str> {
-    let mut own = with(trial);
-    let everywhere = shared(plan);
-    own.retain(|name, _| !everywhere.contains_key(name));
-    for other in plan.trials.iter().filter(|other| other.variant == trial.variant).map(with) {
-        own.retain(|name, value| other.get(name) == Some(value));
+/// Parameters that are the same in all of these trials.
+fn shared(trials: &[&Trial]) -> Vec<String> {
+    common(trials.iter().map(|trial| parameters(trial)))
+}
+
+/// What every one of the lists contains.
+fn common(mut lists: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+    let mut common = lists.next().unwrap_or_default();
+    for other in lists {
+        common.retain(|item| other.contains(item));
     }
-    own
+    common
 }
 
-fn pairs(with: &BTreeMap<&str, &str>) -> String {
-    with.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
+/// What a variant's trials have in common, and not with all the others: target, parameters, lab, clients.
+fn own(plan: &Plan, variant: &str) -> String {
+    let facts = |trial: &Trial| {
+        let mut facts = vec![name(trial).to_owned()];
+        facts.extend(parameters(trial));
+        facts.extend(traits::parts(trial).into_iter().filter(|part| !part.is_empty()));
+        facts
+    };
+    let everywhere = common(plan.trials.iter().map(facts));
+    let of_it = plan.trials.iter().filter(|trial| trial.variant.as_deref() == Some(variant));
+    let mut own = common(of_it.map(facts));
+    own.retain(|fact| !everywhere.contains(fact));
+    if own.is_empty() { "as the file says".to_owned() } else { own.join(", ") }
 }
 
-fn brackets(with: &BTreeMap<&str, &str>) -> String {
-    if with.is_empty() { String::new() } else { format!(" ({})", pairs(with)) }
+fn brackets(words: &[String]) -> String {
+    if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+}
+
+/// How many gates and claims the results are held against.
+fn asked(plan: &Plan) -> String {
+    let counted = |count: usize, one: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {one}s")),
+    };
+    let gates: Vec<String> = plan.requirements.iter().map(limit).collect();
+    let claims = counted(plan.claims.len(), "claim").map(|claims| wrapped("claims", &format!("{claims} of the source")));
+    let gates = if gates.is_empty() { String::new() } else { wrapped("gates", &gates.join(", ")) };
+    gates + &claims.unwrap_or_default()
+}
+
+fn limit(requirement: &Requirement) -> String {
+    format!("{} {}", requirement.metric, bounds(&requirement.range))
+}
+
+fn bounds(range: &Range) -> String {
+    let bounds = [
+        ("<", range.below),
+        (">", range.above),
+        ("≤", range.at_most),
+        ("≥", range.at_least),
+        ("=", range.equals),
+    ];
+    let bounds = bounds.iter().filter_map(|(sign, bound)| bound.map(|bound| format!("{sign} {bound}")));
+    bounds.collect::<Vec<_>>().join(" and ")
 }
 
 /// The order in which trials run: all of a few, the beginning of many.
@@ -116,24 +157,46 @@ fn order(plan: &Plan) -> String {
     let mut text = String::new();
     let shown = if plan.trials.len() > LISTED { LISTED - 3 } else { plan.trials.len() };
     let repeats = plan.trials.iter().any(|trial| trial.repeat > 1);
-    let width = plan.variants.iter().map(|variant| variant.chars().count()).max().unwrap_or(0);
-    for (index, trial) in plan.trials.iter().take(shown).enumerate() {
-        let mut words = Vec::new();
-        if let Some(variant) = &trial.variant {
-            words.push(format!("{variant:width$}"));
-        }
-        words.extend(plan.swept.iter().filter_map(|path| Some(format!("{path} = {}", plain(trial.point.get(path)?)))));
-        if repeats {
-            words.push(format!("repeat {}", trial.repeat));
-        }
+    let rows: Vec<Vec<String>> = plan.trials.iter().take(shown).map(|trial| row(plan, trial, repeats)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    for (index, row) in rows.iter().enumerate() {
         let head = if index == 0 { "order" } else { "" };
-        let line = format!("  {head:<8} {}  {}", trial.id, words.join("  "));
-        let _ = writeln!(text, "{}", line.trim_end());
+        let cells: Vec<String> = row.iter().enumerate().map(|(column, cell)| format!("{cell:0$}", width(column))).collect();
+        // Writing into a String does not fail.
+        let _ = writeln!(text, "{}", format!("  {head:<8} {}", cells.join("  ")).trim_end());
     }
     if shown < plan.trials.len() {
         let _ = writeln!(text, "           … and so on to {}", plan.trials.last().map_or("", |trial| &trial.id));
     }
     text
+}
+
+fn row(plan: &Plan, trial: &Trial, repeats: bool) -> Vec<String> {
+    let mut row = vec![trial.id.clone()];
+    row.extend(trial.variant.clone());
+    row.extend(plan.swept.iter().filter_map(|path| Some(format!("{path} = {}", plain(trial.point.get(path)?)))));
+    row.extend(repeats.then(|| format!("repeat {}", trial.repeat)));
+    row
+}
+
+/// A line under a head, broken at commas where it grows too long.
+fn wrapped(head: &str, words: &str) -> String {
+    let mut lines = vec![format!("  {head:<8} ")];
+    for (index, word) in words.split(", ").enumerate() {
+        let fits = lines.last().is_some_and(|line| line.chars().count() + word.chars().count() + 2 <= WIDTH);
+        if index > 0 {
+            if let Some(line) = lines.last_mut() {
+                line.push_str(if fits { ", " } else { "," });
+            }
+            if !fits {
+                lines.push(" ".repeat(INDENT));
+            }
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(word);
+        }
+    }
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// `001–004, 007`

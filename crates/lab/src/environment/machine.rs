@@ -12,6 +12,55 @@ pub fn os(root: &Root) -> Option<String> {
     Some(name.trim_matches(['"', '\'']).to_owned())
 }
 
+/// The options of a kernel's command line that change what is measured. The others are nobody's business: they name
+/// consoles, disks, addresses and, on some machines, secrets.
+pub fn measured_options(line: &str) -> String {
+    const NAMES: [&str; 33] = [
+        "audit",
+        "cgroup_disable",
+        "cgroup_no_v1",
+        "clocksource",
+        "default_hugepagesz",
+        "elevator",
+        "hpet",
+        "hugepages",
+        "hugepagesz",
+        "idle",
+        "intel_iommu",
+        "intel_pstate",
+        "iommu",
+        "isolcpus",
+        "l1tf",
+        "maxcpus",
+        "mds",
+        "mem",
+        "mitigations",
+        "nmi_watchdog",
+        "noht",
+        "nohz",
+        "nohz_full",
+        "nosmt",
+        "nowatchdog",
+        "nr_cpus",
+        "numa_balancing",
+        "preempt",
+        "psi",
+        "rcu_nocbs",
+        "threadirqs",
+        "transparent_hugepage",
+        "tsc",
+    ];
+    const BEGINNINGS: [&str; 9] =
+        ["amd_pstate", "cpufreq.", "cpuidle", "haltpoll", "intel_idle.", "no_", "nospec", "processor.", "spec"];
+    // What follows `--` is for init.
+    let options = line.split_ascii_whitespace().take_while(|option| *option != "--");
+    let kept = options.filter(|option| {
+        let name = option.split('=').next().unwrap_or_default();
+        NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    });
+    kept.collect::<Vec<_>>().join(" ")
+}
+
 /// As x86 (`model name`), or as ARM boards say it.
 pub fn cpu_model(root: &Root) -> Option<String> {
     let text = root.text("proc/cpuinfo")?;

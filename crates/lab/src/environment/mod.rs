@@ -46,7 +46,7 @@ fn read_at(root: &Root, run_folder: &Path) -> Environment {
         hostname: root.text("proc/sys/kernel/hostname"),
         os: machine::os(root),
         kernel: root.text("proc/sys/kernel/osrelease"),
-        kernel_command_line: root.text("proc/cmdline"),
+        kernel_command_line: root.text("proc/cmdline").map(|line| machine::measured_options(&line)),
         cpu: cpu(root),
         memory_bytes: memory_bytes(&memory, "MemTotal:"),
         swap_bytes: memory_bytes(&memory, "SwapTotal:"),

@@ -72,6 +72,12 @@ fn guests_are_known_by_what_they_say() {
 }
 
 #[test]
+fn only_kernel_options_that_matter_are_kept() {
+    let line = "BOOT_IMAGE=/vmlinuz root=/dev/sda1 mitigations=off quiet token=abc isolcpus=2,3 intel_idle.max_cstate=1 -- psi=1";
+    assert_eq!(machine::measured_options(line), "mitigations=off isolcpus=2,3 intel_idle.max_cstate=1");
+}
+
+#[test]
 fn both_cgroup_versions_are_version_1() {
     let version = |text: &str| machine::cgroup_version(&root(&[("proc/self/cgroup", text)]).0);
     assert_eq!(version("4:memory:/x\n1:name=systemd:/\n0::/\n"), Some(1));

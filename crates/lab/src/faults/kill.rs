@@ -6,6 +6,7 @@ use experiment::plan;
 use rustix::process::Signal;
 
 use super::{Begun, Kind, argument};
+use crate::site::stop_signal;
 use crate::{Error, Site, victims};
 
 /// The table's entry.
@@ -29,26 +30,26 @@ pub static KIND: Kind = Kind {
     heal,
 };
 
-/// The signal, and whether a process that gets it is meant to end.
-fn signal(name: &str) -> Option<(Signal, bool)> {
+/// The signal of that name, with or without `SIG`.
+fn signal(name: &str) -> Option<Signal> {
     Some(match name.strip_prefix("SIG").unwrap_or(name) {
-        "KILL" => (Signal::KILL, true),
-        "TERM" => (Signal::TERM, true),
-        "INT" => (Signal::INT, true),
-        "QUIT" => (Signal::QUIT, true),
-        "ABRT" => (Signal::ABORT, true),
-        "SEGV" => (Signal::SEGV, true),
-        "HUP" => (Signal::HUP, false),
-        "USR1" => (Signal::USR1, false),
-        "USR2" => (Signal::USR2, false),
-        _ => return None,
+        "ABRT" => Signal::ABORT,
+        "SEGV" => Signal::SEGV,
+        "USR1" => Signal::USR1,
+        "USR2" => Signal::USR2,
+        name => return stop_signal(name),
     })
+}
+
+/// Whether a process that gets it is meant to end: servers take the others for an order.
+fn ends(signal: Signal) -> bool {
+    ![Signal::HUP, Signal::USR1, Signal::USR2].contains(&signal)
 }
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let refused = |reason: String| Error::Fault(format!("fault `{}`: {reason}", fault.name));
     let name = argument(fault, "signal").unwrap_or_else(|| "KILL".to_owned());
-    let (signal, ends) = signal(&name).ok_or_else(|| refused(format!("`{name}` is no signal that it sends")))?;
+    let signal = signal(&name).ok_or_else(|| refused(format!("`{name}` is no signal that it sends")))?;
     let role = argument(fault, "process");
     let victims = victims::choose(fault, number, site)?;
     let mut hit = Vec::new();
@@ -56,10 +57,8 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
         let post = site
             .post(host, role.as_deref())
             .ok_or_else(|| refused(format!("{host} has no process `{}`", role.as_deref().unwrap_or("that serves"))))?;
-        let process = site.process(post).ok_or_else(|| refused(format!("its process on {host} does not run")))?;
-        process.signal(signal);
-        if ends {
-            site.expect_end(post);
+        if !site.signal(post, signal, ends(signal)) {
+            return Err(refused(format!("its process on {host} does not run")));
         }
         hit.push(post);
         site.remember_hit(&fault.name, number, hit.clone());

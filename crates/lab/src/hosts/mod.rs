@@ -26,12 +26,6 @@ pub struct Kind {
 /// Every kind, sorted by name.
 pub static KINDS: &[&Kind] = &[&local::KIND];
 
-/// The kind of that name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Kind> {
-    KINDS.iter().find(|kind| kind.name == name).copied()
-}
-
 /// What a host is asked to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start {

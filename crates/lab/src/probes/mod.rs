@@ -1,5 +1,8 @@
 //! What the machine and the target's processes do, read from /proc each whole second of the trial's clock. It must not
 //! guess: what this kernel does not say is null. The thread sleeps until absolute deadlines, so it does not drift.
+//!
+//! Measured on a virtual machine with 2 cores, 90 processes and an Erlang VM of 21 threads as target: 0.6 ms of CPU time for
+//! a reading, so 0.06 % of a core.
 
 mod cpu;
 mod disk;

@@ -19,7 +19,8 @@ const THREADS_MAX: u64 = 2000;
 /// The trees of all roles, and what was read of them last time.
 #[derive(Default)]
 pub struct Forest {
-    trees: BTreeMap<String, Tree>,
+    /// By host and role.
+    trees: BTreeMap<(String, String), Tree>,
     generator: Tree,
     /// After the first reading, a process that was not there before has used all its time since.
     has_base: bool,
@@ -32,19 +33,20 @@ impl Forest {
         let all: HashMap<u32, Stat> =
             procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
         let scale = Scale { interval_s, cores: cores(proc).filter(|_| self.has_base) };
-        let row = |process: &str| Sample {
+        let row = |on: &str, process: &str| Sample {
             at_s: host.at_s,
-            host: host.host.clone(),
+            host: on.to_owned(),
             process: process.to_owned(),
             ..Sample::default()
         };
-        self.trees.retain(|role, _| members.iter().any(|member| member.role == *role));
+        let name = |member: &Member| (member.host.clone(), member.role.clone());
+        self.trees.retain(|tree, _| members.iter().any(|member| name(member) == *tree));
         let mut rows = Vec::new();
         for member in members {
-            let tree = self.trees.entry(member.role.clone()).or_default();
+            let tree = self.trees.entry(name(member)).or_default();
             let pids = descendants(member.pid, &all, &tree.seen);
             if !pids.is_empty() {
-                let mut sample = row(&member.role);
+                let mut sample = row(&member.host, &member.role);
                 tree.read(proc, &pids, &all, scale, &mut sample);
                 rows.push(sample);
             }
@@ -52,7 +54,7 @@ impl Forest {
         // Only itself: its children are the target.
         let us = std::process::id();
         if all.contains_key(&us) {
-            let mut sample = row("generator");
+            let mut sample = row(&host.host, "generator");
             self.generator.own_only = true;
             self.generator.read(proc, &[us], &all, scale, &mut sample);
             rows.push(sample);
@@ -208,11 +210,13 @@ fn run_delay_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Open file descriptors. Since Linux 6.2 the folder's size is their number; before, it is 0 and they are counted.
+/// Open file descriptors. Many are not counted one by one: since Linux 6.2 the folder's size is their number (before, it
+/// is 0), give or take the threads that wait in `accept`, for which a number is taken already.
 fn open_files(process: &Path) -> Option<u64> {
+    const MANY: u64 = 256;
     let folder = process.join("fd");
     match fs::metadata(&folder).ok()?.len() {
-        0 => fs::read_dir(&folder).ok().map(|files| files.flatten().count() as u64),
+        0..MANY => fs::read_dir(&folder).ok().map(|files| files.flatten().count() as u64),
         count => Some(count),
     }
 }

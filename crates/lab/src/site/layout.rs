@@ -57,7 +57,7 @@ pub struct Layout {
 }
 
 /// The signal of that name in `target.toml`.
-pub fn signal(name: &str) -> Option<Signal> {
+pub fn stop_signal(name: &str) -> Option<Signal> {
     Some(match name {
         "TERM" => Signal::TERM,
         "INT" => Signal::INT,
@@ -204,7 +204,7 @@ impl OnHost<'_> {
             },
             check: self.check(process, &values)?,
             ready_within_s: process.ready.within_s,
-            stop_signal: signal(&process.stop.signal)
+            stop_signal: stop_signal(&process.stop.signal)
                 .ok_or_else(|| Error::Manifest(format!("`{}` is not a stop signal", process.stop.signal)))?,
             stop_within_s: process.stop.within_s,
             stops_group: false,

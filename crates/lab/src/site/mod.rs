@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::What;
+use rustix::process::Signal;
 
 use crate::hooks::{self, Hook};
-use crate::hosts::{Ended, Host, Process};
-use crate::registry::{Ledger, Registry};
+use crate::hosts::{Ended, Host};
+use crate::registry::{Ledger, MARK, Registry};
 use crate::{Caller, Error};
-pub(crate) use layout::Post;
+use layout::Post;
+pub(crate) use layout::stop_signal;
 
 /// Time limit of a hook that asks a running target something.
 const HOOK_PATIENCE: Duration = Duration::from_secs(10);
@@ -165,6 +167,7 @@ impl Site {
     fn hook(&self, name: &str) -> Option<Hook> {
         let path = self.hooks.get(name)?;
         let mut environment = self.hook_environment.clone();
+        environment.insert(MARK.to_owned(), self.ledger.id().into());
         for member in self.members() {
             environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
         }
@@ -238,16 +241,19 @@ impl Site {
         })
     }
 
-    pub(crate) fn process(&mut self, index: usize) -> Option<&mut Box<dyn Process>> {
+    /// Signals a post's process; a command with all that it started, for it is only the way to that. From now on its end is
+    /// meant, if `ends`. False if it does not run.
+    pub(crate) fn signal(&mut self, index: usize, signal: Signal, ends: bool) -> bool {
         self.note_end(index);
-        self.posts.get_mut(index)?.process.as_mut()
-    }
-
-    /// From now on the end of this post's process is meant.
-    pub(crate) fn expect_end(&mut self, index: usize) {
-        if let Some(post) = self.posts.get_mut(index) {
-            post.end_expected = true;
+        let Some(post) = self.posts.get_mut(index) else { return false };
+        let Some(process) = &mut post.process else { return false };
+        if post.stops_group {
+            process.signal_group(signal);
+        } else {
+            process.signal(signal);
         }
+        post.end_expected |= ends;
+        true
     }
 
     /// Remembers whom an occurrence of a fault hit, for its healing.
@@ -274,7 +280,7 @@ impl Site {
             return if post.end_expected { Err(Error::Fault(lives_on)) } else { Ok(()) };
         }
         if let Some(mut last) = post.last.take() {
-            last.signal_group(rustix::process::Signal::KILL);
+            last.signal_group(Signal::KILL);
         }
         self.start_post(index)
     }

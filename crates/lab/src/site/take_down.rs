@@ -39,8 +39,8 @@ impl Site {
     }
 
     fn end_post(&mut self, index: usize, manner: Manner) {
-        self.expect_end(index);
         let Some(post) = self.posts.get_mut(index) else { return };
+        post.end_expected = true;
         let (signal, stops_group) = (post.stop_signal, post.stops_group);
         let within = Duration::try_from_secs_f64(post.stop_within_s).unwrap_or_default();
         if let Some(process) = &mut post.process {

@@ -77,6 +77,3 @@ pub fn resolve(authority: &str) -> Result<SocketAddr, Error> {
     let answers = addresses.iter().find(|address| TcpStream::connect_timeout(address, PROBE).is_ok());
     Ok(*answers.unwrap_or(first))
 }
-
-#[cfg(test)]
-mod tests;

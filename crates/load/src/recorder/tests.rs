@@ -1,1 +1,165 @@
-//! Tests.
+//! The recorder: seconds of several threads become one, exactly; what cannot be written is an error.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use record::events::{By, Outcome};
+use record::hlog::Time;
+
+use super::*;
+use crate::interval::AttemptCount;
+
+/// A trial folder that goes away with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("plimsoll-recorder-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn folder(&self) -> TrialFolder {
+        TrialFolder::at(&self.0)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &[u64]) -> Interval {
+    let names: Arc<[String]> = vec!["save".to_owned()].into();
+    let mut sheet = Sheet::new(&names, None);
+    for latency_ns in latencies_ns {
+        sheet.record(0, Outcome::Ok, Time::Latency, *latency_ns);
+    }
+    let count = latencies_ns.len();
+    let mut slots = vec![SlotCounts::default(); 4];
+    slots[0].ok = u32::try_from(count).unwrap();
+    Interval {
+        clock,
+        thread,
+        threads: 2,
+        is_last: end_s.fract() != 0.0,
+        start_s,
+        end_s,
+        slot_s: 0.3,
+        first_slot: (start_s / 0.3) as u64,
+        slots,
+        attempts: vec![AttemptCount { operation: "save".into(), result: "ok".into(), count: count as u64 }],
+        generator: GeneratorSecond { at_s: end_s, interval_s: end_s - start_s, thread, operations: count as u64, ..Default::default() },
+        history: Vec::new(),
+        notices: Vec::new(),
+        sheet,
+    }
+}
+
+#[test]
+fn threads_are_merged_by_second() {
+    let scratch = Scratch::new("merge");
+    let folder = scratch.folder();
+    let clock = Clock::new(Instant::now(), 1_000_000.0);
+    let mut recorder = Recorder::create(&folder, clock).unwrap();
+    recorder.take(interval(clock, 0, 0.0, 1.0, &[1000, 2000])).unwrap();
+    recorder.take(interval(clock, 0, 1.0, 2.0, &[5000])).unwrap();
+    assert!(record::hlog::read(&folder.load_hlog()).unwrap().intervals.is_empty(), "thread 1 is still out");
+    recorder.take(interval(clock, 1, 0.0, 1.0, &[3000, 1_000_000])).unwrap();
+    assert_eq!(record::hlog::read(&folder.load_hlog()).unwrap().intervals.len(), 1, "flushed with the second");
+    recorder.take(interval(clock, 1, 1.0, 1.5, &[7000])).unwrap();
+    recorder.finish().unwrap();
+
+    let log = record::hlog::read(&folder.load_hlog()).unwrap();
+    let facts: Vec<_> = log
+        .intervals
+        .iter()
+        .map(|one| (one.tag.as_str(), one.start_s, one.length_s, one.histogram.len(), one.histogram.max() / 1000))
+        .collect();
+    assert_eq!(facts, [("save/ok/latency", 0.0, 1.0, 4, 1000), ("save/ok/latency", 1.0, 1.0, 2, 7)]);
+    let attempts: Vec<Attempts> = rows::read(&folder.attempts()).unwrap().items;
+    assert_eq!(attempts.iter().map(|row| (row.at_s, row.count)).collect::<Vec<_>>(), [(1.0, 4), (2.0, 2)]);
+    let generator: Vec<GeneratorSecond> = rows::read(&folder.generator()).unwrap().items;
+    assert_eq!(generator.len(), 4);
+    let slots: Vec<OutcomeSlot> = rows::read(&folder.outcomes()).unwrap().items;
+    let slots: Vec<_> = slots.iter().map(|slot| ((slot.at_s * 10.0).round() as u32, slot.ok)).collect();
+    assert_eq!(slots, [(0, 4), (9, 2)]);
+}
+
+#[test]
+fn a_sheet_goes_home_empty() {
+    let names: Arc<[String]> = vec!["save".to_owned()].into();
+    let (home, back) = std::sync::mpsc::sync_channel(1);
+    let mut sheet = Sheet::new(&names, Some(home));
+    sheet.record(0, Outcome::Failed, Time::Service, 5);
+    assert_eq!(sheet.histograms().count(), 1);
+    drop(sheet);
+    let sheet = back.try_recv().unwrap();
+    assert_eq!(sheet.histograms().count(), 0);
+}
+
+#[test]
+fn history_of_another_clock_is_brought_to_this_one() {
+    let scratch = Scratch::new("clock");
+    let folder = scratch.folder();
+    let origin = Instant::now();
+    let before = Clock::new(origin, 0.0);
+    let clock = Clock::new(origin + Duration::from_secs(10), 10.0);
+    let mut recorder = Recorder::create(&folder, clock).unwrap();
+    let line = History {
+        at_s: 2.5,
+        by: By::Prepare,
+        agent: None,
+        effect: "write".into(),
+        space: String::new(),
+        key: "k".into(),
+        value: Some("v".into()),
+        outcome: Outcome::Ok,
+        applied: Some(true),
+    };
+    let mut early = interval(before, 0, 0.0, 1.0, &[]);
+    early.history.push(line.clone());
+    recorder.take(early).unwrap();
+    recorder.history(&[line]).unwrap();
+    recorder.finish().unwrap();
+    let lines = record::lines::read::<History>(&folder.history()).unwrap().items;
+    assert_eq!(lines.iter().map(|line| line.at_s).collect::<Vec<_>>(), [-7.5, 2.5]);
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_names_the_file() {
+    for name in ["load.hlog", "outcomes.csv", "attempts.csv", "generator.csv", "history.jsonl"] {
+        let scratch = Scratch::new(&format!("full-{name}"));
+        std::os::unix::fs::symlink(Path::new("/dev/full"), scratch.0.join(name)).unwrap();
+        let clock = Clock::new(Instant::now(), 0.0);
+        let written = Recorder::create(&scratch.folder(), clock).and_then(|mut recorder| {
+            let line = History {
+                at_s: 0.0,
+                by: By::Load,
+                agent: Some(1),
+                effect: "read".into(),
+                space: String::new(),
+                key: "k".into(),
+                value: None,
+                outcome: Outcome::Ok,
+                applied: Some(true),
+            };
+            recorder.history(&[line])?;
+            recorder.take(interval(clock, 0, 0.0, 1.0, &[1]))?;
+            recorder.take(interval(clock, 1, 0.0, 1.0, &[1]))?;
+            recorder.finish()
+        });
+        let error = written.unwrap_err();
+        assert!(matches!(&error, Error::Disk { path, .. } if path.ends_with(name)), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error() {
+    let clock = Clock::new(Instant::now(), 0.0);
+    let error = Recorder::create(&TrialFolder::at(Path::new("/nonexistent/trial")), clock).unwrap_err();
+    assert!(matches!(error, Error::Disk { .. }));
+}

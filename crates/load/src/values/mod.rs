@@ -221,4 +221,4 @@ pub fn mix(number: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -24,7 +24,7 @@ pub fn rebuild(folder: &RunFolder) -> Result<Results, Failure> {
     let written = |error| Failure::File { what: format!("cannot write into {}", folder.path().display()), error };
     folder.write_results(&results).map_err(written)?;
     let page = report::page(&report::read(folder, &results, &plan)?)?;
-    folder.write_report(&page).map_err(written)?;
+    record::whole::write_whole(&folder.report(), page.as_bytes()).map_err(written)?;
     Ok(results)
 }
 

@@ -12,7 +12,7 @@ mod outcomes;
 mod pressure;
 mod zoom;
 
-use experiment::plan;
+use record::events::{Ending, What};
 use record::results::Trial;
 use record::rows::Sample;
 
@@ -22,6 +22,9 @@ use crate::drawing::colour;
 use crate::drawing::thinning::{Point, thinned};
 use crate::numbers;
 use crate::series::Series;
+
+/// Events listed beside the charts of a trial at most.
+const NOTICES: usize = 60;
 
 /// A kind of chart.
 pub struct Kind {
@@ -51,8 +54,6 @@ pub const KINDS: &[Kind] = &[
 pub struct View<'a> {
     /// Its results.
     pub trial: &'a Trial,
-    /// How it was planned.
-    pub planned: Option<&'a plan::Trial>,
     /// Its records.
     pub series: &'a Series,
     /// Points a line may have.
@@ -159,6 +160,26 @@ pub fn fault_label(fault: &record::results::Fault) -> String {
     let label = if fault.label.is_empty() { &fault.name } else { &fault.label };
     let on = if fault.on.is_empty() { String::new() } else { format!(" on {}", fault.on) };
     format!("{label}{on}, {}", numbers::moment(fault.at_s))
+}
+
+/// What a reader should know beside the charts: moment and words, of log lines, notices, and processes that came and went.
+pub fn notices(series: &Series) -> Vec<(String, String)> {
+    let words = |what: &What| match what {
+        What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
+        What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
+        What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
+        What::ProcessDown { host, process, how, expected } => {
+            let meant = if *expected { "" } else { ", which Plimsoll did not do" };
+            Some(format!("{process} on {host} ended: {how}{meant}"))
+        }
+        What::ProcessUp { host, process, .. } => Some(format!("{process} on {host} started")),
+        What::Log { host, process, line } => Some(format!("{process} on {host} wrote: {line}")),
+        What::Notice { text } => Some(text.clone()),
+        What::Ended { how, reason: Some(reason) } if *how != Ending::Done => Some(format!("the trial ended: {reason}")),
+        _ => None,
+    };
+    let said = series.events.iter().filter_map(|event| Some((numbers::moment(event.at_s), words(&event.what)?)));
+    said.take(NOTICES).collect()
 }
 
 /// Lines that have at least one value.

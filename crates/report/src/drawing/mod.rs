@@ -2,6 +2,7 @@
 //! on paper. It must not know what the numbers mean, nor read any record.
 
 pub mod axis;
+pub mod bar_rows;
 pub mod chart;
 pub mod colour;
 pub mod legend;

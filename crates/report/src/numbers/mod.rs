@@ -103,11 +103,6 @@ pub fn or_none<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), write)
 }
 
-/// `1 call`, `3 calls`.
-pub fn counted(value: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count_in_words(value), if value == 1 { one } else { many })
-}
-
 /// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, …).
 pub fn by_metric(metric: &str, value: f64) -> String {
     let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();

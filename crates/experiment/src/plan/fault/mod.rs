@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::{self, Heals};
+use crate::catalog::{self, Field, Heals};
 use crate::duration;
 use crate::nearest;
 use crate::plan::operation;
@@ -92,8 +92,9 @@ fn kind(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static catalog
 
 /// `with`: the kind's arguments, and for a call those of the operation.
 fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut Scene<'_>) {
-    let entries = section.entries("with");
-    let call = entries.iter().find(|entry| entry.key == "call" && operation::has_field(kind.takes, "call"));
+    let given = section.entries("with");
+    let takes_call = kind.takes.iter().any(|field| field.name == "call");
+    let call = given.iter().find(|entry| entry.key == "call" && takes_call);
     let operations = scene.protocol.map(|protocol| protocol.operations).unwrap_or_default();
     let operation = call.and_then(|call| operations.iter().find(|known| Some(known.name) == call.node.text()));
     if let (Some(call), None, Some(protocol)) = (call, operation, scene.protocol) {
@@ -103,26 +104,11 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut S
         scene.problems.push(Problem::absent(&call.node.place, what).expected("unknown operation").maybe(hint));
         return;
     }
-    let more = operation.map(|operation| operation.takes).unwrap_or_default();
     // What a call takes beside `call` is the operation's affair; while that is not known, anything.
-    let own = |name: &str| match operation {
-        Some(_) => kind.takes.iter().any(|field| field.name == name),
-        None => operation::has_field(kind.takes, name),
-    };
-    let is_known = |name: &str| own(name) || operation::has_field(more, name);
-    for entry in entries.iter().filter(|entry| !is_known(&entry.key)) {
-        let what = format!("a fault of kind `{}` takes no `{}`", kind.name, entry.key);
-        let hint = nearest::hint(&entry.key, operation::names(kind.takes).chain(operation::names(more)))
-            .unwrap_or_else(|| "it takes nothing".to_owned());
-        scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown argument").hint(hint));
-    }
-    let given = |name: &str| entries.iter().any(|entry| entry.key == name);
-    for field in kind.takes.iter().chain(more).filter(|field| field.required && !given(field.name)) {
-        let place = if section.has("with") { section.place("with") } else { section.place("kind") };
-        let problem = Problem::absent(place, format!("a fault of kind `{}` needs `{}`", kind.name, field.name));
-        let expected = format!("`with` lacks `{}`", field.name);
-        scene.problems.push(problem.expected(expected).hint(format!("{}: {}", field.name, field.help)));
-    }
+    let own = kind.takes.iter().filter(|field| field.name != "*" || operation.is_none());
+    let fields: Vec<&Field> = own.chain(operation.map(|operation| operation.takes).unwrap_or_default()).collect();
+    let heading = if section.has("with") { section.place("with") } else { section.place("kind") };
+    operation::arguments_of(&format!("a fault of kind `{}`", kind.name), &fields, &given, heading, &mut scene.problems);
 }
 
 fn healing(section: &Section<'_>, kind: &catalog::Fault, scene: &mut Scene<'_>) {

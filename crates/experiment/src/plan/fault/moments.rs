@@ -97,7 +97,7 @@ pub(super) fn check(
                     Never::Heals(name) => format!("`{name}` is not healed before the trial ends, so this fault never begins"),
                     Never::Ends => "these faults wait for each other for ever".to_owned(),
                 };
-                let problem = Problem::new(section.place("after"), what).expected("waits for nothing");
+                let problem = Problem::new(section.place("after"), what).expected("waits for what never comes");
                 scene.problems.push(problem.hint("give the other fault `for`, or follow its `begun`"));
                 continue;
             }

@@ -1,1 +1,254 @@
-//! Tests.
+//! HTTP: requests byte for byte, answers of every framing cut anywhere, and hostile ones.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::protocols::tests::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+
+fn http() -> Http {
+    Http::open("http://127.0.0.1:8080/base/").unwrap()
+}
+
+fn compiled(operation: &str, with: &[(&str, &str)], wants: &[&str]) -> Compiled<Http> {
+    compile(&http(), operation, with, wants).unwrap()
+}
+
+fn get() -> Compiled<Http> {
+    compiled("get", &[("path", "/")], &["status", "body", "header.X-Kind"])
+}
+
+fn seen(result: Cause, reusable: bool, status: &str, body: &str, kind: Option<&str>) -> Seen {
+    let fields = vec![Some(status.to_owned()), Some(body.to_owned()), kind.map(str::to_owned)];
+    Seen::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
+}
+
+#[test]
+fn services() {
+    for (service, authority) in [
+        ("127.0.0.1:80", "127.0.0.1:80"),
+        ("http://host", "host:80"),
+        ("http://host/", "host:80"),
+        ("http://host:81/a/b", "host:81"),
+        ("http://[::1]/", "[::1]:80"),
+        ("http://[::1]:8080", "[::1]:8080"),
+    ] {
+        assert_eq!(Http::open(service).unwrap().authority(), authority, "{service}");
+    }
+    for service in ["", "host", "ftp://host", "http://", "http://host:x", "http://u@host", "http://host?q", "http://host/#f"] {
+        assert!(Http::open(service).is_err(), "{service}");
+    }
+    assert!(Http::open("https://host").unwrap_err().contains("https"));
+}
+
+#[test]
+fn requests_byte_for_byte() {
+    let table: [(&str, &[(&str, &str)], &str); 6] = [
+        ("get", &[("path", "/")], "GET /base/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"),
+        ("head", &[("path", "/x?a=1")], "HEAD /base/x?a=1 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"),
+        (
+            "get",
+            &[("header.Accept", "text/{agent}"), ("path", "/c/{seq}")],
+            "GET /base/c/12 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nAccept: text/3\r\n\r\n",
+        ),
+        (
+            "post",
+            &[("body", "hello"), ("header.host", "other"), ("path", "/")],
+            "POST /base/ HTTP/1.1\r\nhost: other\r\nContent-Length: 5\r\n\r\nhello",
+        ),
+        (
+            "put",
+            &[("body", "n{seq}"), ("path", "/")],
+            "PUT /base/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nContent-Length:          3\r\n\r\nn12",
+        ),
+        ("patch", &[("path", "/")], "PATCH /base/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nContent-Length: 0\r\n\r\n"),
+    ];
+    for (operation, with, expected) in table {
+        let bytes = encode(&compiled(operation, with, &[]), 1);
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+}
+
+#[test]
+fn requests_that_make_no_sense() {
+    for with in [
+        &[][..],
+        &[("path", "x")],
+        &[("path", "/a b")],
+        &[("path", "/"), ("query", "x")],
+        &[("path", "/"), ("header.", "x")],
+        &[("path", "/"), ("header.a b", "x")],
+        &[("path", "/"), ("header.x", "a\r\nb: c")],
+        &[("path", "/"), ("header.Content-Length", "3")],
+    ] {
+        assert!(compile(&http(), "get", with, &[]).is_err(), "{with:?}");
+    }
+    assert!(compile(&http(), "get", &[("path", "/")], &["colour"]).is_err());
+}
+
+#[test]
+fn answers_of_every_framing() {
+    let table = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Kind:  a b \r\n\r\nhello", false, seen(Cause::Ok, true, "200", "hello", Some("a b"))),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false, seen(Cause::Ok, true, "200", "", None)),
+        ("HTTP/1.1 204 No Content\r\nx-kind: n\r\n\r\n", false, seen(Cause::Ok, true, "204", "", Some("n"))),
+        ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", false, seen(Cause::Ok, true, "304", "", None)),
+        ("HTTP/1.1 302 Found\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, true, "302", "x", None)),
+        ("HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno", false, seen(Cause::Status(503), true, "503", "no", None)),
+        ("HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n", false, seen(Cause::Status(404), true, "404", "", None)),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Kind: c\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n",
+            false,
+            seen(Cause::Ok, true, "200", "abc0123456789", Some("c")),
+        ),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", false, seen(Cause::Ok, true, "200", "", None)),
+        ("HTTP/1.1 200 OK\r\nX-Kind: e\r\n\r\nto the end", true, seen(Cause::Ok, false, "200", "to the end", Some("e"))),
+        ("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, false, "200", "x", None)),
+        ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, true, "200", "x", None)),
+        ("HTTP/1.1 200 OK\r\nConnection: foo, close\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, false, "200", "x", None)),
+        (
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nX-Kind: i\r\nContent-Length: 2\r\n\r\nhi",
+            false,
+            seen(Cause::Ok, true, "200", "hi", Some("i")),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nz\r\n0\r\n\r\n",
+            false,
+            seen(Cause::Ok, false, "200", "z", None),
+        ),
+    ];
+    for (bytes, ends, expected) in table {
+        assert_eq!(is_the_same_in_pieces(&get(), 1, bytes.as_bytes(), ends), expected, "{bytes:?}");
+    }
+}
+
+#[test]
+fn an_answer_to_head_has_no_body() {
+    let head = compiled("head", &[("path", "/")], &["status"]);
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
+    let expected =
+        Seen::Answer { result: Cause::Ok, reusable: true, surplus: Vec::new(), fields: vec![Some("200".into())], status: "200".into() };
+    assert_eq!(is_the_same_in_pieces(&head, 1, bytes, false), expected);
+}
+
+#[test]
+fn unwanted_bodies_are_counted_and_let_go() {
+    let plain = compiled("get", &[("path", "/")], &[]);
+    for bytes in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    ] {
+        let Seen::Answer { result, surplus, .. } = is_the_same_in_pieces(&plain, 1, bytes.as_bytes(), false) else {
+            panic!("no answer")
+        };
+        assert_eq!((result, surplus.as_slice()), (Cause::Ok, &b""[..]));
+    }
+}
+
+#[test]
+fn hostile_answers() {
+    let many = format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(200));
+    let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(head::HEAD_LIMIT));
+    let table = [
+        ("nonsense\r\n\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 099 Low\r\n\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 101 Switching\r\n\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", Cause::TooLong),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", Cause::BadAnswer),
+        (many.as_str(), Cause::BadAnswer),
+    ];
+    for (bytes, cause) in table {
+        assert_eq!(is_the_same_in_pieces(&get(), 1, bytes.as_bytes(), false), Seen::Bad(cause), "{bytes:?}");
+    }
+    assert_eq!(feed(&get(), &mut Memory::default(), 1, &[endless.as_bytes()], false), Seen::Bad(Cause::TooLong));
+    let chunk = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}", "e".repeat(5000));
+    assert_eq!(feed(&get(), &mut Memory::default(), 1, &[chunk.as_bytes()], false), Seen::Bad(Cause::BadAnswer));
+}
+
+#[test]
+fn an_end_in_the_middle_is_no_answer() {
+    for bytes in [
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+    ] {
+        assert_eq!(is_the_same_in_pieces(&get(), 1, bytes.as_bytes(), true), Seen::More, "{bytes:?}");
+    }
+}
+
+#[test]
+fn what_follows_an_answer_is_left() {
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1";
+    let Seen::Answer { surplus, .. } = is_the_same_in_pieces(&get(), 1, bytes, false) else { panic!("no answer") };
+    assert_eq!(surplus, b"HTTP/1.1");
+}
+
+#[test]
+fn a_remembered_head_is_only_taken_when_it_is_the_same() {
+    let mut memory = Memory::default();
+    for (bytes, body) in [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", "a"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb", "b"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\ncd", "cd"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nX: y\r\n\r\ne", "e"),
+    ] {
+        let expected = seen(Cause::Ok, true, "200", body, None);
+        assert_eq!(feed(&get(), &mut memory, 1, &[bytes.as_bytes()], false), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn nonsense_never_panics(
+        start in "(HTTP/1.[01] [1-5][0-9]{2} ?\r\n)?((Content-Length: [0-9]{1,3}|Transfer-Encoding: chunked|Connection: close)\r\n){0,3}(\r\n)?",
+        rest in prop::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'0'), Just(b'5'), any::<u8>()], 0..60),
+        cut in 0_usize..120,
+        ends: bool,
+    ) {
+        let bytes = [start.as_bytes(), rest.as_slice()].concat();
+        let (left, right) = bytes.split_at(cut.min(bytes.len()));
+        let cut = feed(&get(), &mut Memory::default(), 1, &[left, right], ends);
+        let whole = feed(&get(), &mut Memory::default(), 1, &[&bytes], ends);
+        prop_assert_eq!(cut, whole);
+    }
+
+    #[test]
+    fn bodies_come_back_however_they_are_chunked(body in "[ -~]{0,200}", sizes in prop::collection::vec(1_usize..40, 1..8)) {
+        let mut chunked = String::from("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let mut rest = body.as_str();
+        for size in sizes.iter().cycle() {
+            let (chunk, behind) = rest.split_at((*size).min(rest.len()));
+            if chunk.is_empty() {
+                break;
+            }
+            chunked.push_str(&format!("{:x}\r\n{chunk}\r\n", chunk.len()));
+            rest = behind;
+        }
+        chunked.push_str("0\r\n\r\n");
+        let expected = seen(Cause::Ok, true, "200", &body, None);
+        prop_assert_eq!(feed(&get(), &mut Memory::default(), 1, &[chunked.as_bytes()], false), expected.clone());
+        let pieces: Vec<&[u8]> = chunked.as_bytes().chunks(7).collect();
+        prop_assert_eq!(feed(&get(), &mut Memory::default(), 1, &pieces, false), expected);
+    }
+
+    #[test]
+    fn lengths_agree_with_bodies(body in "[ -z]{0,300}") {
+        let fixed = encode(&compiled("post", &[("path", "/"), ("body", &body)], &[]), 1);
+        let open = encode(&compiled("post", &[("path", "/"), ("body", &format!("{body}{{agent}}"))], &[]), 1);
+        for (bytes, expected) in [(fixed, body.clone()), (open, format!("{body}3"))] {
+            let mut headers = [httparse::EMPTY_HEADER; 8];
+            let mut request = httparse::Request::new(&mut headers);
+            let length = request.parse(&bytes).unwrap().unwrap();
+            let said = request.headers.iter().find(|header| header.name == "Content-Length").unwrap();
+            let said: usize = std::str::from_utf8(said.value).unwrap().trim().parse().unwrap();
+            prop_assert_eq!(said, expected.len());
+            prop_assert_eq!(&bytes[length..], expected.as_bytes());
+        }
+    }
+}

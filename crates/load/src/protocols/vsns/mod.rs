@@ -85,7 +85,7 @@ impl Protocol for Vsns {
     fn open(service: &str) -> Result<Self, String> {
         let authority = service.strip_prefix("vsns://").unwrap_or(service).trim_end_matches('/');
         match authority.rsplit_once(':') {
-            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+            Some((host, port)) if !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok() => {
                 Ok(Self { authority: authority.to_owned() })
             }
             _ => Err("write host:port, such as 127.0.0.1:7000".to_owned()),

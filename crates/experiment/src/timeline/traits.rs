@@ -1,0 +1,104 @@
+//! What a trial is like apart from its times: lab, preparation, clients, operations. Of several trials, what they share
+//! is said once, and of what differs the values.
+
+use super::thousands;
+use crate::duration::show;
+use crate::plan::{Lab, Load, Order, Retry, Trial};
+
+/// A line: its head, and the parts that may differ between trials.
+type Line = (&'static str, Vec<String>);
+
+/// The traits of several trials, merged.
+pub(super) fn lines(trials: &[&Trial]) -> Vec<String> {
+    let all: Vec<Vec<Line>> = trials.iter().map(|trial| of(trial)).collect();
+    let Some(first) = all.first() else { return Vec::new() };
+    let mut lines = Vec::new();
+    for (row, (head, parts)) in first.iter().enumerate() {
+        let merged: Vec<String> = (0..parts.len())
+            .map(|column| merge(all.iter().filter_map(|lines| lines.get(row)?.1.get(column)).map(String::as_str)))
+            .filter(|part| !part.is_empty())
+            .collect();
+        if !merged.is_empty() {
+            lines.push(format!("{head:<8} {}", merged.join(", ")));
+        }
+    }
+    lines
+}
+
+/// Every part of a trial's traits; the same number for every trial.
+pub(super) fn parts(trial: &Trial) -> Vec<String> {
+    of(trial).into_iter().flat_map(|(_, parts)| parts).collect()
+}
+
+/// Different values: all of a few, else the first and the last.
+fn merge<'a>(values: impl Iterator<Item = &'a str>) -> String {
+    let mut distinct: Vec<&str> = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    match distinct.as_slice() {
+        [first, .., last] if distinct.len() > 3 => format!("{first} … {last}"),
+        _ => distinct.join(" or "),
+    }
+}
+
+fn of(trial: &Trial) -> Vec<Line> {
+    let before: Vec<String> = trial
+        .prepare
+        .iter()
+        .map(|prepare| match prepare.count {
+            1 => prepare.step.name.clone(),
+            count => format!("{} × {}", thousands(count), prepare.step.name),
+        })
+        .collect();
+    let load = trial.load.as_ref();
+    vec![
+        ("lab", vec![lab(&trial.lab)]),
+        ("before", vec![before.join(", ")]),
+        ("load", load.map_or_else(|| vec![String::new(); 4], clients)),
+        ("", vec![load.map_or_else(String::new, operations)]),
+    ]
+}
+
+fn lab(lab: &Lab) -> String {
+    let mut profiles: Vec<&str> = lab.hosts.iter().filter_map(|host| host.profile.as_deref()).collect();
+    profiles.dedup();
+    let profiles = if profiles.is_empty() { String::new() } else { format!(" ({})", profiles.join(", ")) };
+    let real_time = (lab.speed - 1.0).abs() < f64::EPSILON;
+    let speed = if real_time { String::new() } else { format!(" at {} × real time", lab.speed) };
+    match lab.hosts.len() {
+        0 if real_time => String::new(),
+        0 => format!("this machine{speed}"),
+        1 => format!("1 host{profiles}{speed}"),
+        count => format!("{count} hosts{profiles}{speed}"),
+    }
+}
+
+fn clients(load: &Load) -> Vec<String> {
+    let agents = if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) };
+    let pace = match load.rate {
+        Some(rate) => format!("{rate} operations/s (open loop)"),
+        None if load.think_s > 0.0 => format!("thinking {}", show(load.think_s)),
+        None => "no pause".to_owned(),
+    };
+    let retry = match load.retry {
+        Retry::FailFast => "no retries".to_owned(),
+        Retry::Wait { wait_s } => format!("retries every {} until it works", show(wait_s)),
+        Retry::Tries { tries, wait_s } => format!("{tries} tries, {} apart", show(wait_s)),
+    };
+    vec![agents, pace, format!("timeout {}", show(load.timeout_s)), retry]
+}
+
+fn operations(load: &Load) -> String {
+    let steps = load.steps.iter().map(|step| match load.order {
+        Order::Cycle if step.every > 1 => format!("{} (every {})", step.name, thousands(step.every.into())),
+        Order::Cycle => step.name.clone(),
+        Order::Mix => format!("{} {}", step.name, step.weight),
+    });
+    match load.order {
+        Order::Cycle => steps.collect::<Vec<_>>().join(" → "),
+        Order::Mix => format!("at random: {}", steps.collect::<Vec<_>>().join(", ")),
+    }
+}

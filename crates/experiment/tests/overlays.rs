@@ -1,0 +1,167 @@
+//! File < `--set` < variant < sweep point: what wins, what merges, and how paths find their way.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod known;
+
+use experiment::plan::{Load, Plan, Retry, TargetKind, When};
+use known::read;
+
+const FILE: &str = r#"
+title = "A"
+
+[target]
+use  = "vsns"
+with = { state = "ets", hub = "wait" }
+
+[load]
+agents = 10
+time   = "30s"
+retry  = { tries = 3, wait = "10ms" }
+
+[[load.cycle]]
+call = "save"
+with = { space = "a", key = "k", value = "v" }
+
+[[load.cycle]]
+name = "again"
+call = "save"
+with = { space = "a", key = "k", value = "w" }
+
+[[load.cycle]]
+call = "load"
+with = { space = "a", key = "k" }
+
+[[fault]]
+name = "oops"
+kind = "call"
+at   = "20s"
+with = { call = "oops" }
+
+[[fault]]
+name = "killed"
+kind = "kill"
+at   = "21s"
+"#;
+
+fn plan(more: &str, sets: &[&str]) -> Plan {
+    read(&format!("{FILE}{more}"), sets).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn load(plan: &Plan, trial: usize) -> &Load {
+    plan.trials[trial].load.as_ref().unwrap()
+}
+
+fn with(plan: &Plan, trial: usize, name: &str) -> String {
+    let TargetKind::Folder { with, .. } = &plan.trials[trial].target.kind else { panic!("a folder") };
+    with[name].clone()
+}
+
+#[test]
+fn each_layer_wins_over_the_one_below() {
+    let more = "\n[[variant]]\nname = \"v\"\nload = { agents = 30, ramp = \"3s\" }\n[[variant]]\nname = \"w\"\n";
+    let sweep = "\n[sweep]\n\"load.ramp\" = [\"4s\"]\n";
+    assert_eq!(load(&plan("", &[]), 0).agents, 10);
+    assert_eq!(load(&plan("", &["load.agents=20"]), 0).agents, 20);
+    let both = plan(more, &["load.agents=20", "load.ramp=2s"]);
+    assert_eq!((load(&both, 0).agents, load(&both, 0).ramp_s), (30, 3.0));
+    assert_eq!((load(&both, 1).agents, load(&both, 1).ramp_s), (20, 2.0));
+    let swept = plan(&more.replace(", ramp = \"3s\"", "").replace("\n[[variant]]", &format!("{sweep}\n[[variant]]")).replacen(sweep, "", 1), &[]);
+    assert_eq!((load(&swept, 0).agents, load(&swept, 0).ramp_s), (30, 4.0));
+    assert_eq!(load(&plan("", &["load.agents=20", "load.agents=21"]), 0).agents, 21);
+}
+
+#[test]
+fn tables_merge_and_lists_replace() {
+    let more = "\n[[variant]]\nname = \"v\"\ntarget = { with = { state = \"mnesia\" } }\nload = { retry = { wait = \"1s\" }, cycle = [{ call = \"ping\" }] }\n";
+    let plan = plan(more, &[]);
+    assert_eq!((with(&plan, 0, "state").as_str(), with(&plan, 0, "hub").as_str()), ("mnesia", "wait"));
+    assert_eq!(load(&plan, 0).retry, Retry::Tries { tries: 3, wait_s: 1.0 });
+    assert_eq!(load(&plan, 0).steps.len(), 1);
+}
+
+#[test]
+fn a_table_over_a_list_enters_it_by_name() {
+    let more = "\n[[variant]]\nname = \"v\"\nfault = { oops = { at = \"5s\" } }\nload = { cycle = { again = { every = 3 } } }\n";
+    let plan = plan(more, &[]);
+    let faults = &plan.trials[0].faults;
+    assert_eq!((&faults[0].when, &faults[1].when), (&When::At(5.0), &When::At(21.0)));
+    let every: Vec<u32> = load(&plan, 0).steps.iter().map(|step| step.every).collect();
+    assert_eq!(every, [1, 3, 1]);
+}
+
+#[test]
+fn sets_find_lists_by_name_call_and_index() {
+    let plan = plan("", &["fault.oops.at=1s", "fault.1.at=\"2s\"", "load.cycle.again.with.value=x", "load.cycle.load.with.key={seq}", "load.cycle.0.with.value=y"]);
+    let faults = &plan.trials[0].faults;
+    assert_eq!((&faults[0].when, &faults[1].when), (&When::At(1.0), &When::At(2.0)));
+    let steps = &load(&plan, 0).steps;
+    assert_eq!((steps[0].with["value"].as_str(), steps[1].with["value"].as_str(), steps[2].with["key"].as_str()), ("y", "x", "{seq}"));
+}
+
+#[test]
+fn an_unnamed_step_goes_by_its_call_and_a_named_one_by_its_name() {
+    // Only the first `save` has no name.
+    let plan = plan("", &["load.cycle.save.every=7"]);
+    assert_eq!(load(&plan, 0).steps.iter().map(|step| step.every).collect::<Vec<_>>(), [7, 1, 1]);
+    let twice = FILE.replace("name = \"again\"\n", "");
+    let problems = read(&twice, &["load.cycle.save.every=7"]).unwrap_err();
+    assert!(problems.contains("several of `load.cycle` are called `save`") && problems.contains("0 or 1"), "{problems}");
+}
+
+#[test]
+fn a_set_is_toml_or_else_a_text() {
+    let plan = plan("", &["title=two words", "target.with.hub_tries=5", "load.warmup=auto", "load.retry={ wait = \"2s\" }", "load.threads=2", "repeat=2"]);
+    assert_eq!((plan.title.as_str(), plan.trials.len(), with(&plan, 0, "hub_tries").as_str()), ("two words", 2, "5"));
+    assert_eq!((load(&plan, 0).retry, load(&plan, 0).threads), (Retry::Wait { wait_s: 2.0 }, Some(2)));
+}
+
+#[test]
+fn a_set_of_a_swept_path_collapses_the_sweep() {
+    let more = "\n[sweep]\n\"load.agents\" = [1, 2]\ntarget.with.state = [\"ets\", \"process\"]\n\n[[require]]\nmetric = \"failed_pct\"\nbelow = 1\nwhere = { load.agents = 2 }\n";
+    assert_eq!(plan(more, &[]).trials.len(), 4);
+    let collapsed = plan(more, &["load.agents=7"]);
+    let points: Vec<(u64, &str)> = collapsed.trials.iter().map(|trial| (trial.point["load.agents"].as_u64().unwrap(), trial.point["target.with.state"].as_str().unwrap())).collect();
+    assert_eq!(points, [(7, "ets"), (7, "process")]);
+    assert_eq!(load(&collapsed, 0).agents, 7);
+    assert_eq!(plan(more, &["sweep.load.agents=[3, 4, 5]"]).trials.len(), 6);
+}
+
+#[test]
+fn a_set_does_not_make_the_gates_of_the_file_wrong() {
+    let more = "\n[[claim]]\nsays = \"x\"\nsource = \"y\"\nmetric = \"faults.oops.outage.failed\"\nholds = { below = 1 }\n\
+        [[require]]\nmetric = \"operations.again.outcomes.ok\"\nabove = 1\n";
+    let plan = plan(more, &["fault=[]", "load.cycle=[{ call = \"ping\" }]"]);
+    assert_eq!((plan.trials[0].faults.len(), plan.claims.len(), load(&plan, 0).steps.len()), (0, 1, 1));
+}
+
+#[test]
+fn a_swept_index_and_a_set_name_are_the_same_path() {
+    let more = "\n[sweep]\n\"fault.0.at\" = [\"1s\", \"2s\"]\n";
+    let collapsed = plan(more, &["fault.oops.at=3s"]);
+    assert_eq!((collapsed.trials.len(), &collapsed.trials[0].faults[0].when), (1, &When::At(3.0)));
+}
+
+#[test]
+fn a_mistake_is_shown_where_it_was_written() {
+    let more = "\n[[variant]]\nname = \"v\"\nload = { time = \"10s\" }\n[sweep]\n\"load.agents\" = [1, 0]\n";
+    let problems = read(&format!("{FILE}{more}"), &["fault.killed.on=nobody"]).unwrap_err();
+    for told in ["[ experiment.toml:29:8 ]", "the load ends after 10s", "[ experiment.toml:41:21 ]", "`load.agents` cannot be 0", "[ --set:1:17 ]", "there is no `nobody` in this lab"] {
+        assert!(problems.contains(told), "{told}\n{problems}");
+    }
+}
+
+#[test]
+fn dotted_fields_may_be_written_either_way() {
+    let http = "[target]\nurl = \"http://localhost\"\n[load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\ncall = \"get\"\nwith = { path = \"/\", header.accept = \"a\" }\n";
+    let steps = |text: &str, sets: &[&str]| read(text, sets).unwrap().trials[0].load.as_ref().unwrap().steps.clone();
+    assert_eq!(steps(http, &[]), steps(&http.replace("header.accept", "\"header.accept\""), &[]));
+    assert_eq!(steps(http, &["load.cycle.get.with.header.accept=b"])[0].with["header.accept"], "b");
+}
+
+#[test]
+fn seeds_change_the_numbers_and_nothing_else() {
+    let (a, b) = (plan("", &[]), plan("", &["seed=2"]));
+    assert_ne!(a.trials[0].seed, b.trials[0].seed);
+    assert_ne!(a.trials[0].faults[0].seed, a.trials[0].faults[1].seed);
+    assert_eq!(a.trials[0].load, b.trials[0].load);
+}

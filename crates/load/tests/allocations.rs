@@ -1,0 +1,117 @@
+//! Proof that an operation allocates nothing once the engine runs: all allocations of this process are counted, the server in it
+//! makes none, and so few are left that none of them can belong to an operation.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::alloc::System;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use experiment::plan::{Load, Order, Retry, Step, Warmup};
+use load::{Orders, Purpose};
+use record::clock::Clock;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const AGENTS: u32 = 8;
+
+/// Answers each frame with `ok` and the bytes `found`, from a buffer of its own.
+fn serve() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let service = listener.local_addr().unwrap().to_string();
+    let acceptor = move || {
+        for stream in listener.incoming().take(AGENTS as usize) {
+            let mut stream = stream.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let answer_all = move || {
+                let mut buffer = [0; 4096];
+                while stream.read_exact(&mut buffer[..4]).is_ok() {
+                    let length = u32::from_be_bytes(*buffer.first_chunk::<4>().unwrap()) as usize;
+                    stream.read_exact(&mut buffer[..length]).unwrap();
+                    let mut answer = *b"\0\0\0\x0a????\0found";
+                    answer[4..8].copy_from_slice(&buffer[..4]);
+                    if stream.write_all(&answer).is_err() {
+                        return;
+                    }
+                }
+            };
+            std::thread::Builder::new().spawn(answer_all).unwrap();
+        }
+    };
+    std::thread::Builder::new().spawn(acceptor).unwrap();
+    service
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn steps() -> Vec<Step> {
+    let blank = Step { weight: 1, every: 1, ..Step::default() };
+    vec![
+        Step {
+            call: "save".into(),
+            name: "save".into(),
+            with: pairs(&[("key", "{agent}-{seq%100}"), ("value", "{bytes:100}{zipf:1..1000}")]),
+            keep: pairs(&[("saved", "request.value")]),
+            ..blank.clone()
+        },
+        Step {
+            call: "load".into(),
+            name: "load".into(),
+            with: pairs(&[("key", "{agent}-{seq%100}")]),
+            expect: pairs(&[("value", "{saved}")]),
+            keep: pairs(&[("found", "answer.value")]),
+            ..blank
+        },
+    ]
+}
+
+#[test]
+fn an_operation_allocates_nothing() {
+    let load = Load {
+        agents: AGENTS,
+        ramp_s: 0.0,
+        time_s: 4.5,
+        timeout_s: 0.5,
+        drain_s: 1.0,
+        think_s: 0.0001,
+        warmup: Warmup::Seconds(0.0),
+        retry: Retry::FailFast,
+        reconnect_s: 0.1,
+        rate: None,
+        threads: Some(1),
+        order: Order::Cycle,
+        steps: steps(),
+        feeds: Vec::new(),
+    };
+    let orders = Orders {
+        protocol: "vsns".into(),
+        service: serve(),
+        load,
+        purpose: Purpose::Measure,
+        seed: 1,
+        files: ".".into(),
+        slot_s: 0.001,
+    };
+    let (sink, intervals) = sync_channel(16);
+    let running = load::start(orders, Clock::starting_in(Duration::from_millis(1)), sink).unwrap();
+    // Two seconds to warm up: both sheets of histograms have been used by then.
+    for _ in 0..2 {
+        drop(intervals.recv().unwrap());
+    }
+    let region = Region::new(ALLOCATOR);
+    let counted: Vec<u64> = [(); 2].map(|()| intervals.recv().unwrap().generator.operations).to_vec();
+    let change = region.change();
+    running.abort();
+    drop(intervals);
+    let operations: u64 = counted.iter().sum();
+    let allocations = change.allocations + change.reallocations;
+    assert!(operations > 1000, "{operations} operations are too few to tell");
+    // Each second's hand-over makes a list of slots and a few rows.
+    assert!(allocations < 64, "{allocations} allocations for {operations} operations");
+}

@@ -1,0 +1,106 @@
+//! What is refused before anything starts, and the ways to end early.
+
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use experiment::plan::{Feed, Load};
+use load::{Error, Orders};
+use record::clock::Clock;
+
+use crate::server::{Reply, Server};
+use crate::setting::{load, orders, pairs, step};
+
+fn refused(change: impl Fn(&mut Orders)) -> String {
+    let mut orders = orders("127.0.0.1:1", load(1, 1.0, vec![step("ping", &[])]));
+    assert!(load::check(&orders).is_ok());
+    change(&mut orders);
+    load::check(&orders).unwrap_err().to_string()
+}
+
+#[test]
+fn orders_that_make_no_sense() {
+    let of_load = |change: fn(&mut Load)| refused(|orders| change(&mut orders.load));
+    let table = [
+        (refused(|orders| orders.protocol = "gopher".into()), "gopher"),
+        (refused(|orders| orders.service = "nowhere".into()), "host:port"),
+        (refused(|orders| orders.slot_s = 0.0), "negative"),
+        (of_load(|load| load.rate = Some(100.0)), "closed loop"),
+        (of_load(|load| load.agents = 0), "at least one agent"),
+        (of_load(|load| load.steps.clear()), "at least one agent"),
+        (of_load(|load| load.timeout_s = 0.0), "timeout"),
+        (of_load(|load| load.think_s = -1.0), "negative"),
+        (of_load(|load| load.steps = vec![step("fetch", &[])]), "no operation `fetch`"),
+        (of_load(|load| load.steps = vec![step("save", &["key=k"])]), "needs `value`"),
+        (of_load(|load| load.steps = vec![step("load", &["key={other}"])]), "keeps `other`"),
+        (of_load(|load| load.steps = vec![step("load", &["key={feed.users.name}"])]), "no feed `users`"),
+        (of_load(|load| load.steps = vec![step("load", &["key={env:NO_SUCH_VARIABLE_HERE}"])]), "NO_SUCH_VARIABLE_HERE"),
+        (of_load(|load| load.steps[0].keep = pairs(&["a=request.key"])), "no `key` to keep"),
+        (of_load(|load| load.steps[0].keep = pairs(&["a=key"])), "neither request.FIELD"),
+        (of_load(|load| load.steps[0].expect = pairs(&["value=x"])), "has no `value`"),
+        (of_load(|load| load.steps[0].audit = true), "cannot be audited"),
+        (of_load(|load| load.feeds = vec![Feed { name: "f".into(), file: "no-such-file.csv".into(), random: false }]), "no-such-file.csv"),
+    ];
+    for (error, expected) in table {
+        assert!(error.contains(expected), "`{error}` should contain `{expected}`");
+    }
+}
+
+#[test]
+fn a_slot_must_be_kept_before_it_is_used() {
+    let mut use_it = step("load", &["key={saved}"]);
+    use_it.name = "use".into();
+    let mut keep_it = step("save", &["key=k", "value=v"]);
+    keep_it.keep = pairs(&["saved=request.value"]);
+    let orders_of = |steps| orders("127.0.0.1:1", load(1, 1.0, steps));
+    assert!(load::check(&orders_of(vec![keep_it.clone(), use_it.clone()])).is_ok());
+    let error = load::check(&orders_of(vec![use_it, keep_it])).unwrap_err();
+    assert!(matches!(&error, Error::Step { step, .. } if step == "use"), "{error}");
+}
+
+#[test]
+fn too_many_agents_for_this_process_or_machine() {
+    let error = load::check(&orders("127.0.0.1:1", load(4_000_000_000, 1.0, vec![step("ping", &[])]))).unwrap_err();
+    assert!(matches!(error, Error::Files { .. } | Error::Ports { .. }), "{error}");
+}
+
+#[test]
+fn stopped_and_aborted() {
+    for abort in [false, true] {
+        let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
+        let (sink, intervals) = sync_channel(1000);
+        let running = load::start(
+            orders(&server.service(), load(2, 600.0, vec![step("ping", &[])])),
+            Clock::starting_in(Duration::ZERO),
+            sink,
+        )
+        .unwrap();
+        assert!(!running.is_finished());
+        // The first second is there, so operations have gone on for a while.
+        let first = intervals.recv().unwrap();
+        assert!(first.generator.operations > 0 && !first.is_last);
+        if abort { running.abort() } else { running.stop() }
+        let summary = running.join().unwrap();
+        assert!(summary.ok >= first.generator.operations);
+        assert!(abort || summary.unfinished == 0);
+        assert!(intervals.iter().any(|interval| interval.is_last));
+    }
+}
+
+#[test]
+fn an_abort_does_not_wait_for_load_start() {
+    let (sink, _intervals) = sync_channel(10);
+    let orders = orders("127.0.0.1:1", load(1, 1.0, vec![step("ping", &[])]));
+    let running = load::start(orders, Clock::starting_in(Duration::from_secs(3600)), sink).unwrap();
+    running.abort();
+    assert_eq!(running.join().unwrap(), load::Summary::default());
+}
+
+#[test]
+fn records_that_nobody_takes_end_the_load() {
+    let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
+    let (sink, intervals) = sync_channel(10);
+    drop(intervals);
+    let orders = orders(&server.service(), load(1, 600.0, vec![step("ping", &[])]));
+    let running = load::start(orders, Clock::starting_in(Duration::ZERO), sink).unwrap();
+    assert!(matches!(running.join(), Err(Error::RecorderGone)));
+}

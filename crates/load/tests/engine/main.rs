@@ -1,0 +1,13 @@
+//! The engine, the client and the recorder against small servers in this process. No test asserts that something is fast.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod client;
+mod http;
+mod limits;
+mod outcomes;
+mod prepare;
+mod records;
+mod retries;
+mod server;
+mod setting;
+mod steps;

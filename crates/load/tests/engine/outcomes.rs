@@ -1,0 +1,190 @@
+//! What becomes of operations: each outcome, its result, and what the history says of it.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use record::events::Outcome;
+
+use crate::server::{Reply, Server, frame, nobody};
+use crate::setting::{load, orders, pairs, play, step};
+
+fn audited(call: &str, with: &[&str]) -> experiment::plan::Step {
+    experiment::plan::Step { audit: true, ..step(call, with) }
+}
+
+#[test]
+fn ok() {
+    let server = Server::names();
+    let came = play(orders(&server.service(), load(4, 0.2, vec![audited("save", &["key={agent}-{seq}", "value={bytes:9}", "space=s"])])));
+    assert!(came.summary.ok > 0);
+    assert_eq!(came.attempts("ok"), came.summary.ok);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 4, "connections are kept");
+    let history = came.history();
+    assert_eq!(history.len() as u64, came.summary.ok);
+    let first = history.iter().find(|line| line.agent == Some(3)).unwrap();
+    assert_eq!((first.effect.as_str(), first.space.as_str(), first.key.as_str()), ("write", "s", "3-1"));
+    assert_eq!(first.value.as_ref().unwrap().len(), 9);
+    assert!(history.iter().all(|line| line.outcome == Outcome::Ok && line.applied == Some(true)));
+}
+
+#[test]
+fn wrong_and_the_cycle_goes_on() {
+    let server = Server::frames(|request| match request.opcode {
+        2 => Reply::Frame(0, b"stale".to_vec()),
+        3 => Reply::Frame(0, vec![1]),
+        _ => Reply::Frame(0, Vec::new()),
+    });
+    let mut save = step("save", &["key=k", "value={seq}"]);
+    save.keep = pairs(&["saved=request.value"]);
+    let mut read = audited("load", &["key=k"]);
+    read.expect = pairs(&["value={saved}"]);
+    let came = play(orders(&server.service(), load(1, 0.2, vec![save, read, step("remove", &["key=k"])])));
+    assert!(came.summary.wrong > 0 && came.summary.failed == 0);
+    assert_eq!(came.attempts("wrong"), came.summary.wrong);
+    assert!(came.summary.cycles > 0 && came.summary.cycles <= came.summary.wrong);
+    let history = came.history();
+    assert!(history.iter().all(|line| line.outcome == Outcome::Wrong && line.value.as_deref() == Some("stale")));
+}
+
+#[test]
+fn not_found_is_an_answer_unless_a_value_is_expected() {
+    let server = Server::names();
+    let mut expecting = step("load", &["key=none"]);
+    expecting.name = "expecting".into();
+    expecting.expect = pairs(&["value=x"]);
+    let mut accepting = audited("load", &["key=none"]);
+    accepting.expect = pairs(&["status=not_found"]);
+    let came = play(orders(&server.service(), load(1, 0.1, vec![expecting, accepting])));
+    assert!(came.summary.ok > 0 && came.summary.wrong > 0);
+    assert!(came.history().iter().all(|line| line.value.is_none() && line.applied == Some(true)));
+}
+
+#[test]
+fn refused_answers_abandon_the_cycle() {
+    let server = Server::frames(|request| match request.opcode {
+        2 => Reply::Frame(3, b"down".to_vec()),
+        3 => panic!("the step after a failure must not be done"),
+        _ => Reply::Frame(0, Vec::new()),
+    });
+    let steps = vec![step("save", &["key=k", "value=v"]), audited("load", &["key=k"]), step("remove", &["key=k"])];
+    let came = play(orders(&server.service(), load(2, 0.1, steps)));
+    assert!(came.summary.failed > 0 && came.summary.cycles == 0);
+    assert_eq!(came.attempts("answer: unavailable"), came.summary.failed);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2, "such an answer does not cost the connection");
+    assert!(came.history().iter().all(|line| line.outcome == Outcome::Failed && line.applied.is_none()));
+}
+
+#[test]
+fn expected_failures_are_ok() {
+    let server = Server::frames(|_| Reply::Frame(3, b"down".to_vec()));
+    let mut read = step("load", &["key=k"]);
+    read.expect = pairs(&["status=unavailable", "text=down"]);
+    let came = play(orders(&server.service(), load(1, 0.1, vec![read])));
+    assert!(came.summary.ok > 0 && came.summary.failed == 0);
+}
+
+#[test]
+fn closed_in_mid_operation_and_connected_again_at_once() {
+    let server = Server::frames(|request| if request.number == 2 { Reply::Close } else { Reply::Frame(0, Vec::new()) });
+    let came = play(orders(&server.service(), load(1, 0.2, vec![audited("save", &["key=k", "value=v"])])));
+    // Every second operation of a connection fails. No pause follows, so there are many connections.
+    assert!(came.summary.failed > 1 && came.summary.ok >= came.summary.failed);
+    assert_eq!(came.attempts("connection closed") + came.attempts("connection reset"), came.summary.failed);
+    let doubtful = came.history().iter().filter(|line| line.outcome == Outcome::Failed && line.applied.is_none()).count();
+    assert_eq!(doubtful as u64, came.summary.failed);
+}
+
+#[test]
+fn half_an_answer_and_the_end() {
+    let server = Server::frames(|request| Reply::Last(frame(request.id, 0, b"")[..6].to_vec()));
+    let came = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
+    assert_eq!(came.attempts("connection closed"), came.summary.failed);
+    assert!(came.summary.failed > 0 && came.summary.ok == 0);
+}
+
+#[test]
+fn never_answered() {
+    let server = Server::frames(|_| Reply::Silence);
+    let mut load = load(3, 0.35, vec![audited("save", &["key=k", "value=v"])]);
+    load.timeout_s = 0.1;
+    let came = play(orders(&server.service(), load));
+    assert!(came.summary.timeout >= 3 && came.summary.failed == 0);
+    assert_eq!(came.attempts("timeout"), came.summary.timeout);
+    assert!(server.connections.load(Ordering::SeqCst) > 3, "a timeout closes the connection");
+    assert!(came.history().iter().all(|line| line.outcome == Outcome::Timeout && line.applied.is_none()));
+}
+
+#[test]
+fn slow_is_unfinished_when_the_drain_ends() {
+    let server = Server::frames(|_| Reply::Silence);
+    let mut load = load(3, 0.1, vec![audited("save", &["key={agent}", "value=v"])]);
+    load.drain_s = 0.1;
+    let came = play(orders(&server.service(), load));
+    assert_eq!((came.summary.unfinished, came.summary.attempts), (3, 0));
+    let histograms: Vec<_> = came.intervals.iter().flat_map(|interval| interval.sheet.histograms()).collect();
+    assert!(histograms.iter().all(|(_, outcome, ..)| *outcome == Outcome::Unfinished));
+    // Each is as old as the load and its drain.
+    assert!(histograms.iter().all(|(.., ages)| ages.len() == 3 && ages.min() > 100_000_000));
+    assert!(came.history().iter().all(|line| line.outcome == Outcome::Unfinished && line.applied.is_none()));
+}
+
+#[test]
+fn nobody_listens() {
+    let came = play(orders(&nobody(), load(2, 0.35, vec![audited("save", &["key=k", "value=v"])])));
+    assert!(came.summary.failed >= 2);
+    assert_eq!(came.attempts("connect refused"), came.summary.failed);
+    // After each refused connect an agent pauses for 0.1 s.
+    assert!(came.summary.failed <= 2 * 4, "{:?}", came.summary);
+    let failures: u64 = came.intervals.iter().map(|interval| interval.generator.connect_failures).sum();
+    assert_eq!(failures, came.summary.failed);
+    assert!(came.history().iter().all(|line| line.applied == Some(false)));
+    let services = came.intervals.iter().flat_map(|interval| interval.sheet.histograms());
+    assert!(services.into_iter().all(|(.., time, _)| time == record::hlog::Time::Latency), "nothing was sent");
+}
+
+#[test]
+fn busy() {
+    let server = Server::frames(|_| Reply::Last(frame(0, 4, b"")));
+    let came = play(orders(&server.service(), load(1, 0.1, vec![audited("save", &["key=k", "value=v"])])));
+    assert_eq!(came.attempts("answer: busy"), came.summary.failed);
+    assert!(came.history().iter().all(|line| line.applied == Some(false)));
+}
+
+#[test]
+fn nonsense_closes_the_connection() {
+    let server = Server::frames(|request| Reply::Bytes(frame(request.id + 1, 0, b"")));
+    let came = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
+    assert_eq!(came.attempts("bad answer"), came.summary.failed);
+    assert!(came.summary.failed > 0 && server.connections.load(Ordering::SeqCst) as u64 >= came.summary.failed);
+}
+
+#[test]
+fn more_answers_than_questions() {
+    let server = Server::frames(|request| {
+        let answer = frame(request.id, 0, b"");
+        Reply::Bytes([answer.clone(), answer].concat())
+    });
+    let came = play(orders(&server.service(), load(1, 0.1, vec![step("ping", &[])])));
+    assert!(came.summary.ok > 0);
+    assert_eq!(came.notices().len(), 1, "{:?}", came.notices());
+    assert!(server.connections.load(Ordering::SeqCst) > 1);
+}
+
+#[test]
+fn large_requests_and_answers_in_pieces() {
+    let sizes = Mutex::new(Vec::new());
+    let server = Server::frames(move |request| {
+        sizes.lock().unwrap().push(request.body.len());
+        match request.opcode {
+            1 => Reply::Frame(0, Vec::new()),
+            _ => Reply::Frame(0, vec![b'x'; 3_000_000]),
+        }
+    });
+    let mut read = step("load", &["key=k"]);
+    read.keep = pairs(&["got=answer.value"]);
+    let mut again = step("load", &["key=k"]);
+    again.expect = pairs(&["value={got}"]);
+    let steps = vec![step("save", &["key=k", "value={bytes:3000000}"]), read, again];
+    let came = play(orders(&server.service(), load(2, 0.3, steps)));
+    assert!(came.summary.cycles > 0 && came.summary.failed == 0 && came.summary.wrong == 0, "{:?}", came.summary);
+}

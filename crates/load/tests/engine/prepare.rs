@@ -1,0 +1,66 @@
+//! Preparation: every repetition once, and the first failure ends it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use experiment::plan::{Retry, Step};
+use load::{Error, Orders, Purpose};
+use record::events::By;
+
+use crate::server::{Reply, Server, text};
+use crate::setting::{load, orders, play, step, try_play};
+
+fn preparing(server: &Server, agents: u32, count: u64) -> Orders {
+    let save = Step { audit: true, ..step("save", &["key={seq}", "value=v"]) };
+    let mut load = load(agents, 1.0, vec![save]);
+    load.threads = Some(2);
+    Orders { purpose: Purpose::Prepare { count }, ..orders(&server.service(), load) }
+}
+
+fn key(body: &[u8]) -> u64 {
+    let (_, rest) = text(body);
+    String::from_utf8_lossy(text(rest).0).parse().unwrap()
+}
+
+#[test]
+fn every_repetition_once() {
+    for (agents, count) in [(7, 100), (16, 5), (1, 1)] {
+        let keys: Arc<Mutex<Vec<u64>>> = Arc::default();
+        let seen = Arc::clone(&keys);
+        let server = Server::frames(move |request| {
+            seen.lock().unwrap().push(key(&request.body));
+            Reply::Frame(0, Vec::new())
+        });
+        let came = play(preparing(&server, agents, count));
+        let keys = keys.lock().unwrap();
+        assert_eq!(keys.iter().copied().collect::<BTreeSet<u64>>(), (1..=count).collect());
+        assert_eq!((keys.len() as u64, came.summary.ok), (count, count));
+        assert!(came.history().iter().all(|line| line.by == By::Prepare && line.agent.is_none()));
+        assert_eq!(came.history().len() as u64, count);
+    }
+}
+
+#[test]
+fn a_failure_is_an_error_that_names_it() {
+    let server = Server::frames(|request| Reply::Frame(if key(&request.body) == 13 { 3 } else { 0 }, Vec::new()));
+    let error = try_play(preparing(&server, 4, 1000)).err().unwrap();
+    assert!(matches!(&error, Error::Prepare { operation, seq: 13, result }
+        if operation == "save" && result == "answer: unavailable"), "{error}");
+}
+
+#[test]
+fn a_failure_that_passes_is_retried() {
+    let failures = Mutex::new(3);
+    let server = Server::frames(move |_| {
+        let mut left = failures.lock().unwrap();
+        if *left == 0 {
+            return Reply::Frame(0, Vec::new());
+        }
+        *left -= 1;
+        Reply::Close
+    });
+    let mut orders = preparing(&server, 1, 10);
+    orders.load.retry = Retry::Tries { tries: 5, wait_s: 0.001 };
+    let came = play(orders);
+    assert_eq!((came.summary.ok, came.summary.attempts), (10, 13));
+}

@@ -1,0 +1,95 @@
+//! The three designs of the article: fail at once, try a few times, wait until it works.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use experiment::plan::{Retry, Step};
+
+use crate::server::{Reply, Server, nobody};
+use crate::setting::{load, orders, play, step};
+
+fn save() -> Step {
+    Step { audit: true, ..step("save", &["key={agent}-{seq}", "value={bytes:12}{uniform:1..1000000}"]) }
+}
+
+#[test]
+fn an_operation_that_is_tried_again_is_the_same_operation() {
+    let bodies: Mutex<BTreeMap<Vec<u8>, usize>> = Mutex::default();
+    let server = Server::frames(move |request| {
+        let mut bodies = bodies.lock().unwrap();
+        let times = bodies.entry(request.body.clone()).or_default();
+        *times += 1;
+        match *times {
+            1 => Reply::Frame(3, Vec::new()),
+            2 => Reply::Close,
+            _ => Reply::Frame(0, Vec::new()),
+        }
+    });
+    let mut load = load(3, 0.2, vec![save()]);
+    load.retry = Retry::Tries { tries: 3, wait_s: 0.001 };
+    let came = play(orders(&server.service(), load));
+    assert!(came.summary.ok > 0 && came.summary.failed == 0);
+    assert_eq!(came.summary.attempts, 3 * came.summary.ok);
+    assert_eq!(came.attempts("answer: unavailable"), came.summary.ok);
+    assert!(came.history().iter().all(|line| line.applied == Some(true)));
+}
+
+#[test]
+fn tries_come_to_an_end() {
+    let server = Server::frames(|_| Reply::Frame(4, Vec::new()));
+    let mut load = load(1, 0.1, vec![save()]);
+    load.retry = Retry::Tries { tries: 4, wait_s: 0.001 };
+    let came = play(orders(&server.service(), load));
+    assert!(came.summary.failed > 0);
+    assert_eq!(came.summary.attempts, 4 * came.summary.failed);
+    // Refused four times, so certainly not done.
+    assert!(came.history().iter().all(|line| line.applied == Some(false)));
+}
+
+#[test]
+fn one_doubtful_attempt_makes_the_operation_doubtful() {
+    let server = Server::frames(|request| if request.number == 1 { Reply::Frame(3, Vec::new()) } else { Reply::Frame(4, Vec::new()) });
+    let mut load = load(1, 0.05, vec![save()]);
+    load.retry = Retry::Tries { tries: 2, wait_s: 0.001 };
+    let came = play(orders(&server.service(), load));
+    assert_eq!(came.history()[0].applied, None);
+    assert!(came.history()[1..].iter().all(|line| line.applied == Some(false)));
+}
+
+#[test]
+fn waiting_hides_every_failure() {
+    let seen = AtomicUsize::new(0);
+    let server = Server::frames(move |_| match seen.fetch_add(1, Ordering::SeqCst) {
+        10..50 => Reply::Close,
+        _ => Reply::Frame(0, Vec::new()),
+    });
+    let mut load = load(2, 0.3, vec![save()]);
+    load.retry = Retry::Wait { wait_s: 0.001 };
+    let came = play(orders(&server.service(), load));
+    assert!(came.summary.ok > 40 && came.summary.failed == 0, "{:?}", came.summary);
+    assert_eq!(came.summary.attempts, came.summary.ok + 40);
+}
+
+#[test]
+fn who_waits_for_ever_is_unfinished() {
+    let mut load = load(2, 0.1, vec![save()]);
+    load.retry = Retry::Wait { wait_s: 0.001 };
+    load.drain_s = 0.1;
+    let came = play(orders(&nobody(), load));
+    assert_eq!((came.summary.unfinished, came.summary.failed), (2, 0));
+    assert!(came.attempts("connect refused") >= 2);
+    assert!(came.history().iter().all(|line| line.applied == Some(false)), "nothing was ever sent");
+}
+
+#[test]
+fn an_answer_too_late_for_its_attempt_counts_for_no_other() {
+    // The first attempt is never answered; the second, on another connection, is.
+    let server = Server::frames(|request| if request.connection == 1 { Reply::Silence } else { Reply::Frame(0, Vec::new()) });
+    let mut load = load(1, 0.2, vec![save()]);
+    load.timeout_s = 0.05;
+    load.retry = Retry::Tries { tries: 2, wait_s: 0.0 };
+    let came = play(orders(&server.service(), load));
+    assert_eq!(came.attempts("timeout"), 1);
+    assert!(came.summary.ok > 0 && came.summary.timeout == 0);
+}

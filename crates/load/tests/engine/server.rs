@@ -1,0 +1,191 @@
+//! Servers whose every answer is decided by the test.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// A server on a port of its own; it ends with the test.
+pub struct Server {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+    /// Connections accepted so far.
+    pub connections: Arc<AtomicUsize>,
+}
+
+/// A request as the server sees it.
+pub struct Request {
+    /// Number of the connection, from 1.
+    pub connection: usize,
+    /// Number of the request on it, from 1.
+    pub number: usize,
+    /// The frame's request id; 0 for HTTP.
+    pub id: u32,
+    /// The frame's opcode; 0 for HTTP.
+    pub opcode: u8,
+    /// What follows it; the whole request for HTTP.
+    pub body: Vec<u8>,
+}
+
+/// What the server does about a request.
+pub enum Reply {
+    /// A frame with this status and body.
+    Frame(u8, Vec<u8>),
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// These bytes, and then the end of the connection.
+    Last(Vec<u8>),
+    /// Nothing.
+    Silence,
+    /// The end of the connection.
+    Close,
+}
+
+impl Server {
+    /// Frames of the name service.
+    pub fn frames(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start(read_frame, handler)
+    }
+
+    /// HTTP requests, bodies by length.
+    pub fn http(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start(read_http, handler)
+    }
+
+    /// A name service: names are kept, `oops` closes the connection.
+    pub fn names() -> Self {
+        let names: Mutex<BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>> = Mutex::default();
+        Self::frames(move |request| {
+            let mut names = names.lock().unwrap();
+            let (space, rest) = text(&request.body);
+            let key = |rest: &[u8]| text(rest).0;
+            match request.opcode {
+                1 => {
+                    let (key, value) = text(rest);
+                    names.insert((space.to_vec(), key.to_vec()), value[4..].to_vec());
+                    Reply::Frame(0, Vec::new())
+                }
+                2 => match names.get(&(space.to_vec(), key(rest).to_vec())) {
+                    Some(value) => Reply::Frame(0, value.clone()),
+                    None => Reply::Frame(1, Vec::new()),
+                },
+                3 => {
+                    let removed = names.remove(&(space.to_vec(), key(rest).to_vec())).is_some();
+                    Reply::Frame(0, vec![u8::from(removed)])
+                }
+                8 => Reply::Frame(0, Vec::new()),
+                _ => Reply::Close,
+            }
+        })
+    }
+
+    fn start(
+        read: fn(&mut TcpStream) -> Option<(u32, u8, Vec<u8>)>,
+        handler: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ends, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (has_ended, counted) = (Arc::clone(&ends), Arc::clone(&connections));
+        let handler = Arc::new(handler);
+        let acceptor = std::thread::Builder::new().spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if has_ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                let connection = counted.fetch_add(1, Ordering::SeqCst) + 1;
+                let handler = Arc::clone(&handler);
+                std::thread::Builder::new().spawn(move || serve(stream, connection, read, &*handler)).unwrap();
+            }
+        });
+        Self { address, ends, acceptor: Some(acceptor.unwrap()), connections }
+    }
+
+    /// Where it listens.
+    pub fn service(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(self.address));
+        self.acceptor.take().unwrap().join().unwrap();
+    }
+}
+
+/// A port on which nobody listens.
+pub fn nobody() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// A text with a length of two bytes, and what follows it.
+pub fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
+    match bytes {
+        [high, low, rest @ ..] => rest.split_at(usize::from(u16::from_be_bytes([*high, *low]))),
+        _ => (b"", b""),
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    connection: usize,
+    read: fn(&mut TcpStream) -> Option<(u32, u8, Vec<u8>)>,
+    handler: &dyn Fn(&Request) -> Reply,
+) {
+    stream.set_nodelay(true).unwrap();
+    let mut number = 0;
+    while let Some((id, opcode, body)) = read(&mut stream) {
+        number += 1;
+        let answer = match handler(&Request { connection, number, id, opcode, body }) {
+            Reply::Frame(status, body) => frame(id, status, &body),
+            Reply::Bytes(bytes) => bytes,
+            Reply::Last(bytes) => {
+                drop(stream.write_all(&bytes));
+                return;
+            }
+            Reply::Silence => continue,
+            Reply::Close => return,
+        };
+        if stream.write_all(&answer).is_err() {
+            return;
+        }
+    }
+}
+
+/// An answer of the name service.
+pub fn frame(id: u32, status: u8, body: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(body.len() + 5).unwrap().to_be_bytes().to_vec();
+    frame.extend_from_slice(&id.to_be_bytes());
+    frame.push(status);
+    frame.extend_from_slice(body);
+    frame
+}
+
+fn read_frame(stream: &mut TcpStream) -> Option<(u32, u8, Vec<u8>)> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).ok()?;
+    let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut bytes).ok()?;
+    let id = u32::from_be_bytes(*bytes.first_chunk::<4>()?);
+    Some((id, bytes[4], bytes[5..].to_vec()))
+}
+
+fn read_http(stream: &mut TcpStream) -> Option<(u32, u8, Vec<u8>)> {
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while !request.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        request.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&request).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    let mut body = vec![0; length.map_or(0, |length| length.trim().parse().unwrap())];
+    stream.read_exact(&mut body).ok()?;
+    request.extend_from_slice(&body);
+    Some((0, 0, request))
+}

@@ -1,0 +1,190 @@
+//! How agents go through their steps: cycles, mixes, `every`, captures, feeds, ramp and think time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use experiment::plan::{Feed, Order, Step};
+
+use crate::server::{Reply, Server, text};
+use crate::setting::{load, orders, pairs, play, step};
+
+type Keys = Arc<Mutex<Vec<(u8, String)>>>;
+
+/// A server that writes down operations and keys.
+fn witness() -> (Server, Keys) {
+    let keys = Keys::default();
+    let seen = Arc::clone(&keys);
+    let server = Server::frames(move |request| {
+        let (_, rest) = text(&request.body);
+        let key = String::from_utf8_lossy(text(rest).0).into_owned();
+        seen.lock().unwrap().push((request.opcode, key));
+        Reply::Frame(0, if request.opcode == 3 { vec![1] } else { Vec::new() })
+    });
+    (server, keys)
+}
+
+fn named(name: &str, step: Step) -> Step {
+    Step { name: name.into(), ..step }
+}
+
+#[test]
+fn a_cycle_in_order_and_every_n_th() {
+    let (server, keys) = witness();
+    let rare = Step { every: 3, ..named("rare", step("remove", &["key={seq}"])) };
+    let steps = vec![step("save", &["key={seq}", "value=v"]), rare, step("load", &["key={seq}"])];
+    let came = play(orders(&server.service(), load(1, 0.1, steps)));
+    assert!(came.summary.cycles > 3);
+    let keys = keys.lock().unwrap();
+    let expected = (1_u64..).flat_map(|seq| {
+        let opcodes: &[u8] = if seq.is_multiple_of(3) { &[1, 3, 2] } else { &[1, 2] };
+        opcodes.iter().map(move |opcode| (*opcode, seq.to_string()))
+    });
+    for (seen, expected) in keys.iter().zip(expected) {
+        assert_eq!(*seen, expected);
+    }
+}
+
+#[test]
+fn cycles_without_a_step_are_skipped() {
+    let (server, keys) = witness();
+    let steps = vec![
+        Step { every: 4, ..step("save", &["key={seq}", "value=v"]) },
+        Step { every: 6, ..step("load", &["key={seq}"]) },
+    ];
+    play(orders(&server.service(), load(1, 0.05, steps)));
+    let keys = keys.lock().unwrap();
+    let expected = [(1, "4"), (2, "6"), (1, "8"), (1, "12"), (2, "12"), (1, "16"), (2, "18")];
+    for (seen, expected) in keys.iter().zip(expected) {
+        assert_eq!((seen.0, seen.1.as_str()), expected);
+    }
+    assert!(keys.len() > 7);
+}
+
+#[test]
+fn a_mix_by_weight() {
+    let (server, keys) = witness();
+    let steps = vec![
+        Step { weight: 1, ..step("save", &["key={seq}", "value=v"]) },
+        Step { weight: 3, ..step("load", &["key={seq}"]) },
+    ];
+    let mut load = load(2, 0.3, steps);
+    load.order = Order::Mix;
+    let came = play(orders(&server.service(), load));
+    assert_eq!(came.summary.cycles, came.summary.ok, "each is a cycle of its own");
+    let keys = keys.lock().unwrap();
+    let (total, saves) = (keys.len() as f64, keys.iter().filter(|(opcode, _)| *opcode == 1).count() as f64);
+    assert!((saves - total / 4.0).abs() < 6.0 * (total * 0.1875).sqrt(), "{saves} of {total}");
+}
+
+#[test]
+fn what_is_kept_is_used_and_forgotten() {
+    let server = Server::names();
+    let mut save = step("save", &["key=k{agent}", "value={bytes:30}"]);
+    save.keep = pairs(&["saved=request.value"]);
+    save.expect = pairs(&["status=ok"]);
+    let mut read = step("load", &["key=k{agent}"]);
+    read.expect = pairs(&["value={saved}"]);
+    read.keep = pairs(&["found=answer.value"]);
+    let copy = named("copy", step("save", &["key=c{agent}", "value=<{found}>"]));
+    let mut check = named("check", step("load", &["key=c{agent}"]));
+    check.expect = pairs(&["value=<{saved}>"]);
+    let came = play(orders(&server.service(), load(5, 0.2, vec![save, read, copy, check])));
+    assert!(came.summary.cycles > 0 && came.summary.wrong == 0 && came.summary.failed == 0, "{:?}", came.summary);
+}
+
+#[test]
+fn an_expectation_whose_slot_was_not_filled_in_this_cycle_says_nothing() {
+    let server = Server::names();
+    let mut save = step("save", &["key=k{agent}", "value={seq}"]);
+    save.every = 2;
+    save.keep = pairs(&["saved=request.value"]);
+    let mut read = step("load", &["key=k{agent}"]);
+    read.expect = pairs(&["value={saved}"]);
+    let came = play(orders(&server.service(), load(2, 0.1, vec![save, read])));
+    assert!(came.summary.cycles > 4 && came.summary.wrong == 0);
+}
+
+#[test]
+fn a_step_may_expect_what_it_sent() {
+    let server = Server::http(|request| {
+        let body = request.body.split(|byte| *byte == b'\n').next_back().unwrap();
+        Reply::Bytes([format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat())
+    });
+    let mut echo = step("post", &["path=/", "body={bytes:20}"]);
+    echo.keep = pairs(&["sent=request.body"]);
+    echo.expect = pairs(&["body={sent}"]);
+    let mut orders = orders(&server.service(), load(2, 0.1, vec![echo]));
+    orders.protocol = "http".into();
+    let came = play(orders);
+    assert!(came.summary.ok > 0 && came.summary.wrong == 0);
+}
+
+#[test]
+fn feeds_in_order_and_at_random() {
+    let path = std::env::temp_dir().join(format!("plimsoll-steps-{}.csv", std::process::id()));
+    let rows: String = (0..1000).map(|row| format!("r{row}\n")).collect();
+    std::fs::write(&path, format!("name\n{rows}")).unwrap();
+    let feed = |name: &str, random| Feed { name: name.into(), file: path.to_string_lossy().into_owned(), random };
+    let (server, keys) = witness();
+    let steps = vec![step("save", &["key={feed.next.name}", "value=v"]), step("load", &["key={feed.any.name}"])];
+    let mut load = load(3, 0.1, steps);
+    load.threads = Some(2);
+    load.feeds = vec![feed("next", false), feed("any", true)];
+    let played = play(orders(&server.service(), load));
+    std::fs::remove_file(&path).unwrap();
+    assert!(played.summary.cycles > 10);
+    let keys = keys.lock().unwrap();
+    let of = |wanted: u8| keys.iter().filter(move |(opcode, _)| *opcode == wanted).map(|(_, key)| key.as_str()).take(400);
+    let next: BTreeSet<&str> = of(1).collect();
+    assert_eq!(next.len(), of(1).count(), "no row is taken twice before all are");
+    assert!(of(2).all(|key| key.starts_with('r')));
+}
+
+#[test]
+fn no_agent_starts_before_its_moment_of_the_ramp() {
+    let (told, starts) = channel();
+    let told = Mutex::new(told);
+    let server = Server::frames(move |request| {
+        if request.number == 1 {
+            told.lock().unwrap().send(Instant::now()).unwrap();
+        }
+        Reply::Frame(0, Vec::new())
+    });
+    let mut load = load(4, 0.3, vec![step("ping", &[])]);
+    load.ramp_s = 0.2;
+    let begun = Instant::now();
+    let came = play(orders(&server.service(), load));
+    for (agent, start) in starts.try_iter().enumerate() {
+        assert!(start - begun >= Duration::from_millis(50) * u32::try_from(agent).unwrap());
+    }
+    assert_eq!(came.intervals.last().unwrap().generator.agents, 4);
+}
+
+#[test]
+fn thinking_limits_an_agent() {
+    let (server, _) = witness();
+    let mut load = load(2, 0.5, vec![step("ping", &[])]);
+    load.think_s = 0.1;
+    let came = play(orders(&server.service(), load));
+    assert!((2..=10).contains(&came.summary.ok), "{:?}", came.summary);
+    assert!(came.intervals.iter().any(|interval| interval.generator.late_us_p99.is_some()));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_values() {
+    let values = |seed: u64| {
+        let (server, keys) = witness();
+        let mut orders = orders(&server.service(), load(2, 0.1, vec![step("load", &["key={agent}:{bytes:8}{zipf:1..1000}"])]));
+        orders.seed = seed;
+        play(orders);
+        let mut by_agent: BTreeMap<char, Vec<String>> = BTreeMap::new();
+        for (_, key) in keys.lock().unwrap().iter() {
+            by_agent.entry(key.chars().next().unwrap()).or_default().push(key.clone());
+        }
+        by_agent.into_values().map(|keys| keys[..5].to_vec()).collect::<Vec<_>>()
+    };
+    assert_eq!(values(1), values(1));
+    assert_ne!(values(1), values(2));
+}

@@ -1,0 +1,132 @@
+//! Small multiples of bars: a row for each case, a column of bars for each figure, all on one sheet. It must not order or
+//! choose them.
+
+use serde_json::{Value, json};
+
+use super::axis::ceiling;
+use super::markup::{escaped, place};
+use super::render::{Drawn, WIDTH};
+
+const ROW: f64 = 20.0;
+const BLOCK: f64 = 8.0;
+const HEAD: f64 = 50.0;
+const GAP: f64 = 18.0;
+const CHARACTER: f64 = 7.2;
+/// Room right of a bar for its value.
+const VALUE: f64 = 62.0;
+
+/// What is drawn.
+pub struct BarRows {
+    /// Unique on the page.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What a reader has to know; may be empty.
+    pub note: String,
+    /// Name of each row, and whether a block of rows begins with it.
+    pub rows: Vec<(String, bool)>,
+    /// The columns.
+    pub columns: Vec<BarColumn>,
+}
+
+/// One figure.
+pub struct BarColumn {
+    /// Its name.
+    pub head: String,
+    /// Median, smallest and largest for each row; `None`: not measured.
+    pub values: Vec<Option<[f64; 3]>>,
+    /// With its unit.
+    pub write: fn(f64) -> String,
+    /// Drawn in the colour of failures.
+    pub loss: bool,
+}
+
+/// Draws it; the whiskers run from the smallest to the largest value.
+pub fn drawn(bars: &BarRows) -> Drawn {
+    let longest = bars.rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) as f64;
+    let left = (longest * CHARACTER + 14.0).clamp(70.0, 330.0);
+    let width = (WIDTH - left) / bars.columns.len().max(1) as f64 - GAP;
+    let mut tops = Vec::new();
+    let mut top = HEAD;
+    for (_, begins) in &bars.rows {
+        top += if *begins { BLOCK } else { 0.0 };
+        tops.push(top);
+        top += ROW;
+    }
+    let mut body = format!("<text class=\"title\" x=\"0\" y=\"15\">{}</text>", escaped(&bars.title));
+    for ((name, _), top) in bars.rows.iter().zip(&tops) {
+        let baseline = place(top + 14.0);
+        body.push_str(&format!("<text x=\"0\" y=\"{baseline}\">{}</text>", escaped(&shortened(name))));
+    }
+    for (index, column) in bars.columns.iter().enumerate() {
+        let x = left + index as f64 * (width + GAP) + GAP;
+        body.push_str(&draw_column(column, x, width, &tops, top));
+    }
+    let svg = format!(
+        "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
+        place(WIDTH),
+        place(top + 6.0),
+        escaped(&format!("{}: the same figures as in the table", bars.title))
+    );
+    Drawn { id: bars.id.clone(), title: bars.title.clone(), note: bars.note.clone(), svg, data: data(bars) }
+}
+
+fn draw_column(column: &BarColumn, x: f64, width: f64, tops: &[f64], bottom: f64) -> String {
+    let largest = column.values.iter().flatten().map(|value| value[2]).fold(0.0, f64::max);
+    let scale = (width - VALUE) / ceiling(largest, 4);
+    let ink = if column.loss { "i-failed" } else { "i-ok" };
+    let mut body = format!(
+        "<text class=\"unit\" x=\"{0}\" y=\"{1}\">{2}</text><path class=\"base\" d=\"M{0} {3}V{4}\"/>",
+        place(x),
+        place(HEAD - 9.0),
+        escaped(&column.head),
+        place(HEAD - 2.0),
+        place(bottom)
+    );
+    for (value, top) in column.values.iter().zip(tops) {
+        let Some([median, least, most]) = *value else {
+            body.push_str(&text_at(x + 5.0, *top, "remark", crate::numbers::NONE));
+            continue;
+        };
+        let length = median * scale;
+        if median > 0.0 {
+            body.push_str(&format!(
+                "<path class=\"area {ink}\" d=\"M{} {}h{}v12h-{2}z\"/>",
+                place(x),
+                place(top + 4.0),
+                place(length.max(1.5))
+            ));
+        }
+        if most > least {
+            let (from, to) = (place(x + least * scale), place(x + most * scale));
+            body.push_str(&format!("<path class=\"whisker\" d=\"M{from} {y}H{to}M{from} {t}v6M{to} {t}v6\"/>", y = place(top + 10.0), t = place(top + 7.0)));
+        }
+        body.push_str(&text_at(x + (most * scale).max(length) + 5.0, *top, "value", &(column.write)(median)));
+    }
+    body
+}
+
+fn text_at(x: f64, top: f64, class: &str, text: &str) -> String {
+    format!("<text class=\"{class}\" x=\"{}\" y=\"{}\">{}</text>", place(x), place(top + 14.0), escaped(text))
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= 44 {
+        return name.to_owned();
+    }
+    name.chars().take(43).chain(['…']).collect()
+}
+
+/// Rows as they are saved: a line for each case.
+fn data(bars: &BarRows) -> Value {
+    let names: Vec<&str> = bars.rows.iter().map(|(name, _)| name.as_str()).collect();
+    let columns: Vec<Value> = bars
+        .columns
+        .iter()
+        .map(|column| {
+            let of = |index: usize| column.values.iter().map(|value| value.map(|value| value[index])).collect::<Vec<_>>();
+            json!({"n": column.head, "median": of(0), "least": of(1), "most": of(2)})
+        })
+        .collect();
+    json!({"rows": names, "columns": columns})
+}

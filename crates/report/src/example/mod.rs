@@ -1,0 +1,247 @@
+//! Runs made up for the tests: plans, results and records of the shapes that matter. It must not be used outside tests.
+#![allow(clippy::unwrap_used)]
+
+mod records;
+
+use std::collections::BTreeMap;
+
+use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmup};
+use record::environment::Environment;
+use record::events::Ending;
+use record::results::{
+    Consistency, Fault, Generator, Host, Operation, Outage, Outcomes, Quantiles, Results, Throughput, Trial,
+};
+use serde_json::json;
+
+pub use records::series;
+
+/// A plan of these variants, swept paths and repeats; 200 agents for 30 s.
+pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan {
+    let mut points: Vec<BTreeMap<String, serde_json::Value>> = vec![BTreeMap::new()];
+    for (path, values) in swept {
+        let with = |point: &BTreeMap<_, _>, value: &str| {
+            let mut point = point.clone();
+            point.insert((*path).to_owned(), json!(value));
+            point
+        };
+        points = points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect();
+    }
+    let names: Vec<Option<String>> =
+        if variants.is_empty() { vec![None] } else { variants.iter().map(|name| Some((*name).to_owned())).collect() };
+    let mut trials = Vec::new();
+    for repeat in 1..=repeats {
+        for variant in &names {
+            for point in &points {
+                let id = format!("{:03}", trials.len() + 1);
+                trials.push(trial_plan(id, variant.clone(), point.clone(), repeat));
+            }
+        }
+    }
+    Plan {
+        format: plan::FORMAT,
+        title: "A name server crashes at full load".to_owned(),
+        asks: "How many calls fail, for how long, and are any names lost?".to_owned(),
+        variants: variants.iter().map(|name| (*name).to_owned()).collect(),
+        swept: swept.iter().map(|(path, _)| (*path).to_owned()).collect(),
+        trials,
+        requirements: Vec::new(),
+        claims: Vec::new(),
+        find: None,
+    }
+}
+
+fn trial_plan(
+    id: String,
+    variant: Option<String>,
+    point: BTreeMap<String, serde_json::Value>,
+    repeat: u32,
+) -> plan::Trial {
+    plan::Trial {
+        id,
+        variant,
+        point,
+        repeat,
+        seed: 1,
+        target: Target {
+            kind: TargetKind::Folder { name: "vsns".to_owned(), with: BTreeMap::new() },
+            protocol: "vsns".to_owned(),
+        },
+        lab: plan::Lab { hosts: Vec::new(), speed: 1.0, settings: BTreeMap::new() },
+        prepare: Vec::new(),
+        load: Some(load()),
+        faults: Vec::new(),
+        steps: Vec::new(),
+    }
+}
+
+fn load() -> Load {
+    Load {
+        agents: 200,
+        ramp_s: 3.0,
+        time_s: 30.0,
+        timeout_s: 10.0,
+        drain_s: 5.0,
+        think_s: 0.0,
+        warmup: Warmup::Auto,
+        retry: Retry::FailFast,
+        reconnect_s: 0.1,
+        rate: None,
+        threads: None,
+        order: Order::Cycle,
+        steps: Vec::new(),
+        feeds: Vec::new(),
+    }
+}
+
+/// Results of a plain load for every trial of a plan: 63,412 calls/s, nothing failed.
+pub fn results(plan: &Plan) -> Results {
+    Results {
+        format: 1,
+        title: plan.title.clone(),
+        asks: plan.asks.clone(),
+        planned_trials: plan.trials.len() as u32,
+        trials: plan.trials.iter().map(trial).collect(),
+        ..Results::default()
+    }
+}
+
+fn trial(planned: &plan::Trial) -> Trial {
+    let latency = quantiles(1.0);
+    Trial {
+        id: planned.id.clone(),
+        variant: planned.variant.clone(),
+        point: planned.point.clone(),
+        repeat: planned.repeat,
+        ended: Some(Ending::Done),
+        measured_s: Some([4.0, 30.0]),
+        throughput: Throughput {
+            operations_per_s: Some(63_412.0),
+            cycles_per_s: Some(15_300.0),
+            before_first_fault_per_s: None,
+        },
+        outcomes: Outcomes { ok: 1_834_567, unfinished: 3, ..Outcomes::default() },
+        failed_pct: Some(0.0),
+        attempts: 1_834_567,
+        attempt_results: BTreeMap::from([("ok".to_owned(), 1_834_567)]),
+        latency_us: Some(latency),
+        service_us: Some(quantiles(0.95)),
+        operations: ["load", "remove", "save"].map(|name| (name.to_owned(), operation())).into_iter().collect(),
+        consistency: Consistency {
+            wrong: Some(0),
+            linearizable: "not checked".to_owned(),
+            ..Consistency::default()
+        },
+        machine: record::results::Machine {
+            iowait_pct: Some(0.31),
+            steal_pct: Some(1.2),
+            strangers_cpu_pct: Some(0.8),
+        },
+        hosts: vec![host()],
+        generator: Generator {
+            cpu_pct: Some(61.2),
+            late_us_p99: Some(84.0),
+            littles_law_error_pct: Some(0.21),
+            connect_failures: Some(0),
+            dropped: Some(0),
+            limit: "none".to_owned(),
+        },
+        ..Trial::default()
+    }
+}
+
+fn operation() -> Operation {
+    Operation {
+        throughput_per_s: Some(21_137.0),
+        outcomes: Outcomes { ok: 611_522, ..Outcomes::default() },
+        attempts: 611_522,
+        latency_us: Some(quantiles(1.0)),
+        service_us: Some(quantiles(0.95)),
+        by_outcome: BTreeMap::new(),
+    }
+}
+
+fn host() -> Host {
+    Host {
+        name: "local".to_owned(),
+        cpu_pct: Some(97.4),
+        target_cpu_pct: Some(52.1),
+        run_delay_pct: Some(140.0),
+        load1_max: Some(3.91),
+        load5_max: Some(1.72),
+        load15_max: Some(0.85),
+        io_wait_threads: Some(0),
+        rss_max_bytes: Some(71_300_000),
+        disk_write_bytes: Some(14_500_000),
+        net_bytes: Some(1_120_000_000),
+        ..Host::default()
+    }
+}
+
+/// Latencies of about 3 ms, times `factor`.
+pub fn quantiles(factor: f64) -> Quantiles {
+    Quantiles {
+        p50: Some(2_710.0 * factor),
+        p90: Some(4_020.0 * factor),
+        p99: Some(6_870.0 * factor),
+        p999: Some(11_300.0 * factor),
+        max: Some(48_200.0 * factor),
+        mean: Some(2_950.0 * factor),
+        count: 1_834_567,
+    }
+}
+
+/// Gives a trial a fault at 15 s: 99 calls failed over 12 ms, back after 120 ms, 4,211 keys checked.
+pub fn crash(trial: &mut Trial) {
+    trial.faults = vec![Fault {
+        name: "oops".to_owned(),
+        kind: "call".to_owned(),
+        on: "local.server".to_owned(),
+        number: 1,
+        at_s: 15.002,
+        label: "call".to_owned(),
+        colour: "#d95f02".to_owned(),
+        outage: Some(Outage {
+            baseline_per_s: Some(63_900.0),
+            baseline_spread_per_s: Some(1_240.0),
+            failed: 99,
+            wrong: 0,
+            first_failure_s: Some(0.002),
+            last_failure_s: Some(0.014),
+            first_ok_s: Some(0.009),
+            total_s: Some(0.005),
+            partial_s: Some(0.008),
+            back_to_baseline_s: Some(0.12),
+            lost_operations: Some(6_120.0),
+            memory_released_bytes: Some(5_120_000),
+        }),
+        ..Fault::default()
+    }];
+    trial.throughput.before_first_fault_per_s = Some(63_400.0);
+    trial.outcomes.failed = 99;
+    trial.failed_pct = Some(0.0054);
+    trial.attempts += 99;
+    trial.attempt_results.insert("connection closed".to_owned(), 93);
+    trial.attempt_results.insert("connect refused".to_owned(), 6);
+    trial.consistency.checked = Some(4_211);
+    trial.consistency.lost_writes = Some(0);
+}
+
+/// The machine of the examples.
+pub fn environment() -> Environment {
+    let mut environment = Environment {
+        plimsoll: Some("0.1.0".to_owned()),
+        targets: BTreeMap::from([("vsns".to_owned(), "1.0.0, Erlang/OTP 25".to_owned())]),
+        os: Some("Debian GNU/Linux 12".to_owned()),
+        kernel: Some("6.1.0-18-amd64".to_owned()),
+        memory_bytes: Some(8_232_345_600),
+        virtualisation: Some("kvm".to_owned()),
+        cgroup_version: Some(2),
+        root: Some(false),
+        ..Environment::default()
+    };
+    environment.cpu.model = Some("Intel(R) Xeon(R) Processor @ 2.60GHz".to_owned());
+    environment.cpu.cores = Some(2);
+    environment.limits.open_files = Some(65_536);
+    environment.limits.ephemeral_ports = Some([32_768, 60_999]);
+    environment
+}
