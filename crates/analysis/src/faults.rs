@@ -99,3 +99,6 @@ fn occurrence<'a>(
     });
     &mut faults[index]
 }
+
+#[cfg(test)]
+mod tests;

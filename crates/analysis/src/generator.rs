@@ -98,3 +98,6 @@ pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], (from_s, until_s): (f64, f6
     };
     Some(rows.iter().map(|row| row.cycles as f64 * part(row)).sum::<f64>() / (until_s - from_s))
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,3 +111,6 @@ fn moments(samples: &[&Sample], value: impl Fn(&Sample) -> Option<f64>) -> Vec<(
     }
     moments
 }
+
+#[cfg(test)]
+mod tests;

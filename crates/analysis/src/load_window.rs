@@ -53,3 +53,6 @@ impl LoadWindow {
         (until_s > self.from_s).then_some((self.from_s, until_s))
     }
 }
+
+#[cfg(test)]
+mod tests;

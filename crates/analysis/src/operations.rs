@@ -142,3 +142,6 @@ pub(crate) fn failed_pct(outcomes: &Outcomes) -> Option<f64> {
     let all = outcomes.ok + failed + outcomes.wrong;
     (all > 0).then(|| 100.0 * failed as f64 / all as f64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -72,3 +72,6 @@ fn partial(folder: &RunFolder, plan: &Plan, trials: &[Trial]) -> Result<Option<S
         _ => format!("{how}: {done} of {planned} trials are complete, {without} have no records"),
     }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,7 +88,8 @@ struct Shell<'a> {
     load: Option<Running>,
     probes: Option<lab::probes::Probes>,
     recording: Option<Recording>,
-    prepared: Vec<History>,
+    /// What `[[prepare]]` did to audited keys, each on the clock of its own start.
+    prepared: Vec<(Clock, Vec<History>)>,
     seconds_in: Sender<Second>,
     seconds: Receiver<Second>,
     /// The first thing that went wrong, kept whole for the exit code.
@@ -225,11 +226,12 @@ impl Shell<'_> {
         for prepare in &self.trial.prepare {
             let orders = self.orders(preparing_load(prepare, self.trial.load.as_ref()), Purpose::Prepare { count: prepare.count });
             let (sink, intervals) = sync_channel(16);
-            let running = load::start(orders, Clock::starting_in(Duration::ZERO), sink)?;
+            let clock = Clock::starting_in(Duration::ZERO);
+            let running = load::start(orders, clock, sink)?;
             // The channel ends when the engine does.
             loop {
                 match intervals.recv_timeout(GLANCE) {
-                    Ok(interval) => self.prepared.extend(interval.history),
+                    Ok(interval) => self.prepared.push((clock, interval.history)),
                     Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
                     Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                 }
@@ -248,9 +250,8 @@ impl Shell<'_> {
         self.clock = Some(clock);
         self.diary.start_clock(clock).map_err(Error::Record)?;
         let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
-        let (recording, sinks) =
-            Recording::begin(&self.folder, clock, &self.prepared, load_s, self.seconds_in.clone())?;
-        self.prepared = Vec::new();
+        let before = on_one_clock(std::mem::take(&mut self.prepared), clock);
+        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.seconds_in.clone())?;
         self.recording = Some(recording);
         let members = self.site.as_ref().map(Site::watched).unwrap_or_default();
         self.probes = Some(lab::probes::Probes::start(members, clock, sinks.samples)?);
@@ -375,6 +376,15 @@ impl Shell<'_> {
             self.error.get_or_insert(Error::Record(error));
         }
     }
+}
+
+/// The history of the preparation on the trial's clock, where it lies before zero.
+fn on_one_clock(prepared: Vec<(Clock, Vec<History>)>, clock: Clock) -> Vec<History> {
+    let shifted = prepared.into_iter().flat_map(|(own, lines)| {
+        let shift_s = clock.at_s_of(own.origin());
+        lines.into_iter().map(move |line| History { at_s: line.at_s + shift_s, ..line })
+    });
+    shifted.collect()
 }
 
 /// Slots of 1 ms up to 200 s of load; beyond, as long as it takes to stay under 200,000 rows.

@@ -87,7 +87,7 @@ impl Problems {
         if syntax_is_broken {
             problems.retain(|problem| !problem.absence);
         }
-        problems.sort_by(|a, b| a.place.order().cmp(&b.place.order()));
+        problems.sort_by_key(|problem| problem.place.order());
         let mut seen = std::collections::HashSet::new();
         problems.retain(|problem| seen.insert((problem.place.order(), problem.what.clone())));
         Self(problems)
@@ -137,9 +137,7 @@ fn render(problem: &Problem, colour: bool) -> String {
     let config = Config::new().with_color(colour).with_index_type(IndexType::Byte).with_tab_width(4);
     let main = spot(&problem.place);
     let words = if problem.expected.is_empty() { "here" } else { problem.expected.as_str() };
-    let mut report = Report::build(ReportKind::Error, main.clone())
-        .with_config(config)
-        .with_message(&problem.what);
+    let mut report = Report::build(ReportKind::Error, main.clone()).with_config(config).with_message(&problem.what);
     let mut labels = vec![(&problem.place, Label::new(main).with_message(words).with_color(Color::Red))];
     for (place, words) in &problem.related {
         labels.push((place, Label::new(spot(place)).with_message(words).with_color(Color::Cyan)));

@@ -162,9 +162,8 @@ fn scalar(path: &str, kind: &'static Kind, node: &Node) -> Option<Problem> {
         (Kind::Text, Value::Text(_)) => None,
         (Kind::Scalar | Kind::Template | Kind::Number, Value::Decimal(number)) if number.is_finite() => None,
         (Kind::Number, Value::Whole(Some(_))) => None,
-        (Kind::Name, Value::Text(text)) => (!is_name(text)).then(|| {
-            Problem::new(&node.place, format!("\"{text}\" is not a name")).expected(kind.words())
-        }),
+        (Kind::Name, Value::Text(text)) => (!is_name(text))
+            .then(|| Problem::new(&node.place, format!("\"{text}\" is not a name")).expected(kind.words())),
         (Kind::Choice(choices), Value::Text(text)) => (!choices.contains(&text.as_str())).then(|| {
             Problem::new(&node.place, format!("`{path}` cannot be \"{text}\""))
                 .expected(kind.words())
@@ -233,7 +232,9 @@ fn wrong_type(path: &str, kind: &Kind, node: &Node) -> Problem {
             problem.hint(format!("write [{}]", node.place.text()))
         }
         (Kind::Table(_), Value::List(_)) => problem.hint(format!("this section occurs once: write [{path}]")),
-        (Kind::Whole { .. } | Kind::Number | Kind::Positive, Value::Text(text)) if text.trim().parse::<f64>().is_ok() => {
+        (Kind::Whole { .. } | Kind::Number | Kind::Positive, Value::Text(text))
+            if text.trim().parse::<f64>().is_ok() =>
+        {
             problem.hint(format!("without quotes: {}", text.trim()))
         }
         (Kind::Boolean, Value::Text(text)) if matches!(text.as_str(), "true" | "false") => {
@@ -259,8 +260,7 @@ fn missing(path: &str, key: &Key, place: &Place) -> Problem {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
 }
 
 fn join(path: &str, key: &str) -> String {

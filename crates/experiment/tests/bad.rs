@@ -38,13 +38,25 @@ at   = "20s"
 
 #[test]
 fn bad_sets_say_which_of_them() {
-    let problems = read(FILE, &["load.time=10s", "load.agnets=3", "load.agents=many", "x", "fault.ops.at=3s", "load.cycle.save.with.key={seq"]);
+    let problems = read(
+        FILE,
+        &[
+            "load.time=10s",
+            "load.agnets=3",
+            "load.agents=many",
+            "x",
+            "fault.ops.at=3s",
+            "load.cycle.save.with.key={seq",
+        ],
+    );
     insta::assert_snapshot!("set", problems.unwrap_err());
 }
 
 #[test]
 fn a_set_that_every_variant_undoes() {
-    let file = format!("{FILE}\n[[variant]]\nname = \"a\"\nload = {{ ramp = \"1s\" }}\n[[variant]]\nname = \"b\"\nload = {{ ramp = \"2s\" }}\n");
+    let file = format!(
+        "{FILE}\n[[variant]]\nname = \"a\"\nload = {{ ramp = \"1s\" }}\n[[variant]]\nname = \"b\"\nload = {{ ramp = \"2s\" }}\n"
+    );
     insta::assert_snapshot!("set_without_effect", read(&file, &["load.ramp=3s"]).unwrap_err());
 }
 

@@ -32,7 +32,8 @@ fn blocks(page: &str) -> Vec<(usize, String)> {
     let mut lines = page.lines().enumerate();
     while let Some((number, line)) = lines.next() {
         if line.trim() == "```toml" {
-            let block: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
+            let block: Vec<&str> =
+                lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
             blocks.push((number + 2, block.join("\n") + "\n"));
         }
     }

@@ -57,7 +57,12 @@ fn trials_are_interleaved_and_seeded() {
     assert_eq!(plan.trials.len(), 9 * 2 * 3);
     let told = |index: usize| {
         let trial = &plan.trials[index];
-        (trial.id.as_str(), trial.variant.as_deref().unwrap(), trial.point["load.agents"].as_u64().unwrap(), trial.repeat)
+        (
+            trial.id.as_str(),
+            trial.variant.as_deref().unwrap(),
+            trial.point["load.agents"].as_u64().unwrap(),
+            trial.repeat,
+        )
     };
     assert_eq!([told(0), told(1), told(2)], [("001", "pi2c", 1, 1), ("002", "devx", 1, 1), ("003", "pi2c", 2, 1)]);
     assert_eq!(told(18), ("019", "pi2c", 1, 2));
@@ -85,14 +90,21 @@ fn defaults_and_forms() {
     assert_eq!(names, ["proxy", "n2", "n3", "n4"]);
     let started = golden("14-what-runs-already.toml");
     assert_eq!(started.title, "14-what-runs-already");
-    assert!(matches!(&started.trials[0].target.kind, TargetKind::Started { within_s, ready: Some(_), .. } if *within_s == 90.0));
+    assert!(
+        matches!(&started.trials[0].target.kind, TargetKind::Started { within_s, ready: Some(_), .. } if *within_s == 90.0)
+    );
     assert_eq!(started.trials[0].load.as_ref().unwrap().retry, Retry::Wait { wait_s: 0.05 });
     let safe = golden("13-safe-load.toml");
     assert_eq!(safe.find.unwrap().limits.len(), 2);
-    assert_eq!(safe.trials[0].load.as_ref().unwrap().steps[0].with["header.authorization"], "Bearer {env:DOCKET_TOKEN}");
+    assert_eq!(
+        safe.trials[0].load.as_ref().unwrap().steps[0].with["header.authorization"],
+        "Bearer {env:DOCKET_TOKEN}"
+    );
     assert_eq!(golden("12-pacemaker-cluster-sizes.toml").trials[3].steps[2].within_s, 60.0);
     let modes = golden("08-mnesia-modes.toml");
-    assert!(matches!(&modes.trials[2].target.kind, TargetKind::Folder { with, .. } if with["write"] == "sync_dirty" && with["read"] == "async_dirty"));
+    assert!(
+        matches!(&modes.trials[2].target.kind, TargetKind::Folder { with, .. } if with["write"] == "sync_dirty" && with["read"] == "async_dirty")
+    );
 }
 
 #[test]
@@ -107,7 +119,8 @@ fn examples_plan() {
     ] {
         let text = example(&wanted, &catalog).unwrap();
         let source = experiment::source::Source { name: "new.toml".into(), text: text.clone() };
-        let plan = experiment::read(&source, &[], &catalog).unwrap_or_else(|problems| panic!("{text}\n{}", problems.render(false)));
+        let plan = experiment::read(&source, &[], &catalog)
+            .unwrap_or_else(|problems| panic!("{text}\n{}", problems.render(false)));
         assert_eq!(plan.trials.len(), 1);
     }
     insta::assert_snapshot!("example_url", example(&Example::Url("http://localhost:8080/".into()), &catalog).unwrap());

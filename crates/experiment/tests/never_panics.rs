@@ -6,8 +6,8 @@ mod known;
 use std::sync::LazyLock;
 
 use experiment::catalog::Catalog;
-use experiment::{manifest, timeline};
 use experiment::source::Source;
+use experiment::{manifest, timeline};
 use known::{catalog, files, here};
 use proptest::prelude::*;
 
@@ -35,9 +35,25 @@ fn survive(text: &str, sets: &[String]) {
 /// A golden file with pieces cut out, doubled, swapped or written over.
 fn mutated() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        Just("\n".to_owned()), Just("\"".to_owned()), Just("\"\"\"".to_owned()), Just("[".to_owned()), Just("]".to_owned()), Just("{".to_owned()),
-        Just("}".to_owned()), Just("=".to_owned()), Just(".".to_owned()), Just("0".to_owned()), Just("-1".to_owned()), Just("1e999".to_owned()),
-        Just("\r".to_owned()), Just("é𝄞".to_owned()), Just("[]".to_owned()), Just("{}".to_owned()), Just("\\".to_owned()), Just("#".to_owned()), ".{0,4}",
+        Just("\n".to_owned()),
+        Just("\"".to_owned()),
+        Just("\"\"\"".to_owned()),
+        Just("[".to_owned()),
+        Just("]".to_owned()),
+        Just("{".to_owned()),
+        Just("}".to_owned()),
+        Just("=".to_owned()),
+        Just(".".to_owned()),
+        Just("0".to_owned()),
+        Just("-1".to_owned()),
+        Just("1e999".to_owned()),
+        Just("\r".to_owned()),
+        Just("é𝄞".to_owned()),
+        Just("[]".to_owned()),
+        Just("{}".to_owned()),
+        Just("\\".to_owned()),
+        Just("#".to_owned()),
+        ".{0,4}",
     ];
     let edits = prop::collection::vec((any::<prop::sample::Index>(), 0usize..12, piece), 1..6);
     (any::<prop::sample::Index>(), edits).prop_map(|(which, edits)| {
@@ -53,10 +69,17 @@ fn mutated() -> impl Strategy<Value = String> {
 
 /// Golden files with lines left out, doubled and in another order.
 fn shuffled() -> impl Strategy<Value = String> {
-    (any::<prop::sample::Index>(), prop::collection::vec(any::<prop::sample::Index>(), 0..60)).prop_map(|(which, picks)| {
-        let lines: Vec<&str> = GOLDEN[which.index(GOLDEN.len())].lines().collect();
-        picks.iter().filter(|_| !lines.is_empty()).map(|pick| lines[pick.index(lines.len())]).collect::<Vec<_>>().join("\n")
-    })
+    (any::<prop::sample::Index>(), prop::collection::vec(any::<prop::sample::Index>(), 0..60)).prop_map(
+        |(which, picks)| {
+            let lines: Vec<&str> = GOLDEN[which.index(GOLDEN.len())].lines().collect();
+            picks
+                .iter()
+                .filter(|_| !lines.is_empty())
+                .map(|pick| lines[pick.index(lines.len())])
+                .collect::<Vec<_>>()
+                .join("\n")
+        },
+    )
 }
 
 proptest! {
@@ -94,5 +117,8 @@ fn deep_and_long_files() {
     survive(&format!("{} = 1", "a.".repeat(50_000) + "a"), &[]);
     survive(&"[[fault]]\n".repeat(2_000), &[]);
     survive("\u{feff}title = \"x\"\r\n[load]\r\nagents = 0\r\n", &[]);
-    survive("[sweep]\n\"load.agents\" = [1]\n", &["sweep.load.agents=[]".to_owned(), format!("{} = 1", "a.".repeat(10_000) + "a")]);
+    survive(
+        "[sweep]\n\"load.agents\" = [1]\n",
+        &["sweep.load.agents=[]".to_owned(), format!("{} = 1", "a.".repeat(10_000) + "a")],
+    );
 }

@@ -65,7 +65,13 @@ fn each_layer_wins_over_the_one_below() {
     let both = plan(more, &["load.agents=20", "load.ramp=2s"]);
     assert_eq!((load(&both, 0).agents, load(&both, 0).ramp_s), (30, 3.0));
     assert_eq!((load(&both, 1).agents, load(&both, 1).ramp_s), (20, 2.0));
-    let swept = plan(&more.replace(", ramp = \"3s\"", "").replace("\n[[variant]]", &format!("{sweep}\n[[variant]]")).replacen(sweep, "", 1), &[]);
+    let swept = plan(
+        &more
+            .replace(", ramp = \"3s\"", "")
+            .replace("\n[[variant]]", &format!("{sweep}\n[[variant]]"))
+            .replacen(sweep, "", 1),
+        &[],
+    );
     assert_eq!((load(&swept, 0).agents, load(&swept, 0).ramp_s), (30, 4.0));
     assert_eq!(load(&plan("", &["load.agents=20", "load.agents=21"]), 0).agents, 21);
 }
@@ -91,11 +97,23 @@ fn a_table_over_a_list_enters_it_by_name() {
 
 #[test]
 fn sets_find_lists_by_name_call_and_index() {
-    let plan = plan("", &["fault.oops.at=1s", "fault.1.at=\"2s\"", "load.cycle.again.with.value=x", "load.cycle.load.with.key={seq}", "load.cycle.0.with.value=y"]);
+    let plan = plan(
+        "",
+        &[
+            "fault.oops.at=1s",
+            "fault.1.at=\"2s\"",
+            "load.cycle.again.with.value=x",
+            "load.cycle.load.with.key={seq}",
+            "load.cycle.0.with.value=y",
+        ],
+    );
     let faults = &plan.trials[0].faults;
     assert_eq!((&faults[0].when, &faults[1].when), (&When::At(1.0), &When::At(2.0)));
     let steps = &load(&plan, 0).steps;
-    assert_eq!((steps[0].with["value"].as_str(), steps[1].with["value"].as_str(), steps[2].with["key"].as_str()), ("y", "x", "{seq}"));
+    assert_eq!(
+        (steps[0].with["value"].as_str(), steps[1].with["value"].as_str(), steps[2].with["key"].as_str()),
+        ("y", "x", "{seq}")
+    );
 }
 
 #[test]
@@ -105,12 +123,25 @@ fn an_unnamed_step_goes_by_its_call_and_a_named_one_by_its_name() {
     assert_eq!(load(&plan, 0).steps.iter().map(|step| step.every).collect::<Vec<_>>(), [7, 1, 1]);
     let twice = FILE.replace("name = \"again\"\n", "");
     let problems = read(&twice, &["load.cycle.save.every=7"]).unwrap_err();
-    assert!(problems.contains("several of `load.cycle` are called `save`") && problems.contains("0 or 1"), "{problems}");
+    assert!(
+        problems.contains("several of `load.cycle` are called `save`") && problems.contains("0 or 1"),
+        "{problems}"
+    );
 }
 
 #[test]
 fn a_set_is_toml_or_else_a_text() {
-    let plan = plan("", &["title=two words", "target.with.hub_tries=5", "load.warmup=auto", "load.retry={ wait = \"2s\" }", "load.threads=2", "repeat=2"]);
+    let plan = plan(
+        "",
+        &[
+            "title=two words",
+            "target.with.hub_tries=5",
+            "load.warmup=auto",
+            "load.retry={ wait = \"2s\" }",
+            "load.threads=2",
+            "repeat=2",
+        ],
+    );
     assert_eq!((plan.title.as_str(), plan.trials.len(), with(&plan, 0, "hub_tries").as_str()), ("two words", 2, "5"));
     assert_eq!((load(&plan, 0).retry, load(&plan, 0).threads), (Retry::Wait { wait_s: 2.0 }, Some(2)));
 }
@@ -120,7 +151,11 @@ fn a_set_of_a_swept_path_collapses_the_sweep() {
     let more = "\n[sweep]\n\"load.agents\" = [1, 2]\ntarget.with.state = [\"ets\", \"process\"]\n\n[[require]]\nmetric = \"failed_pct\"\nbelow = 1\nwhere = { load.agents = 2 }\n";
     assert_eq!(plan(more, &[]).trials.len(), 4);
     let collapsed = plan(more, &["load.agents=7"]);
-    let points: Vec<(u64, &str)> = collapsed.trials.iter().map(|trial| (trial.point["load.agents"].as_u64().unwrap(), trial.point["target.with.state"].as_str().unwrap())).collect();
+    let points: Vec<(u64, &str)> = collapsed
+        .trials
+        .iter()
+        .map(|trial| (trial.point["load.agents"].as_u64().unwrap(), trial.point["target.with.state"].as_str().unwrap()))
+        .collect();
     assert_eq!(points, [(7, "ets"), (7, "process")]);
     assert_eq!(load(&collapsed, 0).agents, 7);
     assert_eq!(plan(more, &["sweep.load.agents=[3, 4, 5]"]).trials.len(), 6);
@@ -145,7 +180,14 @@ fn a_swept_index_and_a_set_name_are_the_same_path() {
 fn a_mistake_is_shown_where_it_was_written() {
     let more = "\n[[variant]]\nname = \"v\"\nload = { time = \"10s\" }\n[sweep]\n\"load.agents\" = [1, 0]\n";
     let problems = read(&format!("{FILE}{more}"), &["fault.killed.on=nobody"]).unwrap_err();
-    for told in ["[ experiment.toml:29:8 ]", "the load ends after 10s", "[ experiment.toml:41:21 ]", "`load.agents` cannot be 0", "[ --set:1:17 ]", "there is no `nobody` in this lab"] {
+    for told in [
+        "[ experiment.toml:29:8 ]",
+        "the load ends after 10s",
+        "[ experiment.toml:41:21 ]",
+        "`load.agents` cannot be 0",
+        "[ --set:1:17 ]",
+        "there is no `nobody` in this lab",
+    ] {
         assert!(problems.contains(told), "{told}\n{problems}");
     }
 }

@@ -159,9 +159,9 @@ pub struct Echo {
     /// Address and port
     #[arg(long)]
     pub listen: std::net::SocketAddr,
-    /// `http` or `vsns`
+    /// What to speak
     #[arg(long, default_value = "http")]
-    pub protocol: String,
+    pub protocol: EchoProtocol,
     /// Seconds that each answer is held back
     #[arg(long, default_value_t = 0.0)]
     pub delay: f64,
@@ -183,4 +183,12 @@ pub struct Echo {
     /// Length of an answer's body
     #[arg(long, default_value_t = 14)]
     pub body_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum EchoProtocol {
+    /// HTTP/1.1
+    Http,
+    /// The frames of the target vsns
+    Vsns,
 }

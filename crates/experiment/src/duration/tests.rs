@@ -24,7 +24,13 @@ fn what_is_not_a_duration() {
 #[test]
 fn shown_as_written() {
     for text in ["250us", "50ms", "1.5s", "3m", "2h", "1m30s", "0s", "10s", "1h0m5s".replace("0m", "").as_str()] {
-        let seconds = if text == "1m30s" { 90.0 } else if text == "1h5s" { 3605.0 } else { parse_s(text).unwrap_or(-1.0) };
+        let seconds = if text == "1m30s" {
+            90.0
+        } else if text == "1h5s" {
+            3605.0
+        } else {
+            parse_s(text).unwrap_or(-1.0)
+        };
         assert_eq!(show(seconds), text);
     }
 }

@@ -181,7 +181,8 @@ fn step(operation: &Operation, path: &str, rest: &str) -> String {
         _ => "{bytes:100}".to_owned(),
     };
     let required = operation.takes.iter().filter(|field| field.required);
-    let with: Vec<String> = required.map(|field| format!("{} = {}", field.name, quoted(&argument(field.name)))).collect();
+    let with: Vec<String> =
+        required.map(|field| format!("{} = {}", field.name, quoted(&argument(field.name)))).collect();
     let with = if with.is_empty() { String::new() } else { format!("with   = {{ {} }}\n", with.join(", ")) };
     format!("\n[[load.cycle]]\ncall   = \"{}\"\n{with}{rest}", operation.name)
 }

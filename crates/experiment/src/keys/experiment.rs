@@ -24,8 +24,12 @@ pub(crate) const EXPERIMENT: &[Key] = &[
     LOAD_KEY,
     FAULT_KEY,
     STEP_KEY,
-    Key::new("sweep", Kind::Paths(&Kind::List(&Kind::Any)), "Dotted paths of this file, each with a list of values; trials are the product of all lists")
-        .elsewhere(&["matrix", "parameters"]),
+    Key::new(
+        "sweep",
+        Kind::Paths(&Kind::List(&Kind::Any)),
+        "Dotted paths of this file, each with a list of values; trials are the product of all lists",
+    )
+    .elsewhere(&["matrix", "parameters"]),
     Key::new("variant", Kind::Overlays(VARIANT), "A named overlay over this file, for environments side by side")
         .elsewhere(&["variants", "scenario", "scenarios"]),
     Key::new("find", Kind::Table(FIND), "Instead of a sweep: searches for the highest load at which limits hold"),
@@ -42,12 +46,15 @@ const PREPARE_KEY: Key = Key::new(
     "Operations before each trial, in order; not measured, and all must succeed",
 )
 .elsewhere(&["setup", "before"]);
-const LOAD_KEY: Key = Key::new("load", Kind::Table(LOAD), "What clients do; left out: none")
-    .elsewhere(&["workload", "options"]);
+const LOAD_KEY: Key =
+    Key::new("load", Kind::Table(LOAD), "What clients do; left out: none").elsewhere(&["workload", "options"]);
 const FAULT_KEY: Key = Key::new("fault", Kind::Tables(FAULT), "Something that is broken at a time, and healed")
     .elsewhere(&["faults", "chaos", "nemesis"]);
-const STEP_KEY: Key =
-    Key::new("step", Kind::Tables(STEP), "An exercise instead of [load] and [[fault]]: do something, wait for a condition");
+const STEP_KEY: Key = Key::new(
+    "step",
+    Kind::Tables(STEP),
+    "An exercise instead of [load] and [[fault]]: do something, wait for a condition",
+);
 
 const VARIANT: &[Key] = &[
     Key::new("name", Kind::Text, "Its name, in results and in `where`").required(),
@@ -61,21 +68,31 @@ const VARIANT: &[Key] = &[
 
 const TARGET: &[Key] = &[
     Key::new("use", Kind::Text, "A target folder's name; `plimsoll targets` lists them").elsewhere(&["name", "target"]),
-    Key::new("with", Kind::Map(&Kind::Scalar), "Parameters that the target declares").elsewhere(&["parameters", "params"]),
+    Key::new("with", Kind::Map(&Kind::Scalar), "Parameters that the target declares")
+        .elsewhere(&["parameters", "params"]),
     Key::new("url", Kind::Text, "Where the load goes; without `start`, it runs already and nothing is started")
         .elsewhere(&["host", "address", "endpoint"]),
     Key::new("start", Kind::Text, "A shell command that starts it; killed with its process group at the end")
         .elsewhere(&["command", "run", "cmd"]),
-    Key::new("ready", Kind::Text, "With `start`: a URL that must answer 2xx before the load starts; without it, `url` must accept a connection"),
+    Key::new(
+        "ready",
+        Kind::Text,
+        "With `start`: a URL that must answer 2xx before the load starts; without it, `url` must accept a connection",
+    ),
     Key::new("within", TIME, "With `start`: how long it may take to be ready").or("30s"),
     Key::new("protocol", Kind::Text, "How to speak to `url`, where its scheme does not tell"),
 ];
 
 const LAB: &[Key] = &[
-    Key::new("hosts", Kind::Whole { min: 1, max: 256 }, "How many hosts, named n1, n2, …").elsewhere(&["nodes", "members"]),
+    Key::new("hosts", Kind::Whole { min: 1, max: 256 }, "How many hosts, named n1, n2, …")
+        .elsewhere(&["nodes", "members"]),
     Key::new("profile", Kind::Text, "What each host is like; `plimsoll profiles` lists them"),
     Key::new("host", Kind::Tables(HOST), "Hosts one by one, instead of `hosts`; addressed by name or role"),
-    Key::new("ssh", Kind::List(&Kind::Text), "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`"),
+    Key::new(
+        "ssh",
+        Kind::List(&Kind::Text),
+        "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`",
+    ),
     Key::new("speed", Kind::Positive, "Time dilation for the whole lab: 0.5 runs everything at half the speed").or("1"),
     Key::new("network", Kind::Any, "How the hosts are wired; left out: one network for all"),
 ];
@@ -92,20 +109,29 @@ const CALL: Key = Key::new("call", Kind::Text, "An operation of the protocol; `p
     .required()
     .elsewhere(&["do", "operation", "op", "method", "request"]);
 const STEP_NAME: Key = Key::new("name", Kind::Name, "Its name in records and reports; `call` without it");
-const WITH: Key = Key::new("with", TEXT_MAP, "The operation's arguments: templates").elsewhere(&["args", "arguments", "body"]);
-const EXPECT: Key = Key::new("expect", TEXT_MAP, "Field of the answer = template; an answer that contradicts it is `wrong`")
-    .elsewhere(&["assert", "check"]);
-const KEEP: Key = Key::new("keep", PLAIN_MAP, "Slot = \"request.FIELD\" or \"answer.FIELD\"; later templates of the same cycle use {slot}")
-    .elsewhere(&["capture", "save", "extract"]);
+const WITH: Key =
+    Key::new("with", TEXT_MAP, "The operation's arguments: templates").elsewhere(&["args", "arguments", "body"]);
+const EXPECT: Key =
+    Key::new("expect", TEXT_MAP, "Field of the answer = template; an answer that contradicts it is `wrong`")
+        .elsewhere(&["assert", "check"]);
+const KEEP: Key = Key::new(
+    "keep",
+    PLAIN_MAP,
+    "Slot = \"request.FIELD\" or \"answer.FIELD\"; later templates of the same cycle use {slot}",
+)
+.elsewhere(&["capture", "save", "extract"]);
 const AUDIT: Key =
-    Key::new("audit", Kind::Boolean, "Each operation goes to history.jsonl, and its key is read back after the run").or("false");
+    Key::new("audit", Kind::Boolean, "Each operation goes to history.jsonl, and its key is read back after the run")
+        .or("false");
 
 const PREPARE: &[Key] = &[
     CALL,
     STEP_NAME,
     WITH,
     EXPECT,
-    Key::new("count", Kind::Whole { min: 1, max: COUNT_MAX }, "How many times; {seq} counts them").or("1").elsewhere(&["times", "repeat"]),
+    Key::new("count", Kind::Whole { min: 1, max: COUNT_MAX }, "How many times; {seq} counts them")
+        .or("1")
+        .elsewhere(&["times", "repeat"]),
     AUDIT,
 ];
 
@@ -115,7 +141,8 @@ const CYCLE: &[Key] = &[
     WITH,
     EXPECT,
     KEEP,
-    Key::new("every", Kind::Whole { min: 1, max: COUNT_MAX }, "Done only in cycles whose {seq} is a multiple of it").or("1"),
+    Key::new("every", Kind::Whole { min: 1, max: COUNT_MAX }, "Done only in cycles whose {seq} is a multiple of it")
+        .or("1"),
     AUDIT,
 ];
 
@@ -125,7 +152,9 @@ const MIX: &[Key] = &[
     WITH,
     EXPECT,
     KEEP,
-    Key::new("weight", Kind::Whole { min: 1, max: 1_000_000 }, "How often, against the others' weights").or("1").elsewhere(&["share", "ratio", "percent"]),
+    Key::new("weight", Kind::Whole { min: 1, max: 1_000_000 }, "How often, against the others' weights")
+        .or("1")
+        .elsewhere(&["share", "ratio", "percent"]),
     AUDIT,
 ];
 
@@ -136,23 +165,43 @@ const FEED: &[Key] = &[
 ];
 
 const RETRY: &[Key] = &[
-    Key::new("tries", Kind::Whole { min: 1, max: COUNT_MAX }, "Attempts in all; without it, until it works or the drain ends"),
+    Key::new(
+        "tries",
+        Kind::Whole { min: 1, max: COUNT_MAX },
+        "Attempts in all; without it, until it works or the drain ends",
+    ),
     Key::new("wait", PAUSE, "Pause between attempts").or("50ms"),
 ];
 
 const LOAD: &[Key] = &[
-    Key::new("agents", Kind::Whole { min: 1, max: COUNT_MAX }, "Virtual users")
-        .required()
-        .elsewhere(&["vus", "users", "clients", "connections", "concurrency", "workers"]),
-    Key::new("ramp", PAUSE, "Over which the agents start, evenly; part of `time`").or("0s").elsewhere(&["ramp_up", "rampup", "rampUp"]),
-    Key::new("time", TIME, "From load start to the last new operation").required().elsewhere(&["duration", "for", "length"]),
-    Key::new("timeout", TIME, "Of each attempt").or("10s"),
-    Key::new("drain", PAUSE, "Given to open operations at the end; what is still open then is `unfinished`, and in no rate")
-        .or("5s")
-        .elsewhere(&["graceful_stop", "gracefulStop"]),
-    Key::new("think", PAUSE, "An agent's pause between operations; closed loop only")
+    Key::new("agents", Kind::Whole { min: 1, max: COUNT_MAX }, "Virtual users").required().elsewhere(&[
+        "vus",
+        "users",
+        "clients",
+        "connections",
+        "concurrency",
+        "workers",
+    ]),
+    Key::new("ramp", PAUSE, "Over which the agents start, evenly; part of `time`")
         .or("0s")
-        .elsewhere(&["pause", "sleep", "think_time", "pacing"]),
+        .elsewhere(&["ramp_up", "rampup", "rampUp"]),
+    Key::new("time", TIME, "From load start to the last new operation")
+        .required()
+        .elsewhere(&["duration", "for", "length"]),
+    Key::new("timeout", TIME, "Of each attempt").or("10s"),
+    Key::new(
+        "drain",
+        PAUSE,
+        "Given to open operations at the end; what is still open then is `unfinished`, and in no rate",
+    )
+    .or("5s")
+    .elsewhere(&["graceful_stop", "gracefulStop"]),
+    Key::new("think", PAUSE, "An agent's pause between operations; closed loop only").or("0s").elsewhere(&[
+        "pause",
+        "sleep",
+        "think_time",
+        "pacing",
+    ]),
     Key::new(
         "warmup",
         Kind::Either(&[Kind::Choice(&["auto"]), PAUSE], "\"auto\", or a duration such as \"10s\""),
@@ -170,24 +219,47 @@ const LOAD: &[Key] = &[
     )
     .or("fail-fast")
     .elsewhere(&["retries"]),
-    Key::new("reconnect", PAUSE, "An agent's pause after a connect that failed, so that a dead target is not hammered").or("100ms"),
-    Key::new("rate", Kind::Positive, "Operations/s in all: open loop; left out: closed loop").elsewhere(&["rps", "qps", "throughput", "arrival_rate"]),
+    Key::new("reconnect", PAUSE, "An agent's pause after a connect that failed, so that a dead target is not hammered")
+        .or("100ms"),
+    Key::new("rate", Kind::Positive, "Operations/s in all: open loop; left out: closed loop").elsewhere(&[
+        "rps",
+        "qps",
+        "throughput",
+        "arrival_rate",
+    ]),
     Key::new("threads", Kind::Whole { min: 1, max: 1024 }, "Generator threads; left out: one for every two cores"),
-    Key::new("cycle", Kind::Tables(CYCLE), "The operations, in this order, again and again").elsewhere(&["steps", "operations"]),
-    Key::new("mix", Kind::Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own").elsewhere(&["weighted"]),
+    Key::new("cycle", Kind::Tables(CYCLE), "The operations, in this order, again and again")
+        .elsewhere(&["steps", "operations"]),
+    Key::new("mix", Kind::Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own")
+        .elsewhere(&["weighted"]),
     Key::new("feed", Kind::Tables(FEED), "CSV files that values come from").elsewhere(&["feeds", "data"]),
 ];
 
 const FAULT: &[Key] = &[
     Key::new("name", Kind::Name, "By which paths and other faults speak of it: fault.NAME.at").required(),
-    Key::new("kind", Kind::Text, "What is broken; `plimsoll faults` lists the kinds").required().elsewhere(&["type", "fault", "do"]),
-    Key::new("on", Kind::Text, "one, all, minority, majority, leader, or a member's name").or("one").elsewhere(&["target", "host", "node", "member"]),
+    Key::new("kind", Kind::Text, "What is broken; `plimsoll faults` lists the kinds")
+        .required()
+        .elsewhere(&["type", "fault", "do"]),
+    Key::new("on", Kind::Text, "one, all, minority, majority, leader, or a member's name")
+        .or("one")
+        .elsewhere(&["target", "host", "node", "member"]),
     Key::new("with", Kind::Map(&Kind::Any), "The kind's own arguments").elsewhere(&["args", "arguments"]),
-    Key::new("at", PAUSE, "Once, so long after load start, ramp included; with `every`, the first time").elsewhere(&["start", "when", "time"]),
-    Key::new("every", TIME, "Again and again while the load lasts, the first time after one period").elsewhere(&["interval", "period"]),
-    Key::new("after", Kind::Text, "After another fault: \"fault.NAME.healed\" or \"fault.NAME.begun\", perhaps with \" + 5s\""),
-    Key::new("for", TIME, "Healed after so long; left out: it heals by itself, or at the end of the trial").elsewhere(&["duration", "lasts"]),
-    Key::new("seed", Kind::Whole { min: 1, max: i64::MAX }, "Own seed for the choice of victim; left out: from the trial's"),
+    Key::new("at", PAUSE, "Once, so long after load start, ramp included; with `every`, the first time")
+        .elsewhere(&["start", "when", "time"]),
+    Key::new("every", TIME, "Again and again while the load lasts, the first time after one period")
+        .elsewhere(&["interval", "period"]),
+    Key::new(
+        "after",
+        Kind::Text,
+        "After another fault: \"fault.NAME.healed\" or \"fault.NAME.begun\", perhaps with \" + 5s\"",
+    ),
+    Key::new("for", TIME, "Healed after so long; left out: it heals by itself, or at the end of the trial")
+        .elsewhere(&["duration", "lasts"]),
+    Key::new(
+        "seed",
+        Kind::Whole { min: 1, max: i64::MAX },
+        "Own seed for the choice of victim; left out: from the trial's",
+    ),
 ];
 
 const STEP: &[Key] = &[
@@ -197,9 +269,17 @@ const STEP: &[Key] = &[
     Key::new("within", TIME, "How long it may take").or("60s").elsewhere(&["timeout"]),
 ];
 
-const METRIC: Key =
-    Key::new("metric", Kind::Text, "A path inside a trial of analysis.json, such as latency_us.p99, or a function of such paths").required();
-const WHERE: Key = Key::new("where", Kind::Paths(&Kind::Scalar), "Only trials with this `variant`, or with this value of a swept path");
+const METRIC: Key = Key::new(
+    "metric",
+    Kind::Text,
+    "A path inside a trial of analysis.json, such as latency_us.p99, or a function of such paths",
+)
+.required();
+const WHERE: Key = Key::new(
+    "where",
+    Kind::Paths(&Kind::Scalar),
+    "Only trials with this `variant`, or with this value of a swept path",
+);
 const BELOW: Key = Key::new("below", Kind::Number, "value < this").elsewhere(&["less_than", "max", "lt"]);
 const ABOVE: Key = Key::new("above", Kind::Number, "value > this").elsewhere(&["greater_than", "min", "gt"]);
 const AT_MOST: Key = Key::new("at_most", Kind::Number, "value <= this").elsewhere(&["le", "lte"]);
@@ -221,5 +301,9 @@ const CLAIM: &[Key] = &[
 const FIND: &[Key] = &[
     Key::new("highest", Kind::Text, "The path that is raised, such as \"load.rate\"").required(),
     Key::new("while", Kind::Tables(LIMIT), "The limits that have to hold").required(),
-    Key::new("surviving", Kind::List(&Kind::Text), "Conditions under which it is searched, such as \"one member down\""),
+    Key::new(
+        "surviving",
+        Kind::List(&Kind::Text),
+        "Conditions under which it is searched, such as \"one member down\"",
+    ),
 ];

@@ -32,9 +32,13 @@ const PARAMETER: &[Key] = &[
 
 const PROCESS: &[Key] = &[
     Key::new("role", Kind::Name, "Its name within the target").required().elsewhere(&["name"]),
-    Key::new("run", Kind::List(&Kind::Text), "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}")
-        .required()
-        .elsewhere(&["command", "cmd", "exec"]),
+    Key::new(
+        "run",
+        Kind::List(&Kind::Text),
+        "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}",
+    )
+    .required()
+    .elsewhere(&["command", "cmd", "exec"]),
     Key::new("env", TEXTS, "More environment, with the same placeholders"),
     Key::new("ports", Kind::List(&Kind::Name), "Names of the ports it listens on"),
     Key::new("data", Kind::Boolean, "Whether it wants a private data folder").or("false"),
@@ -52,7 +56,9 @@ const READY: &[Key] = &[
 
 const STOP: &[Key] = &[
     Key::new("signal", Kind::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]), "What it is sent").or("TERM"),
-    Key::new("within", Kind::Duration { zero: true }, "How long it is given before it is killed").or("5s").elsewhere(&["timeout"]),
+    Key::new("within", Kind::Duration { zero: true }, "How long it is given before it is killed")
+        .or("5s")
+        .elsewhere(&["timeout"]),
 ];
 
 const HOOKS: &[Key] = &[

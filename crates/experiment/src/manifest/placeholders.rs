@@ -44,13 +44,15 @@ fn text(node: &Node, known: &[String], problems: &mut Vec<Problem>) {
         }
         let Some(length) = text[rest..].find('}').filter(|_| brace == "{") else {
             let problem = Problem::new(&node.inside(open..open + 1), "this brace has no partner");
-            problems.push(problem.expected("alone").hint("a brace that is meant as a brace is written twice: `{{`, `}}`"));
+            problems
+                .push(problem.expected("alone").hint("a brace that is meant as a brace is written twice: `{{`, `}}`"));
             return;
         };
         let word = &text[rest..rest + length];
         if !known.iter().any(|known| known == word) {
             let problem = Problem::absent(&node.inside(rest..rest + length), format!("{{{word}}} stands for nothing"));
-            let hint = nearest::name(word, known.iter().map(String::as_str)).map(|near| format!("did you mean {{{near}}}?"));
+            let hint =
+                nearest::name(word, known.iter().map(String::as_str)).map(|near| format!("did you mean {{{near}}}?"));
             problems.push(problem.expected("unknown placeholder").hint(hint.unwrap_or_else(|| {
                 format!("there are {}; a brace that is meant as a brace is written twice", known.join(", "))
             })));

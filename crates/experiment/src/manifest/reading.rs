@@ -104,7 +104,8 @@ fn parameter(entry: &Entry, section: &Section<'_>, problems: &mut Vec<Problem>) 
         _ => return None,
     };
     if matches!(&takes, Takes::Choice { of } if of.is_empty()) {
-        let problem = Problem::absent(section.place("of"), format!("the choice `{}` has nothing to choose from", entry.key));
+        let problem =
+            Problem::absent(section.place("of"), format!("the choice `{}` has nothing to choose from", entry.key));
         problems.push(problem.expected("`of` is missing or empty").hint("of = [\"one\", \"other\"]"));
         return None;
     }
@@ -134,16 +135,25 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
             && !processes.iter().any(|earlier| earlier.role == after)
         {
             let known = roles.contains(&after);
-            let what = if known { format!("`{after}` is not started before this one") } else { format!("there is no process `{after}`") };
+            let what = if known {
+                format!("`{after}` is not started before this one")
+            } else {
+                format!("there is no process `{after}`")
+            };
             let problem = Problem::absent(section.place("after"), what).expected("unknown role");
-            let problem = if known { problem.expected("stands later in the file") } else { problem.maybe(nearest::hint(after, roles.iter().copied())) };
+            let problem = if known {
+                problem.expected("stands later in the file")
+            } else {
+                problem.maybe(nearest::hint(after, roles.iter().copied()))
+            };
             problems.push(problem);
         }
         let run = texts(section, "run");
         if section.has("run") && run.is_empty() {
             problems.push(Problem::new(section.place("run"), "there is no program to run").expected("an empty list"));
         }
-        let env = section.entries("env").into_iter().filter_map(|entry| Some((entry.key, entry.node.text()?.to_owned())));
+        let env =
+            section.entries("env").into_iter().filter_map(|entry| Some((entry.key, entry.node.text()?.to_owned())));
         processes.push(Process {
             role: text(section, "role"),
             run,
@@ -164,7 +174,11 @@ fn ready(process: &Section<'_>, problems: &mut Vec<Problem>) -> Ready {
     let Some(section) = process.section("ready") else {
         if first.is_none() {
             let problem = Problem::absent(process.place, "nothing tells when this process is ready");
-            problems.push(problem.expected("neither `ports` nor `ready`").hint("ready = { http = \"http://{host}:…\" }, for example"));
+            problems.push(
+                problem
+                    .expected("neither `ports` nor `ready`")
+                    .hint("ready = { http = \"http://{host}:…\" }, for example"),
+            );
         }
         return Ready { check: ReadyCheck::Tcp(first.unwrap_or_default()), within_s: WITHIN_S };
     };
@@ -176,7 +190,9 @@ fn ready(process: &Section<'_>, problems: &mut Vec<Problem>) -> Ready {
             let port = text(&section, "tcp");
             if !ports.contains(&port) {
                 let problem = Problem::absent(section.place("tcp"), format!("this process has no port `{port}`"));
-                problems.push(problem.expected("unknown port").maybe(nearest::hint(&port, ports.iter().map(String::as_str))));
+                problems.push(
+                    problem.expected("unknown port").maybe(nearest::hint(&port, ports.iter().map(String::as_str))),
+                );
             }
             ReadyCheck::Tcp(port)
         }
@@ -233,6 +249,7 @@ fn service(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
     if !known.iter().any(|known| known == service) {
         let problem = Problem::absent(about.place("service"), format!("no process has the port `{service}`"));
         let hint = nearest::hint(service, known.iter().map(String::as_str));
-        problems.push(problem.expected("\"role.port\"").hint(hint.unwrap_or_else(|| "no process has `ports`".to_owned())));
+        problems
+            .push(problem.expected("\"role.port\"").hint(hint.unwrap_or_else(|| "no process has `ports`".to_owned())));
     }
 }

@@ -51,15 +51,27 @@ fn defaults_are_filled_in() {
 #[test]
 fn each_mistake_has_its_line() {
     for (from, to, told) in [
-        ("service = \"server.main\"", "service = \"server.mian\"", "target.toml:7:11: no process has the port `server.mian`"),
+        (
+            "service = \"server.main\"",
+            "service = \"server.mian\"",
+            "target.toml:7:11: no process has the port `server.mian`",
+        ),
         ("default = \"http\"", "default = \"htp\"", "target.toml:12:11: the default of `speaks` cannot be \"htp\""),
         ("min = 1", "min = 1\nmax = 0", "target.toml:18:7: no number is in this range"),
         ("{size}", "{sise}", "target.toml:23:67: {sise} stands for nothing"),
         ("ports = [\"main\"]", "ports = [\"main\"]\nafter = \"db\"", "target.toml:25:9: there is no process `db`"),
-        ("ports = [\"main\"]", "ports = [\"main\"]\nready = { tcp = \"x\" }", "target.toml:25:17: this process has no port `x`"),
+        (
+            "ports = [\"main\"]",
+            "ports = [\"main\"]\nready = { tcp = \"x\" }",
+            "target.toml:25:17: this process has no port `x`",
+        ),
         ("[parameters.size]", "[parameters.host]", "target.toml:15:13: a parameter cannot be called `host`"),
         ("licence = \"MIT\"\n", "", "target.toml:2:1: `about` needs `licence`"),
-        ("help = \"How large\"", "help = \"How large\"\n[hooks]\ninstall = \"../x\"", "target.toml:21:11: a hook is a file of the target's folder"),
+        (
+            "help = \"How large\"",
+            "help = \"How large\"\n[hooks]\ninstall = \"../x\"",
+            "target.toml:21:11: a hook is a file of the target's folder",
+        ),
     ] {
         let text = SMALL.replacen(from, to, 1);
         let problems = read(&text).unwrap_err();

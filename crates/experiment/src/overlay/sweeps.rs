@@ -101,10 +101,13 @@ pub(super) fn against_variants(sweeps: &[Sweep], variants: &[Variant], problems:
                 .and_then(|steps| path::get(&variant.overlay, &steps));
             if let Some(node) = node {
                 problems.push(
-                    Problem::new(&node.place, format!("the variant \"{}\" sets `{}`, which is swept", variant.name, sweep.path))
-                        .expected("set here")
-                        .related(&sweep.path_place, "swept here")
-                        .hint("remove one of the two, or write the values as variants only"),
+                    Problem::new(
+                        &node.place,
+                        format!("the variant \"{}\" sets `{}`, which is swept", variant.name, sweep.path),
+                    )
+                    .expected("set here")
+                    .related(&sweep.path_place, "swept here")
+                    .hint("remove one of the two, or write the values as variants only"),
                 );
             }
         }

@@ -66,7 +66,11 @@ fn split(path: &str) -> Result<Vec<Part>, Lost> {
 }
 
 fn malformed(at: Range<usize>) -> Lost {
-    Lost { at, what: "this is not a path".to_owned(), hint: Some("write a path such as load.agents or fault.oops.at".to_owned()) }
+    Lost {
+        at,
+        what: "this is not a path".to_owned(),
+        hint: Some("write a path such as load.agents or fault.oops.at".to_owned()),
+    }
 }
 
 fn enter_section(
@@ -78,7 +82,11 @@ fn enter_section(
 ) -> Result<(), Lost> {
     let Some(((name, at), rest)) = parts.split_first() else { return Ok(()) };
     let Some(key) = keys::find(keys, name) else {
-        let what = if path.is_empty() { format!("there is no section `{name}`") } else { format!("`{path}` has no key `{name}`") };
+        let what = if path.is_empty() {
+            format!("there is no section `{name}`")
+        } else {
+            format!("`{path}` has no key `{name}`")
+        };
         return Err(Lost { at: at.clone(), what, hint: nearest::hint(name, keys.iter().map(|key| key.name)) });
     };
     steps.push(Step::Key(name.clone()));
@@ -146,8 +154,10 @@ pub(crate) fn item_name(item: &Node) -> Option<&str> {
 fn missing_item(path: &str, list: &[Node], name: &str, at: &Range<usize>, several: bool) -> Lost {
     let at = at.clone();
     if several {
-        let indices: Vec<String> =
-            (0..list.len()).filter(|index| item_name(&list[*index]) == Some(name)).map(|index| index.to_string()).collect();
+        let indices: Vec<String> = (0..list.len())
+            .filter(|index| item_name(&list[*index]) == Some(name))
+            .map(|index| index.to_string())
+            .collect();
         let hint = Some(format!("give each a `name`, or use its index: {}", nearest::listed(&indices, "or")));
         return Lost { at, what: format!("several of `{path}` are called `{name}`"), hint };
     }

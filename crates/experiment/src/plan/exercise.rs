@@ -16,7 +16,9 @@ pub(super) fn read(root: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Exercise> {
         }
         if section.has("do") && section.entries("do").is_empty() {
             let problem = Problem::absent(section.place("do"), "this step does nothing").expected("an empty table");
-            scene.problems.push(problem.hint("such as do = { kind = \"kill\", on = \"one\" } or do = { call = \"…\" }"));
+            scene
+                .problems
+                .push(problem.hint("such as do = { kind = \"kill\", on = \"one\" } or do = { call = \"…\" }"));
         }
         steps.push(Exercise {
             name,

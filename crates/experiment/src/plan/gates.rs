@@ -149,7 +149,8 @@ fn variant(entry: &Entry, names: &Names<'_>) -> Option<Problem> {
     if names.variants.contains(&text) {
         return None;
     }
-    let hint = nearest::hint(text, names.variants.iter().copied()).unwrap_or_else(|| "this file has no [[variant]]".to_owned());
+    let hint = nearest::hint(text, names.variants.iter().copied())
+        .unwrap_or_else(|| "this file has no [[variant]]".to_owned());
     let problem = Problem::absent(&entry.node.place, format!("there is no variant \"{text}\""));
     Some(problem.expected("unknown variant").hint(hint))
 }
@@ -157,7 +158,8 @@ fn variant(entry: &Entry, names: &Names<'_>) -> Option<Problem> {
 fn swept(path: &str, entry: &Entry, names: &Names<'_>) -> Option<Problem> {
     let Some(sweep) = names.sweeps.iter().find(|sweep| sweep.path == path) else {
         let known = names.sweeps.iter().map(|sweep| sweep.path.as_str()).chain(["variant"]);
-        let problem = Problem::absent(&entry.key_place, format!("`{path}` is not swept")).expected("the same in all trials");
+        let problem =
+            Problem::absent(&entry.key_place, format!("`{path}` is not swept")).expected("the same in all trials");
         return Some(problem.maybe(nearest::hint(path, known)));
     };
     let json = entry.node.json();

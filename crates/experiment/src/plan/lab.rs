@@ -37,7 +37,8 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Lab {
 
 fn hosts(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Host> {
     let profile = section.text("profile").map(ToOwned::to_owned);
-    let plain = |index: usize| Host { name: format!("n{}", index + 1), role: None, profile: profile.clone(), ssh: None };
+    let plain =
+        |index: usize| Host { name: format!("n{}", index + 1), role: None, profile: profile.clone(), ssh: None };
     if section.has("host") {
         return each(section, profile.as_deref(), scene);
     }

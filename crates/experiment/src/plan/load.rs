@@ -70,7 +70,8 @@ fn times(section: &Section<'_>, scene: &mut Scene<'_>) {
 }
 
 fn order(section: &Section<'_>, scene: &mut Scene<'_>) -> Order {
-    const HINT: &str = "[[load.cycle]] for operations in a fixed order, [[load.mix]] for operations at random by `weight`";
+    const HINT: &str =
+        "[[load.cycle]] for operations in a fixed order, [[load.mix]] for operations at random by `weight`";
     let filled = |key: &str| section.node(key).and_then(Node::list).is_none_or(|list| !list.is_empty());
     match (section.has("cycle"), section.has("mix")) {
         (true, true) => scene.problems.push(
@@ -80,7 +81,9 @@ fn order(section: &Section<'_>, scene: &mut Scene<'_>) -> Order {
                 .hint(HINT),
         ),
         (false, false) => scene.problems.push(
-            Problem::absent(section.place, "the load has no operations").expected("neither `cycle` nor `mix`").hint(HINT),
+            Problem::absent(section.place, "the load has no operations")
+                .expected("neither `cycle` nor `mix`")
+                .hint(HINT),
         ),
         (true, false) if !filled("cycle") => scene.problems.push(empty(section, "cycle").hint(HINT)),
         (false, true) if !filled("mix") => scene.problems.push(empty(section, "mix").hint(HINT)),

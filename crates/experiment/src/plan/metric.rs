@@ -42,7 +42,8 @@ pub(super) fn check(text: &str, node: &Node, names: &Names<'_>) -> Vec<Problem> 
     };
     let given = split(inside, open + 1);
     if given.len() != arguments.len() {
-        let problem = Problem::new(&node.inside(0..text.len()), format!("`{function}` takes {}", count(arguments.len())));
+        let problem =
+            Problem::new(&node.inside(0..text.len()), format!("`{function}` takes {}", count(arguments.len())));
         return vec![problem.expected(format!("write {form}"))];
     }
     let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
@@ -98,7 +99,8 @@ fn path(text: &str, at: Range<usize>, node: &Node, names: &Names<'_>) -> Checked
         return None;
     }
     let concrete: Vec<String> = names.catalog.metrics.iter().map(|metric| like(metric, &parts)).collect();
-    let problem = Problem::absent(&node.inside(at), format!("the results have no metric `{text}`")).expected("unknown metric");
+    let problem =
+        Problem::absent(&node.inside(at), format!("the results have no metric `{text}`")).expected("unknown metric");
     let below = concrete.iter().filter(|metric| metric.strip_prefix(text).is_some_and(|rest| rest.starts_with('.')));
     let below: Vec<String> = below.map(|metric| format!("`{metric}`")).collect();
     if !below.is_empty() {
@@ -128,7 +130,8 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &Names<'_>) -> Ch
     let known = known.as_ref()?;
     let is_metric = names.catalog.metrics.iter().any(|metric| {
         let pattern: Vec<&str> = metric.split('.').collect();
-        pattern.first() == Some(list) && (pattern.get(1) == Some(name) || (pattern.get(1) == Some(&"*") && pattern.get(2) == Some(name)))
+        pattern.first() == Some(list)
+            && (pattern.get(1) == Some(name) || (pattern.get(1) == Some(&"*") && pattern.get(2) == Some(name)))
     });
     if known.iter().any(|known| known == name) || is_metric {
         return None;

@@ -156,7 +156,9 @@ fn captures(section: &Section<'_>, operation: &'static Operation, scene: &mut Sc
                     .maybe(nearest::hint(field, names(operation.answers)))
             }
             Some(("request" | "answer", _)) => continue,
-            _ => Problem::new(&entry.node.place, "this is nothing that can be kept").expected("a field of what").hint(FORM),
+            _ => Problem::new(&entry.node.place, "this is nothing that can be kept")
+                .expected("a field of what")
+                .hint(FORM),
         };
         scene.problems.push(problem);
     }
@@ -196,22 +198,28 @@ fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>)
         let problem = match part {
             Part::Slot(slot) => match scope.slots.get(slot) {
                 None => Some(unknown_slot(slot, &entry.node, scope)),
-                Some(kept) if kept.iter().all(|kept| every % kept != 0) => {
+                Some(kept) if kept.iter().all(|kept| !every.is_multiple_of(*kept)) => {
                     let kept = kept.iter().min().copied().unwrap_or(1);
-                    let what = format!("`{slot}` is kept by a step with `every = {kept}`, and this step is done in other cycles too");
-                    Some(Problem::new(&placeholder(&entry.node, slot), what)
-                        .expected("not always there")
-                        .hint(format!("give this step `every = {kept}` too")))
+                    let what = format!(
+                        "`{slot}` is kept by a step with `every = {kept}`, and this step is done in other cycles too"
+                    );
+                    Some(
+                        Problem::new(&placeholder(&entry.node, slot), what)
+                            .expected("not always there")
+                            .hint(format!("give this step `every = {kept}` too")),
+                    )
                 }
                 Some(_) => None,
             },
             Part::Feed { feed, .. } if !scene.feeds.contains(feed) => {
                 let what = format!("there is no feed `{feed}`");
-                Some(Problem::absent(&placeholder(&entry.node, &format!("feed.{feed}")), what)
-                    .expected("unknown feed")
-                    .hint(nearest::hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
-                        "a feed is a CSV file: [[load.feed]] with `name` and `file`".to_owned()
-                    })))
+                Some(
+                    Problem::absent(&placeholder(&entry.node, &format!("feed.{feed}")), what)
+                        .expected("unknown feed")
+                        .hint(nearest::hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
+                            "a feed is a CSV file: [[load.feed]] with `name` and `file`".to_owned()
+                        })),
+                )
             }
             Part::Agent(_) if !scope.by_agent => Some(
                 Problem::new(&placeholder(&entry.node, "agent"), "no agent does the preparation")
@@ -227,18 +235,22 @@ fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>)
 /// Where `{word` stands in a template.
 fn placeholder(node: &Node, word: &str) -> Place {
     let text = node.text().unwrap_or_default();
-    let found = text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));
+    let found =
+        text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));
     found.map_or_else(|| node.place.clone(), |at| node.inside(at..at + word.len()))
 }
 
 fn unknown_slot(slot: &str, node: &Node, scope: &Scope<'_>) -> Problem {
     let place = placeholder(node, slot);
-    let problem = Problem::absent(&place, format!("nothing called `{slot}` is kept before this step")).expected("unknown slot");
+    let problem =
+        Problem::absent(&place, format!("nothing called `{slot}` is kept before this step")).expected("unknown slot");
     if let Some(near) = nearest::name(slot, scope.slots.keys().map(String::as_str).chain(["agent", "seq"])) {
         return problem.hint(format!("did you mean {{{near}}}?"));
     }
     match scope.no_slots {
         Some(why) => problem.hint(why),
-        None => problem.hint(format!("an earlier step of this cycle has to keep it: keep = {{ {slot} = \"request.FIELD\" }} or \"answer.FIELD\"")),
+        None => problem.hint(format!(
+            "an earlier step of this cycle has to keep it: keep = {{ {slot} = \"request.FIELD\" }} or \"answer.FIELD\""
+        )),
     }
 }

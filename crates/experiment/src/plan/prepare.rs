@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::operation::{self, Scope};
 use crate::plan::Prepare;
+use crate::plan::operation::{self, Scope};
 use crate::plan::trial::Scene;
 use crate::section::Section;
 

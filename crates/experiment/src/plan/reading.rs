@@ -63,7 +63,8 @@ fn resolve(
     let trials = layers.count().saturating_mul(repeats as usize);
     if trials > TRIALS_MAX {
         let place = layers.base.entry("sweep").map_or(start, |entry| &entry.key_place);
-        let problem = Problem::new(place, format!("this makes {trials} trials")).expected(format!("at most {TRIALS_MAX}"));
+        let problem =
+            Problem::new(place, format!("this makes {trials} trials")).expected(format!("at most {TRIALS_MAX}"));
         problems.push(problem.hint("trials are the product of all lists of the sweep, the variants and `repeat`"));
         return None;
     }

@@ -28,14 +28,17 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<Targe
 
 /// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
 fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
-    const KINDS: &str = "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
+    const KINDS: &str =
+        "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
     if !["use", "url", "start"].iter().any(|key| section.has(key)) {
-        let problem = Problem::absent(section.place, "[target] names no target").expected("none of `use`, `url`, `start`");
+        let problem =
+            Problem::absent(section.place, "[target] names no target").expected("none of `use`, `url`, `start`");
         scene.problems.push(problem.hint(KINDS));
         return false;
     }
     if section.has("use") {
-        let others: Vec<&str> = ["url", "start", "ready", "within", "protocol"].into_iter().filter(|key| section.has(key)).collect();
+        let others: Vec<&str> =
+            ["url", "start", "ready", "within", "protocol"].into_iter().filter(|key| section.has(key)).collect();
         for other in &others {
             let problem = Problem::new(section.place(other), format!("`use` and `{other}` exclude each other"))
                 .expected("not beside `use`")
@@ -45,16 +48,19 @@ fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
         return others.is_empty();
     }
     if section.has("with") {
-        let problem = Problem::new(section.place("with"), "parameters belong to a target folder").expected("not without `use`");
+        let problem =
+            Problem::new(section.place("with"), "parameters belong to a target folder").expected("not without `use`");
         scene.problems.push(problem.hint(KINDS));
     }
     if !section.has("url") {
-        let problem = Problem::absent(section.place("start"), "`start` needs `url`").expected("where will the load go?");
+        let problem =
+            Problem::absent(section.place("start"), "`start` needs `url`").expected("where will the load go?");
         scene.problems.push(problem.hint("add url = \"http://127.0.0.1:8080\", or what it listens on"));
         return false;
     }
     for key in ["ready", "within"].into_iter().filter(|key| section.has(key) && !section.has("start")) {
-        let problem = Problem::new(section.place(key), format!("`{key}` belongs to `start`")).expected("nothing is started");
+        let problem =
+            Problem::new(section.place(key), format!("`{key}` belongs to `start`")).expected("nothing is started");
         scene.problems.push(problem.hint("without `start`, `url` has to answer already"));
     }
     true
@@ -63,7 +69,8 @@ fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
 fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, String)> {
     let Some(manifest) = scene.catalog.targets.get(name) else {
         let hint = nearest::hint(name, scene.catalog.targets.keys().map(String::as_str));
-        let problem = Problem::absent(section.place("use"), format!("there is no target `{name}`")).expected("unknown target");
+        let problem =
+            Problem::absent(section.place("use"), format!("there is no target `{name}`")).expected("unknown target");
         scene.problems.push(problem.maybe(hint));
         return None;
     };
@@ -125,19 +132,20 @@ fn refused(name: &str, parameter: &Parameter, node: &Node, text: &str) -> Option
         Takes::Choice { of } => nearest::name(text, of.iter().map(String::as_str)),
         _ => None,
     };
-    Some(problem.hint(near.map_or_else(
-        || format!("{name}: {}", parameter.help),
-        |near| format!("did you mean \"{near}\"?"),
-    )))
+    Some(
+        problem.hint(
+            near.map_or_else(|| format!("{name}: {}", parameter.help), |near| format!("did you mean \"{near}\"?")),
+        ),
+    )
 }
 
 /// What keeps a text from being a value.
 pub(crate) fn refusal(takes: &Takes, text: &str) -> Option<String> {
     let fits = match takes {
         Takes::Choice { of } => of.iter().any(|choice| choice == text),
-        Takes::Integer { min, max } => text.parse::<i64>().is_ok_and(|number| {
-            min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)
-        }),
+        Takes::Integer { min, max } => text
+            .parse::<i64>()
+            .is_ok_and(|number| min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)),
         Takes::Boolean => matches!(text, "true" | "false"),
         Takes::Text => true,
         Takes::Duration => duration::parse_s(text).is_ok(),
@@ -167,7 +175,9 @@ fn address(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, 
         Ok(scheme) => scheme,
         Err(why) => {
             let node = section.place("url");
-            scene.problems.push(Problem::new(node, format!("this is not a URL: {why}")).expected("scheme://host:port/path"));
+            scene
+                .problems
+                .push(Problem::new(node, format!("this is not a URL: {why}")).expected("scheme://host:port/path"));
             return None;
         }
     };
@@ -198,9 +208,11 @@ fn address(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, 
 fn by_scheme(scheme: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Protocol> {
     let found = scene.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
     if found.is_none() {
-        let schemes: Vec<&str> = scene.catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied().collect();
+        let schemes: Vec<&str> =
+            scene.catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied().collect();
         let place = section.node("url").map_or_else(|| section.place.clone(), |node| node.inside(0..scheme.len()));
-        let problem = Problem::new(&place, format!("no protocol goes by the scheme `{scheme}`")).expected("unknown scheme");
+        let problem =
+            Problem::new(&place, format!("no protocol goes by the scheme `{scheme}`")).expected("unknown scheme");
         let hint = nearest::hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
         scene.problems.push(problem.maybe(hint));
     }

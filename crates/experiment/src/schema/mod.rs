@@ -26,7 +26,8 @@ pub fn schema() -> Value {
 /// A table with these keys; `whole` says whether the required ones have to be there.
 fn object(keys: &'static [Key], whole: bool) -> Value {
     let properties: Map<String, Value> = keys.iter().map(|key| (key.name.to_owned(), property(key, whole))).collect();
-    let required: Vec<&str> = keys.iter().filter(|key| whole && key.need == Need::Required).map(|key| key.name).collect();
+    let required: Vec<&str> =
+        keys.iter().filter(|key| whole && key.need == Need::Required).map(|key| key.name).collect();
     let mut object = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !required.is_empty() {
         object["required"] = json!(required);

@@ -24,7 +24,8 @@ pub(super) fn duplicate(source: &Arc<Source>, error: &Error) -> Problem {
     let place = Place::new(source, 0, error.span().unwrap_or_default());
     let problem = Problem::new(&place, format!("`{}` is written twice", place.text())).expected(TWICE);
     if is_heading(source, error) {
-        problem.hint("put both together; only a section that may occur several times, such as [[fault]], is written again")
+        problem
+            .hint("put both together; only a section that may occur several times, such as [[fault]], is written again")
     } else {
         problem.hint("keep one of them")
     }
@@ -50,10 +51,9 @@ pub(super) fn explain(source: &Arc<Source>, text: &str, error: &Error) -> (Probl
     if let Some(found) = unclosed_text(source, text, message, at) {
         return found;
     }
-    if message.contains("array") || message.contains("inline table") || message.contains("key-value pairs") {
-        if let Some(found) = unclosed_bracket(source, text, at) {
-            return found;
-        }
+    let in_brackets = ["array", "inline table", "key-value pairs"].iter().any(|words| message.contains(words));
+    if let Some(found) = in_brackets.then(|| unclosed_bracket(source, text, at)).flatten() {
+        return found;
     }
     let written = text[line.clone()].trim();
     let indent = text[line.clone()].len() - text[line.clone()].trim_start().len();
@@ -132,8 +132,8 @@ fn unclosed_bracket(source: &Arc<Source>, text: &str, at: usize) -> Option<(Prob
         let from = line.start + statement.len() - value.trim_start().len();
         let place = Place::new(source, 0, from..from + value.trim().len());
         let (name, closer) = if opener == '[' { ("list", "`]`") } else { ("table", "`}`") };
-        let problem =
-            Problem::new(&place, format!("this {name} is never closed")).expected(format!("a closing {closer} is missing"));
+        let problem = Problem::new(&place, format!("this {name} is never closed"))
+            .expected(format!("a closing {closer} is missing"));
         return Some((problem, line.start..error_line.start));
     }
     None
@@ -154,7 +154,11 @@ fn unquoted(source: &Arc<Source>, text: &str, line: &Range<usize>) -> Option<Pro
         return None;
     }
     let place = Place::new(source, 0, from..from + bare.len());
-    let what = if crate::duration::parse_s(bare).is_ok() { "a duration is written in quotes" } else { "a text is written in quotes" };
+    let what = if crate::duration::parse_s(bare).is_ok() {
+        "a duration is written in quotes"
+    } else {
+        "a text is written in quotes"
+    };
     Some(Problem::new(&place, what).expected(format!("write \"{bare}\"")))
 }
 

@@ -44,7 +44,8 @@ pub(crate) fn parse(source: &Arc<Source>) -> (Table, Vec<Problem>) {
 /// What is written twice; of a section that is, only the heading.
 fn duplicates(source: &Arc<Source>, errors: &[toml::de::Error]) -> Vec<Problem> {
     let twice: Vec<_> = errors.iter().filter(|error| explanation::is_duplicate(error)).collect();
-    let (headings, keys): (Vec<_>, Vec<_>) = twice.into_iter().partition(|error| explanation::is_heading(source, error));
+    let (headings, keys): (Vec<_>, Vec<_>) =
+        twice.into_iter().partition(|error| explanation::is_heading(source, error));
     let inside = |error: &&toml::de::Error| {
         let at = error.span().unwrap_or_default().start;
         headings.iter().any(|heading| explanation::section_of(source, heading).contains(&at))
@@ -58,10 +59,7 @@ pub(crate) fn parse_value(source: &Arc<Source>, rank: usize, at: usize) -> Node 
     let text = source.text.get(at..).unwrap_or_default();
     match DeValue::parse(text) {
         Ok(value) => node(source, rank, at, &value),
-        Err(_) => Node {
-            place: Place::new(source, rank, at..source.text.len()),
-            value: Value::Text(text.to_owned()),
-        },
+        Err(_) => Node { place: Place::new(source, rank, at..source.text.len()), value: Value::Text(text.to_owned()) },
     }
 }
 

@@ -40,6 +40,9 @@ fn each_mistake_once_and_the_rest_is_read() {
 #[test]
 fn what_is_written_twice() {
     let (told, keys) = problems("a = 1\na = 2\n[b]\nc = 1\n[b]\nc = 1\n[c]\nbad\n");
-    assert_eq!(told, ["8:1 this is not `key = value` `bad`", "5:2 `b` is written twice `b`", "2:1 `a` is written twice `a`"]);
+    assert_eq!(
+        told,
+        ["8:1 this is not `key = value` `bad`", "5:2 `b` is written twice `b`", "2:1 `a` is written twice `a`"]
+    );
     assert_eq!(keys, ["a", "b", "c"]);
 }

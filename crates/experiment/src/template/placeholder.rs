@@ -12,7 +12,9 @@ pub(super) fn parse(inside: &str, at: usize) -> Result<Part, TemplateError> {
             "uniform" => range(argument).map(|(from, to)| Part::Uniform { from, to }),
             "zipf" => zipf(argument),
             "env" => env(argument),
-            _ if !kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => Err(word.wrong("not a placeholder", BRACES)),
+            _ if !kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {
+                Err(word.wrong("not a placeholder", BRACES))
+            }
             _ => Err(Word { text: kind, at }.wrong(
                 format!("there is no `{{{kind}:…}}`"),
                 "with a colon there are {bytes:100}, {uniform:1..1000}, {zipf:1..1000} and {env:NAME}",
@@ -125,7 +127,9 @@ fn slot(word: Word<'_>, operation: &str) -> Result<Part, TemplateError> {
         return Err(word.wrong("arithmetic works on `agent` and `seq` only", "write {seq+1}, {seq-20} or {seq%100}"));
     }
     if ["agent", "seq"].iter().any(|counter| word.text.starts_with(counter)) {
-        return Err(word.wrong("not a placeholder", "there are {seq}, {seq+1}, {seq-20} and {seq%100}, and the same of agent"));
+        return Err(
+            word.wrong("not a placeholder", "there are {seq}, {seq+1}, {seq-20} and {seq%100}, and the same of agent")
+        );
     }
     let is_wordy = word.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     Err(word.wrong("not a placeholder", if is_wordy { NUMBERS } else { BRACES }))

@@ -68,7 +68,9 @@ fn legend(trial: &Trial) -> String {
 fn fault_line(fault: &Fault) -> String {
     let when = match &fault.when {
         When::At(at_s) => format!("at {}", show(*at_s)),
-        When::Every { first_s, every_s } if (first_s - every_s).abs() < f64::EPSILON => format!("every {}", show(*every_s)),
+        When::Every { first_s, every_s } if (first_s - every_s).abs() < f64::EPSILON => {
+            format!("every {}", show(*every_s))
+        }
         When::Every { first_s, every_s } => format!("at {}, then every {}", show(*first_s), show(*every_s)),
         When::After { fault, healed, plus_s } => {
             let plus = if *plus_s > 0.0 { format!("{} ", show(*plus_s)) } else { String::new() };

@@ -10,7 +10,8 @@ const AROUND_S: f64 = 3.0;
 pub(super) fn total(plan: &Plan) -> String {
     let total_s: f64 = plan.trials.iter().map(trial_s).sum();
     let rounded = if total_s < 60.0 { show(total_s.ceil()) } else { show((total_s / 5.0).ceil() * 5.0) };
-    let steps = if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
+    let steps =
+        if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
     let search = if plan.find.is_some() { "for each step of the search" } else { "in all" };
     format!("Takes about {rounded} {search}{steps}, of which about {} for starting and stopping.", around(plan))
 }
@@ -52,7 +53,9 @@ fn moments_within(fault: &Fault, faults: &[Fault], end_s: f64, depth: usize) -> 
             std::iter::successors(Some(*first_s), next).take(1000).collect()
         }
         When::After { fault: name, healed, plus_s } => {
-            let Some(other) = faults.iter().find(|other| other.name == *name).filter(|_| depth > 0) else { return Vec::new() };
+            let Some(other) = faults.iter().find(|other| other.name == *name).filter(|_| depth > 0) else {
+                return Vec::new();
+            };
             let lasts_s = if *healed { other.for_s.unwrap_or(0.0) } else { 0.0 };
             let others = moments_within(other, faults, end_s, depth - 1);
             others.into_iter().map(|at_s| at_s + lasts_s + plus_s).collect()

@@ -27,7 +27,8 @@ pub(super) fn trials(plan: &Plan) -> String {
     }
     if let Some(find) = &plan.find {
         let limits: Vec<String> = find.limits.iter().map(limit).collect();
-        let surviving = if find.surviving.is_empty() { String::new() } else { format!("; {}", find.surviving.join(", ")) };
+        let surviving =
+            if find.surviving.is_empty() { String::new() } else { format!("; {}", find.surviving.join(", ")) };
         text.push_str(&wrapped("find", &format!("highest {} while {}{surviving}", find.highest, limits.join(", "))));
     }
     text.push_str(&asked(plan));
@@ -131,7 +132,8 @@ fn asked(plan: &Plan) -> String {
         _ => Some(format!("{count} {one}s")),
     };
     let gates: Vec<String> = plan.requirements.iter().map(limit).collect();
-    let claims = counted(plan.claims.len(), "claim").map(|claims| wrapped("claims", &format!("{claims} of the source")));
+    let claims =
+        counted(plan.claims.len(), "claim").map(|claims| wrapped("claims", &format!("{claims} of the source")));
     let gates = if gates.is_empty() { String::new() } else { wrapped("gates", &gates.join(", ")) };
     gates + &claims.unwrap_or_default()
 }
@@ -141,13 +143,8 @@ fn limit(requirement: &Requirement) -> String {
 }
 
 fn bounds(range: &Range) -> String {
-    let bounds = [
-        ("<", range.below),
-        (">", range.above),
-        ("≤", range.at_most),
-        ("≥", range.at_least),
-        ("=", range.equals),
-    ];
+    let bounds =
+        [("<", range.below), (">", range.above), ("≤", range.at_most), ("≥", range.at_least), ("=", range.equals)];
     let bounds = bounds.iter().filter_map(|(sign, bound)| bound.map(|bound| format!("{sign} {bound}")));
     bounds.collect::<Vec<_>>().join(" and ")
 }
@@ -161,7 +158,8 @@ fn order(plan: &Plan) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     for (index, row) in rows.iter().enumerate() {
         let head = if index == 0 { "order" } else { "" };
-        let cells: Vec<String> = row.iter().enumerate().map(|(column, cell)| format!("{cell:0$}", width(column))).collect();
+        let cells: Vec<String> =
+            row.iter().enumerate().map(|(column, cell)| format!("{cell:0$}", width(column))).collect();
         // Writing into a String does not fail.
         let _ = writeln!(text, "{}", format!("  {head:<8} {}", cells.join("  ")).trim_end());
     }

@@ -77,7 +77,8 @@ fn lab(lab: &Lab) -> String {
 }
 
 fn clients(load: &Load) -> Vec<String> {
-    let agents = if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) };
+    let agents =
+        if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) };
     let pace = match load.rate {
         Some(rate) => format!("{rate} operations/s (open loop)"),
         None if load.think_s > 0.0 => format!("thinking {}", show(load.think_s)),

@@ -21,26 +21,33 @@ const SPACE: Field = must("space", "a set of keys");
 const KEY: Field = must("key", "the name");
 const STATUS: Field = may("status", "how it went");
 
-const REQUEST: &[Field] =
-    &[must("path", "path and query, from the first `/`"), may("body", "the request's body"), may("header.*", "a header")];
-const ANSWER: &[Field] =
-    &[may("status", "the status code, such as 200"), may("body", "the answer's body"), may("header.*", "a header of it")];
+const REQUEST: &[Field] = &[
+    must("path", "path and query, from the first `/`"),
+    may("body", "the request's body"),
+    may("header.*", "a header"),
+];
+const ANSWER: &[Field] = &[
+    may("status", "the status code, such as 200"),
+    may("body", "the answer's body"),
+    may("header.*", "a header of it"),
+];
 
 const fn request(name: &'static str) -> Operation {
-    Operation {
-        name,
-        help: "an HTTP request",
-        takes: REQUEST,
-        answers: ANSWER,
-        effect: Effect::None,
-    }
+    Operation { name, help: "an HTTP request", takes: REQUEST, answers: ANSWER, effect: Effect::None }
 }
 
 static HTTP: Protocol = Protocol {
     name: "http",
     schemes: &["http", "https"],
     help: "HTTP/1.1 with keep-alive",
-    operations: &[request("get"), request("head"), request("post"), request("put"), request("patch"), request("delete")],
+    operations: &[
+        request("get"),
+        request("head"),
+        request("post"),
+        request("put"),
+        request("patch"),
+        request("delete"),
+    ],
 };
 
 const fn frame(name: &'static str, takes: &'static [Field], answers: &'static [Field], effect: Effect) -> Operation {
@@ -55,14 +62,20 @@ static VSNS: Protocol = Protocol {
         frame("save", &[SPACE, KEY, must("value", "what to store")], &[STATUS], Effect::Write),
         frame("load", &[SPACE, KEY], &[may("value", "what is stored"), STATUS], Effect::Read),
         frame("remove", &[SPACE, KEY], &[may("removed", "1 if there was one"), STATUS], Effect::Remove),
-        frame("load_all", &[SPACE, may("after", "the key before the page"), may("limit", "entries of the page")], &[may("count", "entries"), STATUS], Effect::None),
+        frame(
+            "load_all",
+            &[SPACE, may("after", "the key before the page"), may("limit", "entries of the page")],
+            &[may("count", "entries"), STATUS],
+            Effect::None,
+        ),
         frame("remove_all", &[SPACE], &[STATUS], Effect::RemoveAll),
         frame("oops", &[], &[STATUS], Effect::None),
         frame("ping", &[], &[STATUS], Effect::None),
     ],
 };
 
-static COMMAND: Protocol = Protocol { name: "command", schemes: &[], help: "runs a program", operations: &[request("run")] };
+static COMMAND: Protocol =
+    Protocol { name: "command", schemes: &[], help: "runs a program", operations: &[request("run")] };
 
 static KILL: Fault = Fault {
     name: "kill",
@@ -87,10 +100,25 @@ const OUTCOMES: [&str; 5] = ["ok", "failed", "timeout", "wrong", "unfinished"];
 
 fn metrics() -> Vec<String> {
     let mut metrics: Vec<String> = [
-        "failed_pct", "attempts", "throughput.operations_per_s", "throughput.cycles_per_s", "throughput.before_first_fault_per_s",
-        "operations.*.throughput_per_s", "faults.*.outage.failed", "faults.*.outage.back_to_baseline_s", "faults.*.outage.first_ok_s",
-        "faults.*.outage.memory_released_bytes", "consistency.lost_writes", "consistency.wrong", "machine.iowait_pct", "hosts.*.cpu_pct",
-        "hosts.*.load1_max", "hosts.*.rss_max_bytes", "generator.cpu_pct", "cost.joules_per_cycle", "cost.price_per_million_cycles",
+        "failed_pct",
+        "attempts",
+        "throughput.operations_per_s",
+        "throughput.cycles_per_s",
+        "throughput.before_first_fault_per_s",
+        "operations.*.throughput_per_s",
+        "faults.*.outage.failed",
+        "faults.*.outage.back_to_baseline_s",
+        "faults.*.outage.first_ok_s",
+        "faults.*.outage.memory_released_bytes",
+        "consistency.lost_writes",
+        "consistency.wrong",
+        "machine.iowait_pct",
+        "hosts.*.cpu_pct",
+        "hosts.*.load1_max",
+        "hosts.*.rss_max_bytes",
+        "generator.cpu_pct",
+        "cost.joules_per_cycle",
+        "cost.price_per_million_cycles",
     ]
     .map(ToOwned::to_owned)
     .to_vec();
@@ -117,7 +145,10 @@ pub fn source(path: &Path) -> Source {
 /// The `.toml` files of a folder, by name.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .collect();
     files.sort();
     files
 }
@@ -131,7 +162,8 @@ pub fn catalog() -> Catalog {
     };
     for name in ["docket", "echo", "elasticsearch", "pacemaker", "vsns"] {
         let source = source(&here().join("golden/targets").join(name).join("target.toml"));
-        let manifest = manifest::parse(name, &source).unwrap_or_else(|problems| panic!("{name}: {}", problems.render(false)));
+        let manifest =
+            manifest::parse(name, &source).unwrap_or_else(|problems| panic!("{name}: {}", problems.render(false)));
         catalog.targets.insert(name.to_owned(), manifest);
     }
     catalog

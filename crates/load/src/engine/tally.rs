@@ -98,7 +98,7 @@ impl Tally {
             slots: Vec::new(),
             attempts,
             lateness: Histogram::new_with_bounds(1, LATENESS_MAX_NS, 2).ok(),
-            cpu_ns: thread_cpu_ns(),
+            cpu_ns: 0,
             open: 0,
             open_ns: 0,
             latency_ns: 0,
@@ -114,6 +114,11 @@ impl Tally {
         };
         tally.slots = tally.empty_slots();
         tally
+    }
+
+    /// What the calling thread did so far does not count.
+    pub fn begin_on_this_thread(&mut self) {
+        self.cpu_ns = thread_cpu_ns();
     }
 
     /// The next whole second.

@@ -148,13 +148,14 @@ impl<P: Protocol> Worker<P> {
     pub fn run(mut self) -> Result<Totals, Error> {
         // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs precision only, and that is measured.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        self.tally.begin_on_this_thread();
         self.wait_for_zero()?;
         for index in 0..self.agents.len() {
             let first = self.script.schedule.first_ns(self.agents[index].number - 1);
             self.set_timer(&Timer::Wake(index), first);
         }
         self.set_timer(&Timer::Heartbeat, HEARTBEAT_NS);
-        let looped = self.turn();
+        let looped = if self.control.is_aborted() { Ok(()) } else { self.turn() };
         let now = self.now();
         self.leave_unfinished(now);
         self.tally.finish(now);

@@ -67,13 +67,13 @@ fn threads_are_merged_by_second() {
     let mut recorder = Recorder::create(&folder, clock).unwrap();
     recorder.take(interval(clock, 0, 0.0, 1.0, &[1000, 2000])).unwrap();
     recorder.take(interval(clock, 0, 1.0, 2.0, &[5000])).unwrap();
-    assert!(record::hlog::read(&folder.load_hlog()).unwrap().intervals.is_empty(), "thread 1 is still out");
+    assert!(hlog::read(&folder.load_hlog()).unwrap().intervals.is_empty(), "thread 1 is still out");
     recorder.take(interval(clock, 1, 0.0, 1.0, &[3000, 1_000_000])).unwrap();
-    assert_eq!(record::hlog::read(&folder.load_hlog()).unwrap().intervals.len(), 1, "flushed with the second");
+    assert_eq!(hlog::read(&folder.load_hlog()).unwrap().intervals.len(), 1, "flushed with the second");
     recorder.take(interval(clock, 1, 1.0, 1.5, &[7000])).unwrap();
     recorder.finish().unwrap();
 
-    let log = record::hlog::read(&folder.load_hlog()).unwrap();
+    let log = hlog::read(&folder.load_hlog()).unwrap();
     let facts: Vec<_> = log
         .intervals
         .iter()
@@ -125,7 +125,7 @@ fn history_of_another_clock_is_brought_to_this_one() {
     recorder.take(early).unwrap();
     recorder.history(&[line]).unwrap();
     recorder.finish().unwrap();
-    let lines = record::lines::read::<History>(&folder.history()).unwrap().items;
+    let lines = lines::read::<History>(&folder.history()).unwrap().items;
     assert_eq!(lines.iter().map(|line| line.at_s).collect::<Vec<_>>(), [-7.5, 2.5]);
 }
 

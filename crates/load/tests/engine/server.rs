@@ -61,19 +61,19 @@ impl Server {
         Self::frames(move |request| {
             let mut names = names.lock().unwrap();
             let (space, rest) = text(&request.body);
-            let key = |rest: &[u8]| text(rest).0;
+            let key = |rest: &[u8]| text(rest).0.to_vec();
             match request.opcode {
                 1 => {
                     let (key, value) = text(rest);
                     names.insert((space.to_vec(), key.to_vec()), value[4..].to_vec());
                     Reply::Frame(0, Vec::new())
                 }
-                2 => match names.get(&(space.to_vec(), key(rest).to_vec())) {
+                2 => match names.get(&(space.to_vec(), key(rest))) {
                     Some(value) => Reply::Frame(0, value.clone()),
                     None => Reply::Frame(1, Vec::new()),
                 },
                 3 => {
-                    let removed = names.remove(&(space.to_vec(), key(rest).to_vec())).is_some();
+                    let removed = names.remove(&(space.to_vec(), key(rest))).is_some();
                     Reply::Frame(0, vec![u8::from(removed)])
                 }
                 8 => Reply::Frame(0, Vec::new()),

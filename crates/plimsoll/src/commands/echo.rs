@@ -1,15 +1,18 @@
 //! `plimsoll echo`: runs the built-in target. Started by the lab; hidden from the help.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::cli;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::cli::{self, EchoProtocol};
 use crate::exit::{Done, Failure};
 
 /// Serves until it is told to stop.
 pub fn run(arguments: &cli::Echo) -> Result<Done, Failure> {
-    let protocol = match arguments.protocol.as_str() {
-        "vsns" => echo::Protocol::Vsns,
-        _ => echo::Protocol::Http,
+    let protocol = match arguments.protocol {
+        EchoProtocol::Http => echo::Protocol::Http,
+        EchoProtocol::Vsns => echo::Protocol::Vsns,
     };
     let options = echo::Options {
         listen: arguments.listen,
@@ -23,6 +26,11 @@ pub fn run(arguments: &cli::Echo) -> Result<Done, Failure> {
         body_bytes: arguments.body_bytes,
         ..echo::Options::default()
     };
-    echo::serve(&options, &AtomicBool::new(false))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| Failure::File { what: "cannot listen for signals".to_owned(), error })?;
+    }
+    echo::serve(&options, &stop)?;
     Ok(Done::Well)
 }

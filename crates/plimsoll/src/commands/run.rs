@@ -1,5 +1,6 @@
 //! `plimsoll run`: from an experiment file to a report. The order of a run is here and nowhere else.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
     let interrupts = Arc::new(Interrupts::new());
     signals::listen(Arc::clone(&interrupts))
         .map_err(|error| Failure::File { what: "cannot listen for signals".to_owned(), error })?;
-    let folder = begun.open(&arguments.out)?;
+    let folder = begun.open(&arguments.out, &known)?;
     eprintln!("{}", folder.path().display());
     let plimsoll = std::env::current_exe()
         .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
@@ -70,7 +71,7 @@ struct Begun {
 
 impl Begun {
     /// Its folder; a new one gets everything that is known before the first trial.
-    fn open(&self, out: &Path) -> Result<RunFolder, Failure> {
+    fn open(&self, out: &Path, known: &Known) -> Result<RunFolder, Failure> {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }
@@ -79,7 +80,9 @@ impl Begun {
             let folder = RunFolder::create(out, &self.plan.title, record::clock::calendar())?;
             record::whole::write_whole(&folder.experiment(), self.text.as_bytes())?;
             record::whole::write_json(&folder.plan(), &self.plan)?;
-            folder.write_environment(&lab::environment::read(folder.path()))?;
+            let mut environment = lab::environment::read(folder.path());
+            environment.targets = versions(&self.plan, known);
+            folder.write_environment(&environment)?;
             Ok(folder)
         };
         write().map_err(|error| Failure::File { what: what(), error })
@@ -104,6 +107,12 @@ fn resume(path: &Path) -> Result<Begun, Failure> {
     let folder = RunFolder::at(path);
     let plan = analyze::read_plan(&folder)?;
     Ok(Begun { plan, files: PathBuf::from("."), text: String::new(), folder: Some(folder) })
+}
+
+/// The version of every target that the plan uses.
+fn versions(plan: &Plan, known: &Known) -> BTreeMap<String, String> {
+    let version = |name: &str| known.target(name).map(|target| target.manifest.about.version.clone());
+    target_names(plan).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
 }
 
 fn target_names(plan: &Plan) -> Vec<&str> {

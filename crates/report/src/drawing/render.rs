@@ -42,7 +42,7 @@ pub fn drawn(chart: &Chart) -> Drawn {
     let x = Axis { spacing: chart.x.spacing, from: chart.x.from, to: chart.x.to, start: LEFT, end: RIGHT };
     let mut body = String::new();
     let mut top = TITLE;
-    body.push_str(&format!("<text class=\"title\" x=\"0\" y=\"15\">{}</text>", escaped(&chart.title)));
+    let title = format!("<text class=\"title\" x=\"0\" y=\"15\">{}</text>", escaped(&chart.title));
     let marks_at = top;
     if !chart.marks.is_empty() {
         top += MARKS;
@@ -58,7 +58,8 @@ pub fn drawn(chart: &Chart) -> Drawn {
         top = bottom + BETWEEN;
     }
     let bottom = top - BETWEEN;
-    body.push_str(&draw_marks(&chart.marks, &x, marks_at, &plots));
+    // Marks lie below the lines, so that a bar at the moment of a fault is seen.
+    body = title + &draw_marks(&chart.marks, &x, marks_at, &plots) + &body;
     body.push_str(&draw_axis_below(chart, &x, bottom));
     let first = plots.first().map_or(TITLE, |plot| plot.0);
     body.push_str(&format!("<path class=\"cross\" d=\"M0 {}V{}\"/>", place(first), place(bottom)));

@@ -92,6 +92,12 @@ pub fn percent(value: f64) -> String {
     format!("{} %", number(value))
 }
 
+/// A share in percent; what is not all never reads as 100 %.
+pub fn share(part: u64, all: u64) -> String {
+    let pct = 100.0 * part as f64 / all.max(1) as f64;
+    if part < all && significant(pct) >= 100.0 { "> 99.9 %".to_owned() } else { percent(pct) }
+}
+
 /// The tick of an axis: `20k`, `1.5M`, `0.2`.
 pub fn tick(value: f64) -> String {
     let (scaled, unit) = scaled_to(value, &["", "k", "M", "G", "T"]);

@@ -50,6 +50,9 @@ fn counts_bytes_and_ticks() {
     assert_eq!(count_in_words(9_999_999), "9,999,999");
     assert_eq!(count_in_words(11_234_567), "11.2 million");
     assert_eq!(count_in_words(2_500_000_000), "2.5 billion");
+    assert_eq!(share(999_999, 1_000_000), "> 99.9 %");
+    assert_eq!(share(3, 3), "100 %");
+    assert_eq!(share(1, 8), "12.5 %");
     assert_eq!(bytes(5_120_000.0), "5.12 MB");
     assert_eq!(bytes(999.9), "1 kB");
     assert_eq!(tick(20_000.0), "20k");

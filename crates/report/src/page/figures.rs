@@ -47,13 +47,13 @@ fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
     let count: fn(f64) -> String = |count| numbers::count_in_words(count.round() as u64);
     let before = group.spread(|trial| trial.throughput.before_first_fault_per_s);
     let rate = match before {
-        Some(_) => spread_figure("throughput before the fault", before, numbers::number, "calls/s"),
+        Some(_) => spread_figure("throughput before", before, numbers::number, "calls/s"),
         None => {
             spread_figure("throughput", group.spread(|t| t.throughput.operations_per_s), numbers::number, "calls/s")
         }
     };
     let median = spread_figure("median latency", group.spread(|t| t.latency_us?.p50), numbers::micros, "");
-    let p99 = spread_figure("99 of 100 answered within", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
+    let p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
     let faulty = group.usable().any(|trial| outages(trial).next().is_some());
     let failed = loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
     let back = faulty.then(|| back(group)).flatten();
@@ -94,7 +94,7 @@ fn loss(name: &str, spread: Option<Spread>, of: String) -> Option<Figure> {
 }
 
 fn back(group: &Group) -> Option<Figure> {
-    let name = "back to baseline after";
+    let name = "back to baseline";
     let never = |trial: &Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
     if group.usable().any(never) {
         return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));

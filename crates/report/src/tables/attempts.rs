@@ -31,11 +31,10 @@ fn fill(input: &Input) -> Option<Table> {
             if place > 0 {
                 cells.iter_mut().for_each(|cell| cell.text = String::new());
             }
-            let share = 100.0 * *count as f64 / all.max(1) as f64;
             cells.extend([
                 Cell::new(name.clone()),
                 Cell::new(numbers::count(*count)),
-                Cell::new(numbers::percent(share)),
+                Cell::new(numbers::share(*count, all)),
             ]);
             rows.push(Row { cells, begins: place == 0 && (begins(index, &groups) || (index > 0 && groups.len() > 1)) });
         }

@@ -18,9 +18,9 @@ pub(super) fn read(section: &Section<'_>, names: &[&str], scene: &mut Scene<'_>)
     if section.has("after") {
         for key in ["at", "every"].into_iter().filter(|key| section.has(key)) {
             let problem = Problem::new(section.place(key), format!("`after` and `{key}` exclude each other"));
-            scene.problems.push(
-                problem.expected("by the clock").related(section.place("after"), "by another fault").hint(HINT),
-            );
+            scene
+                .problems
+                .push(problem.expected("by the clock").related(section.place("after"), "by another fault").hint(HINT));
         }
         return after(section, names, scene);
     }
@@ -94,7 +94,9 @@ pub(super) fn check(
             Ok(begins_s) => begins_s,
             Err(never) => {
                 let what = match never {
-                    Never::Heals(name) => format!("`{name}` is not healed before the trial ends, so this fault never begins"),
+                    Never::Heals(name) => {
+                        format!("`{name}` is not healed before the trial ends, so this fault never begins")
+                    }
                     Never::Ends => "these faults wait for each other for ever".to_owned(),
                 };
                 let problem = Problem::new(section.place("after"), what).expected("waits for what never comes");

@@ -1,0 +1,96 @@
+//! Checks of the generator's figures against seconds whose answers are known.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use record::events::{Ending, Event, What};
+
+use super::*;
+
+/// Two threads with five agents each, always busy, with operations of a tenth of a second.
+fn seconds(count: u32) -> Vec<GeneratorSecond> {
+    let row = |second: u32, thread| GeneratorSecond {
+        at_s: f64::from(second),
+        interval_s: 1.0,
+        thread,
+        cpu_pct: f64::from(second + 10 * thread),
+        agents: 5,
+        in_flight_mean: 5.0,
+        operations: 50,
+        latency_sum_s: 5.0,
+        cycles: 10,
+        ..GeneratorSecond::default()
+    };
+    (1..=count).flat_map(|second| [row(second, 0), row(second, 1)]).collect()
+}
+
+fn evidence(generator: Vec<GeneratorSecond>) -> Evidence {
+    let ended = Event { at_s: 99.0, what: What::Ended { how: Ending::Done, reason: None } };
+    Evidence { generator, events: vec![ended], ..Evidence::default() }
+}
+
+const WINDOW: LoadWindow = LoadWindow { from_s: 0.0, until_s: 20.0, first_fault_s: None, steady: None };
+
+#[test]
+fn nobody_watched() {
+    assert_eq!(generator(&Evidence::default(), None, 0.0, None), Generator::default());
+}
+
+#[test]
+fn the_busiest_thread_counts_and_the_drain_does_not() {
+    let mut rows = seconds(20);
+    rows.push(GeneratorSecond { at_s: 22.0, interval_s: 1.0, cpu_pct: 100.0, ..GeneratorSecond::default() });
+    rows.push(GeneratorSecond { at_s: 20.0, interval_s: 0.01, cpu_pct: 100.0, ..GeneratorSecond::default() });
+    let health = generator(&evidence(rows), Some(&WINDOW), 0.0, None);
+    assert_eq!(health.cpu_pct, Some(29.0), "95th percentile of 11..=30");
+    assert_eq!(health.late_us_p99, None, "no timer fired");
+    assert_eq!((health.connect_failures, health.dropped), (Some(0), Some(0)));
+}
+
+#[test]
+fn books_that_balance_have_no_error() {
+    let health = generator(&evidence(seconds(20)), Some(&WINDOW), 0.0, Some(10));
+    assert_eq!(health.littles_law_error_pct, Some(0.0));
+}
+
+#[test]
+fn a_second_that_forgets_latencies_shows() {
+    let mut rows = seconds(20);
+    rows[0].latency_sum_s = 0.0;
+    rows[1].latency_sum_s = 0.0;
+    let health = generator(&evidence(rows.clone()), Some(&WINDOW), 0.0, Some(10));
+    assert_eq!(health.littles_law_error_pct, Some(5.0));
+    let health = generator(&evidence(rows), Some(&WINDOW), 10.0, Some(10));
+    assert_eq!(health.littles_law_error_pct, Some(0.0), "they are unfinished");
+}
+
+#[test]
+fn agents_that_rest_show_in_a_closed_loop() {
+    let mut rows = seconds(20);
+    for row in &mut rows {
+        row.in_flight_mean = 4.0;
+        row.latency_sum_s = 4.0;
+    }
+    let error = |rows: &[GeneratorSecond], agents| {
+        generator(&evidence(rows.to_vec()), Some(&WINDOW), 0.0, agents).littles_law_error_pct.unwrap()
+    };
+    assert!((error(&rows, Some(10)) - 20.0).abs() < 1e-9);
+    assert_eq!(error(&rows, None), 0.0, "with pauses, or in an open loop, agents may rest");
+    rows[3].connect_failures = 1;
+    assert_eq!(error(&rows, Some(10)), 0.0, "who cannot connect rests");
+}
+
+#[test]
+fn a_trial_that_was_cut_off_is_not_blamed_for_what_was_open() {
+    let mut rows = seconds(20);
+    rows.last_mut().unwrap().latency_sum_s = 4.5;
+    let cut = Evidence { generator: rows, ..Evidence::default() };
+    assert_eq!(generator(&cut, Some(&WINDOW), 0.0, Some(10)).littles_law_error_pct, Some(0.0));
+}
+
+#[test]
+fn cycles_are_counted_by_the_part_of_a_second() {
+    let rows = seconds(20);
+    assert_eq!(cycles_per_s(&rows, (2.0, 10.0)), Some(20.0));
+    assert_eq!(cycles_per_s(&rows, (2.5, 3.0)), Some(20.0));
+    assert_eq!(cycles_per_s(&rows, (2.0, 2.0)), None);
+    assert_eq!(cycles_per_s(&[], (2.0, 3.0)), None);
+}
