@@ -18,7 +18,10 @@ trap 'rm -rf "$runs"' EXIT
 
 play() {
     # The debug build is slow, which may spoil the figures and does not spoil their sums: hence --accept.
-    target/debug/plimsoll run "$@" --out "$runs" --accept --json >/dev/null
+    if ! target/debug/plimsoll run "$@" --out "$runs" --accept --json >/dev/null 2>"$runs/said"; then
+        cat "$runs/said" >&2
+        exit 1
+    fi
 }
 
 play experiments/01-first-run.toml --set load.time=3s
@@ -26,3 +29,10 @@ play experiments/03-name-service-crash.toml --install --set load.time=8s --set l
 for run in "$runs"/*/; do
     "$python" scripts/check_hlog.py "$run"
 done
+
+# The canary: one interval less must be noticed.
+sed -i '0,\,/ok/latency,{\,/ok/latency,d}' "$run/trials/001/load.hlog"
+if "$python" scripts/check_hlog.py "$run" >/dev/null; then
+    echo "check_hlog did not notice that an interval is missing" >&2
+    exit 1
+fi

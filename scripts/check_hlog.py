@@ -41,12 +41,13 @@ def differences(folder, trial):
     for name, operation in trial["operations"].items():
         for outcome, count in operation["outcomes"].items():
             expected[f"{name}/{outcome}/latency"] = count
-    found = {tag: count for tag, count in counts.items() if tag.endswith("/latency")}
-    for tag in sorted(expected.keys() | found.keys()):
-        if found.get(tag, 0) != expected.get(tag, 0):
-            yield f"{tag}: {found.get(tag, 0)} in load.hlog, {expected.get(tag, 0)} in analysis.json"
+        expected[f"{name}/ok/service"] = (operation["service_us"] or {"count": 0})["count"]
+    latencies = {tag for tag in counts if tag.endswith("/latency")}
+    for tag in sorted(expected.keys() | latencies):
+        if counts[tag] != expected.get(tag, 0):
+            yield f"{tag}: {counts[tag]} in load.hlog, {expected.get(tag, 0)} in analysis.json"
     for outcome, count in trial["outcomes"].items():
-        in_log = sum(n for tag, n in found.items() if tag.split("/")[1] == outcome)
+        in_log = sum(counts[tag] for tag in latencies if tag.split("/")[1] == outcome)
         if in_log != count:
             yield f"{outcome}: {in_log} in load.hlog, {count} in analysis.json"
 

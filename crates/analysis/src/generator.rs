@@ -26,7 +26,7 @@ pub(crate) fn generator(
     let busy = agents.zip(window).and_then(|(agents, window)| busy_error_pct(rows, window, agents));
     Generator {
         cpu_pct: busiest_thread_pct(rows, window.map_or(f64::INFINITY, |window| window.until_s)),
-        late_us_p99: largest(rows.iter().filter_map(|row| row.late_us_p99)),
+        late_us_p99: latest_us(rows, window),
         littles_law_error_pct: largest(books.into_iter().chain(busy)),
         connect_failures: Some(rows.iter().map(|row| row.connect_failures).sum()),
         dropped: Some(rows.iter().map(|row| row.dropped).sum()),
@@ -44,6 +44,14 @@ fn busiest_thread_pct(rows: &[GeneratorSecond], until_s: f64) -> Option<f64> {
     }
     let busiest: Vec<f64> = seconds.into_iter().map(|(_, busiest)| busiest).collect();
     nearest_rank(&busiest, 0.95)
+}
+
+/// The worst second of the measured part: while agents are still being started, lateness is no one's latency.
+fn latest_us(rows: &[GeneratorSecond], window: Option<&LoadWindow>) -> Option<f64> {
+    let (from_s, until_s) = window.map_or((0.0, f64::INFINITY), |window| (window.from_s, window.until_s));
+    let inside =
+        rows.iter().filter(|row| row.at_s - row.interval_s >= from_s - SHORTEST_S && row.at_s <= until_s + SHORTEST_S);
+    largest(inside.filter_map(|row| row.late_us_p99))
 }
 
 fn books(evidence: &Evidence, unfinished_s: f64) -> Books {

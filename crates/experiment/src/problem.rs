@@ -104,11 +104,13 @@ impl Problems {
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let mut text = String::new();
-        for problem in &self.0 {
+        for problem in self.0.iter().take(SHOWN) {
             text.push_str(render(problem, colour).trim_end());
             text.push_str("\n\n");
         }
-        if self.0.len() > 1 {
+        if self.0.len() > SHOWN {
+            text.push_str(&format!("{} problems, of which these are the first {SHOWN}\n", self.0.len()));
+        } else if self.0.len() > 1 {
             text.push_str(&format!("{} problems\n", self.0.len()));
         } else {
             text.pop();
@@ -130,6 +132,9 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
+
+/// More than this is a file that is no experiment at all.
+const SHOWN: usize = 100;
 
 type Spot = (String, Range<usize>);
 

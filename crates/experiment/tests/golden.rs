@@ -29,6 +29,20 @@ fn all_are_accepted() {
 }
 
 #[test]
+fn every_target_folder_has_a_good_manifest() {
+    let mut found = 0;
+    for folder in std::fs::read_dir(here().join("../../targets")).unwrap() {
+        let path = folder.unwrap().path().join("target.toml");
+        if path.exists() {
+            experiment::manifest::parse("x", &source(&path))
+                .unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+            found += 1;
+        }
+    }
+    assert!(found >= 2);
+}
+
+#[test]
 fn the_plan_of_a_crash() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&golden("03-name-service-crash.toml")).unwrap());
 }

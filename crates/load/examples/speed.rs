@@ -52,35 +52,39 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (sink, intervals) = sync_channel(16);
     let running = load::start(orders, Clock::starting_in(Duration::from_millis(10)), sink)?;
     for interval in intervals {
-        let second = &interval.generator;
-        println!(
-            "{:5.2} s thread {}: {} operations, {:.0} % CPU, {:.0} operations/CPU-second, in flight {:.1} (Little {:.1}), late {:?} us",
-            interval.end_s,
-            interval.thread,
-            second.operations,
-            second.cpu_pct,
-            second.operations as f64 / (second.cpu_pct / 100.0 * second.interval_s).max(1e-9),
-            second.in_flight_mean,
-            second.latency_sum_s / second.interval_s.max(1e-9),
-            second.late_us_p99,
-        );
-        for (operation, outcome, time, histogram) in interval.sheet.histograms() {
-            println!(
-                "        {operation}/{}/{time:?}: {} p50 {:.1} us p99 {:.1} us max {:.1} us",
-                outcome.name(),
-                histogram.len(),
-                histogram.value_at_quantile(0.5) as f64 / 1e3,
-                histogram.value_at_quantile(0.99) as f64 / 1e3,
-                histogram.max() as f64 / 1e3,
-            );
-        }
-        for attempts in interval.attempts.iter().filter(|attempts| attempts.result != "ok") {
-            println!("        {}: {} {}", attempts.operation, attempts.count, attempts.result);
-        }
-        for notice in &interval.notices {
-            println!("        {notice}");
-        }
+        print(&interval);
     }
     println!("{:?}", running.join()?);
     Ok(())
+}
+
+fn print(interval: &load::Interval) {
+    let second = &interval.generator;
+    println!(
+        "{:5.2} s thread {}: {} operations, {:.0} % CPU, {:.0} operations/CPU-second, in flight {:.1} (Little {:.1}), late {:?} us",
+        interval.end_s,
+        interval.thread,
+        second.operations,
+        second.cpu_pct,
+        second.operations as f64 / (second.cpu_pct / 100.0 * second.interval_s).max(1e-9),
+        second.in_flight_mean,
+        second.latency_sum_s / second.interval_s.max(1e-9),
+        second.late_us_p99,
+    );
+    for (operation, outcome, time, histogram) in interval.sheet.histograms() {
+        println!(
+            "        {operation}/{}/{time:?}: {} p50 {:.1} us p99 {:.1} us max {:.1} us",
+            outcome.name(),
+            histogram.len(),
+            histogram.value_at_quantile(0.5) as f64 / 1e3,
+            histogram.value_at_quantile(0.99) as f64 / 1e3,
+            histogram.max() as f64 / 1e3,
+        );
+    }
+    for attempts in interval.attempts.iter().filter(|attempts| attempts.result != "ok") {
+        println!("        {}: {} {}", attempts.operation, attempts.count, attempts.result);
+    }
+    for notice in &interval.notices {
+        println!("        {notice}");
+    }
 }

@@ -147,7 +147,8 @@ impl<P: Protocol> Conversation for Talk<P> {
 /// Every field that answers to this operation have. Headers can only be asked for by name, so they are left out.
 fn wants<P: Protocol>(operation: &str) -> Result<Vec<String>, CallError> {
     let known = P::INFO.operations.iter().find(|known| known.name == operation);
-    let known = known.ok_or_else(|| CallError::Invalid(format!("`{}` has no operation `{operation}`", P::INFO.name)))?;
+    let known =
+        known.ok_or_else(|| CallError::Invalid(format!("`{}` has no operation `{operation}`", P::INFO.name)))?;
     Ok(known.answers.iter().filter(|field| !field.name.ends_with('*')).map(|field| field.name.to_owned()).collect())
 }
 
@@ -156,8 +157,7 @@ impl<P: Protocol> Talk<P> {
         let authority = self.protocol.authority();
         let wrong = |reason: String| CallError::Connect { service: authority.to_owned(), reason };
         let address = crate::engine::resolve(authority).map_err(|error| wrong(error.to_string()))?;
-        let stream =
-            TcpStream::connect_timeout(&address, self.timeout).map_err(|error| wrong(error.to_string()))?;
+        let stream = TcpStream::connect_timeout(&address, self.timeout).map_err(|error| wrong(error.to_string()))?;
         stream.set_nodelay(true).map_err(|error| wrong(error.to_string()))?;
         Ok(stream)
     }
@@ -180,7 +180,12 @@ impl<P: Protocol> Talk<P> {
     }
 
     /// Sends and receives; the bytes that the answer's fields are in.
-    fn exchange(&mut self, mut stream: &TcpStream, request: &P::Request, bytes: &[u8]) -> Result<(Vec<u8>, Whole), CallError> {
+    fn exchange(
+        &mut self,
+        mut stream: &TcpStream,
+        request: &P::Request,
+        bytes: &[u8],
+    ) -> Result<(Vec<u8>, Whole), CallError> {
         let deadline = Instant::now() + self.timeout;
         self.limit(stream, deadline)?;
         stream.write_all(bytes).map_err(|error| self.lost(&error))?;

@@ -12,8 +12,8 @@ use record::hlog::{self, Tag};
 use record::lines;
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot};
 
-use crate::interval::{Interval, Sheet, SlotCounts};
 use crate::Error;
+use crate::interval::{Interval, Sheet, SlotCounts};
 
 /// An interval shorter than this in which nothing happened is a rounding error, not a second of the generator.
 const NOTHING_S: f64 = 0.001;
@@ -174,7 +174,8 @@ impl Recorder {
             }
             let (number, counts) = entry.remove_entry();
             let SlotCounts { ok, failed, timeout, wrong } = counts;
-            let row = OutcomeSlot { at_s: number as f64 * self.slot_s, slot_s: self.slot_s, ok, failed, timeout, wrong };
+            let row =
+                OutcomeSlot { at_s: number as f64 * self.slot_s, slot_s: self.slot_s, ok, failed, timeout, wrong };
             self.outcomes.write(&row).map_err(disk(&self.paths.outcomes))?;
         }
         Ok(())

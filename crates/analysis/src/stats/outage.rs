@@ -9,8 +9,10 @@
 //! is no outage. Windows are 250 ms, and longer, up to 2 s, where 250 ms hold fewer than 2,000 operations.
 //!
 //! **Gap**: a time without any success that a Poisson stream of the baseline's rate would show in less than one of a hundred
-//! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`); where
-//! nothing failed beside it, it must also be longer than the longest of the baseline, which may stall of its own accord.
+//! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`). A real system
+//! also stalls of its own accord, so where nothing failed beside it, a gap must be longer than the longest of the baseline
+//! if it begins just after the fault, and three times as long if it begins later: of two equally long times, either has the longer
+//! stall every other time.
 //!
 //! **Back to baseline**: the first moment after which, for a second, throughput stays within the bound, no gap begins and no
 //! more operations go wrong than before the fault; found to the slot by maximum likelihood. If service breaks down again
@@ -54,6 +56,12 @@ const HORIZON_S: f64 = 10.0;
 /// Chance of one gap in a baseline-long window being called an outage.
 const CHANCE: f64 = 0.01;
 
+/// A gap that begins within this time of the fault is likely to be its effect.
+const AT_ONCE_S: f64 = 0.25;
+
+/// A later gap is so many times longer than those before the fault.
+const FAR_LONGER: usize = 3;
+
 /// In bins of this length, failures and successes count as simultaneous.
 const PARTIAL_BIN_S: f64 = 0.01;
 
@@ -86,10 +94,10 @@ struct Baseline {
     window: usize,
     /// Operations that may go wrong in [`HOLD_S`].
     failures: u64,
-    /// Slots without success that are a gap if something failed beside them.
+    /// Slots without success that chance does not explain.
     gap: usize,
-    /// Slots without success that are a gap in any case.
-    lone_gap: usize,
+    /// The longest stretch of slots without success.
+    longest: usize,
 }
 
 /// What clients felt of a fault. Without a baseline, only what was counted.
@@ -98,7 +106,7 @@ pub(crate) fn outage(timeline: &Timeline, times: Times) -> Outage {
     let end = timeline.slot_of(times.until_s).max(begin);
     let counted = timeline.slot_of(times.counted_until_s).max(end);
     let baseline = times.baseline_from_s.and_then(|from_s| baseline(timeline, from_s, times.at_s));
-    let gaps = baseline.map_or_else(Vec::new, |baseline| gaps(timeline, begin, end, baseline));
+    let gaps = baseline.map_or_else(Vec::new, |baseline| gaps(timeline, times, [begin, end], baseline));
     let back = baseline.and_then(|baseline| back_to_baseline(timeline, times, [begin, end], &gaps, baseline));
     // Never back: everything until the next fault, or until the drain's end, is affected.
     let affected = back.unwrap_or(counted);
@@ -154,7 +162,7 @@ fn baseline(timeline: &Timeline, from_s: f64, at_s: f64) -> Option<Baseline> {
         window: slots(window_s),
         failures: if bad > 0.0 { (bad_in_hold + DEVIATIONS * bad_in_hold.sqrt()).ceil() as u64 } else { 0 },
         gap: slots(gap_s),
-        lone_gap: slots(gap_s).max(longest),
+        longest,
     })
 }
 
@@ -183,12 +191,21 @@ fn silences(ok: &Counts, from: usize, until: usize) -> impl Iterator<Item = [usi
     })
 }
 
-/// Gaps in `begin..end`.
-fn gaps(timeline: &Timeline, begin: usize, end: usize, baseline: Baseline) -> Vec<[usize; 2]> {
+/// Gaps in the slots since the fault.
+fn gaps(timeline: &Timeline, times: Times, [begin, end]: [usize; 2], baseline: Baseline) -> Vec<[usize; 2]> {
+    let effects = [Some(times.at_s), times.healed_s];
     silences(timeline.ok(), begin, end)
         .filter(|&[from, until]| {
             let failures_beside = timeline.failed().between(from.saturating_sub(1), until + 1) > 0;
-            until - from > if failures_beside { baseline.gap } else { baseline.lone_gap }
+            let after_s = |effect_s: f64| timeline.at_s(from) - effect_s;
+            let at_once =
+                effects.into_iter().flatten().any(|effect_s| (-AT_ONCE_S..=AT_ONCE_S).contains(&after_s(effect_s)));
+            let of_its_own = match (failures_beside, at_once) {
+                (true, _) => 0,
+                (false, true) => baseline.longest,
+                (false, false) => FAR_LONGER * baseline.longest,
+            };
+            until - from > baseline.gap.max(of_its_own)
         })
         .collect()
 }

@@ -127,6 +127,7 @@ pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
     let limits = [
         ("generator_cpu", "cpu"),
         ("generator_lateness", "lateness"),
+        ("generator_stall", "lateness"),
         ("failed_connects", "connections"),
         ("full_disk", "disk"),
     ];

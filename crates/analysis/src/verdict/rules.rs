@@ -26,6 +26,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: From { suspect: 1_000.0, void: 50_000.0 },
         weigh: generator_lateness,
     },
+    Rule { name: "generator_stall", threshold: From { suspect: 50_000.0, void: NEVER }, weigh: generator_stall },
     Rule { name: "littles_law", threshold: From { suspect: 5.0, void: 20.0 }, weigh: littles_law },
     Rule { name: "lost_process", threshold: From { suspect: 1.0, void: NEVER }, weigh: lost_process },
     Rule { name: "missing_fault", threshold: From { suspect: 1.0, void: 1.0 }, weigh: missing_fault },
@@ -108,18 +109,31 @@ fn generator_cpu(facts: &Facts<'_>) -> Weighed {
     ))
 }
 
+/// Whether operations start when a timer says so, and not when the one before has ended.
+fn is_paced(facts: &Facts<'_>) -> bool {
+    facts.planned.load.as_ref().is_some_and(|load| load.rate.is_some() || load.think_s > 0.0)
+}
+
 fn generator_lateness(facts: &Facts<'_>) -> Weighed {
-    let late_us = facts.trial.generator.late_us_p99?;
+    let late_us = facts.trial.generator.late_us_p99.filter(|_| is_paced(facts))?;
     let median_us = facts.trial.latency_us.and_then(|latency| latency.p50);
     if median_us.is_some_and(|median_us| late_us <= LATE_SHARE * median_us) {
         return None;
     }
     let late_ms = late_us / 1e3;
+    let what = "operations started late by";
     Some((
         late_us,
-        format!(
-            "operations started {late_ms:.1} ms late (99th percentile of the worst second): the generator was short of CPU"
-        ),
+        format!("{what} {late_ms:.1} ms (99th percentile of the worst second): the generator was short of CPU"),
+    ))
+}
+
+/// Where no operation waits for a timer, a late one only shows that the generator did not run for so long.
+fn generator_stall(facts: &Facts<'_>) -> Weighed {
+    let late_us = facts.trial.generator.late_us_p99.filter(|_| !is_paced(facts))?;
+    Some((
+        late_us,
+        format!("the generator stood still for {:.0} ms: it was short of CPU, and so answers seem late", late_us / 1e3),
     ))
 }
 

@@ -51,6 +51,12 @@ impl Case {
         self.evidence.events.insert(0, Event { at_s: 9.0, what });
     }
 
+    /// So late, in a load that waits for timers.
+    fn late(&mut self, late_us: f64) {
+        self.planned.load.as_mut().unwrap().think_s = 0.01;
+        self.trial.generator.late_us_p99 = Some(late_us);
+    }
+
     fn ended(&mut self, how: Ending, reason: &str) {
         self.evidence.events = vec![Event { at_s: 9.0, what: What::Ended { how, reason: Some(reason.to_owned()) } }];
     }
@@ -92,8 +98,9 @@ fn each_rule_finds_what_it_is_for() {
         ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
         ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
         ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
-        ("generator_lateness", Suspect, |case| case.trial.generator.late_us_p99 = Some(1_000.0)),
-        ("generator_lateness", Void, |case| case.trial.generator.late_us_p99 = Some(50_000.0)),
+        ("generator_lateness", Suspect, |case| case.late(1_000.0)),
+        ("generator_lateness", Void, |case| case.late(50_000.0)),
+        ("generator_stall", Suspect, |case| case.trial.generator.late_us_p99 = Some(50_000.0)),
         ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
         ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
         ("lost_process", Suspect, |case| case.event(down(false))),
@@ -137,7 +144,8 @@ fn a_trial_without_a_success_is_suspect() {
 fn what_is_just_inside_is_not_held_against_it() {
     let table: &[Spoil] = &[
         |case| case.trial.generator.cpu_pct = Some(89.9),
-        |case| case.trial.generator.late_us_p99 = Some(999.0),
+        |case| case.late(999.0),
+        |case| case.trial.generator.late_us_p99 = Some(49_000.0),
         |case| case.trial.generator.littles_law_error_pct = Some(4.9),
         |case| case.trial.generator.dropped = Some(4),
         |case| case.trial.machine.steal_pct = Some(1.9),
@@ -149,7 +157,7 @@ fn what_is_just_inside_is_not_held_against_it() {
         |case| {
             // Late by 40 ms where an operation takes half a second.
             case.trial.latency_us = Some(Quantiles { p50: Some(500_000.0), ..Quantiles::default() });
-            case.trial.generator.late_us_p99 = Some(40_000.0);
+            case.late(40_000.0);
         },
         |case| {
             case.evidence.slots[0] = few(100);

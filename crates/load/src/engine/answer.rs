@@ -150,15 +150,13 @@ impl<P: Protocol> Worker<P> {
                 let source = source(agent, index, &self.script, &self.slots, &self.rows);
                 step.arguments[place].template.write(&source, &mut self.scratch.value);
             }
-            Part::Answer(want) => {
-                match P::field(&step.request, &agent.decoder, want, input, &mut self.scratch.field) {
-                    Some(field) => self.scratch.value.extend_from_slice(field),
-                    None => {
-                        agent.kept &= !(1 << slot);
-                        return;
-                    }
+            Part::Answer(want) => match P::field(&step.request, &agent.decoder, want, input, &mut self.scratch.field) {
+                Some(field) => self.scratch.value.extend_from_slice(field),
+                None => {
+                    agent.kept &= !(1 << slot);
+                    return;
                 }
-            }
+            },
         }
         let kept = &mut self.slots[index * self.script.slots + usize::from(slot)];
         kept.clear();

@@ -46,10 +46,8 @@ impl<P: Protocol> Worker<P> {
         // 0 is left to answers that belong to no request.
         agent.request_id = agent.request_id.wrapping_add(1).max(1);
         agent.sent_ns = now;
-        let values = Values {
-            source: source(agent, index, &self.script, &self.slots, &self.rows),
-            arguments: &step.arguments,
-        };
+        let values =
+            Values { source: source(agent, index, &self.script, &self.slots, &self.rows), arguments: &step.arguments };
         self.outgoing.clear();
         P::encode(&step.request, agent.request_id, &values, &mut self.outgoing);
         let sent = match write(socket.as_fd(), &self.outgoing) {

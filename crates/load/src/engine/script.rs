@@ -126,8 +126,8 @@ impl<P: Protocol> Script<P> {
     pub fn compile(orders: &Orders) -> Result<Self, Error> {
         let load = &orders.load;
         check_settings(orders)?;
-        let protocol = P::open(&orders.service)
-            .map_err(|reason| Error::Service { service: orders.service.clone(), reason })?;
+        let protocol =
+            P::open(&orders.service).map_err(|reason| Error::Service { service: orders.service.clone(), reason })?;
         let feeds: Vec<Feed> =
             load.feeds.iter().map(|feed| Feed::read(feed, &orders.files)).collect::<Result<_, _>>()?;
         let mut names: Vec<String> = load.steps.iter().map(|step| step.name.clone()).collect();
@@ -145,8 +145,7 @@ impl<P: Protocol> Script<P> {
             Purpose::Measure => ns(load.time_s),
             Purpose::Prepare { .. } => u64::MAX,
         };
-        let schedule =
-            Closed { agents: load.agents, ramp_ns: ns(load.ramp_s), think_ns: ns(load.think_s), end_ns };
+        let schedule = Closed { agents: load.agents, ramp_ns: ns(load.ramp_s), think_ns: ns(load.think_s), end_ns };
         Ok(Self {
             steps,
             names: names.into(),
@@ -181,7 +180,8 @@ fn check_settings(orders: &Orders) -> Result<(), Error> {
         return Err(Error::Setting("a load needs at least one agent and one step".to_owned()));
     }
     let times = [load.ramp_s, load.time_s, load.timeout_s, load.drain_s, load.think_s, load.reconnect_s, orders.slot_s];
-    if !times.iter().all(|time_s| time_s.is_finite() && *time_s >= 0.0) || load.timeout_s <= 0.0 || orders.slot_s <= 0.0 {
+    if !times.iter().all(|time_s| time_s.is_finite() && *time_s >= 0.0) || load.timeout_s <= 0.0 || orders.slot_s <= 0.0
+    {
         return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));
     }
     Ok(())
@@ -271,9 +271,8 @@ impl<P: Protocol> Compiler<'_, P> {
         let kept = self.kept_before(number);
         let mut own = BTreeMap::new();
         for (slot, what) in step.keep.iter().filter(|(slot, _)| !kept.contains(&slot.as_str())) {
-            let argument = what
-                .strip_prefix("request.")
-                .and_then(|name| arguments.iter().find(|argument| argument.name == name));
+            let argument =
+                what.strip_prefix("request.").and_then(|name| arguments.iter().find(|argument| argument.name == name));
             if let Some(argument) = argument {
                 own.insert(slot.as_str(), argument.template.clone());
             }

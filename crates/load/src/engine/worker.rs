@@ -119,7 +119,8 @@ impl<P: Protocol> Worker<P> {
             control,
             address,
             origin: clock.origin(),
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(Error::system("cannot create an epoll instance"))?,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)
+                .map_err(Error::system("cannot create an epoll instance"))?,
             slots: vec![Vec::new(); agents.len() * script.slots],
             rows: vec![0; agents.len() * script.feeds.len()],
             next_rows: vec![number; script.feeds.len()],

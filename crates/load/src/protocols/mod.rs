@@ -74,7 +74,13 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     fn encode(request: &Self::Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>);
 
     /// Looks at the bytes that came; `ended` if no more will. Called again with what was not used and what came since.
-    fn decode(asked: &Asked<'_, Self>, decoder: &mut Self::Decoder, memory: &mut Self::Memory, input: &[u8], ended: bool) -> Progress;
+    fn decode(
+        asked: &Asked<'_, Self>,
+        decoder: &mut Self::Decoder,
+        memory: &mut Self::Memory,
+        input: &[u8],
+        ended: bool,
+    ) -> Progress;
 
     /// The wanted field number `want` of the answer that [`Protocol::decode`] just found in `input`; `None` if it has none.
     /// `scratch` is empty and may be used.

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::values::tests::{names, source};
 use crate::values::Template;
+use crate::values::tests::{names, source};
 
 /// A compiled request with its arguments.
 pub struct Compiled<P: Protocol> {

@@ -52,7 +52,13 @@ fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &
         first_slot: (start_s / 0.3) as u64,
         slots,
         attempts: vec![AttemptCount { operation: "save".into(), result: "ok".into(), count: count as u64 }],
-        generator: GeneratorSecond { at_s: end_s, interval_s: end_s - start_s, thread, operations: count as u64, ..Default::default() },
+        generator: GeneratorSecond {
+            at_s: end_s,
+            interval_s: end_s - start_s,
+            thread,
+            operations: count as u64,
+            ..Default::default()
+        },
         history: Vec::new(),
         notices: Vec::new(),
         sheet,

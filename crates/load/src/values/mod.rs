@@ -204,11 +204,12 @@ fn slot_number(name: &str, names: &Names<'_>) -> Result<u8, String> {
 
 fn feed_cell(feed: &str, column: &str, names: &Names<'_>) -> Result<Piece, String> {
     let place = names.feeds.iter().position(|known| known.name() == feed);
-    let number = place.and_then(|place| u16::try_from(place).ok()).ok_or_else(|| format!("there is no feed `{feed}`"))?;
+    let number =
+        place.and_then(|place| u16::try_from(place).ok()).ok_or_else(|| format!("there is no feed `{feed}`"))?;
     let known = &names.feeds[usize::from(number)];
-    let column = known.column(column).ok_or_else(|| {
-        format!("feed `{feed}` has no column `{column}`; it has {}", known.columns().join(", "))
-    })?;
+    let column = known
+        .column(column)
+        .ok_or_else(|| format!("feed `{feed}` has no column `{column}`; it has {}", known.columns().join(", ")))?;
     Ok(Piece::Feed { feed: number, column })
 }
 

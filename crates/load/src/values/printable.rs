@@ -46,7 +46,7 @@ mod tests {
     fn every_index_has_its_letter() {
         let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         for (index, letter) in alphabet.iter().enumerate() {
-            let text = eight(index as u64 * EACH | 0xc0c0_c0c0_c0c0_c0c0).to_le_bytes();
+            let text = eight((index as u64 * EACH) | 0xc0c0_c0c0_c0c0_c0c0).to_le_bytes();
             assert_eq!(text, [*letter; 8], "index {index}");
         }
         let mixed = eight(u64::from_le_bytes([0, 63, 62, 26, 25, 52, 51, 61])).to_le_bytes();

@@ -90,7 +90,10 @@ mod tests {
                 let expected = ((rank + 1) as f64).powf(-exponent) / total;
                 let got = f64::from(*count) / f64::from(draws);
                 let deviation = (expected * (1.0 - expected) / f64::from(draws)).sqrt();
-                assert!((got - expected).abs() <= 5.0 * deviation + 1e-9, "{from}..{to}:{exponent} rank {rank}: {got} {expected}");
+                assert!(
+                    (got - expected).abs() <= 5.0 * deviation + 1e-9,
+                    "{from}..{to}:{exponent} rank {rank}: {got} {expected}"
+                );
             }
         }
     }

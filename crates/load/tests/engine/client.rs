@@ -29,7 +29,11 @@ fn calls_and_fields() {
 fn http_calls() {
     let server = Server::http(|request| {
         let is_get = request.body.starts_with(b"GET /x ");
-        let body: &[u8] = if is_get { b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n" } else { b"HTTP/1.1 500 No\r\nContent-Length: 3\r\n\r\nwhy" };
+        let body: &[u8] = if is_get {
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"
+        } else {
+            b"HTTP/1.1 500 No\r\nContent-Length: 3\r\n\r\nwhy"
+        };
         Reply::Bytes(body.to_vec())
     });
     let mut client = Client::connect("http", &format!("http://{}", server.service()), PATIENCE).unwrap();
@@ -41,7 +45,8 @@ fn http_calls() {
 
 #[test]
 fn a_lost_connection_is_made_again_by_the_next_call() {
-    let server = Server::frames(|request| if request.connection == 1 { Reply::Close } else { Reply::Frame(0, Vec::new()) });
+    let server =
+        Server::frames(|request| if request.connection == 1 { Reply::Close } else { Reply::Frame(0, Vec::new()) });
     let mut client = Client::connect("vsns", &server.service(), PATIENCE).unwrap();
     assert!(matches!(client.call("ping", &pairs(&[])), Err(CallError::Lost(_))));
     assert!(client.call("ping", &pairs(&[])).unwrap().ok);

@@ -27,7 +27,8 @@ fn kept_alive() {
 
 #[test]
 fn chunked() {
-    let server = always("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
+    let server =
+        always("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
     let came = get(&server, &["body=hello", "header.x-a=b"]);
     assert!(came.summary.ok > 2 && came.summary.wrong == 0);
 }
@@ -49,7 +50,9 @@ fn statuses() {
 
 #[test]
 fn answers_that_end_with_the_connection() {
-    for answer in ["HTTP/1.1 200 OK\r\n\r\nhello", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"] {
+    for answer in
+        ["HTTP/1.1 200 OK\r\n\r\nhello", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"]
+    {
         let server = Server::http(move |_| Reply::Last(answer.as_bytes().to_vec()));
         let came = get(&server, &["body=hello"]);
         assert!(came.summary.ok > 2 && came.summary.failed == 0 && came.summary.wrong == 0, "{:?}", came.summary);

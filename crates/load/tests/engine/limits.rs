@@ -33,12 +33,20 @@ fn orders_that_make_no_sense() {
         (of_load(|load| load.steps = vec![step("save", &["key=k"])]), "needs `value`"),
         (of_load(|load| load.steps = vec![step("load", &["key={other}"])]), "keeps `other`"),
         (of_load(|load| load.steps = vec![step("load", &["key={feed.users.name}"])]), "no feed `users`"),
-        (of_load(|load| load.steps = vec![step("load", &["key={env:NO_SUCH_VARIABLE_HERE}"])]), "NO_SUCH_VARIABLE_HERE"),
+        (
+            of_load(|load| load.steps = vec![step("load", &["key={env:NO_SUCH_VARIABLE_HERE}"])]),
+            "NO_SUCH_VARIABLE_HERE",
+        ),
         (of_load(|load| load.steps[0].keep = pairs(&["a=request.key"])), "no `key` to keep"),
         (of_load(|load| load.steps[0].keep = pairs(&["a=key"])), "neither request.FIELD"),
         (of_load(|load| load.steps[0].expect = pairs(&["value=x"])), "has no `value`"),
         (of_load(|load| load.steps[0].audit = true), "cannot be audited"),
-        (of_load(|load| load.feeds = vec![Feed { name: "f".into(), file: "no-such-file.csv".into(), random: false }]), "no-such-file.csv"),
+        (
+            of_load(|load| {
+                load.feeds = vec![Feed { name: "f".into(), file: "no-such-file.csv".into(), random: false }]
+            }),
+            "no-such-file.csv",
+        ),
     ];
     for (error, expected) in table {
         assert!(error.contains(expected), "`{error}` should contain `{expected}`");
@@ -78,7 +86,11 @@ fn stopped_and_aborted() {
         // The first second is there, so operations have gone on for a while.
         let first = intervals.recv().unwrap();
         assert!(first.generator.operations > 0 && !first.is_last);
-        if abort { running.abort() } else { running.stop() }
+        if abort {
+            running.abort()
+        } else {
+            running.stop()
+        }
         let summary = running.join().unwrap();
         assert!(summary.ok >= first.generator.operations);
         assert!(abort || summary.unfinished == 0);

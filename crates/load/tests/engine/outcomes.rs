@@ -15,7 +15,10 @@ fn audited(call: &str, with: &[&str]) -> experiment::plan::Step {
 #[test]
 fn ok() {
     let server = Server::names();
-    let came = play(orders(&server.service(), load(4, 0.2, vec![audited("save", &["key={agent}-{seq}", "value={bytes:9}", "space=s"])])));
+    let came = play(orders(
+        &server.service(),
+        load(4, 0.2, vec![audited("save", &["key={agent}-{seq}", "value={bytes:9}", "space=s"])]),
+    ));
     assert!(came.summary.ok > 0);
     assert_eq!(came.attempts("ok"), came.summary.ok);
     assert_eq!(server.connections.load(Ordering::SeqCst), 4, "connections are kept");
@@ -90,7 +93,8 @@ fn closed_in_mid_operation_and_connected_again_at_once() {
     // Every second operation of a connection fails. No pause follows, so there are many connections.
     assert!(came.summary.failed > 1 && came.summary.ok >= came.summary.failed);
     assert_eq!(came.attempts("connection closed") + came.attempts("connection reset"), came.summary.failed);
-    let doubtful = came.history().iter().filter(|line| line.outcome == Outcome::Failed && line.applied.is_none()).count();
+    let doubtful =
+        came.history().iter().filter(|line| line.outcome == Outcome::Failed && line.applied.is_none()).count();
     assert_eq!(doubtful as u64, came.summary.failed);
 }
 

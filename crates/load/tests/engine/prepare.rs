@@ -44,8 +44,11 @@ fn every_repetition_once() {
 fn a_failure_is_an_error_that_names_it() {
     let server = Server::frames(|request| Reply::Frame(if key(&request.body) == 13 { 3 } else { 0 }, Vec::new()));
     let error = try_play(preparing(&server, 4, 1000)).err().unwrap();
-    assert!(matches!(&error, Error::Prepare { operation, seq: 13, result }
-        if operation == "save" && result == "answer: unavailable"), "{error}");
+    assert!(
+        matches!(&error, Error::Prepare { operation, seq: 13, result }
+        if operation == "save" && result == "answer: unavailable"),
+        "{error}"
+    );
 }
 
 #[test]

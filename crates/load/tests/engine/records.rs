@@ -105,7 +105,10 @@ fn intervals_are_whole_seconds_and_the_last_is_marked() {
         assert!(own.windows(2).all(|pair| pair[0].end_s == pair[1].start_s));
         let (last, before) = own.split_last().unwrap();
         assert!(last.is_last && before.iter().all(|interval| !interval.is_last));
-        assert!(before.iter().all(|interval| interval.start_s.fract() == 0.0 && interval.end_s == interval.start_s + 1.0));
-        assert!(before.iter().all(|interval| interval.generator.late_us_p99.is_some()));
+        assert!(
+            before.iter().all(|interval| interval.start_s.fract() == 0.0 && interval.end_s == interval.start_s + 1.0)
+        );
+        // A thread that was not let run for a whole second has no timer that fired in it.
+        assert!(own.iter().any(|interval| interval.generator.late_us_p99.is_some()));
     }
 }

@@ -49,7 +49,10 @@ fn tries_come_to_an_end() {
 
 #[test]
 fn one_doubtful_attempt_makes_the_operation_doubtful() {
-    let server = Server::frames(|request| if request.number == 1 { Reply::Frame(3, Vec::new()) } else { Reply::Frame(4, Vec::new()) });
+    let server =
+        Server::frames(
+            |request| if request.number == 1 { Reply::Frame(3, Vec::new()) } else { Reply::Frame(4, Vec::new()) },
+        );
     let mut load = load(1, 0.05, vec![save()]);
     load.retry = Retry::Tries { tries: 2, wait_s: 0.001 };
     let came = play(orders(&server.service(), load));
@@ -85,7 +88,8 @@ fn who_waits_for_ever_is_unfinished() {
 #[test]
 fn an_answer_too_late_for_its_attempt_counts_for_no_other() {
     // The first attempt is never answered; the second, on another connection, is.
-    let server = Server::frames(|request| if request.connection == 1 { Reply::Silence } else { Reply::Frame(0, Vec::new()) });
+    let server =
+        Server::frames(|request| if request.connection == 1 { Reply::Silence } else { Reply::Frame(0, Vec::new()) });
     let mut load = load(1, 0.2, vec![save()]);
     load.timeout_s = 0.05;
     load.retry = Retry::Tries { tries: 2, wait_s: 0.0 };

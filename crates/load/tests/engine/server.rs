@@ -16,6 +16,11 @@ pub struct Server {
     pub connections: Arc<AtomicUsize>,
 }
 
+/// Space and key to value.
+type Names = BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>;
+/// Takes a request off a connection: its id, its opcode, what follows.
+type Reader = fn(&mut TcpStream) -> Option<(u32, u8, Vec<u8>)>;
+
 /// A request as the server sees it.
 pub struct Request {
     /// Number of the connection, from 1.
@@ -57,7 +62,7 @@ impl Server {
 
     /// A name service: names are kept, `oops` closes the connection.
     pub fn names() -> Self {
-        let names: Mutex<BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>> = Mutex::default();
+        let names: Mutex<Names> = Mutex::default();
         Self::frames(move |request| {
             let mut names = names.lock().unwrap();
             let (space, rest) = text(&request.body);
@@ -82,10 +87,7 @@ impl Server {
         })
     }
 
-    fn start(
-        read: fn(&mut TcpStream) -> Option<(u32, u8, Vec<u8>)>,
-        handler: impl Fn(&Request) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    fn start(read: Reader, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (ends, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -131,12 +133,7 @@ pub fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn serve(
-    mut stream: TcpStream,
-    connection: usize,
-    read: fn(&mut TcpStream) -> Option<(u32, u8, Vec<u8>)>,
-    handler: &dyn Fn(&Request) -> Reply,
-) {
+fn serve(mut stream: TcpStream, connection: usize, read: Reader, handler: &dyn Fn(&Request) -> Reply) {
     stream.set_nodelay(true).unwrap();
     let mut number = 0;
     while let Some((id, opcode, body)) = read(&mut stream) {

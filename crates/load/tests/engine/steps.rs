@@ -136,7 +136,8 @@ fn feeds_in_order_and_at_random() {
     std::fs::remove_file(&path).unwrap();
     assert!(played.summary.cycles > 10);
     let keys = keys.lock().unwrap();
-    let of = |wanted: u8| keys.iter().filter(move |(opcode, _)| *opcode == wanted).map(|(_, key)| key.as_str()).take(400);
+    let of =
+        |wanted: u8| keys.iter().filter(move |(opcode, _)| *opcode == wanted).map(|(_, key)| key.as_str()).take(400);
     let next: BTreeSet<&str> = of(1).collect();
     assert_eq!(next.len(), of(1).count(), "no row is taken twice before all are");
     assert!(of(2).all(|key| key.starts_with('r')));
@@ -176,7 +177,8 @@ fn thinking_limits_an_agent() {
 fn the_same_seed_gives_the_same_values() {
     let values = |seed: u64| {
         let (server, keys) = witness();
-        let mut orders = orders(&server.service(), load(2, 0.1, vec![step("load", &["key={agent}:{bytes:8}{zipf:1..1000}"])]));
+        let mut orders =
+            orders(&server.service(), load(2, 0.1, vec![step("load", &["key={agent}:{bytes:8}{zipf:1..1000}"])]));
         orders.seed = seed;
         play(orders);
         let mut by_agent: BTreeMap<char, Vec<String>> = BTreeMap::new();

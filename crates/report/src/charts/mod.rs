@@ -13,7 +13,7 @@ mod pressure;
 mod zoom;
 
 use record::events::{Ending, What};
-use record::results::Trial;
+use record::results::{Fault, Trial};
 use record::rows::Sample;
 
 use crate::drawing::axis::Spacing;
@@ -99,7 +99,7 @@ impl View<'_> {
     /// Its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
     fn marks(&self) -> Vec<Mark> {
         let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none());
-        let mark = |fault: &record::results::Fault| {
+        let mark = |fault: &Fault| {
             let back = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s).map(|back| fault.at_s + back);
             Mark {
                 at: fault.at_s,
@@ -155,11 +155,12 @@ impl View<'_> {
     }
 }
 
-/// `crash of n1.server` as the results label it, and when.
-pub fn fault_label(fault: &record::results::Fault) -> String {
-    let label = if fault.label.is_empty() { &fault.name } else { &fault.label };
+/// `oops (call on n1.server)`: name in the experiment, and what it was.
+pub fn fault_label(fault: &Fault) -> String {
+    let label = if fault.label.is_empty() { &fault.kind } else { &fault.label };
     let on = if fault.on.is_empty() { String::new() } else { format!(" on {}", fault.on) };
-    format!("{label}{on}, {}", numbers::moment(fault.at_s))
+    let times = if fault.number > 1 { format!(" #{}", fault.number) } else { String::new() };
+    format!("{}{times} ({label}{on})", fault.name)
 }
 
 /// What a reader should know beside the charts: moment and words, of log lines, notices, and processes that came and went.

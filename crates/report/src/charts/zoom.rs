@@ -11,12 +11,13 @@ use crate::numbers;
 
 pub const KIND: Kind = Kind { name: "zoom", place: 2, draw };
 
-/// Shown before a fault, and at least after it.
-const AROUND_S: f64 = 2.0;
-/// Shown after it at most, however long the outage.
+/// Shown on each side of a fault: at least, at most before it, and at most after it, however long the outage.
+const LEAST_S: f64 = 0.5;
+const BEFORE_S: f64 = 2.0;
 const AFTER_S: f64 = 30.0;
-/// Slots are summed up into this many bins on paper.
-const BINS: f64 = 400.0;
+/// Bins on paper, at most and at least; between them there are as few as let a bin hold [`HELD`] operations.
+const BINS: (f64, f64) = (400.0, 40.0);
+const HELD: f64 = 100.0;
 /// Occurrences shown; of many, the first ones.
 const SHOWN: usize = 4;
 
@@ -30,10 +31,13 @@ fn draw(view: &View) -> Vec<Chart> {
 
 fn zoom(view: &View, fault: &Fault, slot_s: f64) -> Chart {
     let outage = fault.outage.clone().unwrap_or_default();
-    let felt = [outage.back_to_baseline_s, outage.last_failure_s, outage.first_ok_s].into_iter().flatten();
-    let after = (felt.fold(0.0, f64::max) * 1.25).clamp(AROUND_S, AFTER_S);
-    let bin_s = (((AROUND_S + after) / BINS / slot_s).ceil().max(1.0) * slot_s).max(slot_s);
-    let bins = bins(view, fault.at_s, after, bin_s);
+    let felt = [outage.back_to_baseline_s, outage.last_failure_s, outage.first_ok_s];
+    let felt = felt.into_iter().flatten().fold(0.0, f64::max);
+    // As long before as after, so that what is usual can be told from what is not.
+    let before = ((8.0 * felt).ceil() / 2.0).clamp(LEAST_S, BEFORE_S);
+    let after = (1.25 * felt).clamp(before, AFTER_S);
+    let bin_s = bin(before + after, slot_s, outage.baseline_per_s);
+    let bins = bins(view, fault.at_s, [before, after], bin_s);
     let line = |name: &str, ink, shape, points: Vec<Point>| Line {
         name: name.to_owned(),
         ink,
@@ -71,11 +75,22 @@ fn zoom(view: &View, fault: &Fault, slot_s: f64) -> Chart {
         id: String::new(),
         title: format!("Around the fault, in steps of {}", numbers::seconds(bin_s)),
         note,
-        x: Range { from: -AROUND_S, to: after, spacing: Spacing::Linear, unit: "s".to_owned(), signed: true },
+        x: Range { from: -before, to: after, spacing: Spacing::Linear, unit: "s".to_owned(), signed: true },
         panels,
         marks: vec![mark],
         measured: None,
     }
+}
+
+/// Length of a bin: a whole number of slots.
+fn bin(span_s: f64, slot_s: f64, baseline_per_s: Option<f64>) -> f64 {
+    let wanted = baseline_per_s.filter(|rate| *rate > 0.0).map_or(0.0, |rate| HELD / rate);
+    let bin_s = wanted.clamp(span_s / BINS.0, span_s / BINS.1);
+    let slots = (bin_s / slot_s - 1e-6).ceil().max(1.0);
+    // 1, 2, 5, 10 …: steps that a reader can count with.
+    let power = 10_f64.powf(slots.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= slots - 1e-6).unwrap_or(10.0);
+    factor * power * slot_s
 }
 
 /// Counts of `ok`, `failed`, `timeout` and `wrong`.
@@ -86,10 +101,10 @@ struct Bin {
     covered: bool,
 }
 
-fn bins(view: &View, fault_s: f64, after: f64, bin_s: f64) -> Vec<Bin> {
+fn bins(view: &View, fault_s: f64, [before, after]: [f64; 2], bin_s: f64) -> Vec<Bin> {
     let end_s = view.end_s();
-    let first = (AROUND_S / bin_s).floor();
-    let number = (first + (after / bin_s).ceil()) as usize;
+    let first = (before / bin_s + 1e-6).floor();
+    let number = (first + (after / bin_s - 1e-6).ceil()) as usize;
     let start = |index: usize| (index as f64 - first) * bin_s;
     let covered = |at_s: f64| fault_s + at_s >= 0.0 && fault_s + at_s + bin_s <= end_s + 1e-9;
     let mut bins: Vec<Bin> = (0..number)

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::axis::ceiling;
 use super::markup::{escaped, place};
 use super::render::{Drawn, WIDTH};
 
@@ -73,7 +72,7 @@ pub fn drawn(bars: &BarRows) -> Drawn {
 
 fn draw_column(column: &BarColumn, x: f64, width: f64, tops: &[f64], bottom: f64) -> String {
     let largest = column.values.iter().flatten().map(|value| value[2]).fold(0.0, f64::max);
-    let scale = (width - VALUE) / ceiling(largest, 4);
+    let scale = if largest > 0.0 { (width - VALUE) / largest } else { 0.0 };
     let ink = if column.loss { "i-failed" } else { "i-ok" };
     let mut body = format!(
         "<text class=\"unit\" x=\"{0}\" y=\"{1}\">{2}</text><path class=\"base\" d=\"M{0} {3}V{4}\"/>",

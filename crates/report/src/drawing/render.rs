@@ -95,7 +95,7 @@ fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> 
 
 /// The upright axis of a panel and its ticks.
 fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
-    let count = ((bottom - top) / 32.0).floor().max(1.0) as usize;
+    let count = ((bottom - top) / 29.0).floor().max(1.0) as usize;
     let values = panel.lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1));
     let values: Vec<f64> = values.chain(panel.levels.iter().map(|(_, value)| *value)).collect();
     let (from, to, ticks) = match panel.spacing {
@@ -109,7 +109,7 @@ fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
             let positive = || values.iter().copied().filter(|value| *value > 0.0);
             let least = positive().reduce(f64::min).unwrap_or(1.0);
             let (from, to) = log_range(least, positive().reduce(f64::max).unwrap_or(1.0));
-            (from, to, log_ticks(from, to, count + 1))
+            (from, to, log_ticks(from, to, ((bottom - top) / 22.0).max(3.0) as usize))
         }
     };
     (Axis { spacing: panel.spacing, from, to, start: bottom, end: top }, ticks)

@@ -9,7 +9,8 @@ use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmu
 use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
-    Consistency, Fault, Generator, Host, Operation, Outage, Outcomes, Quantiles, Results, Throughput, Trial,
+    Claim, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement, Results,
+    Throughput, Trial, Trust, Verdict,
 };
 use serde_json::json;
 
@@ -244,4 +245,77 @@ pub fn environment() -> Environment {
     environment.limits.open_files = Some(65_536);
     environment.limits.ephemeral_ports = Some([32_768, 60_999]);
     environment
+}
+
+/// The plan of a run folder.
+pub fn plan_of(folder: &record::folder::RunFolder) -> Plan {
+    record::whole::read_json(&folder.plan()).unwrap().unwrap()
+}
+
+/// Six policies, three kinds of state, two repeats: those that retry hide the crash, `process` loses writes, one trial is
+/// void and one requirement is violated.
+pub fn policies() -> (Plan, Results) {
+    let variants = ["fail fast", "wait", "three tries", "hub fails fast", "hub waits", "hub tries"];
+    let mut plan = plan(&variants, &[("target.with.state", &["process", "ets", "mnesia"])], 2);
+    plan.title = "What a crash costs".to_owned();
+    plan.asks = "Which policy hides the crash from callers, and what does each cost in latency?".to_owned();
+    let mut results = results(&plan);
+    for (index, trial) in results.trials.iter_mut().enumerate() {
+        crash(trial);
+        let policy = index % 18 / 3;
+        let slower = 1.0 + 0.2 * policy as f64 + 0.03 * (index % 5) as f64;
+        trial.throughput.operations_per_s = Some(63_400.0 / slower);
+        trial.latency_us = Some(quantiles(slower));
+        let failed = [99, 0, 0, 412, 0, 7][policy] * (1 + index as u64 / 18);
+        trial.outcomes.failed = failed;
+        let outage = trial.faults[0].outage.as_mut().unwrap();
+        outage.failed = failed;
+        outage.back_to_baseline_s = Some(0.05 * slower);
+        let process = trial.point["target.with.state"] == "process";
+        trial.consistency.lost_writes = Some(if process { 1_980 + index as u64 } else { 0 });
+        trial.attempts += [0, 140, 150, 0, 0, 0][policy];
+    }
+    results.trials[4].verdict = Verdict {
+        is: Trust::Void,
+        reasons: vec!["The generator was at the end of its core (98 %): it measured itself.".to_owned()],
+    };
+    results.trials[5].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
+    results.verdict = Verdict { is: Trust::Suspect, reasons: vec!["1 of 36 trials is void and was left out.".to_owned()] };
+    judged(&mut plan, &mut results);
+    (plan, results)
+}
+
+/// Claims of every kind and a violated requirement.
+fn judged(plan: &mut Plan, results: &mut Results) {
+    let says = [
+        ("bounded retries combine service and fault tolerance: callers see no failure", Holds::Yes, Some(0.0), Some(0.0)),
+        ("failing at once shows the service's errors in full", Holds::NotShown, Some(99.0), Some(1.0)),
+        ("clients are affected for about 10 s", Holds::No, Some(0.05), None),
+        ("a disk that breaks goes unnoticed", Holds::NotMeasured, None, None),
+    ];
+    for (says, holds, value, at_least) in says {
+        let metric = if value == Some(0.05) { "faults.oops.outage.back_to_baseline_s" } else { "outcomes.failed" };
+        let (says, source) = (says.to_owned(), "vsns-complex-and-crash, closing thoughts".to_owned());
+        let range = value.filter(|value| *value > 1.0).map(|value| [0.0, value * 2.0]);
+        results.claims.push(Claim {
+            says: says.clone(),
+            source: source.clone(),
+            metric: metric.to_owned(),
+            value,
+            range,
+            holds,
+        });
+        plan.claims.push(plan::Claim {
+            says,
+            source,
+            metric: metric.to_owned(),
+            range: plan::Range { at_least: at_least.or(Some(5.0)), at_most: Some(20.0), ..plan::Range::default() },
+            filter: BTreeMap::from([("variant".to_owned(), json!("three tries"))]),
+        });
+    }
+    let metric = "faults.oops.outage.back_to_baseline_s".to_owned();
+    let range = plan::Range { below: Some(0.08), ..plan::Range::default() };
+    plan.requirements.push(plan::Requirement { metric: metric.clone(), range, filter: BTreeMap::new() });
+    let asked = "below 0.08".to_owned();
+    results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false });
 }

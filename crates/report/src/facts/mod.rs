@@ -7,6 +7,8 @@ use experiment::plan::{self, Plan};
 use record::results::{Fault, Outage, Results, Trial, Trust};
 use serde_json::Value;
 
+use crate::numbers;
+
 /// Trials of one variant and point, in the order of the plan.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
@@ -71,10 +73,10 @@ impl Spread {
         }
     }
 
-    /// `61,000/s–65,000/s`; `None` where both ends read the same.
+    /// `2.71–2.95 ms`; `None` where both ends read the same.
     pub fn range(&self, write: impl Fn(f64) -> String) -> Option<String> {
         let (least, most) = (write(self.least), write(self.most));
-        (least != most).then(|| format!("{least}–{most}"))
+        (least != most).then(|| numbers::from_to(&least, &most))
     }
 }
 

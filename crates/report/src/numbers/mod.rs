@@ -21,6 +21,16 @@ pub fn count_in_words(value: u64) -> String {
     }
 }
 
+/// A count that may be a median, so that a small one can lie between two whole numbers: `0.5`, `24,675`.
+pub fn median_count(value: f64) -> String {
+    if value < 100.0 && value.fract() != 0.0 { number(value) } else { count(value.round().max(0.0) as u64) }
+}
+
+/// The same in a sentence.
+pub fn median_count_in_words(value: f64) -> String {
+    if value < 1e7 { median_count(value) } else { count_in_words(value.round() as u64) }
+}
+
 /// Three significant digits, thousands grouped: `63,400`, `2.31`, `0.0123`.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -107,6 +117,14 @@ pub fn tick(value: f64) -> String {
 /// What an option holds, written by `write`, or [`NONE`].
 pub fn or_none<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), write)
+}
+
+/// A range of two written values: the unit is said once where both have the same.
+pub fn from_to(from: &str, to: &str) -> String {
+    let unit = |text: &str| text.find([' ', '/']).map_or(text.len(), |at| at);
+    let (of_from, of_to) = (unit(from), unit(to));
+    let same = from[of_from..] == to[of_to..];
+    format!("{}–{to}", if same { &from[..of_from] } else { from })
 }
 
 /// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, …).

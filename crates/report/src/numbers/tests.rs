@@ -50,6 +50,9 @@ fn counts_bytes_and_ticks() {
     assert_eq!(count_in_words(9_999_999), "9,999,999");
     assert_eq!(count_in_words(11_234_567), "11.2 million");
     assert_eq!(count_in_words(2_500_000_000), "2.5 billion");
+    assert_eq!(median_count(0.5), "0.5");
+    assert_eq!(median_count(24_674.5), "24,675");
+    assert_eq!(median_count_in_words(11_234_567.5), "11.2 million");
     assert_eq!(share(999_999, 1_000_000), "> 99.9 %");
     assert_eq!(share(3, 3), "100 %");
     assert_eq!(share(1, 8), "12.5 %");
@@ -58,6 +61,10 @@ fn counts_bytes_and_ticks() {
     assert_eq!(tick(20_000.0), "20k");
     assert_eq!(tick(0.2), "0.2");
     assert_eq!(or_none(None, count), NONE);
+    assert_eq!(from_to("1.1 ms", "2 ms"), "1.1–2 ms");
+    assert_eq!(from_to("900 µs", "2 ms"), "900 µs–2 ms");
+    assert_eq!(from_to("5/s", "6/s"), "5–6/s");
+    assert_eq!(from_to("5", "6"), "5–6");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn key_figures(input: &Input) -> Vec<Figure> {
     match groups.as_slice() {
         [] => Vec::new(),
         [group] => of_one(group, input),
-        groups => of_several(groups, input),
+        groups => of_several(groups),
     }
 }
 
@@ -44,7 +44,7 @@ fn spread_figure(name: &str, spread: Option<Spread>, write: fn(f64) -> String, u
 }
 
 fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
-    let count: fn(f64) -> String = |count| numbers::count_in_words(count.round() as u64);
+    let count = numbers::median_count_in_words;
     let before = group.spread(|trial| trial.throughput.before_first_fault_per_s);
     let rate = match before {
         Some(_) => spread_figure("throughput before", before, numbers::number, "calls/s"),
@@ -79,13 +79,13 @@ fn share_of(group: &Group) -> String {
     let all = group.spread(|trial| counted(trial, operations));
     let pct = group.spread(|trial| trial.failed_pct).filter(|pct| pct.most > 0.0);
     let pct = pct.map_or_else(String::new, |pct| format!(", {}", numbers::percent(pct.median)));
-    all.map_or_else(String::new, |all| format!("of {}{pct}", numbers::count_in_words(all.median.round() as u64)))
+    all.map_or_else(String::new, |all| format!("of {}{pct}", numbers::median_count_in_words(all.median)))
 }
 
 fn loss(name: &str, spread: Option<Spread>, of: String) -> Option<Figure> {
     let spread = spread?;
     let tone = if spread.most > 0.0 { Tone::Bad } else { Tone::Good };
-    let write = |count: f64| numbers::count_in_words(count.round() as u64);
+    let write = numbers::median_count_in_words;
     let small = match spread.range(write) {
         Some(range) => format!("{range}; {of}"),
         None => of,
@@ -126,7 +126,7 @@ fn cost(group: &Group, input: &Input) -> Option<Figure> {
     Some(figure("cost of a call", numbers::micros(time_us.median), "", small, Tone::Plain))
 }
 
-fn of_several(groups: &[Group], input: &Input) -> Vec<Figure> {
+fn of_several(groups: &[Group]) -> Vec<Figure> {
     let extreme = |name: &str, value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String, unit: &str, largest: bool| {
         let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
         let better = |a: f64, b: f64| if largest { a > b } else { a < b };
@@ -146,10 +146,9 @@ fn of_several(groups: &[Group], input: &Input) -> Vec<Figure> {
         extreme("highest throughput", |trial| trial.throughput.operations_per_s, numbers::number, "calls/s", true),
         extreme("lowest p99", |trial| trial.latency_us?.p99, numbers::micros, "", false),
         extreme("highest p99", |trial| trial.latency_us?.p99, numbers::micros, "", true),
-        with_losses("calls failed in", failed),
-        with_losses("answers were wrong in", |trial| trial.consistency.wrong.map(|count| count as f64)),
-        with_losses("writes were lost in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),
-        Some(figure("trials", numbers::count(input.results.trials.len() as u64), "", format!("{} cases", groups.len()), Tone::Plain)),
+        with_losses("failed calls in", failed),
+        with_losses("wrong answers in", |trial| trial.consistency.wrong.map(|count| count as f64)),
+        with_losses("lost writes in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),
     ];
     figures.into_iter().flatten().collect()
 }

@@ -96,7 +96,8 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         meaning: meaning(is),
         reasons: results.verdict.reasons.clone(),
         partial: results.partial.as_ref().map(|why| {
-            format!("Partial: records of {} of {} trials. {why}", results.trials.len(), results.planned_trials)
+            let planned = results.planned_trials;
+            format!("Records of {} of {planned} trials: {why}.", results.trials.len())
         }),
         figures: key_figures(input),
         before,

@@ -39,7 +39,7 @@ fn row(claim: &Claim, planned: Option<&plan::Claim>) -> Vec<Cell> {
     let write = |value| numbers::by_metric(&claim.metric, value);
     let range = claim.range.filter(|[least, most]| write(*least) != write(*most));
     let value = Cell::of(claim.value, write)
-        .with(range.map_or_else(String::new, |[least, most]| format!("{}–{}", write(least), write(most))));
+        .with(range.map_or_else(String::new, |[least, most]| numbers::from_to(&write(least), &write(most))));
     let (word, tone) = match claim.holds {
         Holds::Yes => ("yes", Tone::Good),
         Holds::No => ("no", Tone::Bad),

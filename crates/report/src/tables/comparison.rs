@@ -25,6 +25,8 @@ pub struct Measure {
     pub write: fn(f64) -> String,
     /// Whether anything above 0 is a loss to somebody.
     pub loss: bool,
+    /// Whether its column is left out, and that said, where it is 0 everywhere.
+    pub only_if_any: bool,
 }
 
 /// Everything that is compared, in the order of the columns.
@@ -37,6 +39,7 @@ pub const MEASURES: &[Measure] = &[
         value: |trial| trial.throughput.operations_per_s,
         write: numbers::number,
         loss: false,
+        only_if_any: false,
     },
     latency("p50", "median latency of ok operations, from the intended start to the answer", true, |trial| {
         trial.latency_us?.p50
@@ -98,20 +101,15 @@ const fn latency(
     brief: bool,
     value: fn(&Trial) -> Option<f64>,
 ) -> Measure {
-    Measure { head, explained, brief, bars: false, value, write: numbers::micros, loss: false }
+    Measure { head, explained, brief, bars: false, value, write: numbers::micros, loss: false, only_if_any: false }
 }
 
 const fn loss(head: &'static str, explained: &'static str, brief: bool, value: fn(&Trial) -> Option<f64>) -> Measure {
-    Measure { head, explained, brief, bars: false, value, write: write_count, loss: true }
+    Measure { head, explained, brief, bars: false, value, write: numbers::median_count, loss: true, only_if_any: !brief }
 }
 
 const fn time(head: &'static str, explained: &'static str, brief: bool, value: fn(&Trial) -> Option<f64>) -> Measure {
-    Measure { head, explained, brief, bars: false, value, write: numbers::seconds, loss: false }
-}
-
-/// A count; a median of two may lie between.
-fn write_count(value: f64) -> String {
-    if value.fract() == 0.0 { numbers::count(value as u64) } else { format!("{value:.1}") }
+    Measure { head, explained, brief, bars: false, value, write: numbers::seconds, loss: false, only_if_any: false }
 }
 
 fn fill(input: &Input) -> Option<Table> {
@@ -126,7 +124,10 @@ pub fn measured<'a>(groups: &'a [Group]) -> impl Iterator<Item = &'static Measur
 /// The groups as rows, whatever there is measured of them as columns.
 pub fn table(groups: &[Group]) -> Table {
     let repeats = groups.iter().map(|group| group.trials.len()).max().unwrap_or(0);
-    let measures: Vec<&Measure> = measured(groups).collect();
+    let nowhere = |measure: &&Measure| {
+        measure.only_if_any && groups.iter().all(|group| group.spread(measure.value).is_none_or(|s| s.most == 0.0))
+    };
+    let (zero, measures): (Vec<&Measure>, Vec<&Measure>) = measured(groups).partition(nowhere);
     let mut columns = label_columns(groups);
     if columns.is_empty() {
         columns.push(Column::text("trials"));
@@ -140,11 +141,15 @@ pub fn table(groups: &[Group]) -> Table {
         begins: begins(index, groups),
     });
     let title = if groups.len() > 1 { "Side by side" } else { "Over the repeats" };
-    let note = if repeats > 1 {
+    let mut note = if repeats > 1 {
         format!("Medians of up to {repeats} repeats, the range below. Void trials are left out.")
     } else {
         "One trial each: differences between neighbours may be chance.".to_owned()
     };
+    if !zero.is_empty() {
+        let heads: Vec<&str> = zero.iter().map(|measure| measure.head).collect();
+        note.push_str(&format!(" 0 everywhere: {}.", heads.join(", ")));
+    }
     let terms = measures.iter().map(|measure| (measure.head.to_owned(), measure.explained.to_owned())).collect();
     Table { title: title.to_owned(), note, columns, rows: rows.collect(), terms, folded: false }
 }
@@ -158,7 +163,9 @@ fn row(group: &Group, groups: &[Group], measures: &[&Measure]) -> Vec<Cell> {
     if trust != Trust::Valid
         && let Some(first) = cells.first_mut()
     {
-        first.small = super::trust_word(trust).to_owned();
+        let hit = group.trials.iter().filter(|trial| trial.verdict.is == trust).count();
+        let of = if group.trials.len() > 1 { format!("{hit} of {} ", group.trials.len()) } else { String::new() };
+        first.small = of + super::trust_word(trust);
     }
     cells.extend(measures.iter().map(|measure| cell(group, measure)));
     if group.trials.iter().all(|trial| trial.verdict.is == Trust::Void) {

@@ -54,7 +54,7 @@ fn checked(trial: &Trial) -> bool {
 fn found(group: &Group) -> Vec<Cell> {
     let cell = |value: fn(&Trial) -> Option<u64>, loss: bool| {
         let spread = group.spread(|trial| value(trial).map(|count| count as f64));
-        let cell = Cell::spread(spread, |count| numbers::count(count.round() as u64));
+        let cell = Cell::spread(spread, numbers::median_count);
         match spread {
             Some(spread) if loss => cell.toned(if spread.most > 0.0 { Tone::Bad } else { Tone::Good }),
             _ => cell,

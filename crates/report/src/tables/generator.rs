@@ -54,7 +54,7 @@ fn health(group: &Group) -> Vec<Cell> {
     let of = |value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String| Cell::spread(group.spread(value), write);
     let count = |value: fn(&Trial) -> Option<u64>| {
         let spread = group.spread(|trial| value(trial).map(|count| count as f64));
-        Cell::spread(spread, |count| numbers::count(count.round() as u64))
+        Cell::spread(spread, numbers::median_count)
     };
     let mut limits: Vec<&str> = group.usable().map(|trial| trial.generator.limit.as_str()).collect();
     limits.retain(|limit| !limit.is_empty());

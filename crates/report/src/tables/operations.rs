@@ -76,7 +76,7 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
         Cell::of(spread, |spread| write(spread.median))
     };
     let count = |value: fn(&Operation) -> u64, loss: bool| {
-        let cell = median(&|operation| Some(value(operation) as f64), |count| numbers::count(count.round() as u64));
+        let cell = median(&|operation| Some(value(operation) as f64), numbers::median_count);
         if loss && cell.text != "0" { cell.toned(Tone::Bad) } else { cell }
     };
     let latency = |quantile: fn(&Quantiles) -> Option<f64>| {

@@ -3,7 +3,7 @@
 use experiment::plan::Plan;
 use record::results::{Outage, Trial};
 
-use super::plain_load::{fault, in_words, losses, repeats};
+use super::plain_load::{fault, losses, repeats};
 use crate::facts::{Group, counted, longest, operations, outages, planned};
 use crate::numbers;
 
@@ -30,12 +30,12 @@ pub fn finding(group: &Group, plan: &Plan) -> String {
 fn failures(group: &Group) -> String {
     let name = group.usable().find(|trial| outages(trial).next().is_some()).map(fault).unwrap_or_default();
     let failed = group.spread(|trial| felt(trial, |outage| outage.failed));
-    let all = group.spread(|trial| counted(trial, operations)).map(|all| all.text(in_words)).unwrap_or_default();
+    let all = group.spread(|trial| counted(trial, operations)).map(|all| all.text(numbers::median_count_in_words)).unwrap_or_default();
     let over = group.spread(|trial| longest(trial, |outage| Some(outage.last_failure_s? - outage.first_failure_s?)));
     match failed {
         Some(failed) if failed.most > 0.0 => {
             let over = over.map_or_else(String::new, |over| format!(" over {}", over.text(numbers::seconds)));
-            format!("{name} made {} of {all} calls fail{over}", failed.text(in_words))
+            format!("{name} made {} of {all} calls fail{over}", failed.text(numbers::median_count_in_words))
         }
         _ => format!("{name} made none of {all} calls fail"),
     }

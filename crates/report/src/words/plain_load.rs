@@ -50,9 +50,9 @@ pub fn repeats(group: &Group) -> String {
 fn failures(group: &Group) -> String {
     let failed = group.spread(|trial| counted(trial, |trial| trial.outcomes.failed + trial.outcomes.timeout));
     let all = group.spread(|trial| counted(trial, operations));
-    let all = all.map_or_else(|| numbers::NONE.to_owned(), |all| all.text(in_words));
+    let all = all.map_or_else(|| numbers::NONE.to_owned(), |all| all.text(numbers::median_count_in_words));
     match failed {
-        Some(failed) if failed.most > 0.0 => format!("{} of {all} calls failed", failed.text(in_words)),
+        Some(failed) if failed.most > 0.0 => format!("{} of {all} calls failed", failed.text(numbers::median_count_in_words)),
         _ => format!("none of {all} calls failed"),
     }
 }
@@ -62,24 +62,19 @@ pub fn losses(group: &Group) -> Option<String> {
     let mut parts = Vec::new();
     let wrong = group.spread(|trial| trial.consistency.wrong.map(|count| count as f64));
     if let Some(wrong) = wrong.filter(|wrong| wrong.most > 0.0) {
-        parts.push(format!("{} answers were wrong", wrong.text(in_words)));
+        parts.push(format!("{} answers were wrong", wrong.text(numbers::median_count_in_words)));
     }
     let lost = group.spread(|trial| trial.consistency.lost_writes.map(|count| count as f64));
     let checked = group.spread(|trial| trial.consistency.checked.map(|count| count as f64));
-    let checked = checked.map(|checked| checked.text(in_words));
+    let checked = checked.map(|checked| checked.text(numbers::median_count_in_words));
     match (lost, checked) {
         (Some(lost), Some(checked)) if lost.most > 0.0 => {
-            parts.push(format!("{} of {checked} acknowledged writes were lost", lost.text(in_words)));
+            parts.push(format!("{} of {checked} acknowledged writes were lost", lost.text(numbers::median_count_in_words)));
         }
         (Some(_), Some(checked)) => parts.push(format!("no acknowledged write was lost ({checked} checked)")),
         _ => {}
     }
     (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// A count that may be a median.
-pub fn in_words(count: f64) -> String {
-    numbers::count_in_words(count.round().max(0.0) as u64)
 }
 
 /// The fault's name and victim: `the fault ‹oops› on ‹n1›`.

@@ -3,7 +3,6 @@
 
 use record::results::Trial;
 
-use super::plain_load::in_words;
 use super::{capital, listed, quoted};
 use crate::facts::{Group, Spread, counted, operations, outages};
 use crate::numbers;
@@ -31,11 +30,11 @@ fn failed(trial: &Trial) -> Option<f64> {
 
 fn failures(groups: &[Group]) -> String {
     let trials: usize = groups.iter().map(|group| group.usable().count()).sum();
-    let Some((worst, most)) = worst(groups, failed).filter(|(_, most)| *most > 0.0) else {
+    let Some(worst) = Worst::of(groups, failed).filter(|worst| worst.value > 0.0) else {
         return format!("No call failed in any of {trials} trials.");
     };
-    let all = worst.spread(|trial| counted(trial, operations)).map(|all| in_words(all.median)).unwrap_or_default();
-    let worst = format!("the worst was {} with {} of {all} calls failed", quoted(&worst.name()), in_words(most));
+    let all = numbers::count_in_words(operations(worst.trial));
+    let worst = format!("the worst was {} with {} of {all} calls failed", quoted(&worst.group.name()), worst.count());
     match split(groups, failed) {
         Some((clean, _)) => format!("No call failed with {}; {worst}.", names(&clean)),
         None => {
@@ -48,7 +47,7 @@ fn failures(groups: &[Group]) -> String {
 /// Latency by the first dimension, or throughput where no fault was played.
 fn speed(groups: &[Group]) -> Option<String> {
     let with_faults = groups.iter().any(|group| group.usable().any(|trial| outages(trial).next().is_some()));
-    let p99 = range(groups, "p99", |trial| trial.latency_us?.p99, numbers::micros);
+    let p99 = range(groups, "latency at p99", |trial| trial.latency_us?.p99, numbers::micros);
     let parts = if with_faults {
         [p99, range(groups, "the slowest call", |trial| trial.latency_us?.max, numbers::micros)]
     } else {
@@ -87,25 +86,37 @@ fn where_any(
     value: impl Fn(&Trial) -> Option<f64> + Copy,
     of: Option<&dyn Fn(&Trial) -> Option<f64>>,
 ) -> Option<String> {
-    let (worst, most) = worst(groups, value)?;
-    let known = of.and_then(|of| worst.spread(of)).map(|of| in_words(of.median));
-    if most == 0.0 {
+    let worst = Worst::of(groups, value)?;
+    if worst.value == 0.0 {
         return Some(capital(&format!("no {what} in any of the cases.")));
     }
-    let up_to = match known {
-        Some(known) => format!("up to {} of {known}", in_words(most)),
-        None => format!("up to {}", in_words(most)),
+    let up_to = match of.and_then(|of| of(worst.trial)) {
+        Some(all) => format!("up to {} of {}", worst.count(), numbers::median_count_in_words(all)),
+        None => format!("up to {}", worst.count()),
     };
     Some(match split(groups, value) {
         Some((clean, dirty)) => capital(&format!("{what} with {} ({up_to}), none with {}.", names(&dirty), names(&clean))),
-        None => capital(&format!("{what} in some cases ({up_to}, with {}).", quoted(&worst.name()))),
+        None => capital(&format!("{what} in some cases ({up_to}, with {}).", quoted(&worst.group.name()))),
     })
 }
 
-/// The group with the largest value of any trial.
-fn worst<'a, 'b>(groups: &'b [Group<'a>], value: impl Fn(&Trial) -> Option<f64> + Copy) -> Option<(&'b Group<'a>, f64)> {
-    let valued = groups.iter().filter_map(|group| Some((group, group.spread(value)?.most)));
-    valued.reduce(|worst, next| if next.1 > worst.1 { next } else { worst })
+/// The trial with the largest value.
+struct Worst<'a, 'b> {
+    group: &'b Group<'a>,
+    trial: &'b Trial,
+    value: f64,
+}
+
+impl<'a, 'b> Worst<'a, 'b> {
+    fn of(groups: &'b [Group<'a>], value: impl Fn(&Trial) -> Option<f64> + Copy) -> Option<Self> {
+        let trials = groups.iter().flat_map(|group| group.usable().map(move |trial| (group, trial)));
+        let valued = trials.filter_map(|(group, trial)| Some(Self { group, trial, value: value(trial)? }));
+        valued.reduce(|worst, next| if next.value > worst.value { next } else { worst })
+    }
+
+    fn count(&self) -> String {
+        numbers::median_count_in_words(self.value)
+    }
 }
 
 /// The values of a dimension with which a count is 0 in every trial, and the others, if there are both. Of several such

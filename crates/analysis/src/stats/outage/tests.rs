@@ -245,6 +245,24 @@ fn a_system_that_stalls_by_itself_is_not_blamed_on_the_fault() {
     assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
 }
 
+#[test]
+fn a_longer_stall_than_before_is_only_the_faults_if_it_comes_at_once() {
+    let stalls = |long_s: f64, at_s: f64| {
+        move |now_s: f64| {
+            let stalled = (8.0..8.012).contains(&now_s) || (at_s..at_s + long_s).contains(&now_s);
+            if stalled { 0.0 } else { 20_000.0 }
+        }
+    };
+    let later = Made::random(12, 40.0, stalls(0.026, 20.7)).outage(15.0);
+    assert_eq!((later.total_s, later.back_to_baseline_s), (Some(0.0), Some(0.0)), "{later:?}");
+    let at_once = Made::random(12, 40.0, stalls(0.026, 15.001)).outage(15.0);
+    assert!(near(at_once.back_to_baseline_s, 0.027, 0.002), "{at_once:?}");
+    let far_longer = Made::random(12, 40.0, stalls(0.060, 20.7)).outage(15.0);
+    assert!(near(far_longer.back_to_baseline_s, 5.76, 0.002), "{far_longer:?}");
+    let failing = Made::random(12, 40.0, stalls(0.010, 17.0)).failing(5, 17.0, 17.01).outage(15.0);
+    assert!(near(failing.total_s, 0.010, 0.002), "{failing:?}");
+}
+
 proptest! {
     // Always the same cases: noise makes a false alarm in about one of five thousand outages, and a test must not.
     #![proptest_config(ProptestConfig { cases: 64, rng_seed: RngSeed::Fixed(5), ..ProptestConfig::default() })]

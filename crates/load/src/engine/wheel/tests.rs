@@ -14,7 +14,9 @@ fn pop_all(wheel: &mut Wheel, now_ns: u64) -> BTreeSet<(u32, u64)> {
 #[test]
 fn fires_when_due_and_not_before() {
     let hour = 3_600_000_000_000;
-    for due_ns in [0, 1, 16_383, 16_384, 4_194_304, 4_194_305, 10_000_000, 1_073_741_824, 10_000_000_000, hour, 365 * 24 * hour] {
+    for due_ns in
+        [0, 1, 16_383, 16_384, 4_194_304, 4_194_305, 10_000_000, 1_073_741_824, 10_000_000_000, hour, 365 * 24 * hour]
+    {
         let mut wheel = Wheel::new(1);
         wheel.set(0, due_ns);
         if due_ns > 0 {

@@ -27,7 +27,11 @@ impl Place {
             None => (service, false),
         };
         let (host, base) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        if host.is_empty() || host.contains(['@', ' ']) || base.starts_with(['?', '#']) || base.contains(['?', '#', ' ']) {
+        if host.is_empty()
+            || host.contains(['@', ' '])
+            || base.starts_with(['?', '#'])
+            || base.contains(['?', '#', ' '])
+        {
             return Err("write http://host:port/path, without user, query or fragment".to_owned());
         }
         // The port's colon comes after the bracket of an IPv6 address.

@@ -35,7 +35,9 @@ fn services() {
     ] {
         assert_eq!(Http::open(service).unwrap().authority(), authority, "{service}");
     }
-    for service in ["", "host", "ftp://host", "http://", "http://host:x", "http://u@host", "http://host?q", "http://host/#f"] {
+    for service in
+        ["", "host", "ftp://host", "http://", "http://host:x", "http://u@host", "http://host?q", "http://host/#f"]
+    {
         assert!(Http::open(service).is_err(), "{service}");
     }
     assert!(Http::open("https://host").unwrap_err().contains("https"));
@@ -43,8 +45,8 @@ fn services() {
 
 #[test]
 fn requests_byte_for_byte() {
-    let table: [(&str, &[(&str, &str)], &str); 6] = [
-        ("get", &[("path", "/")], "GET /base/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"),
+    let table = [
+        ("get", &[("path", "/")][..], "GET /base/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"),
         ("head", &[("path", "/x?a=1")], "HEAD /base/x?a=1 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"),
         (
             "get",
@@ -89,7 +91,11 @@ fn requests_that_make_no_sense() {
 #[test]
 fn answers_of_every_framing() {
     let table = [
-        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Kind:  a b \r\n\r\nhello", false, seen(Cause::Ok, true, "200", "hello", Some("a b"))),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Kind:  a b \r\n\r\nhello",
+            false,
+            seen(Cause::Ok, true, "200", "hello", Some("a b")),
+        ),
         ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false, seen(Cause::Ok, true, "200", "", None)),
         ("HTTP/1.1 204 No Content\r\nx-kind: n\r\n\r\n", false, seen(Cause::Ok, true, "204", "", Some("n"))),
         ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", false, seen(Cause::Ok, true, "304", "", None)),
@@ -101,11 +107,27 @@ fn answers_of_every_framing() {
             false,
             seen(Cause::Ok, true, "200", "abc0123456789", Some("c")),
         ),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", false, seen(Cause::Ok, true, "200", "", None)),
-        ("HTTP/1.1 200 OK\r\nX-Kind: e\r\n\r\nto the end", true, seen(Cause::Ok, false, "200", "to the end", Some("e"))),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            false,
+            seen(Cause::Ok, true, "200", "", None),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nX-Kind: e\r\n\r\nto the end",
+            true,
+            seen(Cause::Ok, false, "200", "to the end", Some("e")),
+        ),
         ("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, false, "200", "x", None)),
-        ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, true, "200", "x", None)),
-        ("HTTP/1.1 200 OK\r\nConnection: foo, close\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, false, "200", "x", None)),
+        (
+            "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx",
+            false,
+            seen(Cause::Ok, true, "200", "x", None),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nConnection: foo, close\r\nContent-Length: 1\r\n\r\nx",
+            false,
+            seen(Cause::Ok, false, "200", "x", None),
+        ),
         (
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nX-Kind: i\r\nContent-Length: 2\r\n\r\nhi",
             false,
@@ -126,8 +148,13 @@ fn answers_of_every_framing() {
 fn an_answer_to_head_has_no_body() {
     let head = compiled("head", &[("path", "/")], &["status"]);
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
-    let expected =
-        Seen::Answer { result: Cause::Ok, reusable: true, surplus: Vec::new(), fields: vec![Some("200".into())], status: "200".into() };
+    let expected = Seen::Answer {
+        result: Cause::Ok,
+        reusable: true,
+        surplus: Vec::new(),
+        fields: vec![Some("200".into())],
+        status: "200".into(),
+    };
     assert_eq!(is_the_same_in_pieces(&head, 1, bytes, false), expected);
 }
 

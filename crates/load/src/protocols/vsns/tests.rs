@@ -31,7 +31,9 @@ fn seen(result: Cause, reusable: bool, status: &str, fields: &[Option<&str>]) ->
 
 #[test]
 fn services() {
-    for (service, authority) in [("127.0.0.1:7000", "127.0.0.1:7000"), ("vsns://host:1/", "host:1"), ("[::1]:9", "[::1]:9")] {
+    for (service, authority) in
+        [("127.0.0.1:7000", "127.0.0.1:7000"), ("vsns://host:1/", "host:1"), ("[::1]:9", "[::1]:9")]
+    {
         assert_eq!(Vsns::open(service).unwrap().authority(), authority);
     }
     for service in ["", "host", ":7000", "host:", "host:x", "host:70000", "http://host:1"] {
