@@ -1,9 +1,11 @@
 //! The conductor: plays a plan, trial by trial, and is interruptible anywhere. A pure core decides, a thin shell does.
 //! It must not measure, judge or print.
 
+mod caller;
 pub mod conductor;
 mod diary;
 pub mod news;
+mod preparation;
 mod read_back;
 mod recording;
 mod run;

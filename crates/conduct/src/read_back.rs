@@ -87,9 +87,7 @@ fn read_operation(protocol: &str) -> Option<&'static str> {
     let info = load::protocols::find(protocol)?.info;
     info.operations
         .iter()
-        .find(|operation| {
-            operation.effect == Effect::Read && operation.takes.iter().any(|field| field.name == "key")
-        })
+        .find(|operation| operation.effect == Effect::Read && operation.takes.iter().any(|field| field.name == "key"))
         .map(|operation| operation.name)
 }
 

@@ -11,8 +11,8 @@ use record::events::History;
 use record::folder::TrialFolder;
 use record::rows::{Sample, Writer};
 
-use crate::news::Second;
 use crate::Error;
+use crate::news::Second;
 
 /// Seconds of records that may wait for a slow disk before the sender has to.
 const PENDING: usize = 64;

@@ -1,36 +1,35 @@
 //! The thin shell around the conductor: performs its effects on the lab and the load, and brings back what happened.
 //! It must not decide what comes next.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use experiment::catalog::Heals;
 use experiment::plan;
 use lab::registry::Registry;
-use lab::{Build, Caller, Observed, Site};
-use load::client::{Answer, CallError, Client};
+use lab::{Build, Observed, Site};
 use load::{Orders, Purpose, Running};
 use record::clock::Clock;
-use record::events::{Ending, History, What};
+use record::events::{Ending, What};
 use record::folder::TrialFolder;
 
+use crate::Error;
+use crate::caller::ProtocolCaller;
 use crate::conductor::{Conductor, Effect, Input};
 use crate::diary::Diary;
 use crate::news::{Audience, Interrupts, News, Second};
+use crate::preparation::{self, Preparation};
 use crate::read_back::read_back;
 use crate::recording::Recording;
 use crate::run::Run;
 use crate::schedule::Occurrence;
-use crate::Error;
 
 /// Between the decision to start the load and its first operation: time for threads and files to get ready.
 const LEAD: Duration = Duration::from_millis(50);
 /// How often processes, signals and the load are looked at.
 const GLANCE: Duration = Duration::from_millis(10);
-/// How long a fault's call, or a readiness call, may take.
-const CALL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Plays one trial into its folder; what an earlier attempt left there is removed first.
 ///
@@ -88,8 +87,8 @@ struct Shell<'a> {
     load: Option<Running>,
     probes: Option<lab::probes::Probes>,
     recording: Option<Recording>,
-    /// What `[[prepare]]` did to audited keys, each on the clock of its own start.
-    prepared: Vec<(Clock, Vec<History>)>,
+    /// What `[[prepare]]` did to audited keys.
+    prepared: Vec<Preparation>,
     seconds_in: Sender<Second>,
     seconds: Receiver<Second>,
     /// The first thing that went wrong, kept whole for the exit code.
@@ -223,23 +222,12 @@ impl Shell<'_> {
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
+        let interrupted = || self.interrupts.asked() > self.answered;
         for prepare in &self.trial.prepare {
-            let orders = self.orders(preparing_load(prepare, self.trial.load.as_ref()), Purpose::Prepare { count: prepare.count });
-            let (sink, intervals) = sync_channel(16);
-            let clock = Clock::starting_in(Duration::ZERO);
-            let running = load::start(orders, clock, sink)?;
-            // The channel ends when the engine does.
-            loop {
-                match intervals.recv_timeout(GLANCE) {
-                    Ok(interval) => self.prepared.push((clock, interval.history)),
-                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
-                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-                }
-                if self.interrupts.asked() > self.answered {
-                    running.abort();
-                }
-            }
-            running.join()?;
+            let load = preparation::load(prepare, self.trial.load.as_ref());
+            let orders = self.orders(load, Purpose::Prepare { count: prepare.count });
+            let done = preparation::perform(orders, &interrupted)?;
+            self.prepared.push(done);
         }
         Ok(())
     }
@@ -250,7 +238,7 @@ impl Shell<'_> {
         self.clock = Some(clock);
         self.diary.start_clock(clock).map_err(Error::Record)?;
         let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
-        let before = on_one_clock(std::mem::take(&mut self.prepared), clock);
+        let before = preparation::history(std::mem::take(&mut self.prepared), clock);
         let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.seconds_in.clone())?;
         self.recording = Some(recording);
         let members = self.site.as_ref().map(Site::watched).unwrap_or_default();
@@ -378,67 +366,7 @@ impl Shell<'_> {
     }
 }
 
-/// The history of the preparation on the trial's clock, where it lies before zero.
-fn on_one_clock(prepared: Vec<(Clock, Vec<History>)>, clock: Clock) -> Vec<History> {
-    let shifted = prepared.into_iter().flat_map(|(own, lines)| {
-        let shift_s = clock.at_s_of(own.origin());
-        lines.into_iter().map(move |line| History { at_s: line.at_s + shift_s, ..line })
-    });
-    shifted.collect()
-}
-
 /// Slots of 1 ms up to 200 s of load; beyond, as long as it takes to stay under 200,000 rows.
 fn slot_s(time_s: f64) -> f64 {
     ((time_s / 200.0).ceil() / 1000.0).max(0.001)
-}
-
-/// `[[prepare]]` as a load: a few agents, the load's feeds, and patience with a target that has only just come up.
-fn preparing_load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
-    const AGENTS: u64 = 16;
-    plan::Load {
-        agents: u32::try_from(prepare.count.min(AGENTS)).unwrap_or(1),
-        ramp_s: 0.0,
-        time_s: f64::from(u32::MAX),
-        timeout_s: 10.0,
-        drain_s: 10.0,
-        think_s: 0.0,
-        warmup: plan::Warmup::Seconds(0.0),
-        retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
-        reconnect_s: 0.1,
-        rate: None,
-        threads: Some(1),
-        order: plan::Order::Cycle,
-        steps: vec![prepare.step.clone()],
-        feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
-    }
-}
-
-/// Speaks the target's protocol for the lab: readiness checks and the fault `call`.
-struct ProtocolCaller {
-    protocol: String,
-}
-
-impl ProtocolCaller {
-    fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
-        Client::connect(&self.protocol, service, CALL_PATIENCE)?.call(operation, with)
-    }
-}
-
-impl Caller for ProtocolCaller {
-    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
-        accepted(&self.ask(service, operation, with).map_err(|error| error.to_string())?)
-    }
-
-    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
-        match self.ask(service, operation, with) {
-            // It was sent, and what would have answered may be what it destroyed.
-            Err(CallError::Timeout(_) | CallError::Lost(_) | CallError::BadAnswer) => Ok(()),
-            Err(error) => Err(error.to_string()),
-            Ok(answer) => accepted(&answer),
-        }
-    }
-}
-
-fn accepted(answer: &Answer) -> Result<(), String> {
-    if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
 }

@@ -1,10 +1,13 @@
 //! The binary: words of the command line in, words and an exit code out. The only room that prints; it must not
 //! measure, judge or decide how anything is done.
 
+#![allow(clippy::print_stderr, reason = "this is the room that speaks to the user")]
+
 mod catalog;
 mod cli;
 mod commands;
 mod exit;
+mod output;
 mod progress;
 mod signals;
 

@@ -235,7 +235,8 @@ pub struct Outage {
     pub partial_s: Option<f64>,
     /// Until throughput was within 5 % of the baseline, for good; null: not within the trial.
     pub back_to_baseline_s: Option<f64>,
-    /// `ok` operations missing against the baseline until then.
+    /// `ok` operations missing against the baseline until then, or until the next fault or the load's end if service was never
+    /// back. Negative where there were more.
     pub lost_operations: Option<f64>,
     /// Largest fall of the target's resident memory within 5 s.
     pub memory_released_bytes: Option<u64>,
@@ -311,7 +312,7 @@ pub struct Host {
 pub struct Generator {
     /// Busiest engine thread, percent of one core, 95th percentile over the seconds.
     pub cpu_pct: Option<f64>,
-    /// How late timers fired, worst second's 99th percentile.
+    /// How late timers fired: 99th percentile of the worst second of the measured part.
     pub late_us_p99: Option<f64>,
     /// `|agents × share busy − rate × latency| / in flight`, percent: Little's law.
     pub littles_law_error_pct: Option<f64>,

@@ -1,3 +1,4 @@
+%% The codec: what is encoded is decoded again, and no bytes whatever crash the decoder.
 -module(prop_vsns_frame).
 -include_lib("proper/include/proper.hrl").
 -export([numtests/1]).

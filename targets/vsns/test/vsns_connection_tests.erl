@@ -1,3 +1,4 @@
+%% A connection over a real socket: bad frames, limits, and what a crash of the name server does to it.
 -module(vsns_connection_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(vsns_probe, [with/2, connect/0, send/2, answer/2, call/2, closed/1, close/1, until/1]).

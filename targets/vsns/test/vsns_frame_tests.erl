@@ -1,3 +1,4 @@
+%% Frames against their bytes, by table, as PROTOCOL.md gives them.
 -module(vsns_frame_tests).
 -include_lib("eunit/include/eunit.hrl").
 

@@ -1,3 +1,4 @@
+%% Log events come out as one line each.
 -module(vsns_log_tests).
 -include_lib("eunit/include/eunit.hrl").
 

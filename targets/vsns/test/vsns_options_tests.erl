@@ -1,3 +1,4 @@
+%% Command lines: defaults, limits, and what is refused.
 -module(vsns_options_tests).
 -include_lib("eunit/include/eunit.hrl").
 

@@ -21,4 +21,3 @@ property({Module, Name}) ->
     _ = [io:format("  counterexample: ~p~n", [proper:counterexample()]) || Passed =/= true],
     io:format("  ~s ~s:~s~n", [case Passed of true -> "ok  "; _ -> "FAIL" end, Module, Name]),
     Passed =:= true.
-

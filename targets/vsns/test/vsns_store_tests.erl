@@ -1,3 +1,4 @@
+%% Every store by the same table, and what outlives the name server in each.
 -module(vsns_store_tests).
 -include_lib("eunit/include/eunit.hrl").
 

@@ -156,8 +156,17 @@ fn a_whole_trial_in_order() {
     model.play(None);
     assert_eq!(model.finished, Some(Ending::Done));
     let expected = [
-        "Starting", "Preparing", "Load", "break brief", "break lasting", "heal brief", "heal lasting", "Draining",
-        "Auditing", "Stopping", "ended",
+        "Starting",
+        "Preparing",
+        "Load",
+        "break brief",
+        "break lasting",
+        "heal brief",
+        "heal lasting",
+        "Draining",
+        "Auditing",
+        "Stopping",
+        "ended",
     ];
     assert_eq!(model.log, expected);
     assert!(!model.up && model.broken.is_empty());

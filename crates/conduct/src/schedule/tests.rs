@@ -83,10 +83,8 @@ fn a_fault_that_heals_by_itself_counts_as_healed_when_it_has_begun() {
 
 #[test]
 fn what_was_broken_last_is_healed_first() {
-    let faults = [
-        (fault("a", When::At(1.0), None), Heals::AfterFor),
-        (fault("b", When::At(2.0), Some(50.0)), Heals::AfterFor),
-    ];
+    let faults =
+        [(fault("a", When::At(1.0), None), Heals::AfterFor), (fault("b", When::At(2.0), Some(50.0)), Heals::AfterFor)];
     let mut schedule = Schedule::new(faults, 60.0);
     let due = schedule.due(2.0);
     for occurrence in &due {

@@ -6,7 +6,7 @@ use record::results::Results;
 
 use crate::cli;
 use crate::exit::{Done, Failure};
-use crate::progress;
+use crate::{output, progress};
 
 /// Rebuilds both files and prints the summary.
 pub fn run(arguments: &cli::OneRun) -> Result<Done, Failure> {
@@ -31,13 +31,12 @@ pub fn rebuild(folder: &RunFolder) -> Result<Results, Failure> {
 /// Prints results on stdout, and where the page is.
 pub fn print(folder: &RunFolder, results: &Results, json: bool) -> Result<(), Failure> {
     if json {
-        println!("{}", serde_json::to_string_pretty(results).map_err(|error| Failure::Ours(error.to_string()))?);
+        output::json(results)
     } else {
         let plan = read_plan(folder)?;
-        print!("{}", report::words::summary(results, &plan, progress::colour_on_stdout()));
-        println!("\n{}", folder.report().display());
+        let summary = report::words::summary(results, &plan, progress::colour_on_stdout());
+        output::text(&format!("{summary}\n{}\n", folder.report().display()))
     }
-    Ok(())
 }
 
 /// The plan that was played.

@@ -8,18 +8,18 @@ use experiment::source::Source;
 use crate::catalog::{self, Known};
 use crate::cli;
 use crate::exit::{Done, Failure};
-use crate::progress;
+use crate::{output, progress};
 
 /// Checks a file and prints what `run` would do.
 pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
     let known = catalog::known()?;
     let plan = plan(&source(&arguments.file)?, &arguments.sets, &known)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&plan).map_err(|error| Failure::Ours(error.to_string()))?);
+        output::json(&plan)?;
     } else {
-        print!("{}", experiment::timeline::print(&plan));
+        output::text(&experiment::timeline::print(&plan))?;
         if let Err(not_yet) = conduct::can_play(&plan) {
-            println!("\nThe file is right, but {not_yet}");
+            output::text(&format!("\nThe file is right, but {not_yet}\n"))?;
         }
     }
     Ok(Done::Well)

@@ -1,15 +1,15 @@
 //! `plimsoll clean`: removes what interrupted runs left.
 
 use crate::exit::{Done, Failure};
+use crate::output;
 
 /// Cleans, and says what was removed.
 pub fn run() -> Result<Done, Failure> {
     let cleaned = lab::registry::clean()?;
-    for line in &cleaned.removed {
-        println!("{line}");
-    }
     if cleaned.removed.is_empty() {
-        println!("nothing was left");
+        output::text("nothing was left\n")?;
+    } else {
+        output::text(&(cleaned.removed.join("\n") + "\n"))?;
     }
     Ok(Done::Well)
 }

@@ -3,6 +3,7 @@
 use crate::catalog::{self, Known};
 use crate::cli;
 use crate::exit::{Done, Failure};
+use crate::output;
 
 /// Installs (or only names) what a target needs.
 pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
@@ -16,7 +17,7 @@ pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
     if arguments.check {
         let missing = missing(&known, &arguments.target)?;
         for line in &missing {
-            println!("{line}");
+            output::text(&format!("{line}\n"))?;
         }
         return Ok(if missing.is_empty() { Done::Well } else { Done::Violated });
     }

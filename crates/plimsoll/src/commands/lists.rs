@@ -1,96 +1,107 @@
 //! `plimsoll targets | faults | protocols`: what there is, from the tables.
 
-use experiment::catalog::{Effect, Field, Heals};
+use experiment::catalog::{Effect, Fault, Field, Heals, Protocol};
 use experiment::manifest::Takes;
 
 use crate::catalog::{self, Target};
 use crate::cli;
 use crate::exit::{Done, Failure};
+use crate::output;
 
 /// Lists the targets, or tells about one.
 pub fn targets(arguments: &cli::Named) -> Result<Done, Failure> {
     let known = catalog::known()?;
-    match &arguments.name {
-        None => print_lines(known.targets.iter().map(|target| (&*target.manifest.name, &*target.manifest.about.what))),
-        Some(name) => tell_target(known.target(name).ok_or_else(|| unknown("target", name))?),
-    }
-    Ok(Done::Well)
-}
-
-fn tell_target(target: &Target) {
-    let manifest = &target.manifest;
-    println!("{} {}: {}", manifest.name, manifest.about.version, manifest.about.what);
-    println!("speaks {}; {}; {}", manifest.about.protocol, manifest.about.licence, target.path.display());
-    for (name, parameter) in &manifest.parameters {
-        let takes = match &parameter.takes {
-            Takes::Choice { of } => of.join(" | "),
-            Takes::Integer { min, max } => {
-                let bound = |bound: &Option<i64>| bound.map(|bound| bound.to_string()).unwrap_or_default();
-                format!("{}..{}", bound(min), bound(max))
-            }
-            Takes::Boolean => "true | false".to_owned(),
-            Takes::Text => "a text".to_owned(),
-            Takes::Duration => "a duration".to_owned(),
-        };
-        println!("\n  {name} = {} ({takes})\n      {}", parameter.default, parameter.help);
-    }
+    let lines = match &arguments.name {
+        None => columns(known.targets.iter().map(|target| (&*target.manifest.name, &*target.manifest.about.what))),
+        Some(name) => about_target(known.target(name).ok_or_else(|| unknown("target", name))?),
+    };
+    print(&lines)
 }
 
 /// Lists the faults, or tells about one.
 pub fn faults(arguments: &cli::Named) -> Result<Done, Failure> {
-    match &arguments.name {
-        None => print_lines(lab::faults::KINDS.iter().map(|kind| (kind.info.name, kind.info.help))),
-        Some(name) => {
-            let fault = lab::faults::find(name).ok_or_else(|| unknown("fault", name))?.info;
-            println!("{}: {}", fault.name, fault.help);
-            println!(
-                "{}",
-                match fault.heals {
-                    Heals::ByItself => "an instant; it takes no `for`",
-                    Heals::AfterFor => "lasts for `for`, or to the end of the trial",
-                }
-            );
-            print_fields("with", fault.takes);
-        }
-    }
-    Ok(Done::Well)
+    let lines = match &arguments.name {
+        None => columns(lab::faults::KINDS.iter().map(|kind| (kind.info.name, kind.info.help))),
+        Some(name) => about_fault(lab::faults::find(name).ok_or_else(|| unknown("fault", name))?.info),
+    };
+    print(&lines)
 }
 
 /// Lists the protocols, or tells about one.
 pub fn protocols(arguments: &cli::Named) -> Result<Done, Failure> {
-    match &arguments.name {
-        None => print_lines(load::protocols::KINDS.iter().map(|kind| (kind.info.name, kind.info.help))),
-        Some(name) => {
-            let protocol = load::protocols::find(name).ok_or_else(|| unknown("protocol", name))?.info;
-            println!("{}: {}", protocol.name, protocol.help);
-            for operation in protocol.operations {
-                let effect = match operation.effect {
-                    Effect::None => "",
-                    Effect::Read => " (reads)",
-                    Effect::Write => " (writes)",
-                    Effect::Remove | Effect::RemoveAll => " (removes)",
-                };
-                println!("\ncall = \"{}\": {}{effect}", operation.name, operation.help);
-                print_fields("with", operation.takes);
-                print_fields("answer", operation.answers);
-            }
-        }
-    }
+    let lines = match &arguments.name {
+        None => columns(load::protocols::KINDS.iter().map(|kind| (kind.info.name, kind.info.help))),
+        Some(name) => about_protocol(load::protocols::find(name).ok_or_else(|| unknown("protocol", name))?.info),
+    };
+    print(&lines)
+}
+
+fn print(lines: &[String]) -> Result<Done, Failure> {
+    output::text(&(lines.join("\n") + "\n"))?;
     Ok(Done::Well)
 }
 
-fn print_fields(heading: &str, fields: &[Field]) {
-    for field in fields {
-        let required = if field.required { " (required)" } else { "" };
-        println!("  {heading}.{}: {}{required}", field.name, field.help);
+fn about_target(target: &Target) -> Vec<String> {
+    let about = &target.manifest.about;
+    let home = if target.path.as_os_str().is_empty() { "built in".into() } else { target.path.to_string_lossy() };
+    let mut lines = vec![
+        format!("{} {}: {}", target.manifest.name, about.version, about.what),
+        format!("speaks {}; {}; {home}", about.protocol, about.licence),
+    ];
+    for (name, parameter) in &target.manifest.parameters {
+        lines.push(format!("\n  {name} = {} ({})", parameter.default, takes(&parameter.takes)));
+        lines.push(format!("      {}", parameter.help));
+    }
+    lines
+}
+
+fn takes(takes: &Takes) -> String {
+    let bound = |bound: &Option<i64>| bound.map(|bound| bound.to_string()).unwrap_or_default();
+    match takes {
+        Takes::Choice { of } => of.join(" | "),
+        Takes::Integer { min, max } => format!("{}..{}", bound(min), bound(max)),
+        Takes::Boolean => "true | false".to_owned(),
+        Takes::Text => "a text".to_owned(),
+        Takes::Duration => "a duration".to_owned(),
     }
 }
 
-fn print_lines<'a>(lines: impl Iterator<Item = (&'a str, &'a str)> + Clone) {
-    let width = lines.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, help) in lines {
-        println!("{name:width$}  {help}");
+fn about_fault(fault: &Fault) -> Vec<String> {
+    let heals = match fault.heals {
+        Heals::ByItself => "an instant; it takes no `for`",
+        Heals::AfterFor => "lasts for `for`, or to the end of the trial",
+    };
+    let mut lines = vec![format!("{}: {}", fault.name, fault.help), heals.to_owned()];
+    lines.extend(fields("with", fault.takes));
+    lines
+}
+
+fn about_protocol(protocol: &Protocol) -> Vec<String> {
+    let mut lines = vec![format!("{}: {}", protocol.name, protocol.help)];
+    for operation in protocol.operations {
+        let effect = match operation.effect {
+            Effect::None => "",
+            Effect::Read => " (reads)",
+            Effect::Write => " (writes)",
+            Effect::Remove | Effect::RemoveAll => " (removes)",
+        };
+        lines.push(format!("\ncall = \"{}\": {}{effect}", operation.name, operation.help));
+        lines.extend(fields("with", operation.takes));
+        lines.extend(fields("answer", operation.answers));
     }
+    lines
+}
+
+fn fields<'a>(of: &'a str, fields: &'a [Field]) -> impl Iterator<Item = String> + 'a {
+    fields.iter().map(move |field| {
+        let required = if field.required { " (required)" } else { "" };
+        format!("  {of}.{}: {}{required}", field.name, field.help)
+    })
+}
+
+fn columns<'a>(lines: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Vec<String> {
+    let width = lines.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
+    lines.map(|(name, help)| format!("{name:width$}  {help}")).collect()
 }
 
 fn unknown(what: &str, name: &str) -> Failure {

@@ -5,6 +5,7 @@ use experiment::example::{Example, example};
 use crate::catalog;
 use crate::cli;
 use crate::exit::{Done, Failure};
+use crate::output;
 
 /// Prints the file.
 pub fn run(arguments: &cli::New) -> Result<Done, Failure> {
@@ -16,6 +17,6 @@ pub fn run(arguments: &cli::New) -> Result<Done, Failure> {
         what: problem.to_string(),
         remedy: "`plimsoll targets` lists the targets; anything with :// is taken as a URL".to_owned(),
     })?;
-    print!("{text}");
+    output::text(&text)?;
     Ok(Done::Well)
 }

@@ -6,6 +6,7 @@ use record::folder::RunFolder;
 
 use crate::cli;
 use crate::exit::{Done, Failure};
+use crate::output;
 
 /// Programs that open a page, in the order in which they are tried.
 const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "sensible-browser"];
@@ -22,7 +23,7 @@ pub fn run(arguments: &cli::Folder) -> Result<Done, Failure> {
         command.arg(&page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().is_ok()
     });
-    println!("{}", page.display());
+    output::text(&format!("{}\n", page.display()))?;
     if opened {
         Ok(Done::Well)
     } else {

@@ -2,6 +2,7 @@
 
 use crate::cli::{self, SchemaOf};
 use crate::exit::{Done, Failure};
+use crate::output;
 
 /// Prints a schema.
 pub fn run(arguments: &cli::Schema) -> Result<Done, Failure> {
@@ -9,6 +10,6 @@ pub fn run(arguments: &cli::Schema) -> Result<Done, Failure> {
         SchemaOf::Experiment => experiment::schema::schema(),
         SchemaOf::Results => schemars::schema_for!(record::results::Results).to_value(),
     };
-    println!("{}", serde_json::to_string_pretty(&schema).map_err(|error| Failure::Ours(error.to_string()))?);
+    output::json(&schema)?;
     Ok(Done::Well)
 }

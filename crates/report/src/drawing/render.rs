@@ -109,7 +109,7 @@ fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
             let positive = || values.iter().copied().filter(|value| *value > 0.0);
             let least = positive().reduce(f64::min).unwrap_or(1.0);
             let (from, to) = log_range(least, positive().reduce(f64::max).unwrap_or(1.0));
-            (from, to, log_ticks(from, to, ((bottom - top) / 22.0).max(3.0) as usize))
+            (from, to, log_ticks(from, to, ((bottom - top) / 22.0).max(4.0) as usize))
         }
     };
     (Axis { spacing: panel.spacing, from, to, start: bottom, end: top }, ticks)

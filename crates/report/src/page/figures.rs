@@ -78,8 +78,8 @@ fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
 fn share_of(group: &Group) -> String {
     let all = group.spread(|trial| counted(trial, operations));
     let pct = group.spread(|trial| trial.failed_pct).filter(|pct| pct.most > 0.0);
-    let pct = pct.map_or_else(String::new, |pct| format!(", {}", numbers::percent(pct.median)));
-    all.map_or_else(String::new, |all| format!("of {}{pct}", numbers::median_count_in_words(all.median)))
+    let pct = pct.map_or_else(String::new, |pct| format!("{} ", numbers::percent(pct.median)));
+    all.map_or_else(String::new, |all| format!("{pct}of {}", numbers::median_count_in_words(all.median)))
 }
 
 fn loss(name: &str, spread: Option<Spread>, of: String) -> Option<Figure> {
@@ -102,7 +102,7 @@ fn back(group: &Group) -> Option<Figure> {
     let figure = spread_figure(name, group.spread(|t| longest(t, |o| o.back_to_baseline_s)), numbers::seconds, "")?;
     let total = group.spread(|trial| longest(trial, |outage| outage.total_s));
     let small = match total {
-        Some(total) if figure.small.is_empty() => format!("{} without any answer", numbers::seconds(total.median)),
+        Some(total) if figure.small.is_empty() => format!("{} without an ok answer", numbers::seconds(total.median)),
         _ => figure.small,
     };
     Some(Figure { small, ..figure })

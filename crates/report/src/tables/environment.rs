@@ -11,16 +11,23 @@ pub const KIND: Kind = Kind { name: "environment", place: 53, fill };
 fn fill(input: &Input) -> Option<Table> {
     let environment = input.environment.as_ref()?;
     let entries = machine(environment).into_iter().chain(software(environment)).chain(more(environment));
-    let rows = entries.map(|(name, value)| {
-        let value = value.filter(|value| !value.is_empty());
-        let known = value.map_or_else(|| Cell::new("not known").toned(super::Tone::Muted), Cell::new);
-        Row { cells: vec![Cell::new(name), known], begins: false }
-    });
+    let entries = entries.map(|(name, value)| (name, value.filter(|value| !value.is_empty())));
+    let (mut rows, mut unknown) = (Vec::new(), Vec::new());
+    for (name, value) in entries {
+        match value {
+            Some(value) => rows.push(Row { cells: vec![Cell::new(name), Cell::new(value)], begins: false }),
+            None => unknown.push(name),
+        }
+    }
+    let mut note = "Two runs that differ here are not a like-for-like comparison.".to_owned();
+    if !unknown.is_empty() {
+        note.push_str(&format!(" Not known: {}.", unknown.join(", ")));
+    }
     Some(Table {
         title: "Environment".to_owned(),
-        note: "Two runs whose tables differ here are not a like-for-like comparison.".to_owned(),
+        note,
         columns: vec![Column::text("what"), Column::text("here")],
-        rows: rows.collect(),
+        rows,
         terms: Vec::new(),
         folded: false,
     })

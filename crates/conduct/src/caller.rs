@@ -1,0 +1,42 @@
+//! Speaks the target's protocol on behalf of the lab, which does not know it: readiness checks and the fault `call`.
+//! It must not measure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lab::Caller;
+use load::client::{Answer, CallError, Client};
+
+/// How long a connection and an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Speaks the target's protocol for the lab: readiness checks and the fault `call`.
+pub struct ProtocolCaller {
+    /// Name of the protocol.
+    pub protocol: String,
+}
+
+impl ProtocolCaller {
+    fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
+        Client::connect(&self.protocol, service, PATIENCE)?.call(operation, with)
+    }
+}
+
+impl Caller for ProtocolCaller {
+    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        accepted(&self.ask(service, operation, with).map_err(|error| error.to_string())?)
+    }
+
+    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        match self.ask(service, operation, with) {
+            // It was sent, and what would have answered may be what it destroyed.
+            Err(CallError::Timeout(_) | CallError::Lost(_) | CallError::BadAnswer) => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(answer) => accepted(&answer),
+        }
+    }
+}
+
+fn accepted(answer: &Answer) -> Result<(), String> {
+    if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
+}
