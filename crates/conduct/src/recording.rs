@@ -23,6 +23,14 @@ pub struct Recording {
     probes: JoinHandle<Result<(), Error>>,
 }
 
+/// What passes through here that others want to hear of.
+pub enum Heard {
+    /// A thread's second.
+    Second(Second),
+    /// Something that a reader of the records must know.
+    Notice(String),
+}
+
 /// Where the live parts send what they measured.
 pub struct Sinks {
     /// For the load.
@@ -42,14 +50,14 @@ impl Recording {
         clock: Clock,
         before: &[History],
         load_s: f64,
-        seconds: Sender<Second>,
+        heard: Sender<Heard>,
     ) -> Result<(Self, Sinks), Error> {
         let mut recorder = Recorder::create(folder, clock)?;
         recorder.history(before)?;
         let rows = Writer::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
-        let load = named("record-load", move || record_load(recorder, &from_load, load_s, &seconds))?;
+        let load = named("record-load", move || record_load(recorder, &from_load, load_s, &heard))?;
         let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
         Ok((Self { load, probes }, Sinks { intervals, samples }))
     }
@@ -82,13 +90,16 @@ fn record_load(
     mut recorder: Recorder,
     intervals: &Receiver<Interval>,
     load_s: f64,
-    seconds: &Sender<Second>,
+    heard: &Sender<Heard>,
 ) -> Result<(), Error> {
     for interval in intervals {
-        let second = Second { of_s: load_s, ..totals(&interval) };
+        let second = Heard::Second(Second { of_s: load_s, ..totals(&interval) });
+        let notices: Vec<String> = interval.notices.clone();
         recorder.take(interval)?;
-        // Nobody may be watching any more; the records do not depend on it.
-        let _ = seconds.send(second);
+        for news in notices.into_iter().map(Heard::Notice).chain([second]) {
+            // Nobody may be listening any more; the records do not depend on it.
+            let _ = heard.send(news);
+        }
     }
     Ok(recorder.finish()?)
 }

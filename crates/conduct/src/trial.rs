@@ -19,10 +19,10 @@ use crate::Error;
 use crate::caller::ProtocolCaller;
 use crate::conductor::{Conductor, Effect, Input};
 use crate::diary::Diary;
-use crate::news::{Audience, Interrupts, News, Second};
+use crate::news::{Audience, Interrupts, News};
 use crate::preparation::{self, Preparation};
 use crate::read_back::read_back;
-use crate::recording::Recording;
+use crate::recording::{Heard, Recording};
 use crate::run::Run;
 use crate::schedule::Occurrence;
 
@@ -44,7 +44,7 @@ pub fn play(
 ) -> Result<(Ending, Option<String>), Error> {
     run.folder.discard_trial(&trial.id).map_err(Error::Record)?;
     let folder = run.folder.create_trial(&trial.id).map_err(Error::Record)?;
-    let (seconds_in, seconds) = channel();
+    let (heard_in, heard) = channel();
     let mut shell = Shell {
         run,
         registry,
@@ -60,8 +60,8 @@ pub fn play(
         probes: None,
         recording: None,
         prepared: Vec::new(),
-        seconds_in,
-        seconds,
+        heard_in,
+        heard,
         error: None,
     };
     let ended = shell.play();
@@ -89,8 +89,8 @@ struct Shell<'a> {
     recording: Option<Recording>,
     /// What `[[prepare]]` did to audited keys.
     prepared: Vec<Preparation>,
-    seconds_in: Sender<Second>,
-    seconds: Receiver<Second>,
+    heard_in: Sender<Heard>,
+    heard: Receiver<Heard>,
     /// The first thing that went wrong, kept whole for the exit code.
     error: Option<Error>,
 }
@@ -126,8 +126,8 @@ impl Shell<'_> {
                 self.note(Instant::now(), what);
                 return None;
             }
-            Effect::StartTarget => self.start_target().map(|()| Some(Input::TargetUp)),
-            Effect::Prepare => self.prepare().map(|()| Some(Input::Prepared)),
+            Effect::StartTarget => self.start_target().map(|()| self.unless_interrupted(Input::TargetUp)),
+            Effect::Prepare => self.prepare().map(|()| self.unless_interrupted(Input::Prepared)),
             Effect::BeginLoad => self.begin_load().map(|()| None),
             Effect::BeginFault(occurrence) => Ok(Some(self.begin_fault(conductor, occurrence))),
             Effect::HealFault(occurrence) => Ok(Some(self.heal_fault(conductor, occurrence))),
@@ -163,6 +163,11 @@ impl Shell<'_> {
         }
     }
 
+    /// The input, unless the user wants an end: then `wait` brings that instead.
+    fn unless_interrupted(&self, input: Input) -> Option<Input> {
+        (self.interrupts.asked() <= self.answered).then_some(input)
+    }
+
     /// Waits until something happens that the conductor has to know.
     fn wait(&mut self, conductor: &Conductor) -> Input {
         loop {
@@ -184,8 +189,8 @@ impl Shell<'_> {
                 return Input::Tick;
             }
             let pause = GLANCE.min(Duration::try_from_secs_f64(due_in_s).unwrap_or(GLANCE));
-            if let Ok(second) = self.seconds.recv_timeout(pause) {
-                self.audience.tell(&News::Second(second));
+            if let Ok(heard) = self.heard.recv_timeout(pause) {
+                self.pass_on(heard);
             }
         }
     }
@@ -239,7 +244,7 @@ impl Shell<'_> {
         self.diary.start_clock(clock).map_err(Error::Record)?;
         let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
         let before = preparation::history(std::mem::take(&mut self.prepared), clock);
-        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.seconds_in.clone())?;
+        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.heard_in.clone())?;
         self.recording = Some(recording);
         let members = self.site.as_ref().map(Site::watched).unwrap_or_default();
         self.probes = Some(lab::probes::Probes::start(members, clock, sinks.samples)?);
@@ -335,10 +340,17 @@ impl Shell<'_> {
             probes.stop();
         }
         let ended = self.recording.take().map_or(Ok(()), Recording::end);
-        while let Ok(second) = self.seconds.try_recv() {
-            self.audience.tell(&News::Second(second));
+        while let Ok(heard) = self.heard.try_recv() {
+            self.pass_on(heard);
         }
         ended
+    }
+
+    fn pass_on(&mut self, heard: Heard) {
+        match heard {
+            Heard::Second(second) => self.audience.tell(&News::Second(second)),
+            Heard::Notice(text) => self.note(Instant::now(), What::Notice { text }),
+        }
     }
 
     fn inspect(&mut self, when: &str) {

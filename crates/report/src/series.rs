@@ -91,7 +91,8 @@ pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
 fn latency(intervals: Vec<hlog::Interval>) -> Vec<LatencySecond> {
     let mut merged: BTreeMap<i64, (f64, Histogram<u64>)> = BTreeMap::new();
     for interval in intervals {
-        let wanted = Tag::parse(&interval.tag).is_some_and(|tag| tag.outcome == Outcome::Ok && tag.time == Time::Latency);
+        let wanted =
+            Tag::parse(&interval.tag).is_some_and(|tag| tag.outcome == Outcome::Ok && tag.time == Time::Latency);
         if !wanted {
             continue;
         }

@@ -52,7 +52,8 @@ pub fn start<P: Protocol>(orders: &Orders, clock: Clock, sink: SyncSender<Interv
         let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), address, number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
-            let ran = named.spawn(move || worker.run());
+            let alarm = Alarm(Arc::clone(&control));
+            let ran = named.spawn(move || alarm.around(|| worker.run()));
             ran.map_err(|source| Error::System { doing: "cannot start an engine thread", source })
         });
         match spawned {
@@ -64,6 +65,27 @@ pub fn start<P: Protocol>(orders: &Orders, clock: Clock, sink: SyncSender<Interv
         }
     }
     Ok(Running::new(control, threads))
+}
+
+/// Ends the other threads when one ends badly: what they measured would be of a load that nobody asked for.
+struct Alarm(Arc<Control>);
+
+impl Alarm {
+    fn around<T>(self, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let ran = run();
+        if ran.is_err() {
+            self.0.abort();
+        }
+        ran
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.abort();
+        }
+    }
 }
 
 /// The address of a service. Of several, the first that accepts a connection: `localhost` may mean `::1`, where nobody listens.

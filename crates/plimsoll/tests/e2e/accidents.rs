@@ -135,12 +135,12 @@ fn a_folder_that_is_no_run_is_refused() {
     }
 }
 
-/// A disk of one megabyte, in a mount namespace of its own. Where that is not allowed, there is nothing to test with.
+/// A disk of a few kilobytes, in a mount namespace of its own.
 #[test]
 fn a_full_disk_is_named_and_nothing_is_left() {
     let stage = Stage::new();
-    let script = "mount -t tmpfs -o size=100k none \"$1\" || exit 77; \"$2\" run \"$3\" --set load.time=10m --out \"$1\" --accept; \
-                  code=$?; ls \"$1\"/*/ending.json >&2; exit $code";
+    let script =
+        "mount -t tmpfs -o size=64k none \"$1\" || exit 77; \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept";
     let output = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
         .arg(stage.path())
@@ -148,9 +148,10 @@ fn a_full_disk_is_named_and_nothing_is_left() {
         .current_dir(crate::stage::root())
         .env("PLIMSOLL_TEST_STAGE", stage.path())
         .output();
-    let Ok(output) = output else { return };
+    let output = output.expect("unshare is part of every Linux");
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(77) || said.contains("unshare") {
+        eprintln!("NOT TESTED: this machine lets us make no mount namespace: {said}");
         return;
     }
     assert_eq!(output.status.code(), Some(1), "{said}");

@@ -31,7 +31,7 @@ fn draw(view: &View) -> Vec<Chart> {
         "CPU of the busiest thread, % of a core",
         Unit::Percent,
         60.0,
-        lines_with_values(vec![line("busiest thread", Ink::One, Shape::Filled, cpu)]),
+        lines_with_values(vec![line("busiest thread", Ink::One, Shape::Solid, cpu)]),
     );
     busy.at_least_to = Some(100.0);
     let mut late = Panel::linear(

@@ -14,12 +14,8 @@ fn draw(view: &View) -> Vec<Chart> {
             Line { name: process.to_owned(), ink, shape, points: thinned(&points, view.points) }
         });
         let used = view.sampled(host, "", |sample| sample.memory_used_bytes.map(|bytes| bytes as f64));
-        let host = Line {
-            name: "used".to_owned(),
-            ink: Ink::Five,
-            shape: Shape::Filled,
-            points: thinned(&used, view.points),
-        };
+        let host =
+            Line { name: "used".to_owned(), ink: Ink::Five, shape: Shape::Solid, points: thinned(&used, view.points) };
         let panels = [
             Panel::linear("resident, by process", Unit::Bytes, 90.0, lines_with_values(processes.collect())),
             Panel::linear("used on the host", Unit::Bytes, 60.0, lines_with_values(vec![host])),

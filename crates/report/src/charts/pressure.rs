@@ -5,7 +5,8 @@ use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
 
 pub const KIND: Kind = Kind { name: "pressure", place: 9, draw };
 
-const NOTE: &str = "Share of each second in which some task waited for a CPU, for a disk or for memory (the kernel's PSI, some).";
+const NOTE: &str =
+    "Share of each second in which some task waited for a CPU, for a disk or for memory (the kernel's PSI, some).";
 
 fn draw(view: &View) -> Vec<Chart> {
     view.chart_per_host("Pressure", NOTE, |host| {

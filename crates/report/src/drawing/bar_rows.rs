@@ -98,7 +98,11 @@ fn draw_column(column: &BarColumn, x: f64, width: f64, tops: &[f64], bottom: f64
         }
         if most > least {
             let (from, to) = (place(x + least * scale), place(x + most * scale));
-            body.push_str(&format!("<path class=\"whisker\" d=\"M{from} {y}H{to}M{from} {t}v6M{to} {t}v6\"/>", y = place(top + 10.0), t = place(top + 7.0)));
+            body.push_str(&format!(
+                "<path class=\"whisker\" d=\"M{from} {y}H{to}M{from} {t}v6M{to} {t}v6\"/>",
+                y = place(top + 10.0),
+                t = place(top + 7.0)
+            ));
         }
         body.push_str(&text_at(x + (most * scale).max(length) + 5.0, *top, "value", &(column.write)(median)));
     }
@@ -123,7 +127,8 @@ fn data(bars: &BarRows) -> Value {
         .columns
         .iter()
         .map(|column| {
-            let of = |index: usize| column.values.iter().map(|value| value.map(|value| value[index])).collect::<Vec<_>>();
+            let of =
+                |index: usize| column.values.iter().map(|value| value.map(|value| value[index])).collect::<Vec<_>>();
             json!({"n": column.head, "median": of(0), "least": of(1), "most": of(2)})
         })
         .collect();

@@ -141,12 +141,13 @@ impl Ink {
         }
     }
 
-    /// The colour and the pattern of the n-th of several lines of equal rank; no two of the first fifteen are alike.
+    /// The colour and the pattern of the n-th of several lines of equal rank; no two of the first fifteen are alike, because 5 and 3
+    /// have no common factor.
     pub fn nth(index: usize) -> (Self, Shape) {
         let inks = [Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
         let shapes = [Shape::Solid, Shape::Dashed, Shape::Dotted];
         // Neighbours differ in both, so that two lines are told apart in print.
-        (inks[index % inks.len()], shapes[(index + index / inks.len()) % shapes.len()])
+        (inks[index % inks.len()], shapes[index % shapes.len()])
     }
 }
 

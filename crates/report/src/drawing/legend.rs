@@ -2,6 +2,7 @@
 
 use super::chart::{Panel, Shape};
 use super::markup::{escaped, place};
+use super::path::SCALE;
 
 /// Room a character takes at most: the page enlarges the text of charts on narrow screens.
 const CHARACTER: f64 = 7.7;
@@ -14,8 +15,12 @@ pub const ROW: f64 = 20.0;
 /// Markup and height of the legend of a panel, from `top` down, within `left..right`.
 pub fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
     let mut baseline = top + 14.0;
-    let mut markup =
-        format!("<text class=\"unit\" x=\"{}\" y=\"{}\">{}</text>", place(left), place(baseline), escaped(&panel.label));
+    let mut markup = format!(
+        "<text class=\"unit\" x=\"{}\" y=\"{}\">{}</text>",
+        place(left),
+        place(baseline),
+        escaped(&panel.label)
+    );
     let entries = entries(panel);
     let mut x = left + width(&panel.label) + GAP + 4.0;
     for (class, swatch, name) in entries {
@@ -48,10 +53,10 @@ fn swatch_markup(class: &str, shape: Option<Shape>, x: f64, y: f64) -> String {
                 place(y - 5.0)
             );
         }
-        Some(shape) => format!("line {class}{}", pattern(shape)),
-        None => class.to_owned(),
+        Some(shape) => format!("line {class}{}\" transform=\"{SCALE}", pattern(shape)),
+        None => return format!("<path class=\"{class}\" d=\"M{} {}h16\"/>", place(x), place(y)),
     };
-    format!("<path class=\"{class}\" d=\"M{} {}h16\"/>", place(x), place(y))
+    format!("<path class=\"{class}\" d=\"M{} {}h160\"/>", place(x * 10.0), place(y * 10.0))
 }
 
 /// The class of a line's pattern.

@@ -9,7 +9,9 @@ pub mod legend;
 pub mod markup;
 pub mod path;
 pub mod render;
+pub mod scaffold;
 pub mod thinning;
+pub mod values;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,11 @@
-//! The `d` of an SVG path: lines with gaps, areas between two lines, bars. Steps are relative and to a tenth, because
-//! a page holds many of them.
+//! The `d` of an SVG path: lines with gaps, areas between two lines, bars. Steps are relative whole numbers, in tenths of
+//! the chart's unit ([`SCALE`] makes up for it), because a page holds many of them.
 
 use super::axis::Axis;
-use super::markup::place;
 use super::thinning::Point;
+
+/// What paths have to be scaled by.
+pub const SCALE: &str = "scale(.1)";
 
 /// A place on paper; `None` is a gap.
 type Place = Option<(f64, f64)>;
@@ -17,28 +19,20 @@ struct Pen {
 
 impl Pen {
     fn go(&mut self, verb: char, (x, y): (f64, f64)) {
-        let (x, y) = ((x * 10.0).round() as i64, (y * 10.0).round() as i64);
+        let (x, y) = (tenths(x), tenths(y));
         if verb == 'M' {
-            self.text.push_str(&format!("M{} {}", tenths(x), tenths(y)));
+            self.text.push_str(&format!("M{x} {y}"));
         } else {
-            let (dx, dy) = (tenths(x - self.at.0), tenths(y - self.at.1));
-            let gap = if dy.starts_with('-') { "" } else { " " };
+            let (dx, dy) = (x - self.at.0, y - self.at.1);
+            let gap = if dy < 0 { "" } else { " " };
             self.text.push_str(&format!("l{dx}{gap}{dy}"));
         }
         self.at = (x, y);
     }
 }
 
-/// `12.3`, `-.5`, `4`.
-fn tenths(tenths: i64) -> String {
-    let text = place(tenths as f64 / 10.0);
-    if let Some(rest) = text.strip_prefix("0.") {
-        format!(".{rest}")
-    } else if let Some(rest) = text.strip_prefix("-0.") {
-        format!("-.{rest}")
-    } else {
-        text
-    }
+fn tenths(place: f64) -> i64 {
+    (place * 10.0).round() as i64
 }
 
 /// Through the points; a gap stays a gap. A point alone between gaps becomes a dot (a line of no length with round ends).
@@ -50,7 +44,7 @@ pub fn line(points: &[Point], x: &Axis, y: &Axis) -> String {
             pen.go('l', place);
         }
         if run.len() == 1 {
-            pen.text.push_str("h.01");
+            pen.text.push_str("h1");
         }
     }
     pen.text
@@ -86,8 +80,8 @@ pub fn bars(points: &[Point], x: &Axis, y: &Axis, width: f64, least: f64) -> Str
     for point in points.iter().filter(|point| point.1.is_some_and(|value| value > 0.0)) {
         let Some((at, top)) = placed(point, x, y) else { continue };
         let top = top.min(y.start - least);
-        let (left, height) = (place(at - width / 2.0), place(y.start - top));
-        text.push_str(&format!("M{left} {}v-{height}h{}v{height}z", place(y.start), place(width)));
+        let (left, height) = (tenths(at - width / 2.0), tenths(y.start - top));
+        text.push_str(&format!("M{left} {}v-{height}h{}v{height}z", tenths(y.start), tenths(width)));
     }
     text
 }

@@ -1,20 +1,23 @@
 //! A chart drawn: SVG whose colours come from the page's style, and its values for the page's script. It must not thin,
 //! smooth or leave out what it is given.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks};
-use super::chart::{Chart, Line, Mark, Panel, Shape};
+use super::chart::{Chart, Line, Panel, Shape};
 use super::legend;
 use super::markup::{escaped, place};
 use super::path;
+use super::scaffold::{axis_below, grid, marks, veil};
 use super::thinning::Point;
+use super::values;
 
 /// Width of a chart in its own units; the page scales it.
 pub const WIDTH: f64 = 960.0;
 /// Where the axes stand.
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = WIDTH - 14.0;
+pub const LEFT: f64 = 74.0;
+/// Where they end.
+pub const RIGHT: f64 = WIDTH - 14.0;
 const TITLE: f64 = 24.0;
 const MARKS: f64 = 18.0;
 const BELOW: f64 = 24.0;
@@ -59,8 +62,8 @@ pub fn drawn(chart: &Chart) -> Drawn {
     }
     let bottom = top - BETWEEN;
     // Marks lie below the lines, so that a bar at the moment of a fault is seen.
-    body = title + &draw_marks(&chart.marks, &x, marks_at, &plots) + &body;
-    body.push_str(&draw_axis_below(chart, &x, bottom));
+    body = title + &marks(&chart.marks, &x, marks_at, &plots) + &body;
+    body.push_str(&axis_below(chart, &x, bottom));
     let first = plots.first().map_or(TITLE, |plot| plot.0);
     body.push_str(&format!("<path class=\"cross\" d=\"M0 {}V{}\"/>", place(first), place(bottom)));
     let height = bottom + BELOW;
@@ -70,7 +73,7 @@ pub fn drawn(chart: &Chart) -> Drawn {
         place(height),
         escaped(&spoken(chart))
     );
-    Drawn { id: chart.id.clone(), title: chart.title.clone(), note: chart.note.clone(), svg, data: data(chart) }
+    Drawn { id: chart.id.clone(), title: chart.title.clone(), note: chart.note.clone(), svg, data: values::of(chart) }
 }
 
 fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> String {
@@ -80,11 +83,13 @@ fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> 
         return format!("{frame}<text class=\"remark\" x=\"{at}\" y=\"{middle}\">{}</text>", escaped(&panel.remark));
     }
     let (y, ticks) = upright(panel, top, bottom);
-    let mut markup = veil(chart, x, top, bottom) + &grid(panel, &y, &ticks);
+    let mut markup = veil(chart, x, top, bottom) + &grid(panel.unit, &y, &ticks);
+    markup.push_str(&format!("<g transform=\"{}\">", path::SCALE));
     let mut before: Option<Vec<Point>> = None;
     for line in &panel.lines {
         markup.push_str(&draw_line(line, x, &y, &mut before));
     }
+    markup.push_str("</g>");
     for (_, value) in &panel.levels {
         if let Some(at) = y.place(*value) {
             markup.push_str(&format!("<path class=\"level\" d=\"M{} {}H{}\"/>", place(LEFT), place(at), place(RIGHT)));
@@ -122,47 +127,6 @@ fn stacked_top(lines: &[Line]) -> f64 {
     (0..length).map(sum).fold(0.0, f64::max)
 }
 
-fn grid(panel: &Panel, y: &Axis, ticks: &[f64]) -> String {
-    let mut markup = String::new();
-    for &tick in ticks {
-        let Some(at) = y.place(tick) else { continue };
-        markup.push_str(&format!(
-            "<path class=\"grid\" d=\"M{} {}H{}\"/><text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-            place(LEFT),
-            place(at),
-            place(RIGHT),
-            place(LEFT - 7.0),
-            place(at + 4.0),
-            escaped(&panel.unit.tick(tick))
-        ));
-    }
-    markup
-}
-
-/// What lies outside the measured stretch is veiled: it is in no rate.
-fn veil(chart: &Chart, x: &Axis, top: f64, bottom: f64) -> String {
-    let Some([from, to]) = chart.measured else { return String::new() };
-    let mut markup = String::new();
-    for (from, to) in [(chart.x.from, from), (to, chart.x.to)] {
-        if let (Some(left), Some(right)) = (x.place(from), x.place(to))
-            && right - left > 1.0
-        {
-            markup.push_str(&rectangle("veil", "", left, right, top, bottom));
-        }
-    }
-    markup
-}
-
-fn rectangle(class: &str, style: &str, left: f64, right: f64, top: f64, bottom: f64) -> String {
-    format!(
-        "<rect class=\"{class}\"{style} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-        place(left),
-        place(top),
-        place(right - left),
-        place(bottom - top)
-    )
-}
-
 /// `before` holds the points of the line before, which areas end on.
 fn draw_line(line: &Line, x: &Axis, y: &Axis, before: &mut Option<Vec<Point>>) -> String {
     let class = line.ink.class();
@@ -197,66 +161,6 @@ fn draw_line(line: &Line, x: &Axis, y: &Axis, before: &mut Option<Vec<Point>>) -
     markup
 }
 
-fn draw_marks(marks: &[Mark], x: &Axis, labels_at: f64, plots: &[(f64, f64)]) -> String {
-    let mut markup = String::new();
-    let mut free_from = 0.0;
-    for mark in marks.iter().filter(|mark| (x.from..=x.to).contains(&mark.at)) {
-        let Some(at) = x.place(mark.at) else { continue };
-        let (class, style) = match &mark.colours {
-            Some((light, dark)) => ("mark own", format!(" style=\"--l:{light};--d:{dark}\"")),
-            None => ("mark", String::new()),
-        };
-        for &(top, bottom) in plots {
-            if let Some(until) = mark.until.and_then(|until| x.place(until)) {
-                let right = until.max(at + 1.0);
-                markup.push_str(&rectangle(&format!("{class} shade"), &style, at, right, top, bottom));
-            }
-            let (at, top, bottom) = (place(at), place(top), place(bottom));
-            markup.push_str(&format!("<path class=\"{class}\"{style} d=\"M{at} {top}V{bottom}\"/>"));
-        }
-        let room = mark.label.chars().count() as f64 * 7.5;
-        let (label, anchor) = if at + room > x.end { (at + 3.0 - room, "end") } else { (at - 3.0, "start") };
-        if label >= free_from {
-            let text = if anchor == "end" { at + 3.0 } else { at - 3.0 };
-            markup.push_str(&format!(
-                "<path class=\"{class} flag\"{style} d=\"M{x0} {y0}l-4 -7h8z\"/><text class=\"mark-label\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
-                place(if anchor == "end" { text - 10.0 } else { text + 10.0 }),
-                place(labels_at + 12.0),
-                escaped(&mark.label),
-                x0 = place(at),
-                y0 = place(labels_at + 13.0),
-            ));
-            free_from = label + room + 16.0;
-        }
-    }
-    markup
-}
-
-fn draw_axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
-    let ticks = match chart.x.spacing {
-        Spacing::Linear => linear_ticks(chart.x.from, chart.x.to, 10),
-        Spacing::Log => log_ticks(chart.x.from, chart.x.to, 10),
-    };
-    let mut markup = String::new();
-    for (index, &tick) in ticks.iter().enumerate() {
-        let Some(at) = x.place(tick) else { continue };
-        let sign = if chart.x.signed && tick > 0.0 { "+" } else { "" };
-        let unit = if index + 1 == ticks.len() { format!(" {}", chart.x.unit) } else { String::new() };
-        let anchor = if at > RIGHT - 20.0 { "end" } else { "middle" };
-        let at_text = if anchor == "end" { RIGHT + 10.0 } else { at };
-        markup.push_str(&format!(
-            "<path class=\"grid\" d=\"M{0} {1}v5\"/><text class=\"tick\" x=\"{2}\" y=\"{3}\" text-anchor=\"{anchor}\">{sign}{4}{5}</text>",
-            place(at),
-            place(bottom),
-            place(at_text),
-            place(bottom + 18.0),
-            crate::numbers::number(tick),
-            escaped(&unit)
-        ));
-    }
-    markup
-}
-
 /// For who cannot see it: each line's name and range.
 fn spoken(chart: &Chart) -> String {
     let mut words = vec![chart.title.clone()];
@@ -269,43 +173,4 @@ fn spoken(chart: &Chart) -> String {
         }
     }
     words.join("; ")
-}
-
-/// `x` is left out of a line that has the moments of the line before it.
-fn data(chart: &Chart) -> Value {
-    let mut lines = Vec::new();
-    let mut before: Vec<f64> = Vec::new();
-    for panel in &chart.panels {
-        for line in &panel.lines {
-            let moments: Vec<f64> = line.points.iter().map(|point| point.0).collect();
-            let values: Vec<Value> = line.points.iter().map(|point| short(point.1)).collect();
-            let mut entry = json!({"n": line.name, "u": panel.unit.name(), "c": line.ink.class(), "y": values});
-            if moments != before {
-                entry["x"] = moments.iter().map(|moment| json!((moment * 1e4).round() / 1e4)).collect();
-                before = moments;
-            }
-            lines.push(entry);
-        }
-    }
-    json!({
-        "left": LEFT / WIDTH, "right": RIGHT / WIDTH, "from": chart.x.from, "to": chart.x.to, "width": WIDTH,
-        "log": chart.x.spacing == Spacing::Log, "unit": chart.x.unit, "lines": lines,
-    })
-}
-
-/// Five significant digits: more than anybody reads off a chart, and a third of the size.
-fn short(value: Option<f64>) -> Value {
-    let Some(value) = value else { return Value::Null };
-    if value == 0.0 || !value.is_finite() {
-        return json!(0);
-    }
-    let power = 4 - value.abs().log10().floor() as i32;
-    let rounded = if power >= 0 {
-        let scale = 10_f64.powi(power);
-        (value * scale).round() / scale
-    } else {
-        let scale = 10_f64.powi(-power);
-        (value / scale).round() * scale
-    };
-    if rounded.fract() == 0.0 && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) }
 }

@@ -127,11 +127,7 @@ fn trial(planned: &plan::Trial) -> Trial {
         latency_us: Some(latency),
         service_us: Some(quantiles(0.95)),
         operations: ["load", "remove", "save"].map(|name| (name.to_owned(), operation())).into_iter().collect(),
-        consistency: Consistency {
-            wrong: Some(0),
-            linearizable: "not checked".to_owned(),
-            ..Consistency::default()
-        },
+        consistency: Consistency { wrong: Some(0), linearizable: "not checked".to_owned(), ..Consistency::default() },
         machine: record::results::Machine {
             iowait_pct: Some(0.31),
             steal_pct: Some(1.2),
@@ -280,7 +276,8 @@ pub fn policies() -> (Plan, Results) {
         reasons: vec!["The generator was at the end of its core (98 %): it measured itself.".to_owned()],
     };
     results.trials[5].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
-    results.verdict = Verdict { is: Trust::Suspect, reasons: vec!["1 of 36 trials is void and was left out.".to_owned()] };
+    results.verdict =
+        Verdict { is: Trust::Suspect, reasons: vec!["1 of 36 trials is void and was left out.".to_owned()] };
     judged(&mut plan, &mut results);
     (plan, results)
 }
@@ -288,7 +285,12 @@ pub fn policies() -> (Plan, Results) {
 /// Claims of every kind and a violated requirement.
 fn judged(plan: &mut Plan, results: &mut Results) {
     let says = [
-        ("bounded retries combine service and fault tolerance: callers see no failure", Holds::Yes, Some(0.0), Some(0.0)),
+        (
+            "bounded retries combine service and fault tolerance: callers see no failure",
+            Holds::Yes,
+            Some(0.0),
+            Some(0.0),
+        ),
         ("failing at once shows the service's errors in full", Holds::NotShown, Some(99.0), Some(1.0)),
         ("clients are affected for about 10 s", Holds::No, Some(0.05), None),
         ("a disk that breaks goes unnoticed", Holds::NotMeasured, None, None),

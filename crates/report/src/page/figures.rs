@@ -55,7 +55,8 @@ fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
     let median = spread_figure("median latency", group.spread(|t| t.latency_us?.p50), numbers::micros, "");
     let p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
     let faulty = group.usable().any(|trial| outages(trial).next().is_some());
-    let failed = loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
+    let failed =
+        loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
     let back = faulty.then(|| back(group)).flatten();
     let lost = group.spread(|trial| trial.consistency.lost_writes.map(|lost| lost as f64));
     let checked = group.spread(|trial| trial.consistency.checked.map(|checked| checked as f64));
@@ -95,7 +96,8 @@ fn loss(name: &str, spread: Option<Spread>, of: String) -> Option<Figure> {
 
 fn back(group: &Group) -> Option<Figure> {
     let name = "back to baseline";
-    let never = |trial: &Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
+    let never =
+        |trial: &Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
     if group.usable().any(never) {
         return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));
     }
@@ -116,7 +118,8 @@ fn cost(group: &Group, input: &Input) -> Option<Figure> {
         return Some(figure("energy", numbers::number(joules.median), "J/cycle", how, Tone::Plain));
     }
     let cores = f64::from(input.environment.as_ref()?.cpu.cores?);
-    let local = |trial: &Trial| facts::planned(input.plan, &trial.id).is_some_and(|planned| planned.lab.hosts.is_empty());
+    let local =
+        |trial: &Trial| facts::planned(input.plan, &trial.id).is_some_and(|planned| planned.lab.hosts.is_empty());
     let time_us = group.spread(|trial| {
         let host = trial.hosts.first().filter(|_| trial.hosts.len() == 1 && local(trial))?;
         let rate = trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?;
@@ -127,12 +130,13 @@ fn cost(group: &Group, input: &Input) -> Option<Figure> {
 }
 
 fn of_several(groups: &[Group]) -> Vec<Figure> {
-    let extreme = |name: &str, value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String, unit: &str, largest: bool| {
-        let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
-        let better = |a: f64, b: f64| if largest { a > b } else { a < b };
-        let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
-        Some(figure(name, write(best), unit, group.name(), Tone::Plain))
-    };
+    let extreme =
+        |name: &str, value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String, unit: &str, largest: bool| {
+            let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
+            let better = |a: f64, b: f64| if largest { a > b } else { a < b };
+            let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
+            Some(figure(name, write(best), unit, group.name(), Tone::Plain))
+        };
     let failed: fn(&Trial) -> Option<f64> = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
     let with_losses = |name: &str, value: fn(&Trial) -> Option<f64>| {
         let known: Vec<Spread> = groups.iter().filter_map(|group| group.spread(value)).collect();

@@ -28,7 +28,17 @@
 
   const momentsOf = (chart) => {
     let moments = [];
-    return chart.lines.map((line) => { moments = line.x || moments; return moments; });
+    return chart.lines.map((line) => {
+      if (line.x) moments = line.x;
+      if (line.s) {
+        let steps = 0;
+        moments = line.y.map((_, index) => {
+          steps += line.d ? line.d[index] : Math.min(index, 1);
+          return line.s[0] + steps * line.s[1];
+        });
+      }
+      return moments;
+    });
   };
   const nearest = (moments, at) => {
     let low = 0;
@@ -153,7 +163,7 @@
       const all = [...new Set(moments.flat())].sort((a, b) => a - b);
       const values = chart.lines.map((line, index) => new Map(moments[index].map((at, place) => [at, line.y[place]])));
       rows.push([chart.unit === 's' ? 'at_s' : chart.unit, ...chart.lines.map((line) => `${line.n} (${line.u})`)]);
-      all.forEach((at) => rows.push([at, ...values.map((line) => line.get(at))]));
+      all.forEach((at) => rows.push([Number(at.toFixed(6)), ...values.map((line) => line.get(at))]));
     }
     return `${rows.map((row) => row.map(cell).join(',')).join('\n')}\n`;
   };

@@ -15,9 +15,9 @@ use crate::words;
 use crate::{Error, Input};
 
 /// Points of all lines of a page together; some 12 bytes each.
-const POINTS: usize = 150_000;
+const POINTS: usize = 120_000;
 /// Points of a line, at most and at least.
-const POINTS_OF_LINE: (usize, usize) = (1_500, 120);
+const POINTS_OF_LINE: (usize, usize) = (1_500, 100);
 /// Lines that a trial's charts have, roughly.
 const LINES: usize = 35;
 
@@ -129,9 +129,10 @@ fn with_code(text: &str) -> String {
     if parts.len().is_multiple_of(2) {
         return escaped(text);
     }
-    let marked = parts.iter().enumerate().map(|(index, part)| {
-        if index % 2 == 1 { format!("<code>{part}</code>") } else { part.clone() }
-    });
+    let marked = parts
+        .iter()
+        .enumerate()
+        .map(|(index, part)| if index % 2 == 1 { format!("<code>{part}</code>") } else { part.clone() });
     marked.collect()
 }
 
@@ -179,9 +180,8 @@ fn comparison_bars(input: &Input) -> Option<Drawn> {
     let columns: Vec<BarColumn> = comparison::measured(&groups)
         .filter(|measure| measure.bars)
         .map(|measure| {
-            let value = |group: &Group| {
-                group.spread(measure.value).map(|spread| [spread.median, spread.least, spread.most])
-            };
+            let value =
+                |group: &Group| group.spread(measure.value).map(|spread| [spread.median, spread.least, spread.most]);
             BarColumn {
                 head: measure.head.to_owned(),
                 values: groups.iter().map(value).collect(),

@@ -21,7 +21,8 @@ fn fill(input: &Input) -> Option<Table> {
         let same = |planned: &&plan::Claim| planned.says == claim.says && planned.metric == claim.metric;
         input.plan.claims.get(index).filter(same).or_else(|| input.plan.claims.iter().find(same))
     };
-    let rows = claims.iter().enumerate().map(|(index, claim)| Row { cells: row(claim, planned(claim, index)), begins: false });
+    let rows =
+        claims.iter().enumerate().map(|(index, claim)| Row { cells: row(claim, planned(claim, index)), begins: false });
     Some(Table {
         title: "The article says, this run says".to_owned(),
         note: "Other hardware gives other numbers: what matters is whether the shape holds.".to_owned(),

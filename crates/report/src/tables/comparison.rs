@@ -51,7 +51,9 @@ pub const MEASURES: &[Measure] = &[
     latency("max", "the slowest ok operation", false, |trial| trial.latency_us?.max),
     Measure {
         bars: true,
-        ..loss("failed", "operations that ended with a definite error", true, |trial| counted(trial, |t| t.outcomes.failed))
+        ..loss("failed", "operations that ended with a definite error", true, |trial| {
+            counted(trial, |t| t.outcomes.failed)
+        })
     },
     loss("timeouts", "operations without an answer in time: nobody knows whether they took effect", false, |trial| {
         counted(trial, |trial| trial.outcomes.timeout)
@@ -105,7 +107,16 @@ const fn latency(
 }
 
 const fn loss(head: &'static str, explained: &'static str, brief: bool, value: fn(&Trial) -> Option<f64>) -> Measure {
-    Measure { head, explained, brief, bars: false, value, write: numbers::median_count, loss: true, only_if_any: !brief }
+    Measure {
+        head,
+        explained,
+        brief,
+        bars: false,
+        value,
+        write: numbers::median_count,
+        loss: true,
+        only_if_any: !brief,
+    }
 }
 
 const fn time(head: &'static str, explained: &'static str, brief: bool, value: fn(&Trial) -> Option<f64>) -> Measure {
@@ -136,10 +147,10 @@ pub fn table(groups: &[Group]) -> Table {
         let column = Column::numeric(measure.head, measure.explained);
         if measure.brief { column.brief() } else { column }
     }));
-    let rows = groups.iter().enumerate().map(|(index, group)| Row {
-        cells: row(group, groups, &measures),
-        begins: begins(index, groups),
-    });
+    let rows = groups
+        .iter()
+        .enumerate()
+        .map(|(index, group)| Row { cells: row(group, groups, &measures), begins: begins(index, groups) });
     let title = if groups.len() > 1 { "Side by side" } else { "Over the repeats" };
     let mut note = if repeats > 1 {
         format!("Medians of up to {repeats} repeats, the range below. Void trials are left out.")

@@ -17,7 +17,12 @@ type Figure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(
 const FIGURES: [Figure; 13] = [
     ("CPU", "mean, of all cores", |_, host| host.cpu_pct, numbers::percent),
     ("CPU of target", "mean of the target's processes, of all cores", |_, host| host.target_cpu_pct, numbers::percent),
-    ("strangers", "mean CPU of neither target nor Plimsoll", |trial, _| trial.machine.strangers_cpu_pct, numbers::percent),
+    (
+        "strangers",
+        "mean CPU of neither target nor Plimsoll",
+        |trial, _| trial.machine.strangers_cpu_pct,
+        numbers::percent,
+    ),
     ("I/O wait", "idle while a task waited for a disk", |trial, _| trial.machine.iowait_pct, numbers::percent),
     ("steal", "taken by the hypervisor", |trial, _| trial.machine.steal_pct, numbers::percent),
     ("throttled", "by a quota", |_, host| host.throttled_pct, numbers::percent),
@@ -27,7 +32,12 @@ const FIGURES: [Figure; 13] = [
     ("resident", "largest, of the target's processes", |_, host| host.rss_max_bytes.map(|b| b as f64), numbers::bytes),
     ("disk written", "by the host", |_, host| host.disk_write_bytes.map(|bytes| bytes as f64), numbers::bytes),
     ("network", "received and sent", |_, host| host.net_bytes.map(|bytes| bytes as f64), numbers::bytes),
-    ("power", "mean; see below where it comes from", |_, host| host.watts, |watts| format!("{} W", numbers::number(watts))),
+    (
+        "power",
+        "mean; see below where it comes from",
+        |_, host| host.watts,
+        |watts| format!("{} W", numbers::number(watts)),
+    ),
 ];
 
 fn fill(input: &Input) -> Option<Table> {
@@ -73,7 +83,8 @@ fn note<'a>(missing: &[&Figure], mut sources: impl Iterator<Item = &'a str>) -> 
         note.push_str(&format!(" Not measured: {}.", names.join(", ")));
     }
     if let Some(source) = sources.next() {
-        let origin = if source == "rapl" { "measured by the processor (RAPL)" } else { "modelled from the profile's watts" };
+        let origin =
+            if source == "rapl" { "measured by the processor (RAPL)" } else { "modelled from the profile's watts" };
         note.push_str(&format!(" Power is {origin}."));
     }
     note

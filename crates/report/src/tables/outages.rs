@@ -96,8 +96,9 @@ fn felt(trial: &Trial, fault: &Fault) -> Vec<Cell> {
         back(outage),
         Cell::of(outage.lost_operations, |lost| numbers::count_in_words(lost.max(0.0).round() as u64)),
         Cell::of(outage.memory_released_bytes, |bytes| numbers::bytes(bytes as f64)),
-        Cell::of(outage.baseline_per_s, numbers::rate)
-            .with(outage.baseline_spread_per_s.map_or_else(String::new, |spread| format!("± {}", numbers::rate(spread)))),
+        Cell::of(outage.baseline_per_s, numbers::rate).with(
+            outage.baseline_spread_per_s.map_or_else(String::new, |spread| format!("± {}", numbers::rate(spread))),
+        ),
     ]
 }
 

@@ -14,16 +14,22 @@ fn fill(input: &Input) -> Option<Table> {
     let rows = requirements.iter().enumerate().map(|(index, requirement)| {
         let planned = input.plan.requirements.get(index).filter(|planned| planned.metric == requirement.metric);
         let filter = planned.map_or_else(String::new, |planned| claims::filter(&planned.filter));
-        let asked = planned.map_or_else(
-            || requirement.asked.clone(),
-            |planned| claims::asked(&requirement.metric, &planned.range),
-        );
+        let asked = planned
+            .map_or_else(|| requirement.asked.clone(), |planned| claims::asked(&requirement.metric, &planned.range));
         let (word, tone) = if requirement.holds { ("met", Tone::Good) } else { ("violated", Tone::Bad) };
         let worst = match requirement.value {
             Some(value) => Cell::new(numbers::by_metric(&requirement.metric, value)),
             None => Cell::new("not measured").toned(Tone::Muted),
         };
-        Row { cells: vec![Cell::new(requirement.metric.clone()).with(filter), Cell::new(asked), worst, Cell::new(word).toned(tone)], begins: false }
+        Row {
+            cells: vec![
+                Cell::new(requirement.metric.clone()).with(filter),
+                Cell::new(asked),
+                worst,
+                Cell::new(word).toned(tone),
+            ],
+            begins: false,
+        }
     });
     Some(Table {
         title: "Requirements".to_owned(),

@@ -1,1 +1,124 @@
-//! Tests.
+//! Tests of what the tables say.
+#![allow(clippy::unwrap_used)]
+
+use experiment::plan::{Plan, Range};
+use record::results::{Outage, Results};
+
+use super::*;
+use crate::example;
+
+fn table(name: &str, results: &Results, plan: &Plan) -> Option<Table> {
+    let environment = Some(example::environment());
+    named(name, &Input { results, plan, environment, folder: String::new(), trials: Vec::new() })
+}
+
+/// The cells below a heading.
+fn column<'a>(table: &'a Table, head: &str) -> Vec<&'a Cell> {
+    let index = table.columns.iter().position(|column| column.head == head).unwrap();
+    table.rows.iter().map(|row| &row.cells[index]).collect()
+}
+
+fn one_crash() -> (Plan, Results) {
+    let plan = example::plan(&[], &[], 1);
+    let mut results = example::results(&plan);
+    example::crash(&mut results.trials[0]);
+    (plan, results)
+}
+
+#[test]
+fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
+    let (plan, results) = example::policies();
+    let environment = Some(example::environment());
+    let input = Input { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
+    let tables = of_run(&input);
+    assert_eq!(tables.len(), KINDS.len());
+    for (kind, table) in &tables {
+        assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()), "{}", kind.name);
+    }
+    assert!(tables.is_sorted_by(|a, b| a.0.place < b.0.place));
+}
+
+#[test]
+fn nothing_measured_is_not_0() {
+    let plan = example::plan(&[], &[], 1);
+    let trials = vec![record::results::Trial { id: "001".to_owned(), ..Default::default() }];
+    let results = Results { trials, ..Results::default() };
+    for name in ["comparison", "outages", "attempts", "consistency", "claims", "requirements", "operations", "hosts"] {
+        assert_eq!(table(name, &results, &plan), None, "{name}");
+    }
+    let (plan, mut results) = one_crash();
+    results.trials[0].faults[0].outage = Some(Outage::default());
+    let outages = table("outages", &results, &plan).unwrap();
+    for head in ["first failure", "first ok", "no service", "partial", "back after", "memory released", "baseline"] {
+        assert_eq!(column(&outages, head)[0].text, numbers::NONE, "{head}");
+    }
+}
+
+#[test]
+fn outages_say_what_never_came_back_and_what_could_not_be_injected() {
+    let (plan, mut results) = one_crash();
+    let outages = table("outages", &results, &plan).unwrap();
+    assert_eq!(column(&outages, "failed")[0], &Cell::new("99").with("of 1,834,666").toned(Tone::Bad));
+    assert_eq!(column(&outages, "back after")[0].text, "120 ms");
+    assert_eq!(column(&outages, "memory released")[0].text, "5.12 MB");
+    results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
+    assert_eq!(column(&table("outages", &results, &plan).unwrap(), "back after")[0].text, "never");
+    results.trials[0].faults[0].failed = Some("no such member".to_owned());
+    let failed = table("outages", &results, &plan).unwrap();
+    assert_eq!(column(&failed, "failed")[0].small, "no such member");
+    assert_eq!(column(&failed, "wrong")[0].text, numbers::NONE);
+}
+
+#[test]
+fn the_comparison_has_medians_and_leaves_void_trials_out() {
+    let (plan, results) = example::policies();
+    let comparison = table("comparison", &results, &plan).unwrap();
+    assert_eq!(comparison.rows.len(), 18);
+    assert!(comparison.note.contains("0 everywhere: timeouts"));
+    let failed = column(&comparison, "failed");
+    assert_eq!((failed[0].text.as_str(), failed[0].small.as_str(), failed[0].tone), ("149", "99–198", Tone::Bad));
+    assert_eq!((failed[3].text.as_str(), failed[3].tone), ("0", Tone::Good));
+    // Row 4 has one void trial of two: no range is left.
+    assert_eq!(column(&comparison, "variant")[4].small, "1 of 2 void");
+    assert_eq!(column(&comparison, "calls/s")[4].small, "");
+    let begins: Vec<usize> = (0..18).filter(|&row| comparison.rows[row].begins).collect();
+    assert_eq!(begins, [3, 6, 9, 12, 15]);
+}
+
+#[test]
+fn claims_and_requirements_carry_their_units_and_words() {
+    let (plan, results) = example::policies();
+    let claims = table("claims", &results, &plan).unwrap();
+    let holds: Vec<&str> = column(&claims, "holds here").iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(holds, ["yes", "not shown", "no", "not measured"]);
+    let said: Vec<&str> = column(&claims, "this run says").iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(said, ["0", "99", "50 ms", numbers::NONE]);
+    assert_eq!(column(&claims, "that is")[2].text, "at least 5 s and at most 20 s");
+    let requirements = table("requirements", &results, &plan).unwrap();
+    let texts: Vec<&str> = requirements.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["faults.oops.outage.back_to_baseline_s", "below 80 ms", "100 ms", "violated"]);
+    assert_eq!(claims::asked("failed_pct", &Range { equals: Some(0.0), ..Range::default() }), "exactly 0 %");
+}
+
+#[test]
+fn hosts_and_environment_say_what_is_missing() {
+    let (plan, results) = one_crash();
+    let hosts = table("hosts", &results, &plan).unwrap();
+    assert_eq!(hosts.note, "Over the whole load. Not measured: throttled, power.");
+    let environment = table("environment", &results, &plan).unwrap();
+    assert!(environment.note.contains("Not known: architecture, highest frequency, governor"));
+    let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();
+    assert!(what.contains(&"target vsns") && !what.contains(&"governor"));
+}
+
+#[test]
+fn repeats_that_disagree_are_not_one_word() {
+    let plan = example::plan(&[], &[], 2);
+    let mut results = example::results(&plan);
+    results.trials[0].generator.limit = "cpu".to_owned();
+    results.trials[1].consistency.linearizable = "yes".to_owned();
+    let generator = table("generator", &results, &plan).unwrap();
+    assert_eq!(column(&generator, "held back by")[0], &Cell::new("cpu, none").toned(Tone::Bad));
+    let consistency = table("consistency", &results, &plan).unwrap();
+    assert_eq!(column(&consistency, "linearizable")[0].text, "differs between repeats");
+}

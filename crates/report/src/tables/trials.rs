@@ -26,7 +26,8 @@ fn fill(input: &Input) -> Option<Table> {
                 Some(Ending::Failed) => ("failed", Tone::Bad),
                 None => ("records end in the middle", Tone::Bad),
             };
-            let measured = trial.measured_s.map(|[from, to]| format!("{} to {}", numbers::moment(from), numbers::moment(to)));
+            let measured =
+                trial.measured_s.map(|[from, to]| format!("{} to {}", numbers::moment(from), numbers::moment(to)));
             let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
             let cells = vec![
                 Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)),

@@ -34,7 +34,8 @@ impl<'a> Setting<'a> {
             .rows
             .iter()
             .map(|row| {
-                let cells = shown.iter().map(|&index| (text(&row.cells[index], &table.columns[index]), row.cells[index].tone));
+                let cells =
+                    shown.iter().map(|&index| (text(&row.cells[index], &table.columns[index]), row.cells[index].tone));
                 (row.begins, cells.collect::<Vec<_>>())
             })
             .collect();
@@ -54,7 +55,8 @@ impl<'a> Setting<'a> {
     fn narrow(&mut self, width: usize) {
         while self.width() > width {
             let texts = (0..self.columns.len()).filter(|&index| !self.columns[index].numeric);
-            let Some(widest) = texts.max_by_key(|&index| self.widths[index]).filter(|&i| self.widths[i] > NARROWEST) else {
+            let Some(widest) = texts.max_by_key(|&index| self.widths[index]).filter(|&i| self.widths[i] > NARROWEST)
+            else {
                 return;
             };
             self.widths[widest] -= 1;
@@ -62,8 +64,7 @@ impl<'a> Setting<'a> {
     }
 
     fn write(&self, colour: bool) -> String {
-        let heads: Vec<(String, Tone)> =
-            self.columns.iter().map(|column| (column.head.clone(), Tone::Muted)).collect();
+        let heads: Vec<(String, Tone)> = self.columns.iter().map(|column| (column.head.clone(), Tone::Muted)).collect();
         let mut text = self.row(&heads, colour);
         for (begins, cells) in &self.rows {
             if *begins {

@@ -45,8 +45,12 @@ pub fn reasons(reasons: &[String]) -> String {
 
 fn safe_load(line: &SafeLoad) -> String {
     let surviving = if line.surviving.is_empty() { String::new() } else { format!(" with {}", line.surviving) };
-    let limited = if line.limited_by.is_empty() { String::new() } else { format!("; beyond it {} breaks", line.limited_by) };
+    let limited =
+        if line.limited_by.is_empty() { String::new() } else { format!("; beyond it {} breaks", line.limited_by) };
     let [low, high] = line.ci95.map(numbers::number);
     let value = numbers::number(line.value);
-    capital(&format!("the Plimsoll line{surviving} is at {} = {value} (95 % interval {low}–{high}){limited}.", line.over))
+    capital(&format!(
+        "the Plimsoll line{surviving} is at {} = {value} (95 % interval {low}–{high}){limited}.",
+        line.over
+    ))
 }

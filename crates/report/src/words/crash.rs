@@ -14,7 +14,8 @@ pub fn finding(group: &Group, plan: &Plan) -> String {
         .spread(|trial| trial.throughput.before_first_fault_per_s)
         .or_else(|| group.spread(|trial| trial.throughput.operations_per_s));
     if let Some(before) = before {
-        let agents = group.trials.first().and_then(|trial| planned(plan, &trial.id)?.load.as_ref()).map(|load| load.agents);
+        let agents =
+            group.trials.first().and_then(|trial| planned(plan, &trial.id)?.load.as_ref()).map(|load| load.agents);
         let from = match agents {
             Some(1) => " from 1 agent".to_owned(),
             Some(agents) => format!(" from {} agents", numbers::count(u64::from(agents))),
@@ -30,7 +31,10 @@ pub fn finding(group: &Group, plan: &Plan) -> String {
 fn failures(group: &Group) -> String {
     let name = group.usable().find(|trial| outages(trial).next().is_some()).map(fault).unwrap_or_default();
     let failed = group.spread(|trial| felt(trial, |outage| outage.failed));
-    let all = group.spread(|trial| counted(trial, operations)).map(|all| all.text(numbers::median_count_in_words)).unwrap_or_default();
+    let all = group
+        .spread(|trial| counted(trial, operations))
+        .map(|all| all.text(numbers::median_count_in_words))
+        .unwrap_or_default();
     let over = group.spread(|trial| longest(trial, |outage| Some(outage.last_failure_s? - outage.first_failure_s?)));
     match failed {
         Some(failed) if failed.most > 0.0 => {
@@ -47,7 +51,8 @@ fn felt(trial: &Trial, count: fn(&Outage) -> u64) -> Option<f64> {
 }
 
 fn back(group: &Group) -> Option<String> {
-    let never = |trial: &&Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
+    let never =
+        |trial: &&Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
     let (gone, all) = (group.usable().filter(never).count(), group.usable().count());
     let spread = group.spread(|trial| longest(trial, |outage| outage.back_to_baseline_s));
     match (spread, gone) {

@@ -52,7 +52,9 @@ fn failures(group: &Group) -> String {
     let all = group.spread(|trial| counted(trial, operations));
     let all = all.map_or_else(|| numbers::NONE.to_owned(), |all| all.text(numbers::median_count_in_words));
     match failed {
-        Some(failed) if failed.most > 0.0 => format!("{} of {all} calls failed", failed.text(numbers::median_count_in_words)),
+        Some(failed) if failed.most > 0.0 => {
+            format!("{} of {all} calls failed", failed.text(numbers::median_count_in_words))
+        }
         _ => format!("none of {all} calls failed"),
     }
 }
@@ -69,7 +71,10 @@ pub fn losses(group: &Group) -> Option<String> {
     let checked = checked.map(|checked| checked.text(numbers::median_count_in_words));
     match (lost, checked) {
         (Some(lost), Some(checked)) if lost.most > 0.0 => {
-            parts.push(format!("{} of {checked} acknowledged writes were lost", lost.text(numbers::median_count_in_words)));
+            parts.push(format!(
+                "{} of {checked} acknowledged writes were lost",
+                lost.text(numbers::median_count_in_words)
+            ));
         }
         (Some(_), Some(checked)) => parts.push(format!("no acknowledged write was lost ({checked} checked)")),
         _ => {}

@@ -38,7 +38,8 @@ fn failures(groups: &[Group]) -> String {
     match split(groups, failed) {
         Some((clean, _)) => format!("No call failed with {}; {worst}.", names(&clean)),
         None => {
-            let clean = groups.iter().filter(|group| group.spread(failed).is_some_and(|spread| spread.most == 0.0)).count();
+            let clean =
+                groups.iter().filter(|group| group.spread(failed).is_some_and(|spread| spread.most == 0.0)).count();
             format!("No call failed in {clean} of {} cases; {worst}.", groups.len())
         }
     }
@@ -58,12 +59,7 @@ fn speed(groups: &[Group]) -> Option<String> {
 }
 
 /// `p99 ran from 1.1 ms (‹a›) to 2.3 ms (‹b›)`: medians, by the values of the first dimension.
-fn range(
-    groups: &[Group],
-    what: &str,
-    value: fn(&Trial) -> Option<f64>,
-    write: fn(f64) -> String,
-) -> Option<String> {
+fn range(groups: &[Group], what: &str, value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String) -> Option<String> {
     let mut medians: Vec<(String, f64)> = Vec::new();
     for name in values_of(groups, 0) {
         let of_name = groups.iter().filter(|group| group.labels.first().is_some_and(|label| label.1 == name));
@@ -95,7 +91,9 @@ fn where_any(
         None => format!("up to {}", worst.count()),
     };
     Some(match split(groups, value) {
-        Some((clean, dirty)) => capital(&format!("{what} with {} ({up_to}), none with {}.", names(&dirty), names(&clean))),
+        Some((clean, dirty)) => {
+            capital(&format!("{what} with {} ({up_to}), none with {}.", names(&dirty), names(&clean)))
+        }
         None => capital(&format!("{what} in some cases ({up_to}, with {}).", quoted(&worst.group.name()))),
     })
 }

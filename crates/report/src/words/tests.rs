@@ -1,1 +1,176 @@
-//! Tests.
+//! Tests of answers and summaries: what they say of results of every shape.
+#![allow(clippy::unwrap_used)]
+
+use experiment::plan::Plan;
+use record::results::{Results, SafeLoad, Trust, Verdict};
+
+use super::*;
+use crate::example;
+
+fn one() -> (Plan, Results) {
+    let plan = example::plan(&[], &[], 1);
+    let results = example::results(&plan);
+    (plan, results)
+}
+
+fn one_crash() -> (Plan, Results) {
+    let (plan, mut results) = one();
+    example::crash(&mut results.trials[0]);
+    (plan, results)
+}
+
+/// Answer and summary, which nobody should have to read twice.
+fn words(plan: &Plan, results: &Results) -> String {
+    let summary = summary(results, plan, false);
+    for line in summary.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+        assert_eq!(line.trim_end(), line);
+    }
+    format!("{}\n----\n{summary}", answer(results, plan))
+}
+
+#[test]
+fn a_plain_load() {
+    let (plan, results) = one();
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn a_plain_load_with_failures_at_a_rate() {
+    let (mut plan, mut results) = one();
+    plan.trials[0].load.as_mut().unwrap().rate = Some(5_000.0);
+    results.trials[0].outcomes.failed = 1_234;
+    results.trials[0].outcomes.timeout = 3;
+    results.trials[0].consistency.wrong = Some(17);
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn a_crash() {
+    let (plan, results) = one_crash();
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn a_crash_that_loses_names_and_never_recovers() {
+    let (plan, mut results) = one_crash();
+    results.trials[0].consistency.lost_writes = Some(2_003);
+    results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn a_crash_that_nobody_felt() {
+    let (plan, mut results) = one_crash();
+    results.trials[0].outcomes.failed = 0;
+    let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
+    outage.failed = 0;
+    (outage.first_failure_s, outage.last_failure_s, outage.back_to_baseline_s) = (None, None, None);
+    outage.baseline_per_s = None;
+    insta::assert_snapshot!(answer(&results, &plan));
+}
+
+#[test]
+fn a_crash_three_times_over() {
+    let plan = example::plan(&[], &[], 3);
+    let mut results = example::results(&plan);
+    for (index, trial) in results.trials.iter_mut().enumerate() {
+        example::crash(trial);
+        trial.throughput.before_first_fault_per_s = Some(61_000.0 + 2_000.0 * index as f64);
+        trial.faults[0].outage.as_mut().unwrap().failed = 90 + index as u64;
+    }
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn policies_side_by_side() {
+    let (plan, results) = example::policies();
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn a_sweep_without_faults() {
+    let plan = example::plan(&[], &[("load.agents", &["1", "8", "64"])], 1);
+    let mut results = example::results(&plan);
+    for (trial, rate) in results.trials.iter_mut().zip([9_000.0, 41_000.0, 63_000.0]) {
+        trial.throughput.operations_per_s = Some(rate);
+        trial.latency_us = Some(example::quantiles(rate / 63_000.0));
+    }
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn failures_that_no_dimension_explains_name_the_worst() {
+    let plan = example::plan(&["a", "b"], &[("target.with.state", &["x", "y"])], 1);
+    let mut results = example::results(&plan);
+    results.trials[0].outcomes.failed = 5;
+    results.trials[3].outcomes.failed = 9;
+    insta::assert_snapshot!(answer(&results, &plan));
+}
+
+#[test]
+fn a_void_result_says_first_that_it_must_not_be_used() {
+    let (plan, mut results) = one_crash();
+    let reasons = vec!["The generator was at the end of its core (98 %)".to_owned()];
+    results.verdict = Verdict { is: Trust::Void, reasons };
+    results.trials[0].verdict = results.verdict.clone();
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn a_partial_result_says_so() {
+    let (plan, mut results) = one_crash();
+    results.partial = Some("the run was interrupted".to_owned());
+    results.planned_trials = 12;
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn nothing_measured() {
+    let (plan, mut results) = one();
+    results.partial = Some("the target failed to start: exit 1".to_owned());
+    results.trials.clear();
+    insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn the_line_itself() {
+    let (plan, mut results) = one();
+    results.safe_load = Some(SafeLoad {
+        over: "load.rate".to_owned(),
+        value: 12_000.0,
+        ci95: [11_400.0, 12_700.0],
+        limited_by: "latency_us.p99 below 50 ms".to_owned(),
+        surviving: "one member down".to_owned(),
+    });
+    insta::assert_snapshot!(answer(&results, &plan));
+}
+
+#[test]
+fn no_figure_is_named_that_was_not_measured() {
+    let (plan, mut results) = one_crash();
+    let trial = &mut results.trials[0];
+    trial.throughput = record::results::Throughput::default();
+    trial.latency_us = None;
+    trial.consistency = record::results::Consistency::default();
+    let outage = trial.faults[0].outage.as_mut().unwrap();
+    *outage = record::results::Outage { failed: 99, ..Default::default() };
+    assert_eq!(answer(&results, &plan), "The fault `oops` on `local.server` made 99 of 1,834,666 calls fail.");
+}
+
+#[test]
+fn colour_is_only_given_when_asked_for_and_targets_cannot_steer_the_terminal() {
+    let (plan, mut results) = one_crash();
+    results.title = "\u{1b}[2Jtitle\u{7}".to_owned();
+    results.trials[0].faults[0].name = "\u{1b}]0;oops\u{7}".to_owned();
+    let text = summary(&results, &plan, false);
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+    assert!(summary(&results, &plan, true).contains("\u{1b}[32mvalid\u{1b}[0m"));
+}
+
+#[test]
+fn long_words_are_cut_and_lines_wrapped() {
+    assert_eq!(aligned::wrapped("aa bbb cccccccc", 5), ["aa", "bbb", "ccccc", "ccc"]);
+    assert_eq!(aligned::wrapped("", 5), [""]);
+    assert_eq!(listed(&["a".to_owned(), "b".to_owned(), "c".to_owned()]), "a, b and c");
+}
