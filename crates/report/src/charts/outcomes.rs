@@ -14,6 +14,9 @@ pub const KIND: Kind = Kind { name: "outcomes", place: 1, draw };
 const SHORT_S: f64 = 40.0;
 const FINE_S: f64 = 0.2;
 
+/// What is counted of a slot.
+type Count = fn(&OutcomeSlot) -> u32;
+
 fn draw(view: &View) -> Vec<Chart> {
     if view.series.outcomes.is_empty() {
         return Vec::new();
@@ -27,7 +30,7 @@ fn draw(view: &View) -> Vec<Chart> {
         points: thinned(&bins.rate(|slot| slot.ok), view.points),
     };
     let mut panels = vec![Panel::linear("ok operations per second", Unit::PerSecond, 150.0, vec![ok])];
-    let lanes: [(&str, Ink, fn(&OutcomeSlot) -> u32); 3] = [
+    let lanes: [(&str, Ink, Count); 3] = [
         ("failed", Ink::Failed, |slot| slot.failed),
         ("timeout", Ink::Timeout, |slot| slot.timeout),
         ("wrong", Ink::Wrong, |slot| slot.wrong),
@@ -87,12 +90,12 @@ impl Bins {
         self.slots.iter().enumerate().map(|(index, slot)| (middle(index), value(index, slot))).collect()
     }
 
-    fn rate(&self, count: fn(&OutcomeSlot) -> u32) -> Vec<Point> {
+    fn rate(&self, count: Count) -> Vec<Point> {
         let whole = |index| !(self.cut_short && index + 1 == self.slots.len());
         self.points(|index, slot| whole(index).then(|| f64::from(count(slot)) / self.bin_s))
     }
 
-    fn count(&self, count: fn(&OutcomeSlot) -> u32) -> Vec<Point> {
+    fn count(&self, count: Count) -> Vec<Point> {
         self.points(|_, slot| Some(f64::from(count(slot))))
     }
 }

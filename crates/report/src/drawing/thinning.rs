@@ -35,20 +35,11 @@ fn gap(points: &[Point]) -> Option<usize> {
     points.iter().position(|point| point.1.is_none())
 }
 
-/// For quantities that several lines share (a stack): the same moments for all, each the largest of its stretch.
+/// As [`thinned`] for lines of a stack, which need the same moments: those of the smallest and the largest sum, and of gaps.
 pub fn thinned_together(lines: &[Vec<Point>], most: usize) -> Vec<Vec<Point>> {
     let length = lines.iter().map(Vec::len).max().unwrap_or(0);
-    if length <= most {
-        return lines.to_vec();
-    }
-    let stretch = length.div_ceil(most.max(1));
-    let totals: Vec<Point> = (0..length)
-        .map(|index| (0.0, lines.iter().filter_map(|line| line.get(index)?.1).reduce(|a, b| a + b)))
-        .collect();
-    let kept: Vec<usize> = totals
-        .chunks(stretch)
-        .enumerate()
-        .map(|(chunk, points)| chunk * stretch + gap(points).or_else(|| most_of(points)).unwrap_or(0))
-        .collect();
+    let sum = |index: usize| lines.iter().filter_map(|line| line.get(index)?.1).reduce(|a, b| a + b);
+    let sums: Vec<Point> = (0..length).map(|index| (index as f64, sum(index))).collect();
+    let kept: Vec<usize> = thinned(&sums, most).into_iter().map(|(index, _)| index as usize).collect();
     lines.iter().map(|line| kept.iter().filter_map(|&index| line.get(index).copied()).collect()).collect()
 }

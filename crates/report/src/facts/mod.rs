@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::numbers;
 
+/// A figure of a trial, where it has it.
+pub type Figure = fn(&Trial) -> Option<f64>;
+
 /// Trials of one variant and point, in the order of the plan.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
@@ -162,10 +165,16 @@ pub fn operations(trial: &Trial) -> u64 {
     outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong
 }
 
-/// Attempts beyond the first of each operation; `None` if nothing ended.
+/// Attempts beyond the first of each operation; `None` if nothing ended. An operation that is unfinished had its last attempt
+/// still open, which is not among the attempts that ended.
 pub fn retried(trial: &Trial) -> Option<u64> {
-    let all = operations(trial) + trial.outcomes.unfinished;
+    let all = operations(trial);
     (all > 0).then(|| trial.attempts.saturating_sub(all))
+}
+
+/// Whether any operation of the run ended.
+pub fn is_measured(results: &Results) -> bool {
+    results.trials.iter().any(|trial| operations(trial) > 0)
 }
 
 /// A count of outcomes; `None` if no operation ended, so that nothing was counted.

@@ -37,6 +37,16 @@ fn a_median_lies_between_and_ranges_that_read_the_same_are_not_shown() {
 }
 
 #[test]
+fn only_attempts_beyond_the_first_are_retries() {
+    let plan = example::plan(&[], &[], 1);
+    let mut trial = example::results(&plan).trials.remove(0);
+    assert_eq!(retried(&trial), Some(0));
+    trial.attempts += 5;
+    assert_eq!(retried(&trial), Some(5));
+    assert_eq!(retried(&Trial::default()), None);
+}
+
+#[test]
 fn one_outage_without_a_time_leaves_the_longest_unknown() {
     let outage = |back| Some(Outage { back_to_baseline_s: back, ..Outage::default() });
     let fault = |back| Fault { outage: outage(back), ..Fault::default() };

@@ -130,15 +130,14 @@ fn cost(group: &Group, input: &Input) -> Option<Figure> {
 }
 
 fn of_several(groups: &[Group]) -> Vec<Figure> {
-    let extreme =
-        |name: &str, value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String, unit: &str, largest: bool| {
-            let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
-            let better = |a: f64, b: f64| if largest { a > b } else { a < b };
-            let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
-            Some(figure(name, write(best), unit, group.name(), Tone::Plain))
-        };
-    let failed: fn(&Trial) -> Option<f64> = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
-    let with_losses = |name: &str, value: fn(&Trial) -> Option<f64>| {
+    let extreme = |name: &str, value: facts::Figure, write: fn(f64) -> String, unit: &str, largest: bool| {
+        let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
+        let better = |a: f64, b: f64| if largest { a > b } else { a < b };
+        let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
+        Some(figure(name, write(best), unit, group.name(), Tone::Plain))
+    };
+    let failed: facts::Figure = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
+    let with_losses = |name: &str, value: facts::Figure| {
         let known: Vec<Spread> = groups.iter().filter_map(|group| group.spread(value)).collect();
         let hit = known.iter().filter(|spread| spread.most > 0.0).count();
         let most = known.iter().map(|spread| spread.most).fold(0.0, f64::max);

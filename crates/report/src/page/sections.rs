@@ -1,6 +1,5 @@
 //! What the page's template is filled with. It must not hold markup other than what charts and tables give it.
 
-use record::results::Trust;
 use serde::Serialize;
 
 use super::figures::{Figure, key_figures};
@@ -30,7 +29,7 @@ pub struct Page {
     asks: String,
     answer: String,
     verdict: &'static str,
-    meaning: &'static str,
+    meaning: String,
     reasons: Vec<String>,
     partial: Option<String>,
     figures: Vec<Figure>,
@@ -84,7 +83,6 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
     }
     let trials = trials(input, templates, &mut data)?;
     let answer = if results.answer.is_empty() { words::answer(results, input.plan) } else { results.answer.clone() };
-    let is = results.verdict.is;
     let started = input.trials.iter().filter_map(crate::Series::start_unix_s).reduce(f64::min);
     Ok(Page {
         style: STYLE,
@@ -92,13 +90,10 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         title: results.title.clone(),
         asks: results.asks.clone(),
         answer: with_code(&answer),
-        verdict: trust_word(is),
-        meaning: meaning(is),
+        verdict: words::verdict(results).0,
+        meaning: words::stopped(&words::capital(words::meaning(results))),
         reasons: results.verdict.reasons.clone(),
-        partial: results.partial.as_ref().map(|why| {
-            let planned = results.planned_trials;
-            format!("Records of {} of {planned} trials: {why}.", results.trials.len())
-        }),
+        partial: results.partial.as_deref().map(words::stopped),
         figures: key_figures(input),
         before,
         after,
@@ -112,14 +107,6 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         format: results.format,
         plimsoll: input.environment.as_ref().and_then(|environment| environment.plimsoll.clone()),
     })
-}
-
-fn meaning(is: Trust) -> &'static str {
-    match is {
-        Trust::Valid => "Nothing speaks against this result.",
-        Trust::Suspect => "Something may have spoiled this result.",
-        Trust::Void => "This result must not be used.",
-    }
 }
 
 /// Names between backquotes become code; everything is escaped.
@@ -190,8 +177,7 @@ fn comparison_bars(input: &Input) -> Option<Drawn> {
             }
         })
         .collect();
-    let begins = |index: usize| index > 0 && groups[index].labels.first() != groups[index - 1].labels.first();
-    let rows = groups.iter().enumerate().map(|(index, group)| (group.name(), begins(index))).collect();
+    let rows = groups.iter().enumerate().map(|(index, group)| (group.name(), tables::begins(index, &groups))).collect();
     let note = "Medians; the whiskers run from the smallest to the largest repeat.".to_owned();
     let bars = BarRows { id: "comparison".to_owned(), title: "The same, drawn".to_owned(), note, rows, columns };
     (!bars.columns.is_empty()).then(|| bar_rows::drawn(&bars))

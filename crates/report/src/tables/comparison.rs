@@ -4,7 +4,7 @@ use record::results::{Trial, Trust};
 
 use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
 use crate::Input;
-use crate::facts::{Group, counted, groups, longest, outages, retried};
+use crate::facts::{Figure, Group, counted, groups, longest, outages, retried};
 use crate::numbers;
 
 pub const KIND: Kind = Kind { name: "comparison", place: 1, fill };
@@ -20,7 +20,7 @@ pub struct Measure {
     /// Whether it is also drawn as bars.
     pub bars: bool,
     /// Of a trial.
-    pub value: fn(&Trial) -> Option<f64>,
+    pub value: Figure,
     /// With its unit.
     pub write: fn(f64) -> String,
     /// Whether anything above 0 is a loss to somebody.
@@ -97,16 +97,11 @@ pub const MEASURES: &[Measure] = &[
     },
 ];
 
-const fn latency(
-    head: &'static str,
-    explained: &'static str,
-    brief: bool,
-    value: fn(&Trial) -> Option<f64>,
-) -> Measure {
+const fn latency(head: &'static str, explained: &'static str, brief: bool, value: Figure) -> Measure {
     Measure { head, explained, brief, bars: false, value, write: numbers::micros, loss: false, only_if_any: false }
 }
 
-const fn loss(head: &'static str, explained: &'static str, brief: bool, value: fn(&Trial) -> Option<f64>) -> Measure {
+const fn loss(head: &'static str, explained: &'static str, brief: bool, value: Figure) -> Measure {
     Measure {
         head,
         explained,
@@ -119,7 +114,7 @@ const fn loss(head: &'static str, explained: &'static str, brief: bool, value: f
     }
 }
 
-const fn time(head: &'static str, explained: &'static str, brief: bool, value: fn(&Trial) -> Option<f64>) -> Measure {
+const fn time(head: &'static str, explained: &'static str, brief: bool, value: Figure) -> Measure {
     Measure { head, explained, brief, bars: false, value, write: numbers::seconds, loss: false, only_if_any: false }
 }
 

@@ -26,13 +26,19 @@ fn fill(input: &Input) -> Option<Table> {
     }
     let mut columns = label_columns(&groups);
     columns.extend(COLUMNS.map(|(head, explained)| Column::numeric(head, explained).brief()));
-    columns.push(Column::text("some of the lost"));
+    let any_lost = input.results.trials.iter().any(|trial| !trial.consistency.lost_examples.is_empty());
+    if any_lost {
+        columns.push(Column::text("some of the lost"));
+    }
     let rows: Vec<Row> = groups
         .iter()
         .enumerate()
         .map(|(index, group)| {
             let mut cells = label_cells(group, &groups);
             cells.extend(found(group));
+            if any_lost {
+                cells.push(examples(group));
+            }
             Row { cells, begins: begins(index, &groups) }
         })
         .collect();
@@ -66,13 +72,17 @@ fn found(group: &Group) -> Vec<Cell> {
         Some(first) if !first.is_empty() => Cell::new("differs between repeats"),
         _ => Cell::new("not checked"),
     };
-    let examples = group.usable().map(|trial| &trial.consistency.lost_examples).max_by_key(|examples| examples.len());
     vec![
         cell(|trial| trial.consistency.checked, false),
         cell(|trial| trial.consistency.lost_writes, true),
         cell(|trial| trial.consistency.wrong, true),
         cell(|trial| trial.consistency.diverged_keys, true),
         linearizable,
-        Cell::new(examples.map(|examples| examples.join(", ")).unwrap_or_default()),
     ]
+}
+
+/// Of the trial that has most.
+fn examples(group: &Group) -> Cell {
+    let examples = group.usable().map(|trial| &trial.consistency.lost_examples).max_by_key(|examples| examples.len());
+    Cell::new(examples.map(|examples| examples.join(", ")).unwrap_or_default())
 }

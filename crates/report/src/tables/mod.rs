@@ -209,10 +209,9 @@ fn label_cells(group: &Group, groups: &[Group]) -> Vec<Cell> {
     group.labels.iter().map(|(_, value)| Cell::new(value.clone())).collect()
 }
 
-/// Whether the first label differs from that of the group before.
-fn begins(index: usize, groups: &[Group]) -> bool {
-    let first = |group: &Group| group.labels.first().cloned();
-    index > 0 && groups.len() > 1 && first(&groups[index]) != first(&groups[index - 1])
+/// Whether a block of rows begins with a group: its first label, of several, differs from that of the group before.
+pub fn begins(index: usize, groups: &[Group]) -> bool {
+    index > 0 && groups[index].labels.len() > 1 && groups[index].labels.first() != groups[index - 1].labels.first()
 }
 
 #[cfg(test)]

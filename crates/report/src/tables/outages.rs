@@ -37,6 +37,7 @@ fn fill(input: &Input) -> Option<Table> {
             column.brief()
         }
     }));
+    let blocks = input.results.trials.iter().any(|trial| trial.faults.len() > 1);
     let mut rows = Vec::new();
     for trial in &input.results.trials {
         for (index, fault) in trial.faults.iter().enumerate() {
@@ -46,7 +47,7 @@ fn fill(input: &Input) -> Option<Table> {
             }
             cells.push(name(fault));
             cells.extend(felt(trial, fault));
-            rows.push(Row { cells, begins: several && index == 0 && !rows.is_empty() });
+            rows.push(Row { cells, begins: blocks && index == 0 && !rows.is_empty() });
         }
     }
     if rows.is_empty() {

@@ -110,29 +110,24 @@ pub fn toned(text: &str, tone: Tone) -> String {
 
 /// Lines of at most `width` characters, broken between words where that is possible.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
+    let mut lines = Vec::new();
+    let mut line = String::new();
     for word in text.split_whitespace() {
-        let mut rest: Vec<char> = word.chars().collect();
-        loop {
-            let Some(line) = lines.last_mut() else { break };
-            let space = usize::from(!line.is_empty());
-            if length(line) + space + rest.len() <= width {
-                if space == 1 {
-                    line.push(' ');
-                }
-                line.extend(&rest);
-                break;
+        if !line.is_empty() && length(&line) + 1 + length(word) > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        // A word that is wider than the column is cut.
+        for character in word.chars() {
+            if length(&line) == width.max(1) {
+                lines.push(std::mem::take(&mut line));
             }
-            if line.is_empty() {
-                // A word that is wider than the column is cut.
-                line.extend(rest.drain(..width.max(1).min(rest.len())));
-                if rest.is_empty() {
-                    break;
-                }
-            }
-            lines.push(String::new());
+            line.push(character);
         }
     }
+    lines.push(line);
     lines
 }
 

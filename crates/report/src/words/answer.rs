@@ -20,9 +20,7 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
         });
     }
     if let Some(partial) = &results.partial {
-        let done = results.trials.len();
-        let of = format!("{done} of {} trials", results.planned_trials);
-        sentences.push(stopped(&format!("This is a partial result ({of}): {partial}")));
+        sentences.push(stopped(&format!("This is a partial result: {partial}")));
     }
     let groups = groups(results, plan);
     let measured: Vec<Group> = groups.into_iter().filter(|group| group.usable().any(|t| operations(t) > 0)).collect();

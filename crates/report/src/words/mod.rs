@@ -7,8 +7,31 @@ mod plain_load;
 mod side_by_side;
 mod summary;
 
+use record::results::{Results, Trust};
+
+use crate::facts::is_measured;
+use crate::tables::{Tone, trust_word};
+
 pub use answer::answer;
 pub use summary::summary;
+
+/// The word for the verdict. Where nothing was measured there is nothing to judge.
+pub(crate) fn verdict(results: &Results) -> (&'static str, Tone) {
+    match results.verdict.is {
+        Trust::Valid if !is_measured(results) => ("not judged", Tone::Muted),
+        is => (trust_word(is), Tone::of(is)),
+    }
+}
+
+/// What the verdict means, as a sentence without its capital and its stop.
+pub(crate) fn meaning(results: &Results) -> &'static str {
+    match results.verdict.is {
+        Trust::Void => "this result must not be used",
+        Trust::Suspect => "something may have spoiled this result",
+        Trust::Valid if is_measured(results) => "nothing speaks against this result",
+        Trust::Valid => "nothing was measured",
+    }
+}
 
 /// Items as in a sentence: `a, b and c`.
 fn listed(items: &[String]) -> String {
@@ -25,13 +48,13 @@ fn quoted(name: &str) -> String {
 }
 
 /// With a capital at its beginning.
-fn capital(text: &str) -> String {
+pub(crate) fn capital(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 /// With a full stop at its end.
-fn stopped(text: &str) -> String {
+pub(crate) fn stopped(text: &str) -> String {
     let text = text.trim();
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }

@@ -4,7 +4,7 @@ use experiment::plan::Plan;
 use record::results::Trial;
 
 use super::quoted;
-use crate::facts::{Group, counted, operations, planned};
+use crate::facts::{Figure, Group, counted, operations, planned};
 use crate::numbers;
 
 /// In one sentence.
@@ -22,7 +22,7 @@ pub fn finding(group: &Group, plan: &Plan) -> String {
         Some(rate) => format!("{who} {} calls/s", rate.text(numbers::number)),
         None => format!("{who} answers at a rate that was not measured"),
     });
-    let quantiles: [(&str, fn(&Trial) -> Option<f64>); 2] =
+    let quantiles: [(&str, Figure); 2] =
         [("p50", |trial| trial.latency_us?.p50), ("p99", |trial| trial.latency_us?.p99)];
     let latency: Vec<String> = quantiles
         .into_iter()

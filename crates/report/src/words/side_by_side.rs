@@ -4,7 +4,7 @@
 use record::results::Trial;
 
 use super::{capital, listed, quoted};
-use crate::facts::{Group, Spread, counted, operations, outages};
+use crate::facts::{Figure, Group, Spread, counted, operations, outages};
 use crate::numbers;
 
 /// Names listed in a sentence at most.
@@ -14,10 +14,14 @@ const NAMED: usize = 6;
 pub fn findings(groups: &[Group]) -> Vec<String> {
     let mut sentences = vec![failures(groups)];
     sentences.extend(speed(groups));
-    let wrong = |trial: &Trial| trial.consistency.wrong.map(|count| count as f64);
-    let lost = |trial: &Trial| trial.consistency.lost_writes.map(|count| count as f64);
-    let checked = |trial: &Trial| trial.consistency.checked.map(|count| count as f64);
-    sentences.extend(where_any(groups, "acknowledged writes were lost", lost, Some(&checked)));
+    if !with_faults(groups) {
+        // Where nothing was broken, speed is what was asked for.
+        sentences.reverse();
+    }
+    let wrong: Figure = |trial| trial.consistency.wrong.map(|count| count as f64);
+    let lost: Figure = |trial| trial.consistency.lost_writes.map(|count| count as f64);
+    let checked: Figure = |trial| trial.consistency.checked.map(|count| count as f64);
+    sentences.extend(where_any(groups, "acknowledged writes were lost", lost, Some(checked)));
     if groups.iter().any(|group| group.spread(wrong).is_some_and(|wrong| wrong.most > 0.0)) {
         sentences.extend(where_any(groups, "answers were wrong", wrong, None));
     }
@@ -36,7 +40,7 @@ fn failures(groups: &[Group]) -> String {
     let all = numbers::count_in_words(operations(worst.trial));
     let worst = format!("the worst was {} with {} of {all} calls failed", quoted(&worst.group.name()), worst.count());
     match split(groups, failed) {
-        Some((clean, _)) => format!("No call failed with {}; {worst}.", names(&clean)),
+        Some(split) => format!("No call failed with {}; {worst}.", names(split.dimension, &split.clean)),
         None => {
             let clean =
                 groups.iter().filter(|group| group.spread(failed).is_some_and(|spread| spread.most == 0.0)).count();
@@ -45,11 +49,14 @@ fn failures(groups: &[Group]) -> String {
     }
 }
 
+fn with_faults(groups: &[Group]) -> bool {
+    groups.iter().any(|group| group.usable().any(|trial| outages(trial).next().is_some()))
+}
+
 /// Latency by the first dimension, or throughput where no fault was played.
 fn speed(groups: &[Group]) -> Option<String> {
-    let with_faults = groups.iter().any(|group| group.usable().any(|trial| outages(trial).next().is_some()));
     let p99 = range(groups, "latency at p99", |trial| trial.latency_us?.p99, numbers::micros);
-    let parts = if with_faults {
+    let parts = if with_faults(groups) {
         [p99, range(groups, "the slowest call", |trial| trial.latency_us?.max, numbers::micros)]
     } else {
         [range(groups, "throughput", |trial| trial.throughput.operations_per_s, numbers::rate), p99]
@@ -59,7 +66,7 @@ fn speed(groups: &[Group]) -> Option<String> {
 }
 
 /// `p99 ran from 1.1 ms (‹a›) to 2.3 ms (‹b›)`: medians, by the values of the first dimension.
-fn range(groups: &[Group], what: &str, value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String) -> Option<String> {
+fn range(groups: &[Group], what: &str, value: Figure, write: fn(f64) -> String) -> Option<String> {
     let mut medians: Vec<(String, f64)> = Vec::new();
     for name in values_of(groups, 0) {
         let of_name = groups.iter().filter(|group| group.labels.first().is_some_and(|label| label.1 == name));
@@ -72,16 +79,12 @@ fn range(groups: &[Group], what: &str, value: fn(&Trial) -> Option<f64>, write: 
     if least == most {
         return Some(format!("{what} was {least} throughout"));
     }
-    Some(format!("{what} ran from {least} with {} to {most} with {}", quoted(low), quoted(high)))
+    let named = |name: &String| names(dimension(groups, 0), std::slice::from_ref(name));
+    Some(format!("{what} ran from {least} with {} to {most} with {}", named(low), named(high)))
 }
 
 /// Where a count is above 0, and where it is not.
-fn where_any(
-    groups: &[Group],
-    what: &str,
-    value: impl Fn(&Trial) -> Option<f64> + Copy,
-    of: Option<&dyn Fn(&Trial) -> Option<f64>>,
-) -> Option<String> {
+fn where_any(groups: &[Group], what: &str, value: Figure, of: Option<Figure>) -> Option<String> {
     let worst = Worst::of(groups, value)?;
     if worst.value == 0.0 {
         return Some(capital(&format!("no {what} in any of the cases.")));
@@ -91,8 +94,9 @@ fn where_any(
         None => format!("up to {}", worst.count()),
     };
     Some(match split(groups, value) {
-        Some((clean, dirty)) => {
-            capital(&format!("{what} with {} ({up_to}), none with {}.", names(&dirty), names(&clean)))
+        Some(Split { dimension, clean, dirty }) => {
+            let (dirty, clean) = (names(dimension, &dirty), names("", &clean));
+            capital(&format!("{what} with {dirty} ({up_to}), none with {clean}."))
         }
         None => capital(&format!("{what} in some cases ({up_to}, with {}).", quoted(&worst.group.name()))),
     })
@@ -106,7 +110,7 @@ struct Worst<'a, 'b> {
 }
 
 impl<'a, 'b> Worst<'a, 'b> {
-    fn of(groups: &'b [Group<'a>], value: impl Fn(&Trial) -> Option<f64> + Copy) -> Option<Self> {
+    fn of(groups: &'b [Group<'a>], value: Figure) -> Option<Self> {
         let trials = groups.iter().flat_map(|group| group.usable().map(move |trial| (group, trial)));
         let valued = trials.filter_map(|(group, trial)| Some(Self { group, trial, value: value(trial)? }));
         valued.reduce(|worst, next| if next.value > worst.value { next } else { worst })
@@ -117,23 +121,33 @@ impl<'a, 'b> Worst<'a, 'b> {
     }
 }
 
+/// A dimension that tells where a count is 0 from where it is not.
+struct Split<'a> {
+    dimension: &'a str,
+    clean: Vec<String>,
+    dirty: Vec<String>,
+}
+
 /// The values of a dimension with which a count is 0 in every trial, and the others, if there are both. Of several such
 /// dimensions the one that leaves least unsaid: with the most groups where the count is 0.
-fn split(groups: &[Group], value: impl Fn(&Trial) -> Option<f64> + Copy) -> Option<(Vec<String>, Vec<String>)> {
-    let dimensions = groups.first().map_or(0, |group| group.labels.len());
-    let mut best: Option<(usize, Vec<String>, Vec<String>)> = None;
-    for dimension in 0..dimensions {
+fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
+    let mut best: Option<(usize, Split)> = None;
+    for index in 0..groups.first().map_or(0, |group| group.labels.len()) {
         let is_clean = |name: &String| {
-            let mut of_name = groups.iter().filter(|group| group.labels[dimension].1 == *name);
+            let mut of_name = groups.iter().filter(|group| group.labels[index].1 == *name);
             of_name.all(|group| group.spread(value).is_some_and(|spread| spread.most == 0.0))
         };
-        let (clean, dirty): (Vec<String>, Vec<String>) = values_of(groups, dimension).into_iter().partition(is_clean);
-        let covered = groups.iter().filter(|group| clean.contains(&group.labels[dimension].1)).count();
-        if !clean.is_empty() && !dirty.is_empty() && best.as_ref().is_none_or(|(most, ..)| covered > *most) {
-            best = Some((covered, clean, dirty));
+        let (clean, dirty): (Vec<String>, Vec<String>) = values_of(groups, index).into_iter().partition(is_clean);
+        let covered = groups.iter().filter(|group| clean.contains(&group.labels[index].1)).count();
+        if !clean.is_empty() && !dirty.is_empty() && best.as_ref().is_none_or(|(most, _)| covered > *most) {
+            best = Some((covered, Split { dimension: dimension(groups, index), clean, dirty }));
         }
     }
-    best.map(|(_, clean, dirty)| (clean, dirty))
+    best.map(|(_, split)| split)
+}
+
+fn dimension<'a>(groups: &'a [Group], index: usize) -> &'a str {
+    groups.first().and_then(|group| group.labels.get(index)).map_or("", |label| label.0.as_str())
 }
 
 /// The values of a dimension, in the order of the plan.
@@ -147,10 +161,12 @@ fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
     values
 }
 
-fn names(names: &[String]) -> String {
+/// `‹wait› and ‹fail fast›`, `state ‹ets›`: a variant needs no word before its name.
+fn names(dimension: &str, names: &[String]) -> String {
     let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
     if names.len() > NAMED {
         shown.push(format!("{} others", names.len() - NAMED));
     }
-    listed(&shown)
+    let before = if matches!(dimension, "" | "variant") { String::new() } else { format!("{dimension} ") };
+    before + &listed(&shown)
 }

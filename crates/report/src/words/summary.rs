@@ -1,13 +1,13 @@
 //! The summary that `run` and `show` print: the answer, the verdict, and the tables that fit on a terminal.
 
 use experiment::plan::Plan;
-use record::results::{Results, Trust};
+use record::results::Results;
 
 use super::aligned::{plain, set, toned, wrapped};
-use super::answer;
+use super::{answer, meaning};
 use crate::Input;
 use crate::facts::groups;
-use crate::tables::{self, Tone, comparison, trust_word};
+use crate::tables::{self, Tone, comparison};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
@@ -46,19 +46,14 @@ fn finding(results: &Results, plan: &Plan) -> String {
 }
 
 fn verdict(results: &Results, colour: bool) -> String {
-    let is = results.verdict.is;
-    let meaning = match is {
-        Trust::Valid => "nothing speaks against this result",
-        Trust::Suspect => "something may have spoiled this result",
-        Trust::Void => "this result must not be used",
-    };
-    let mut text = format!("{}: {meaning}\n", toned(trust_word(is), if colour { Tone::of(is) } else { Tone::Plain }));
+    let (word, tone) = super::verdict(results);
+    let word = toned(word, if colour { tone } else { Tone::Plain });
+    let mut text = format!("{word}: {}\n", meaning(results));
     for reason in &results.verdict.reasons {
         text.push_str(&lines(reason, "  - ", "    "));
     }
     if let Some(partial) = &results.partial {
-        let done = format!("{} of {} trials have records", results.trials.len(), results.planned_trials);
-        text.push_str(&lines(&format!("partial: {partial} ({done})"), "", "  "));
+        text.push_str(&lines(&format!("partial: {partial}"), "", "  "));
     }
     text
 }
