@@ -3,14 +3,16 @@
 use record::ReadError;
 use record::events::{Ending, Event, History, Phase, What};
 use record::folder::TrialFolder;
-use record::hlog::{self, Log};
+use record::hlog;
 use record::lines;
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
+
+use crate::operations::LoadLog;
 
 /// What a trial left behind. A file that is missing is an empty one.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
-    pub log: Log,
+    pub load: LoadLog,
     pub slots: Vec<OutcomeSlot>,
     pub attempts: Vec<Attempts>,
     pub samples: Vec<Sample>,
@@ -23,7 +25,8 @@ pub(crate) struct Evidence {
 
 impl Evidence {
     pub fn read(folder: &TrialFolder) -> Result<Self, ReadError> {
-        let log = hlog::read(&folder.load_hlog())?;
+        let mut load = LoadLog::default();
+        let log = hlog::visit(&folder.load_hlog(), |interval| load.add(&interval))?;
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
         let samples = rows::read::<Sample>(&folder.samples())?;
@@ -40,7 +43,7 @@ impl Evidence {
             (history.torn, "history.jsonl"),
         ];
         Ok(Self {
-            log,
+            load,
             slots: slots.items,
             attempts: attempts.items,
             samples: samples.items,
@@ -67,10 +70,9 @@ impl Evidence {
     /// The last moment that any record speaks of, seconds since load start.
     pub fn last_s(&self) -> Option<f64> {
         let slots = self.slots.iter().map(|slot| slot.at_s + slot.slot_s);
-        let intervals = self.log.intervals.iter().map(|interval| interval.start_s + interval.length_s);
         let samples = self.samples.iter().map(|sample| sample.at_s);
         let generator = self.generator.iter().map(|second| second.at_s);
         let events = self.events.iter().map(|event| event.at_s);
-        slots.chain(intervals).chain(samples).chain(generator).chain(events).max_by(f64::total_cmp)
+        slots.chain(self.load.last_s()).chain(samples).chain(generator).chain(events).max_by(f64::total_cmp)
     }
 }

@@ -5,11 +5,64 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use record::events::Outcome;
-use record::hlog::{Interval, Log, Tag, Time};
+use record::hlog::{Interval, Tag, Time};
 use record::results::{Operation, Outcomes, Quantiles};
 use record::rows::Attempts;
 
 use crate::stats::quantiles::quantiles_us;
+
+/// What is kept of `load.hlog`: each operation's histograms merged, and how many succeeded when. Tags that are not ours are
+/// left out.
+#[derive(Debug, Default)]
+pub(crate) struct LoadLog {
+    /// By name of the operation.
+    pub totals: BTreeMap<String, Totals>,
+    succeeded: Vec<Succeeded>,
+    last_s: Option<f64>,
+}
+
+/// `ok` operations that ended in an interval.
+#[derive(Debug)]
+struct Succeeded {
+    operation: String,
+    start_s: f64,
+    length_s: f64,
+    count: u64,
+}
+
+impl LoadLog {
+    /// Takes in the next interval.
+    pub fn add(&mut self, interval: &Interval) {
+        let end_s = interval.start_s + interval.length_s;
+        self.last_s = Some(self.last_s.map_or(end_s, |last_s| last_s.max(end_s)));
+        let Some(tag) = Tag::parse(&interval.tag) else { return };
+        if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
+            self.succeeded.push(Succeeded {
+                operation: tag.operation.clone(),
+                start_s: interval.start_s,
+                length_s: interval.length_s,
+                count: interval.histogram.len(),
+            });
+        }
+        self.totals.entry(tag.operation).or_default().add((tag.outcome, tag.time), &interval.histogram);
+    }
+
+    /// End of the last interval, seconds since load start.
+    pub fn last_s(&self) -> Option<f64> {
+        self.last_s
+    }
+
+    /// `ok` per second of each operation; an interval that lies only partly in the window counts by its part.
+    fn ok_per_s(&self, (from_s, until_s): (f64, f64)) -> BTreeMap<&str, f64> {
+        let mut rates: BTreeMap<&str, f64> = BTreeMap::new();
+        for part in self.succeeded.iter().filter(|part| part.length_s > 0.0) {
+            let inside_s = (part.start_s + part.length_s).min(until_s) - part.start_s.max(from_s);
+            let share = (inside_s / part.length_s).clamp(0.0, 1.0);
+            *rates.entry(&part.operation).or_default() += part.count as f64 * share / (until_s - from_s);
+        }
+        rates
+    }
+}
 
 /// What a log says of one operation, or of all.
 #[derive(Debug, Default)]
@@ -18,15 +71,6 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// What a log says of each operation. Tags that are not ours are left out.
-    pub fn by_operation(log: &Log) -> BTreeMap<String, Self> {
-        let mut totals: BTreeMap<String, Self> = BTreeMap::new();
-        for (tag, interval) in tagged(log) {
-            totals.entry(tag.operation).or_default().add((tag.outcome, tag.time), &interval.histogram);
-        }
-        totals
-    }
-
     /// All of these together.
     pub fn of_all<'a>(each: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
@@ -88,21 +132,16 @@ impl Totals {
     }
 }
 
-fn tagged(log: &Log) -> impl Iterator<Item = (Tag, &Interval)> {
-    log.intervals.iter().filter_map(|interval| Some((Tag::parse(&interval.tag)?, interval)))
-}
-
-/// Every operation of the load. Rates are over `window_s`; an interval that lies only partly in it counts by its part.
+/// Every operation of the load. Rates are over `window_s`.
 pub(crate) fn operations(
-    log: &Log,
-    totals: &BTreeMap<String, Totals>,
+    load: &LoadLog,
     attempts: &[Attempts],
     window_s: Option<(f64, f64)>,
 ) -> BTreeMap<String, Operation> {
-    let rates = window_s.map(|window_s| ok_per_s(log, window_s));
+    let rates = window_s.map(|window_s| load.ok_per_s(window_s));
     let operation = |(name, totals): (&String, &Totals)| {
         let operation = Operation {
-            throughput_per_s: rates.as_ref().map(|rates| rates.get(name).copied().unwrap_or(0.0)),
+            throughput_per_s: rates.as_ref().map(|rates| rates.get(name.as_str()).copied().unwrap_or(0.0)),
             outcomes: totals.outcomes(),
             attempts: attempts.iter().filter(|row| row.operation == *name).map(|row| row.count).sum(),
             latency_us: totals.latency_us(),
@@ -111,20 +150,7 @@ pub(crate) fn operations(
         };
         (name.clone(), operation)
     };
-    totals.iter().map(operation).collect()
-}
-
-fn ok_per_s(log: &Log, (from_s, until_s): (f64, f64)) -> BTreeMap<String, f64> {
-    let mut rates: BTreeMap<String, f64> = BTreeMap::new();
-    for (tag, interval) in tagged(log) {
-        if (tag.outcome, tag.time) != (Outcome::Ok, Time::Latency) || interval.length_s <= 0.0 {
-            continue;
-        }
-        let inside_s = (interval.start_s + interval.length_s).min(until_s) - interval.start_s.max(from_s);
-        let share = (inside_s / interval.length_s).clamp(0.0, 1.0);
-        *rates.entry(tag.operation).or_default() += interval.histogram.len() as f64 * share / (until_s - from_s);
-    }
-    rates
+    load.totals.iter().map(operation).collect()
 }
 
 /// Results of attempts to counts, over all operations.

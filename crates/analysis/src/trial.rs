@@ -48,8 +48,7 @@ fn measured(
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
 ) -> Trial {
-    let totals = Totals::by_operation(&evidence.log);
-    let all = Totals::of_all(totals.values());
+    let all = Totals::of_all(evidence.load.totals.values());
     let outcomes = all.outcomes();
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
     let sampled = hosts::during(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s));
@@ -74,7 +73,7 @@ fn measured(
         latency_us: all.latency_us(),
         service_us: all.service_us(),
         by_outcome: all.by_outcome(),
-        operations: operations(&evidence.log, &totals, &evidence.attempts, measured_s),
+        operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: faults::faults(planned, evidence, timeline, window),
         consistency: consistency(planned, evidence, outcomes.wrong),
         machine: hosts::machine(&sampled),

@@ -134,10 +134,10 @@ fn header(unix_start_s: f64) -> String {
 /// An interval log, as far as it is whole.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Log {
+    /// The intervals, in file order; empty after [`visit`], which has handed them over.
+    pub intervals: Vec<Interval>,
     /// Unix time that the intervals count from, seconds; `None` if the file is missing or was cut off before it.
     pub start_unix_s: Option<f64>,
-    /// The intervals, in file order.
-    pub intervals: Vec<Interval>,
     /// Whether a last line was cut off and dropped.
     pub torn: bool,
 }
@@ -160,21 +160,34 @@ enum Line {
     Interval(Box<Interval>),
 }
 
-/// Reads an interval log. A missing file is an empty one; a last line that was cut off is dropped and flagged.
+/// Reads an interval log and hands over its intervals one by one, in file order: a histogram takes some 200 KB, and a long
+/// trial has thousands. A missing file is an empty one; a last line that was cut off is dropped and flagged.
 ///
 /// # Errors
 /// If the file cannot be read, or a line other than the last one is broken.
-pub fn read(path: &Path) -> Result<Log, ReadError> {
+pub fn visit(path: &Path, mut take: impl FnMut(Interval)) -> Result<Log, ReadError> {
     let mut deserializer = Deserializer::new();
-    let lines = read_lines(path, |line| parse(line, &mut deserializer))?;
-    let mut log = Log { torn: lines.torn, ..Log::default() };
-    for line in lines.items {
-        match line {
-            Line::Start(unix_s) => log.start_unix_s = Some(unix_s),
-            Line::Interval(interval) => log.intervals.push(*interval),
+    let mut log = Log::default();
+    let lines = read_lines(path, |line| {
+        match parse(line, &mut deserializer)? {
+            Some(Line::Start(unix_s)) => log.start_unix_s = Some(unix_s),
+            Some(Line::Interval(interval)) => take(*interval),
+            None => {}
         }
-    }
+        Ok(None::<()>)
+    })?;
+    log.torn = lines.torn;
     Ok(log)
+}
+
+/// Reads an interval log whole, as [`visit`] does; for short ones.
+///
+/// # Errors
+/// As [`visit`].
+pub fn read(path: &Path) -> Result<Log, ReadError> {
+    let mut intervals = Vec::new();
+    let log = visit(path, |interval| intervals.push(interval))?;
+    Ok(Log { intervals, ..log })
 }
 
 fn parse(line: &[u8], deserializer: &mut Deserializer) -> Result<Option<Line>, String> {

@@ -64,7 +64,8 @@ impl Series {
 /// # Errors
 /// If a file is there and cannot be read, or is broken elsewhere than in its last line.
 pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
-    let log = hlog::read(&trial.load_hlog())?;
+    let mut latency = Latency::default();
+    let log = hlog::visit(&trial.load_hlog(), |interval| latency.add(interval))?;
     let outcomes = rows::read::<OutcomeSlot>(&trial.outcomes())?;
     let samples = rows::read::<Sample>(&trial.samples())?;
     let generator = rows::read::<GeneratorSecond>(&trial.generator())?;
@@ -79,7 +80,7 @@ pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
     Ok(Series {
         trial: trial.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         outcomes: outcomes.items,
-        latency: latency(log.intervals),
+        latency: latency.seconds(),
         samples: samples.items,
         generator: generator.items,
         events: events.items,
@@ -87,28 +88,33 @@ pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
     })
 }
 
-/// Merges the operations of each interval; quantiles are taken after merging, never averaged.
-fn latency(intervals: Vec<hlog::Interval>) -> Vec<LatencySecond> {
-    let mut merged: BTreeMap<i64, (f64, Histogram<u64>)> = BTreeMap::new();
-    for interval in intervals {
+/// Latency of all `ok` operations: each interval's are merged; quantiles are taken after merging, never averaged.
+#[derive(Default)]
+struct Latency(BTreeMap<i64, (f64, Histogram<u64>)>);
+
+impl Latency {
+    fn add(&mut self, interval: hlog::Interval) {
         let wanted =
             Tag::parse(&interval.tag).is_some_and(|tag| tag.outcome == Outcome::Ok && tag.time == Time::Latency);
         if !wanted {
-            continue;
+            return;
         }
         let start_ms = (interval.start_s * 1e3).round() as i64;
-        match merged.get_mut(&start_ms) {
+        match self.0.get_mut(&start_ms) {
             // The sum may grow, so that adding cannot fail for a value that is out of its range.
             Some((_, sum)) => *sum += &interval.histogram,
             None => {
                 let mut first = interval.histogram;
                 first.auto(true);
-                merged.insert(start_ms, (interval.length_s, first));
+                self.0.insert(start_ms, (interval.length_s, first));
             }
         }
     }
-    let seconds = merged.into_iter().filter(|(_, (_, histogram))| !histogram.is_empty());
-    seconds.map(|(start_ms, (length_s, histogram))| second(start_ms as f64 / 1e3, length_s, &histogram)).collect()
+
+    fn seconds(self) -> Vec<LatencySecond> {
+        let seconds = self.0.into_iter().filter(|(_, (_, histogram))| !histogram.is_empty());
+        seconds.map(|(start_ms, (length_s, histogram))| second(start_ms as f64 / 1e3, length_s, &histogram)).collect()
+    }
 }
 
 fn second(at_s: f64, length_s: f64, histogram: &Histogram<u64>) -> LatencySecond {

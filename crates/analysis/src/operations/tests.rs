@@ -9,8 +9,8 @@ fn interval(tag: &str, start_s: f64, values_us: impl IntoIterator<Item = u64>) -
     Interval { tag: tag.into(), start_s, length_s: 1.0, histogram }
 }
 
-fn log() -> Log {
-    let intervals = vec![
+fn intervals() -> Vec<Interval> {
+    vec![
         interval("save/ok/latency", 0.0, [100; 900]),
         interval("save/ok/service", 0.0, [90; 900]),
         interval("save/ok/latency", 1.0, [5_000; 100]),
@@ -18,14 +18,19 @@ fn log() -> Log {
         interval("load/ok/latency", 1.0, [50; 10]),
         interval("load/unfinished/latency", 1.0, [2_000_000; 3]),
         interval("of another program", 1.0, [1; 99]),
-    ];
-    Log { intervals, ..Log::default() }
+    ]
+}
+
+fn log(intervals: &[Interval]) -> LoadLog {
+    let mut log = LoadLog::default();
+    intervals.iter().for_each(|interval| log.add(interval));
+    log
 }
 
 #[test]
 fn totals_are_those_of_the_log() {
-    let each = Totals::by_operation(&log());
-    let all = Totals::of_all(each.values());
+    let log = log(&intervals());
+    let all = Totals::of_all(log.totals.values());
     assert_eq!(all.outcomes(), Outcomes { ok: 1_010, failed: 30, unfinished: 3, ..Outcomes::default() });
     assert_eq!(all.latency_us().unwrap().count, 1_010);
     assert_eq!(all.service_us().unwrap().count, 900);
@@ -37,7 +42,8 @@ fn totals_are_those_of_the_log() {
 
 #[test]
 fn quantiles_are_of_all_intervals_together() {
-    let save = &Totals::by_operation(&log())["save"];
+    let log = log(&intervals());
+    let save = &log.totals["save"];
     let latency = save.latency_us().unwrap();
     assert!((latency.p50.unwrap() - 100.0).abs() < 0.2, "{latency:?}");
     assert!((latency.p99.unwrap() - 5_000.0).abs() < 5.0, "{latency:?}");
@@ -45,28 +51,28 @@ fn quantiles_are_of_all_intervals_together() {
 
 #[test]
 fn histograms_of_other_bounds_merge_too() {
-    let mut log = log();
+    let mut intervals = intervals();
     let mut narrow = Histogram::new_with_bounds(1, 1_000_000, 2).unwrap();
     narrow.record(200_000).unwrap();
-    log.intervals.insert(0, Interval { tag: "save/ok/latency".into(), start_s: 0.0, length_s: 1.0, histogram: narrow });
-    let save = &Totals::by_operation(&log)["save"];
+    intervals.insert(0, Interval { tag: "save/ok/latency".into(), start_s: 0.0, length_s: 1.0, histogram: narrow });
+    let log = log(&intervals);
+    let save = &log.totals["save"];
     assert_eq!(save.outcomes().ok, 1_001);
     assert!((save.latency_us().unwrap().max.unwrap() - 5_000.0).abs() < 100.0);
 }
 
 #[test]
 fn rates_take_the_part_of_an_interval_that_is_measured() {
-    let log = log();
-    let totals = Totals::by_operation(&log);
+    let log = log(&intervals());
     let attempts = [
         Attempts { at_s: 1.0, operation: "save".into(), result: "ok".into(), count: 7 },
         Attempts { at_s: 2.0, operation: "save".into(), result: "connection closed".into(), count: 2 },
         Attempts { at_s: 2.0, operation: "load".into(), result: "ok".into(), count: 1 },
     ];
-    let found = operations(&log, &totals, &attempts, Some((0.5, 2.0)));
+    let found = operations(&log, &attempts, Some((0.5, 2.0)));
     let rate = found["save"].throughput_per_s.unwrap();
     assert!((rate - (450.0 + 100.0) / 1.5).abs() < 1e-9, "{rate}");
     assert_eq!((found["save"].attempts, found["load"].attempts), (9, 1));
-    assert_eq!(operations(&log, &totals, &attempts, None)["save"].throughput_per_s, None);
+    assert_eq!(operations(&log, &attempts, None)["save"].throughput_per_s, None);
     assert_eq!(attempt_results(&attempts), BTreeMap::from([("connection closed".into(), 2), ("ok".into(), 8)]));
 }

@@ -11,6 +11,12 @@ fn interval(tag: &str, start_s: f64, values: &[u64]) -> hlog::Interval {
     hlog::Interval { tag: tag.to_owned(), start_s, length_s: 1.0, histogram }
 }
 
+fn latency(intervals: Vec<hlog::Interval>) -> Vec<LatencySecond> {
+    let mut latency = Latency::default();
+    intervals.into_iter().for_each(|interval| latency.add(interval));
+    latency.seconds()
+}
+
 #[test]
 fn operations_of_a_second_are_merged_and_only_ok_latencies_count() {
     let fast: Vec<u64> = vec![100_000; 99];
