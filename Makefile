@@ -25,9 +25,9 @@ run:
 
 test:
 	@scripts/need.sh rust compiler erlang-tests python
-	cargo test --quiet --workspace --locked
 	$(MAKE) --no-print-directory -C targets/vsns test
 	scripts/check-hlog.sh
+	cargo test --quiet --workspace --locked
 
 lint:
 	@scripts/need.sh rust compiler erlang-checks shellcheck

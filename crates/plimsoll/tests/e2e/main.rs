@@ -5,6 +5,7 @@
 mod accidents;
 mod bad_files;
 mod crashes;
+mod documents;
 mod first_runs;
 mod stage;
 mod starts;

@@ -56,13 +56,12 @@ impl Stage {
 
     /// Plays `plimsoll WORDS…` to its end, in the workspace's root.
     pub fn play(&self, words: &[&str]) -> Played {
-        let mut playing = self.start(words);
-        let output = playing.child.take().unwrap().wait_with_output().unwrap();
-        Played {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        self.start(words).wait()
+    }
+
+    /// The same with one more variable in the environment.
+    pub fn play_with(&self, variable: (&str, &str), words: &[&str]) -> Played {
+        self.spawn(words, Some(variable)).wait()
     }
 
     /// Plays `plimsoll run WORDS… --json --accept`; run folders go into the stage. The debug build is too slow to be
@@ -75,12 +74,17 @@ impl Stage {
 
     /// Begins to play and does not wait.
     pub fn start(&self, words: &[&str]) -> Playing {
+        self.spawn(words, None)
+    }
+
+    fn spawn(&self, words: &[&str], variable: Option<(&str, &str)>) -> Playing {
         let mark = format!("PLIMSOLL_TEST_STAGE={}", self.folder.display());
         let (name, value) = mark.split_once('=').unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .args(words)
             .current_dir(root())
             .env(name, value)
+            .envs(variable)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
