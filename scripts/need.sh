@@ -62,6 +62,7 @@ for need in "$@"; do
             ;;
         erlang-checks) erlang mnesia eunit proper dialyzer tools ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
+        make) program make make ;;
         shellcheck) program shellcheck shellcheck ;;
         wrk) program wrk wrk ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;

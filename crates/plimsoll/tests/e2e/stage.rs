@@ -146,7 +146,8 @@ impl Playing {
     /// Sends a signal by name: `INT`, `TERM`, `KILL`.
     pub fn signal(&self, name: &str) {
         let pid = self.child.as_ref().unwrap().id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+        // The shell's own: /bin/kill is not everywhere.
+        let sent = Command::new("sh").args(["-c", "kill -s $0 $1", name, &pid]).status().unwrap();
         assert!(sent.success());
     }
 

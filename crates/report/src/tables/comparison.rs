@@ -41,14 +41,14 @@ pub const MEASURES: &[Measure] = &[
         loss: false,
         only_if_any: false,
     },
-    latency("p50", "median latency of ok operations, from the intended start to the answer", true, |trial| {
+    latency("p50", "median latency of ok operations, from the intended start to the answer", false, |trial| {
         trial.latency_us?.p50
     }),
     Measure {
         bars: true,
         ..latency("p99", "99 of 100 ok operations were answered within it", true, |trial| trial.latency_us?.p99)
     },
-    latency("max", "the slowest ok operation", false, |trial| trial.latency_us?.max),
+    latency("max", "the slowest ok operation", true, |trial| trial.latency_us?.max),
     Measure {
         bars: true,
         ..loss("failed", "operations that ended with a definite error", true, |trial| {

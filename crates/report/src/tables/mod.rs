@@ -209,9 +209,14 @@ fn label_cells(group: &Group, groups: &[Group]) -> Vec<Cell> {
     group.labels.iter().map(|(_, value)| Cell::new(value.clone())).collect()
 }
 
-/// Whether a block of rows begins with a group: its first label, of several, differs from that of the group before.
+/// Whether a block of rows begins with a group: of its several labels, the one that changes least often from group to group
+/// differs from that of the group before.
 pub fn begins(index: usize, groups: &[Group]) -> bool {
-    index > 0 && groups[index].labels.len() > 1 && groups[index].labels.first() != groups[index - 1].labels.first()
+    let differ = |pair: &[Group], label: usize| pair[0].labels.get(label) != pair[1].labels.get(label);
+    let changes = |label: usize| groups.windows(2).filter(|pair| differ(pair, label)).count();
+    let labels = groups.first().map_or(0, |group| group.labels.len());
+    let steadiest = (0..labels).filter(|&label| changes(label) > 0).min_by_key(|&label| changes(label));
+    steadiest.is_some_and(|label| index > 0 && labels > 1 && differ(&groups[index - 1..=index], label))
 }
 
 #[cfg(test)]

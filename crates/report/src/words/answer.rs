@@ -12,12 +12,7 @@ use crate::numbers;
 pub fn answer(results: &Results, plan: &Plan) -> String {
     let mut sentences = Vec::new();
     if results.verdict.is == Trust::Void {
-        let reasons = reasons(&results.verdict.reasons);
-        sentences.push(if reasons.is_empty() {
-            "This result must not be used.".to_owned()
-        } else {
-            format!("This result must not be used: {reasons}")
-        });
+        sentences.push(unusable(&results.verdict.reasons));
     }
     if let Some(partial) = &results.partial {
         sentences.push(stopped(&format!("This is a partial result: {partial}")));
@@ -36,9 +31,17 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
     sentences.join(" ")
 }
 
-/// The reasons of a verdict as sentences.
-pub fn reasons(reasons: &[String]) -> String {
-    reasons.iter().map(|reason| stopped(reason)).collect::<Vec<_>>().join(" ")
+/// That a void result must not be used, with the first reason; all of them stand beside the verdict.
+fn unusable(reasons: &[String]) -> String {
+    match reasons {
+        [] => "This result must not be used.".to_owned(),
+        [only] => stopped(&format!("This result must not be used: {only}")),
+        [first, others @ ..] => format!(
+            "This result must not be used: {first} (and {} more {}).",
+            others.len(),
+            if others.len() == 1 { "reason" } else { "reasons" }
+        ),
+    }
 }
 
 fn safe_load(line: &SafeLoad) -> String {

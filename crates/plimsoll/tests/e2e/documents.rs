@@ -1,0 +1,51 @@
+//! The documents keep their word: every TOML block that looks like an experiment has a plan, and the template of a target is
+//! a target that runs.
+
+use std::fs;
+
+use crate::stage::{Stage, number, root};
+
+/// The TOML blocks of a Markdown file.
+fn blocks(text: &str) -> impl Iterator<Item = &str> {
+    text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next())
+}
+
+#[test]
+fn experiments_in_the_documents_have_a_plan() {
+    let stage = Stage::new();
+    let mut checked = 0;
+    for document in ["README.md", "CONTRIBUTING.md"] {
+        let text = fs::read_to_string(root().join(document)).unwrap();
+        for block in blocks(&text) {
+            // `pause` is what the reader of CONTRIBUTING is about to write.
+            let file = stage.file("block.toml", block.replace("kind = \"pause\"", "kind = \"kill\""));
+            stage.play(&["check", &file]).exits(0);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 2, "{checked}");
+}
+
+#[test]
+fn the_template_is_a_target_that_runs() {
+    let stage = Stage::new();
+    let template = root().join("targets/_template");
+    let mine = stage.path().join("targets/mine");
+    fs::create_dir_all(mine.join("hooks")).unwrap();
+    for file in ["target.toml", "hooks/install"] {
+        fs::copy(template.join(file), mine.join(file)).unwrap();
+    }
+    let targets = stage.path().join("targets");
+    let targets = ("PLIMSOLL_TARGETS", targets.to_str().unwrap());
+    stage.play_with(targets, &["targets", "mine"]).exits(0);
+    let printed = stage.play_with(targets, &["new", "mine"]).exits(0).stdout;
+    let file = stage.file("mine.toml", printed);
+    let runs = stage.path().join("runs");
+    let short = ["load.time=3s", "load.ramp=0s", "load.agents=2", "fault.killed.at=1s"];
+    let short: Vec<&str> = short.iter().flat_map(|set| ["--set", set]).collect();
+    let rest = ["--install", "--accept", "--json", "--out", runs.to_str().unwrap()];
+    let played = stage.play_with(targets, &[&["run", &file], &short[..], &rest].concat());
+    let results = played.exits(0).json();
+    assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
+    assert_eq!(results["trials"][0]["faults"][0]["name"], "killed");
+}
