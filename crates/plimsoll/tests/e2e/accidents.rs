@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::stage::{Played, Stage, json, marked, number, survivors};
+use crate::stage::{Played, Stage, json, marked, number};
 
 const FIRST: &str = "experiments/01-first-run.toml";
 const A_MOMENT: Duration = Duration::from_secs(2);
@@ -24,7 +24,6 @@ fn interrupts_and_terminations_keep_what_there_is() {
         let stage = Stage::new();
         let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
         playing.wait_for_load(A_MOMENT);
-        let mark = playing.mark();
         for signal in signals {
             playing.signal(signal);
         }
@@ -32,7 +31,7 @@ fn interrupts_and_terminations_keep_what_there_is() {
         let run = stage.run_folder();
         is_partial(&played, &run);
         assert_eq!(json(&run.join("ending.json"))["how"], "interrupted", "{signals:?}");
-        assert_eq!(survivors(&mark), [""; 0], "{signals:?}");
+        assert_eq!(stage.leftovers(), [""; 0], "{signals:?}");
     }
 }
 
@@ -41,11 +40,11 @@ fn after_a_kill_clean_leaves_nothing_and_analyze_says_partial() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
     playing.wait_for_load(A_MOMENT);
-    let mark = playing.mark();
     playing.signal("KILL");
     playing.wait();
+    assert_ne!(stage.leftovers(), [""; 0], "a killed run cannot tidy up, or else this test shows nothing");
     stage.play(&["clean"]).exits(0);
-    assert_eq!(survivors(&mark), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
     let run = stage.run_folder();
     assert!(!run.join("ending.json").exists());
     let played = stage.play(&["analyze", run.to_str().unwrap()]).exits(0);
@@ -58,13 +57,11 @@ fn the_next_run_cleans_up_after_a_killed_one() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
     playing.wait_for_load(Duration::ZERO);
-    let mark = playing.mark();
-    assert!(marked(&mark).len() > 1, "the target carries the mark");
+    assert!(marked(&stage.mark()).len() > 1, "the target carries the mark");
     playing.signal("KILL");
     playing.wait();
-    let next = Stage::new();
-    next.run(&[FIRST, "--set", "load.time=1500ms"]).exits(0);
-    assert_eq!(survivors(&mark), [""; 0]);
+    stage.run(&[FIRST, "--set", "load.time=1500ms"]).exits(0);
+    assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 #[test]
@@ -72,10 +69,9 @@ fn a_run_leaves_others_alone() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
     playing.wait_for_load(Duration::ZERO);
-    let mark = playing.mark();
-    let before = marked(&mark).len();
-    Stage::new().play(&["clean"]).exits(0);
-    assert_eq!(marked(&mark).len(), before, "`clean` must not touch a run that is alive");
+    let before = marked(&stage.mark()).len();
+    stage.play(&["clean"]).exits(0);
+    assert_eq!(marked(&stage.mark()).len(), before, "`clean` must not touch a run that is alive");
     playing.signal("INT");
     playing.wait().exits(130);
 }
@@ -143,10 +139,12 @@ fn a_full_disk_is_named_and_nothing_is_left() {
         "mount -t tmpfs -o size=64k none \"$1\" || exit 77; \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept";
     let output = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
-        .arg(stage.path())
+        .arg(stage.path().join("small"))
         .args([env!("CARGO_BIN_EXE_plimsoll"), FIRST])
         .current_dir(crate::stage::root())
         .env("PLIMSOLL_TEST_STAGE", stage.path())
+        .env("XDG_RUNTIME_DIR", stage.path().join("registry"))
+        .env("TMPDIR", stage.path().join("scratch"))
         .output();
     let output = output.expect("unshare is part of every Linux");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -156,5 +154,5 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     }
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("No space left"), "{said}");
-    assert_eq!(survivors(&format!("PLIMSOLL_TEST_STAGE={}", stage.path().display())), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
 }

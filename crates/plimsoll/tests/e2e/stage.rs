@@ -30,8 +30,6 @@ pub struct Played {
 /// A command that still runs. Killed when dropped, so that a failing test leaves nothing.
 pub struct Playing {
     child: Option<Child>,
-    /// In the environment of everything that this command starts.
-    mark: String,
     runs: PathBuf,
 }
 
@@ -39,7 +37,9 @@ impl Stage {
     pub fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("e2e-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        for room in ["registry", "scratch"] {
+            fs::create_dir_all(folder.join(room)).unwrap();
+        }
         Self { folder }
     }
 
@@ -78,19 +78,22 @@ impl Stage {
     }
 
     fn spawn(&self, words: &[&str], variable: Option<(&str, &str)>) -> Playing {
-        let mark = format!("PLIMSOLL_TEST_STAGE={}", self.folder.display());
+        let mark = self.mark();
         let (name, value) = mark.split_once('=').unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .args(words)
             .current_dir(root())
             .env(name, value)
+            // A registry and scratch folders of its own: what the test finds there, this command has left there.
+            .env("XDG_RUNTIME_DIR", self.folder.join("registry"))
+            .env("TMPDIR", self.folder.join("scratch"))
             .envs(variable)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Playing { child: Some(child), mark, runs: self.runs() }
+        Playing { child: Some(child), runs: self.runs() }
     }
 
     /// Begins to play an experiment.
@@ -98,6 +101,21 @@ impl Stage {
         let runs = self.runs();
         let runs = runs.to_str().unwrap();
         self.start(&[&["run"], words, &["--out", runs, "--json", "--accept"]].concat())
+    }
+
+    /// Every process, file and folder that is left of what was played, run folders aside.
+    pub fn leftovers(&self) -> Vec<String> {
+        let mut left = survivors(&self.mark());
+        for room in ["registry/plimsoll", "scratch"] {
+            let entries = fs::read_dir(self.folder.join(room)).into_iter().flatten().filter_map(Result::ok);
+            left.extend(entries.map(|entry| entry.path().display().to_string()));
+        }
+        left
+    }
+
+    /// In the environment of everything that is played here.
+    pub fn mark(&self) -> String {
+        format!("PLIMSOLL_TEST_STAGE={}", self.folder.display())
     }
 
     fn runs(&self) -> PathBuf {
@@ -160,11 +178,6 @@ impl Playing {
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
-
-    /// In the environment of everything that this command starts; for [`survivors`].
-    pub fn mark(&self) -> String {
-        self.mark.clone()
-    }
 }
 
 impl Drop for Playing {
@@ -218,7 +231,7 @@ pub fn number(value: &Value, pointer: &str) -> f64 {
 }
 
 /// Command lines of the processes that carry the mark. Looks twice: what is being torn down may take a moment to go.
-pub fn survivors(mark: &str) -> Vec<String> {
+fn survivors(mark: &str) -> Vec<String> {
     let begun = Instant::now();
     loop {
         let found = marked(mark);

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::stage::{Stage, survivors};
+use crate::stage::Stage;
 
 /// An experiment whose target is started by `command` and expected at `port`.
 fn experiment(command: &str, port: u16, more: &str) -> String {
@@ -26,11 +26,9 @@ fn a_command_is_a_target() {
     let stage = Stage::new();
     let port = free_port();
     let file = stage.file("started.toml", experiment(&echo(port), port, ""));
-    let playing = stage.start_run(&[&file]);
-    let mark = playing.mark();
-    let results = playing.wait().exits(0).json();
+    let results = stage.run(&[&file]).exits(0).json();
     assert!(results["trials"][0]["outcomes"]["ok"].as_u64().unwrap() > 0);
-    assert_eq!(survivors(&mark), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 #[test]
@@ -38,16 +36,15 @@ fn a_target_that_dies_at_start_exits_4_and_shows_its_last_words() {
     let stage = Stage::new();
     let file = stage.file("dies.toml", experiment("echo my config is broken >&2; exit 3", free_port(), ""));
     stage.run(&[&file]).exits(4).says(&["my config is broken", "3"]);
+    assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 #[test]
 fn a_target_that_never_gets_ready_exits_4() {
     let stage = Stage::new();
     let file = stage.file("never.toml", experiment("sleep 600", free_port(), "within = \"500ms\""));
-    let playing = stage.start_run(&[&file]);
-    let mark = playing.mark();
-    playing.wait().exits(4);
-    assert_eq!(survivors(&mark), [""; 0]);
+    stage.run(&[&file]).exits(4);
+    assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 #[test]
