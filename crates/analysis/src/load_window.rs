@@ -39,7 +39,8 @@ impl LoadWindow {
                 steady_state::steady_from(timeline, load.ramp_s, calm_until_s)
             }
         };
-        (until_s > 0.0).then_some(Self { from_s: from_s.clamp(0.0, until_s), until_s, first_fault_s, steady })
+        // An interruption may come before the load begins: then there is no window.
+        (until_s > 0.0).then(|| Self { from_s: from_s.clamp(0.0, until_s), until_s, first_fault_s, steady })
     }
 
     /// Length of the measured part, seconds.

@@ -287,6 +287,8 @@ impl Shell<'_> {
         self.inspect("after_load");
         match summary {
             Ok(_) => Input::LoadEnded,
+            // A load whose records nobody takes any more says only that; why is for the recording to say.
+            Err(_) if self.recording.as_ref().is_some_and(Recording::has_stopped) => self.recording_broke(),
             Err(error) => {
                 let reason = error.to_string();
                 self.error.get_or_insert(error.into());

@@ -69,7 +69,7 @@ pub fn check(port: u16) -> Result<(), Error> {
 }
 
 /// Who listens on this port, if we may see it.
-fn holder(port: u16) -> Option<Holder> {
+pub fn holder(port: u16) -> Option<Holder> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| procfs::text(Path::new(path)).unwrap_or_default());
     let inodes: Vec<u64> = tables.iter().flat_map(|table| listening(table, port)).collect();
     let links: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();

@@ -15,7 +15,8 @@ use super::layout::{self, Post};
 use super::{Build, Observed, Site, Watched};
 use crate::hosts::{self, Start};
 use crate::readiness::{self, Check, Waiting};
-use crate::{Caller, Error, hooks};
+use crate::url::Place;
+use crate::{Caller, Error, hooks, ports};
 
 /// Role of a target that is started by a command.
 const COMMAND_ROLE: &str = "target";
@@ -36,6 +37,7 @@ pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Resu
             site.watched = Watched::default();
         }
         TargetKind::Started { command, url, ready, within_s } => {
+            must_be_free(url)?;
             site.service.clone_from(url);
             let check = ready.clone().map_or_else(|| Check::Tcp(url.clone()), Check::Http);
             let post = started(build, command, check, *within_s, site.hosts[0].name());
@@ -68,6 +70,15 @@ fn empty(build: &Build<'_>, caller: Arc<dyn Caller>) -> Result<Site, Error> {
         watched,
         hit: BTreeMap::new(),
     })
+}
+
+/// What answers there before the command has run is somebody else's, and would be measured in the target's place.
+fn must_be_free(url: &str) -> Result<(), Error> {
+    if readiness::reach(url).is_err() {
+        return Ok(());
+    }
+    let place = Place::parse(url).map_err(|reason| Error::Unreachable { url: url.to_owned(), reason })?;
+    Err(Error::PortTaken { port: place.port, holder: ports::holder(place.port) })
 }
 
 /// A target that is started by a command: it runs where the user's shell would, and is reached by its URL.

@@ -204,6 +204,24 @@ fn a_command_is_started_and_its_group_ended() {
 }
 
 #[test]
+fn a_command_whose_url_somebody_else_answers_is_not_started() {
+    let bench = Bench::new();
+    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = stranger.local_addr().unwrap().port();
+    let kind = TargetKind::Started {
+        command: "sleep 60".to_owned(),
+        url: format!("http://127.0.0.1:{port}/"),
+        ready: None,
+        within_s: 20.0,
+    };
+    let error = bench.up_with(&trial(kind), None, &AtomicBool::new(false)).err().unwrap();
+    let (pid, program) = (std::process::id(), "lab");
+    assert!(error.to_string().starts_with(&format!("port {port} is taken")), "{error}");
+    assert!(error.to_string().contains(program) && error.to_string().contains(&pid.to_string()), "{error}");
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
 fn what_runs_already_is_only_looked_at() {
     let bench = Bench::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -19,6 +19,9 @@ use crate::{progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
+    for removed in lab::registry::clean()?.removed {
+        eprintln!("left by an interrupted run, removed: {removed}");
+    }
     let known = catalog::known()?;
     let begun = match &arguments.resume {
         Some(folder) => resume(folder)?,
