@@ -11,8 +11,8 @@
 //! **Gap**: a time without any success that a Poisson stream of the baseline's rate would show in less than one of a hundred
 //! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`). A real system
 //! also stalls of its own accord, so where nothing failed beside it, a gap must be longer than the longest of the baseline
-//! if it begins just after the fault, and three times as long if it begins later: of two equally long times, either has the longer
-//! stall every other time.
+//! if it begins just after the fault. If it begins later it must be three times as long and as long as a window: of two equally
+//! long times, either has the longer stall every other time, and what a stall costs shows in its window's throughput anyway.
 //!
 //! **Back to baseline**: the first moment after which, for a second, throughput stays within the bound, no gap begins and no
 //! more operations go wrong than before the fault; found to the slot by maximum likelihood. If service breaks down again
@@ -203,7 +203,7 @@ fn gaps(timeline: &Timeline, times: Times, [begin, end]: [usize; 2], baseline: B
             let of_its_own = match (failures_beside, at_once) {
                 (true, _) => 0,
                 (false, true) => baseline.longest,
-                (false, false) => FAR_LONGER * baseline.longest,
+                (false, false) => baseline.window.max(FAR_LONGER * baseline.longest),
             };
             until - from > baseline.gap.max(of_its_own)
         })
