@@ -128,6 +128,7 @@ pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
         ("generator_cpu", "cpu"),
         ("generator_lateness", "lateness"),
         ("generator_stall", "lateness"),
+        ("stall_in_outage", "lateness"),
         ("failed_connects", "connections"),
         ("full_disk", "disk"),
     ];

@@ -12,6 +12,9 @@ const NOT_BELOW: f64 = f64::NEG_INFINITY;
 /// Lateness below this share of the median latency does not matter.
 const LATE_SHARE: f64 = 0.1;
 
+/// A generator that did not run for so long, microseconds, stood still: shorter ones are the scheduler's daily bread.
+const STALL_US: f64 = 50_000.0;
+
 /// All rules, sorted by name.
 pub(crate) const RULES: &[Rule] = &[
     Rule { name: "cut_off", threshold: From { suspect: 1.0, void: NEVER }, weigh: cut_off },
@@ -26,7 +29,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: From { suspect: 1_000.0, void: 50_000.0 },
         weigh: generator_lateness,
     },
-    Rule { name: "generator_stall", threshold: From { suspect: 50_000.0, void: NEVER }, weigh: generator_stall },
+    Rule { name: "generator_stall", threshold: From { suspect: 0.1, void: 5.0 }, weigh: generator_stall },
     Rule { name: "littles_law", threshold: From { suspect: 5.0, void: 20.0 }, weigh: littles_law },
     Rule { name: "lost_process", threshold: From { suspect: 1.0, void: NEVER }, weigh: lost_process },
     Rule { name: "missing_fault", threshold: From { suspect: 1.0, void: 1.0 }, weigh: missing_fault },
@@ -35,6 +38,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "no_success", threshold: From { suspect: 1.0, void: NEVER }, weigh: no_success },
     Rule { name: "records_disagree", threshold: From { suspect: 1.0, void: NEVER }, weigh: records_disagree },
     Rule { name: "short_measurement", threshold: Under { suspect: 5.0, void: NOT_BELOW }, weigh: short_measurement },
+    Rule { name: "stall_in_outage", threshold: From { suspect: 1.0, void: NEVER }, weigh: stall_in_outage },
     Rule { name: "steal", threshold: From { suspect: 2.0, void: 10.0 }, weigh: steal },
     Rule { name: "strangers", threshold: From { suspect: 10.0, void: 30.0 }, weigh: strangers },
     Rule { name: "torn_records", threshold: From { suspect: 1.0, void: NEVER }, weigh: torn_records },
@@ -128,12 +132,44 @@ fn generator_lateness(facts: &Facts<'_>) -> Weighed {
     ))
 }
 
-/// Where no operation waits for a timer, a late one only shows that the generator did not run for so long.
+/// Seconds of the measured part in which the generator stood still: their end and for how long, microseconds. Only where no
+/// operation waits for a timer; there a late timer shows just that.
+fn stalls(facts: &Facts<'_>) -> Vec<(f64, f64)> {
+    let Some(window) = facts.window.filter(|_| !is_paced(facts)) else { return Vec::new() };
+    let measured = |at_s: f64| at_s > window.from_s && at_s <= window.until_s;
+    let seconds = facts.evidence.generator.iter().filter(|second| measured(second.at_s));
+    seconds
+        .filter_map(|second| Some((second.at_s, second.late_us_max.filter(|late_us| *late_us >= STALL_US)?)))
+        .collect()
+}
+
+/// In percent of the measured time: a tenth of a percent reaches what p99.9 says.
 fn generator_stall(facts: &Facts<'_>) -> Weighed {
-    let late_us = facts.trial.generator.late_us_p99.filter(|_| !is_paced(facts))?;
+    let stalls = stalls(facts);
+    let longest_ms = stalls.iter().map(|(_, late_us)| late_us / 1e3).max_by(f64::total_cmp)?;
+    let length_s = facts.window?.length_s();
+    let pct = stalls.iter().map(|(_, late_us)| late_us / 1e6).sum::<f64>() / length_s * 100.0;
+    let what = "the generator stood still for";
     Some((
-        late_us,
-        format!("the generator stood still for {:.0} ms: it was short of CPU, and so answers seem late", late_us / 1e3),
+        pct,
+        format!("{what} {pct:.1} % of the time ({longest_ms:.0} ms at worst): short of CPU, so that answers seem late"),
+    ))
+}
+
+fn stall_in_outage(facts: &Facts<'_>) -> Weighed {
+    let felt = |at_s: f64| {
+        facts.trial.faults.iter().any(|fault| {
+            let back_s = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s);
+            at_s > fault.at_s && at_s - 1.0 <= fault.at_s + back_s.unwrap_or(f64::INFINITY)
+        })
+    };
+    let (at_s, late_us) = stalls(facts).into_iter().find(|(at_s, _)| felt(*at_s))?;
+    let late_ms = late_us / 1e3;
+    Some((
+        1.0,
+        format!(
+            "the generator stood still for {late_ms:.0} ms near {at_s:.0} s, while a fault was felt: its outage may be shorter"
+        ),
     ))
 }
 

@@ -57,6 +57,15 @@ impl Case {
         self.trial.generator.late_us_p99 = Some(late_us);
     }
 
+    /// A second that ends then, in which the generator did not run for so long.
+    fn stall(&mut self, at_s: f64, late_us: f64) {
+        self.evidence.generator.push(GeneratorSecond {
+            at_s,
+            late_us_max: Some(late_us),
+            ..GeneratorSecond::default()
+        });
+    }
+
     fn ended(&mut self, how: Ending, reason: &str) {
         self.evidence.events = vec![Event { at_s: 9.0, what: What::Ended { how, reason: Some(reason.to_owned()) } }];
     }
@@ -100,7 +109,8 @@ fn each_rule_finds_what_it_is_for() {
         ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
         ("generator_lateness", Suspect, |case| case.late(1_000.0)),
         ("generator_lateness", Void, |case| case.late(50_000.0)),
-        ("generator_stall", Suspect, |case| case.trial.generator.late_us_p99 = Some(50_000.0)),
+        ("generator_stall", Suspect, |case| case.stall(5.0, 50_000.0)),
+        ("generator_stall", Void, |case| case.stall(5.0, 950_000.0)),
         ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
         ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
         ("lost_process", Suspect, |case| case.event(down(false))),
@@ -111,6 +121,12 @@ fn each_rule_finds_what_it_is_for() {
         ("no_steady_state", Suspect, |case| case.window.steady = Some(false)),
         ("records_disagree", Suspect, |case| case.trial.outcomes.failed = 1),
         ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
+        ("stall_in_outage", Suspect, |case| {
+            case.window.until_s = 200.0;
+            case.stall(11.0, 60_000.0);
+            let outage = Some(Outage { baseline_per_s: Some(1.0), back_to_baseline_s: Some(0.1), ..Outage::default() });
+            case.trial.faults.push(Fault { at_s: 10.2, outage, ..Fault::default() });
+        }),
         ("steal", Suspect, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
         ("steal", Void, |case| case.trial.machine = Machine { steal_pct: Some(10.0), ..Machine::default() }),
         ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
@@ -145,7 +161,14 @@ fn what_is_just_inside_is_not_held_against_it() {
     let table: &[Spoil] = &[
         |case| case.trial.generator.cpu_pct = Some(89.9),
         |case| case.late(999.0),
-        |case| case.trial.generator.late_us_p99 = Some(49_000.0),
+        |case| case.stall(5.0, 49_000.0),
+        |case| case.stall(1.5, 900_000.0),
+        |case| {
+            case.window.until_s = 200.0;
+            case.stall(9.0, 60_000.0);
+            let outage = Some(Outage { baseline_per_s: Some(1.0), back_to_baseline_s: Some(0.1), ..Outage::default() });
+            case.trial.faults.push(Fault { at_s: 10.2, outage, ..Fault::default() });
+        },
         |case| case.trial.generator.littles_law_error_pct = Some(4.9),
         |case| case.trial.generator.dropped = Some(4),
         |case| case.trial.machine.steal_pct = Some(1.9),
