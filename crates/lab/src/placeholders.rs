@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use experiment::duration::{self, DurationError};
 use experiment::manifest::{Manifest, Takes};
 
 use crate::Error;
@@ -65,19 +66,11 @@ pub fn parameters(manifest: &Manifest, with: &BTreeMap<String, String>) -> Resul
 
 /// `"50ms"` as `"0.05"`; a bare number is seconds already.
 fn seconds(text: &str) -> Option<String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().ok()?;
-    // Divided where the factor is below 1: 1000 is exact in binary and 0.001 is not.
-    let seconds = match text[digits..].trim() {
-        "us" => number / 1e6,
-        "ms" => number / 1e3,
-        "" | "s" => number,
-        "m" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return None,
+    let seconds = match duration::parse_s(text) {
+        Err(DurationError::NoUnit) => text.trim().parse().ok().filter(|seconds: &f64| *seconds >= 0.0),
+        parsed => parsed.ok(),
     };
-    Some(seconds.to_string())
+    seconds.map(|seconds| seconds.to_string())
 }
 
 #[cfg(test)]
