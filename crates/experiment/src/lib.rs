@@ -11,6 +11,7 @@ mod overlay;
 mod path;
 pub mod plan;
 pub mod problem;
+pub mod profile;
 mod quoting;
 pub mod schema;
 mod section;

@@ -108,6 +108,51 @@ pub enum Error {
         /// The members, or why the choice is empty.
         known: Vec<String>,
     },
+    /// A fault against this machine itself.
+    #[error("that would hit this machine as a whole, which the experiment does not own")]
+    NotAHost,
+    /// Virtual and real hosts in one lab.
+    #[error(
+        "{host} is reached over ssh, and others of the lab are virtual hosts of this machine: they cannot reach each other"
+    )]
+    MixedLab {
+        /// The ssh host.
+        host: String,
+    },
+    /// The lab asks for more than this machine has.
+    #[error("{what}")]
+    DoesNotFit {
+        /// What is too much, with both figures.
+        what: String,
+        /// The largest `lab.speed` that fits, if that would help.
+        speed: Option<f64>,
+    },
+    /// A part of the lab needs root, or a program, or something of the kernel that is not there.
+    #[error("{what} needs {needs}")]
+    Needs {
+        /// Which part of the lab.
+        what: String,
+        /// What it needs.
+        needs: String,
+        /// What still works without, or how to get it.
+        instead: String,
+    },
+    /// A host could not be made or reached.
+    #[error("host {host}: {reason}")]
+    Host {
+        /// Its name.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// A host stopped answering.
+    #[error("host {host} does not answer any more: {reason}")]
+    HostLost {
+        /// Its name.
+        host: String,
+        /// What was noticed.
+        reason: String,
+    },
     /// A fault could not be injected or healed.
     #[error("{0}")]
     Fault(String),
@@ -164,6 +209,12 @@ impl Error {
             Self::Unreachable { .. } => "start it first, or give the command that does with `start`".to_owned(),
             Self::Placeholder { known, .. } => format!("there are: {}", known.join(", ")),
             Self::NotOurs { .. } => "let Plimsoll start the target, with `use` or `start`".to_owned(),
+            Self::NotAHost => "give it hosts of its own: [lab] hosts = 3, or ssh = [...]".to_owned(),
+            Self::MixedLab { .. } => "make all of them virtual, or reach all of them over ssh".to_owned(),
+            Self::DoesNotFit { speed: Some(speed), .. } => {
+                format!("the largest speed that fits is lab.speed = {speed}")
+            }
+            Self::Needs { instead, .. } => instead.clone(),
             Self::NoVictim { known, .. } => format!("there are: {}", known.join(", ")),
             Self::Left { .. } => {
                 "they wait for the kernel, most likely for a disk; `plimsoll clean` tries again".to_owned()
@@ -174,6 +225,9 @@ impl Error {
             Self::NotPrivate { path } => format!("remove {}, or set XDG_RUNTIME_DIR", path.display()),
             Self::Manifest(_)
             | Self::Hook { .. }
+            | Self::DoesNotFit { .. }
+            | Self::Host { .. }
+            | Self::HostLost { .. }
             | Self::Fault(_)
             | Self::Interrupted
             | Self::NotYet(_)

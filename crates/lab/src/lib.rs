@@ -16,6 +16,7 @@ mod process_tree;
 mod readiness;
 pub mod registry;
 mod remains;
+pub mod runner;
 mod site;
 pub mod targets;
 mod url;
@@ -24,6 +25,7 @@ mod victims;
 use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
+pub use hosts::ground::Ground;
 pub use site::{Build, Member, Observed, Site, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.

@@ -74,6 +74,24 @@ pub enum What {
         /// Whether Plimsoll meant it to (a fault, or the end of the trial).
         expected: bool,
     },
+    /// A host of the lab is up.
+    HostUp {
+        /// Its name.
+        host: String,
+        /// Kind: `local`, `netns`, `ssh`.
+        kind: String,
+        /// Its profile, if it has one.
+        profile: Option<String>,
+        /// What it got and how its storage did.
+        is: HostFigures,
+    },
+    /// A host of the lab is down.
+    HostDown {
+        /// Its name.
+        host: String,
+        /// Whether Plimsoll meant it to be (a fault, or the end of the trial).
+        expected: bool,
+    },
     /// A line of a target's log worth showing beside a chart.
     Log {
         /// Host.
@@ -112,6 +130,34 @@ pub enum What {
     /// A kind that this version does not know; [`crate::lines::read_events`] leaves it out.
     #[serde(other, skip_serializing)]
     Unknown,
+}
+
+/// What a host got. What does not apply or was not measured is null.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostFigures {
+    /// Where the others reach it.
+    pub address: Option<String>,
+    /// Its cores.
+    pub cores: Option<u32>,
+    /// What each can do, in cores of the machine that plays it, `lab.speed` included.
+    pub core_speed: Option<f64>,
+    /// Over how long a slow core is true at best, seconds: the period of its CPU quota.
+    pub quota_period_s: Option<f64>,
+    /// CPUs of this machine that it runs on, as `0-3,6`.
+    pub cpus: Option<String>,
+    /// Its memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Rate of its link, bits/s, `lab.speed` included.
+    pub link_bits_per_s: Option<f64>,
+    /// Random reads of 4 KiB in its data folder, each waited for.
+    pub storage_read_per_s: Option<f64>,
+    /// Random writes of 4 KiB there, each synced.
+    pub storage_write_per_s: Option<f64>,
+    /// Mean time of a sync of such a write, microseconds.
+    pub storage_sync_us: Option<f64>,
+    /// Why the storage was not measured.
+    pub storage_unmeasured: Option<String>,
 }
 
 /// Where a trial is.

@@ -25,6 +25,8 @@ pub struct Sample {
     pub cpu_steal_pct: Option<f64>,
     /// Used by processes that are neither the target nor Plimsoll.
     pub cpu_strangers_pct: Option<f64>,
+    /// Kept from running by its CPU quota, of wall time, the mean over the host's cores.
+    pub cpu_throttled_pct: Option<f64>,
     /// Runnable but not running, of wall time, summed over threads: `schedstat`.
     pub run_delay_pct: Option<f64>,
     /// Load average over 1 minute.
@@ -41,6 +43,8 @@ pub struct Sample {
     pub memory_available_bytes: Option<u64>,
     /// Resident set of the process.
     pub rss_bytes: Option<u64>,
+    /// Processes that the kernel killed for want of memory in this second.
+    pub oom_kills: Option<u64>,
     /// Read from disks in this second.
     pub disk_read_bytes: Option<u64>,
     /// Written to disks in this second.

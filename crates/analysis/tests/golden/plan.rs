@@ -126,7 +126,7 @@ fn trial(repeat: u32) -> Trial {
             },
             protocol: "vsns".into(),
         },
-        lab: Lab { hosts: Vec::new(), speed: 1.0, settings: BTreeMap::new() },
+        lab: Lab { speed: 1.0, ..Lab::default() },
         prepare: vec![Prepare { step: Step { audit: true, ..step("save", "save", &seed_key, 1) }, count: PREPARED }],
         load: Some(load()),
         faults: vec![Fault {

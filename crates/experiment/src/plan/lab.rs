@@ -1,18 +1,13 @@
 //! `[lab]` of a trial: which hosts. It must not know what the machine can do.
 
-use std::collections::BTreeMap;
-
 use crate::plan::trial::Scene;
 use crate::plan::{Host, Lab};
 use crate::problem::Problem;
 use crate::section::Section;
 
-/// Keys that end up in [`Lab::hosts`] and [`Lab::speed`]; the rest is kept as written.
-const RESOLVED: [&str; 5] = ["hosts", "host", "ssh", "profile", "speed"];
-
 /// This machine as it is.
 pub(super) fn unlimited() -> Lab {
-    Lab { hosts: Vec::new(), speed: 1.0, settings: BTreeMap::new() }
+    Lab { speed: 1.0, ..Lab::default() }
 }
 
 pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Lab {
@@ -25,20 +20,12 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Lab {
                 .hint("`hosts` for a number of equal ones, [[lab.host]] for each by itself, `ssh` for real machines"),
         );
     }
-    let settings = section
-        .table
-        .entries
-        .iter()
-        .filter(|entry| !RESOLVED.contains(&entry.key.as_str()))
-        .map(|entry| (entry.key.clone(), entry.node.json()))
-        .collect();
-    Lab { hosts: hosts(section, scene), speed: section.number("speed").unwrap_or(1.0), settings }
+    Lab { hosts: hosts(section, scene), speed: section.number("speed").unwrap_or(1.0), ..Lab::default() }
 }
 
 fn hosts(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Host> {
     let profile = section.text("profile").map(ToOwned::to_owned);
-    let plain =
-        |index: usize| Host { name: format!("n{}", index + 1), role: None, profile: profile.clone(), ssh: None };
+    let plain = |index: usize| Host { name: format!("n{}", index + 1), profile: profile.clone(), ..Host::default() };
     if section.has("host") {
         return each(section, profile.as_deref(), scene);
     }
@@ -70,6 +57,7 @@ fn each(section: &Section<'_>, profile: Option<&str>, scene: &mut Scene<'_>) -> 
                 role: host.text("role").map(ToOwned::to_owned),
                 profile: host.text("profile").or(profile).map(ToOwned::to_owned),
                 ssh: host.text("ssh").map(ToOwned::to_owned),
+                ..Host::default()
             });
         }
     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use record::environment::{Cpu, Disk, Environment, Limits};
 
+use crate::hosts::placement::Room;
 use crate::linux::procfs;
 use crate::probes::memory_bytes;
 
@@ -36,6 +37,16 @@ impl Root {
 #[must_use]
 pub fn read(run_folder: &Path) -> Environment {
     read_at(&Root(PathBuf::from("/")), run_folder)
+}
+
+/// What of this machine a lab can use: the CPUs that this program may run on, and the memory that is available.
+pub(crate) fn room() -> Room {
+    let cpus = rustix::thread::sched_getaffinity(None).map(|set| {
+        let numbers = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+        numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+    });
+    let memory = procfs::text(Path::new("/proc/meminfo")).unwrap_or_default();
+    Room { cpus: cpus.unwrap_or_default(), memory_bytes: memory_bytes(&memory, "MemAvailable:").unwrap_or(u64::MAX) }
 }
 
 fn read_at(root: &Root, run_folder: &Path) -> Environment {

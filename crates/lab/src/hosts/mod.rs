@@ -1,17 +1,25 @@
 //! Where target processes run. A host starts processes, hands out addresses, ports and private folders; how it does so is
 //! its kind's business. It must not know what the processes are for.
 
+pub(crate) mod ground;
 mod local;
+mod netns;
+pub mod placement;
+mod ssh;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use experiment::plan;
+use record::events::HostFigures;
 use rustix::process::Signal;
 
 use crate::Error;
-use crate::registry::Registry;
+use crate::runner::session::Session;
+use crate::runner::{Control, Program};
+use crate::site::Build;
+use ground::Ground;
 
 /// A kind of host.
 #[derive(Debug)]
@@ -20,11 +28,10 @@ pub struct Kind {
     pub name: &'static str,
     /// One line.
     pub help: &'static str,
-    make: fn(name: &str, registry: &Registry) -> Box<dyn Host>,
 }
 
 /// Every kind, sorted by name.
-pub static KINDS: &[&Kind] = &[&local::KIND];
+pub static KINDS: &[&Kind] = &[&local::KIND, &netns::KIND, &ssh::KIND];
 
 /// What a host is asked to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +47,24 @@ pub(crate) struct Start {
     pub log: PathBuf,
 }
 
+/// What a program that ran to its end came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Output {
+    pub ended: Ended,
+    pub output: String,
+    pub errors: String,
+}
+
 /// A host.
 pub(crate) trait Host: Send {
     /// Its name in records.
     fn name(&self) -> &str;
+
+    /// Name of its kind.
+    fn kind(&self) -> &'static str;
+
+    /// What it got.
+    fn figures(&self) -> HostFigures;
 
     /// The address that its members listen on.
     fn address(&self) -> &str;
@@ -62,6 +83,36 @@ pub(crate) trait Host: Send {
 
     /// Starts a process; what it starts carries the run's mark and is registered.
     fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error>;
+
+    /// Makes the target's folder available; where it is on this host.
+    fn bring(&self, target: &Path) -> Result<PathBuf, Error>;
+
+    /// Where this program is on this host.
+    fn plimsoll(&self) -> PathBuf;
+
+    /// Runs a program to its end.
+    fn run(&self, program: &Program, input: &str, within: Duration) -> Result<Output, Error>;
+
+    /// Measures the storage that [`Host::folder`] gives; nothing but `storage_…` is filled in.
+    fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error>;
+
+    /// Imposes a fault under a key.
+    fn impose(&self, key: &str, control: &Control) -> Result<(), Error>;
+
+    /// Lifts it; harmless if there is none.
+    fn lift(&self, key: &str) -> Result<(), Error>;
+
+    /// Ends it at once, as if its power failed.
+    fn crash(&mut self) -> Result<(), Error>;
+
+    /// Makes it again after that: same name, address, folders and data, nothing running.
+    fn boot(&mut self) -> Result<(), Error>;
+
+    /// Whether it is up, as far as is known.
+    fn is_up(&self) -> bool;
+
+    /// Its runner, for the probes; `None` where there is none.
+    fn session(&self) -> Option<Arc<Session>>;
 }
 
 /// How a process ended.
@@ -103,19 +154,25 @@ pub(crate) trait Process: Send {
     fn last_lines(&mut self) -> Vec<String>;
 }
 
-/// The hosts of a lab. Without any: this machine, as `n1`.
-pub(crate) fn of(lab: &plan::Lab, registry: &Registry) -> Result<Vec<Box<dyn Host>>, Error> {
-    let not_yet = |what: &str| Err(Error::NotYet(what.to_owned()));
-    // 0 is what a plan without [lab] has.
-    if lab.speed != 0.0 && (lab.speed - 1.0).abs() > f64::EPSILON {
-        return not_yet("lab.speed needs virtual hosts");
+/// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`.
+pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
+    let (lab, ledger) = (&build.trial.lab, build.registry.ledger());
+    if lab.hosts.is_empty() {
+        return Ok((vec![local::make("n1", ledger)], Ground::default()));
     }
-    if lab.hosts.iter().any(|host| host.ssh.is_some()) {
-        return not_yet("hosts over ssh");
+    if lab.is_virtual() {
+        if let Some(host) = lab.hosts.iter().find(|host| host.ssh.is_some()) {
+            return Err(Error::MixedLab { host: host.name.clone() });
+        }
+        let placement = placement::place(lab, &crate::environment::room())?;
+        return netns::raise(build, &placement, &ledger);
     }
-    if lab.hosts.len() > 1 || lab.hosts.iter().any(|host| host.profile.is_some() || host.role.is_some()) {
-        return not_yet("virtual hosts; without [lab] the target runs on this machine");
-    }
-    let name = lab.hosts.first().map_or("n1", |host| &host.name);
-    Ok(vec![(local::KIND.make)(name, registry)])
+    let hosts = lab.hosts.iter().map(|host| ssh::reach(build, host, &ledger)).collect::<Result<_, _>>()?;
+    Ok((hosts, Ground::default()))
+}
+
+/// This machine, as `n1`.
+#[cfg(test)]
+pub(crate) fn local(registry: &crate::registry::Registry) -> Box<dyn Host> {
+    local::make("n1", registry.ledger())
 }

@@ -32,7 +32,7 @@ fn own() {
          wait",
         pids.display()
     );
-    let hosts = crate::hosts::of(&experiment::plan::Lab::default(), &registry).unwrap();
+    let hosts = [crate::hosts::local(&registry)];
     let start = crate::hosts::Start {
         role: "server".to_owned(),
         program: "sh".into(),
@@ -89,7 +89,7 @@ fn two_live_runs_do_not_touch_each_other() {
     let (one, other) = (begin(), begin());
     assert_ne!(one.id(), other.id());
     let start = |registry: &Registry| {
-        let hosts = crate::hosts::of(&experiment::plan::Lab::default(), registry).unwrap();
+        let hosts = [crate::hosts::local(registry)];
         let start = crate::hosts::Start {
             role: "server".to_owned(),
             program: "sleep".into(),

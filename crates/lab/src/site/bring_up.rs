@@ -55,10 +55,11 @@ pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Resu
 }
 
 fn empty(build: &Build<'_>, caller: Arc<dyn Caller>) -> Result<Site, Error> {
-    let hosts = hosts::of(&build.trial.lab, build.registry)?;
+    let (hosts, ground) = hosts::of(build)?;
     let watched = Watched { host: hosts[0].name().into(), ..Watched::default() };
     Ok(Site {
         hosts,
+        ground,
         posts: Vec::new(),
         service: String::new(),
         caller,

@@ -17,6 +17,7 @@ use record::events::What;
 use rustix::process::Signal;
 
 use crate::hooks::{self, Hook};
+use crate::hosts::ground::Ground;
 use crate::hosts::{Ended, Host};
 use crate::registry::{Ledger, MARK, Registry};
 use crate::{Caller, Error};
@@ -92,6 +93,7 @@ impl Watched {
 /// A running target.
 pub struct Site {
     hosts: Vec<Box<dyn Host>>,
+    ground: Ground,
     posts: Vec<Post>,
     service: String,
     caller: Arc<dyn Caller>,
@@ -119,6 +121,12 @@ impl Site {
     #[must_use]
     pub fn service(&self) -> String {
         self.service.clone()
+    }
+
+    /// Where its clients are.
+    #[must_use]
+    pub fn ground(&self) -> &Ground {
+        &self.ground
     }
 
     /// The processes of the target that run.

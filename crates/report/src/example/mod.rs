@@ -67,7 +67,7 @@ fn trial_plan(
             kind: TargetKind::Folder { name: "vsns".to_owned(), with: BTreeMap::new() },
             protocol: "vsns".to_owned(),
         },
-        lab: plan::Lab { hosts: Vec::new(), speed: 1.0, settings: BTreeMap::new() },
+        lab: plan::Lab { speed: 1.0, ..plan::Lab::default() },
         prepare: Vec::new(),
         load: Some(load()),
         faults: Vec::new(),

@@ -11,20 +11,23 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use record::events::HostFigures;
 use rustix::process::{Signal, kill_process, kill_process_group};
 
-use super::{Ended, Host, Kind, Process, Start};
+use super::{Ended, Host, Kind, Output, Process, Start};
 use crate::linux::{pidfd, procfs, spawn};
-use crate::registry::{Ledger, MARK, Registry};
+use crate::registry::{Ledger, MARK};
 use crate::remains::Marks;
+use crate::runner::session::Session;
+use crate::runner::{Control, Program};
 use crate::{Error, ports};
 use log::Log;
 
 /// The table's entry.
-pub static KIND: Kind = Kind { name: "local", help: "this machine, unlimited; needs no root", make };
+pub static KIND: Kind = Kind { name: "local", help: "this machine, unlimited; needs no root" };
 
-fn make(name: &str, registry: &Registry) -> Box<dyn Host> {
-    Box::new(Local { name: name.to_owned(), ledger: registry.ledger() })
+pub(super) fn make(name: &str, ledger: Arc<Ledger>) -> Box<dyn Host> {
+    Box::new(Local { name: name.to_owned(), ledger })
 }
 
 struct Local {
@@ -41,6 +44,14 @@ impl Local {
 impl Host for Local {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn figures(&self) -> HostFigures {
+        HostFigures { address: Some(self.address().to_owned()), ..HostFigures::default() }
     }
 
     fn address(&self) -> &'static str {
@@ -93,6 +104,46 @@ impl Host for Local {
             return Err(error);
         }
         Ok(Box::new(process))
+    }
+
+    fn bring(&self, target: &Path) -> Result<PathBuf, Error> {
+        std::path::absolute(target).map_err(Error::system(format!("find {}", target.display())))
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        std::env::current_exe().unwrap_or_default()
+    }
+
+    fn run(&self, program: &Program, _input: &str, _within: Duration) -> Result<Output, Error> {
+        Err(Error::NotYet(format!("run {} on this machine", program.role)))
+    }
+
+    fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
+        Ok(HostFigures::default())
+    }
+
+    fn impose(&self, _key: &str, _control: &Control) -> Result<(), Error> {
+        Err(Error::NotAHost)
+    }
+
+    fn lift(&self, _key: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        Err(Error::NotAHost)
+    }
+
+    fn boot(&mut self) -> Result<(), Error> {
+        Err(Error::NotAHost)
+    }
+
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        None
     }
 }
 

@@ -15,7 +15,7 @@ fn start(bench: &Bench, script: &str) -> Box<dyn Process> {
         folder: Some(bench.folder.to_path_buf()),
         log: bench.folder.join("logs/n1.server.log"),
     };
-    make("n1", &bench.registry).start(&start).unwrap()
+    make("n1", bench.registry.ledger()).start(&start).unwrap()
 }
 
 fn lines_of(script: &str) -> Vec<String> {
@@ -92,7 +92,7 @@ fn quoted_lines_are_few_short_and_harmless() {
 #[test]
 fn folders_are_empty_each_time() {
     let bench = Bench::new();
-    let host = make("n1", &bench.registry);
+    let host = make("n1", bench.registry.ledger());
     let folder = host.folder("server").unwrap();
     fs::write(folder.join("x"), "x").unwrap();
     assert_eq!(host.folder("server").unwrap(), folder);

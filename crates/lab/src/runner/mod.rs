@@ -1,0 +1,403 @@
+//! The runner: one small program inside each host, the same whether the host is made by Plimsoll or reached over ssh. It does
+//! what it is told on standard input and answers on standard output, a line of JSON each, and undoes everything when its
+//! input ends. It must not know what a target, a load or a trial is.
+
+pub(crate) mod session;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use experiment::profile::{Disk, Link};
+use record::events::HostFigures;
+use record::rows::Sample;
+use serde::{Deserialize, Serialize};
+
+/// The first line it is told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Version of the program that speaks; a runner of another one refuses.
+    pub version: String,
+    /// The host's name.
+    pub host: String,
+    /// The run's id: every process it starts has `PLIMSOLL_RUN=<id>` in its environment, and every cgroup of the run is
+    /// under `plimsoll-<id>`.
+    pub run: String,
+    /// Where the host's private folders go, as the runner sees it. Empty: the runner makes a temporary one and removes it.
+    pub folder: PathBuf,
+    /// A host that it makes itself; `None`: the machine as it is.
+    pub isolation: Option<Isolation>,
+    /// What the host may use.
+    pub envelope: Envelope,
+}
+
+/// A host of its own on this machine: network, mount, pid, ipc and uts namespaces.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Isolation {
+    /// Only a network namespace, without any limit: it holds the bridges, and the clients enter it.
+    pub is_switch: bool,
+    /// Text of its `/etc/hosts`.
+    pub hosts_file: String,
+    /// Folders and files that are shown inside: its private `/tmp`, its data, the target's folder, this program.
+    pub binds: Vec<Bind>,
+    /// A file system of its own for data, in a file: loop device, ext4.
+    pub volume: Option<Volume>,
+}
+
+/// Something of the machine that is shown at another place inside a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    /// On the machine.
+    pub from: PathBuf,
+    /// Inside.
+    pub to: PathBuf,
+    /// Whether it can be written to.
+    pub writable: bool,
+}
+
+/// A file system in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// The file, on the machine; made, sparse, by whoever sets the host up.
+    pub file: PathBuf,
+    /// The loop device it is bound to, already attached and registered: `/dev/loop3`.
+    pub device: PathBuf,
+    /// Where it is mounted inside.
+    pub at: PathBuf,
+}
+
+/// What a host may use: its profile times `lab.speed`, resolved against this machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Its cores; `None`: as many as it has CPUs.
+    pub cores: Option<u32>,
+    /// What each can do, in cores of this machine; `None`: not limited.
+    pub core_speed: Option<f64>,
+    /// CPUs of this machine that it may run on; empty: all.
+    pub cpus: Vec<u32>,
+    /// Memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Its link.
+    pub link: Link,
+    /// Its disk.
+    pub disk: Disk,
+}
+
+/// How a host is wired, told once its links are there.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wiring {
+    /// Its interfaces.
+    pub interfaces: Vec<Interface>,
+    /// Networks that are reached through another host: network, prefix length, that host's address.
+    pub routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
+    /// Whether it passes packets on.
+    pub forwards: bool,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// `eth0`, …
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Length of the network's prefix.
+    pub prefix: u8,
+}
+
+/// A request; `number` comes back with the answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// From 1, ascending.
+    pub number: u64,
+    /// What is to be done.
+    #[serde(flatten)]
+    pub order: Order,
+}
+
+/// What a runner does. Each order is answered by [`Said::Done`] or [`Said::Refused`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Order {
+    /// Configures the interfaces: addresses, up, routes, the profile's link limits.
+    Wire(Wiring),
+    /// Starts a process in a process group of its own, in the host's groups. Its output comes back as [`Said::Wrote`], its
+    /// end as [`Said::Ended`], both with this request's number. Answers [`Answer::Started`].
+    Start(Program),
+    /// Signals a process that `Start` with this number started, or its whole group.
+    Signal {
+        /// Number of the request that started it.
+        process: u64,
+        /// The signal's number.
+        signal: i32,
+        /// Also all that it started which has not left its group; then it may have ended itself.
+        group: bool,
+    },
+    /// Runs a program to its end. Answers [`Answer::Ran`].
+    Run {
+        /// What.
+        program: Program,
+        /// Given to it on standard input.
+        input: String,
+        /// Killed after so long, seconds.
+        within_s: f64,
+    },
+    /// Answers [`Answer::Ports`]: so many different ones on which nothing listens.
+    Ports {
+        /// How many.
+        count: usize,
+    },
+    /// Refused if nothing can listen on this port.
+    CheckPort {
+        /// Which.
+        port: u16,
+    },
+    /// Makes an empty private folder of that name. Answers [`Answer::Folder`].
+    Folder {
+        /// Its name.
+        name: String,
+    },
+    /// Removes it.
+    RemoveFolder {
+        /// Its name.
+        name: String,
+    },
+    /// Writes a file, with the folders above it. Several with ascending `at` make up a large one.
+    Put {
+        /// Where: absolute, or in the host's folder.
+        path: PathBuf,
+        /// Permissions.
+        mode: u32,
+        /// Where in the file; 0 empties it first.
+        at: u64,
+        /// Base64.
+        content: String,
+    },
+    /// Reads a piece of a file. Answers [`Answer::Content`].
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// From here.
+        at: u64,
+        /// So many bytes at most.
+        bytes: u64,
+    },
+    /// Reads the probes. Answers [`Answer::Samples`]: the host's row first, then one for each running role; `at_s` and `host`
+    /// are left for the asker to fill in. The first answer is empty: it is the base of the next.
+    Sample,
+    /// Imposes a fault, under a key that no other has.
+    Impose {
+        /// By which it is lifted.
+        key: String,
+        /// What.
+        control: Control,
+    },
+    /// Lifts it; what other keys impose stays. Nothing happens if there is no such key.
+    Lift {
+        /// The key.
+        key: String,
+    },
+    /// Measures the storage in the host's folder, for so long in all. Answers [`Answer::Figures`].
+    MeasureStorage {
+        /// Seconds.
+        for_s: f64,
+    },
+    /// What the host is and got. Answers [`Answer::Figures`].
+    Figures,
+    /// Measures the machine for a profile: answers [`Answer::Text`], a profile in TOML.
+    MeasureMachine,
+    /// Ends every process, lifts everything, removes what it made, answers and ends.
+    End,
+}
+
+/// A program to be started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// A role of the target, or what it is for; names its rows.
+    pub role: String,
+    /// The program, then its arguments.
+    pub command: Vec<String>,
+    /// More environment.
+    pub environment: BTreeMap<String, String>,
+    /// Where it runs.
+    pub folder: Option<PathBuf>,
+}
+
+/// A state that a fault puts a host into, as long as it is imposed. Of two of one kind the later holds; cuts add up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "control", rename_all = "snake_case")]
+pub enum Control {
+    /// Its processes stand still and its network is silent. The runner goes on.
+    Freeze,
+    /// Packets from and to these are dropped without a word. `None`: from and to everybody.
+    Cut {
+        /// Dropped when they come from there.
+        from: Option<Vec<Ipv4Addr>>,
+        /// Dropped when they go there.
+        to: Option<Vec<Ipv4Addr>>,
+    },
+    /// Its link is like this instead of what its profile says, toward these; `None`: toward everybody.
+    Link {
+        /// What it is like.
+        link: Link,
+        /// Toward whom.
+        peers: Option<Vec<Ipv4Addr>>,
+    },
+    /// Its link is down: no carrier.
+    LinkDown,
+    /// Its cores do this much of what they did: 0.25 is a quarter.
+    Cpu {
+        /// Above 0, below 1.
+        of_profile: f64,
+    },
+    /// Its memory is this instead.
+    Memory {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Its disk is like this instead of what its profile says.
+    Disk {
+        /// What it is like.
+        disk: Disk,
+    },
+    /// The file system of its data is full but for so much.
+    FullDisk {
+        /// Bytes.
+        leave_bytes: u64,
+    },
+    /// Its wall clock is so far off.
+    Clock {
+        /// Seconds; negative is behind.
+        offset_s: f64,
+    },
+}
+
+/// What a runner says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "said", rename_all = "snake_case")]
+pub enum Said {
+    /// First line: it is there, and its folders are made.
+    Ready {
+        /// Its version.
+        version: String,
+        /// Its pid as the machine counts, where it knows it: of the process that holds the namespaces.
+        pid: u32,
+        /// Where the host's private folders are.
+        folder: PathBuf,
+        /// What a user should know, such as a controller that is missing.
+        notices: Vec<String>,
+    },
+    /// The host could not be made. Last line.
+    Failed {
+        /// Why, in words.
+        reason: String,
+    },
+    /// The order was carried out.
+    Done {
+        /// Its request.
+        number: u64,
+        /// What came of it.
+        answer: Answer,
+    },
+    /// The order was not carried out; nothing of it was.
+    Refused {
+        /// Its request.
+        number: u64,
+        /// Why.
+        why: Refusal,
+    },
+    /// A process wrote to standard output or error.
+    Wrote {
+        /// Number of the request that started it.
+        process: u64,
+        /// What; bytes that are not UTF-8 are replaced.
+        text: String,
+    },
+    /// A process ended; all that it wrote has been said. What it started may go on.
+    Ended {
+        /// Number of the request that started it.
+        process: u64,
+        /// Its exit code, or the signal that ended it, negative.
+        how: i32,
+    },
+}
+
+/// What came of an order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Answer {
+    /// Nothing to say.
+    Nothing,
+    /// Of `Start`.
+    Started {
+        /// Its pid inside the host.
+        pid: u32,
+    },
+    /// Of `Run`.
+    Ran {
+        /// Its exit code, or the signal that ended it, negative.
+        how: i32,
+        /// Standard output.
+        output: String,
+        /// Standard error.
+        errors: String,
+    },
+    /// Of `Ports`.
+    Ports {
+        /// The numbers.
+        ports: Vec<u16>,
+    },
+    /// Of `Folder`.
+    Folder {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// Of `Read`.
+    Content {
+        /// Base64; shorter than asked for at the file's end.
+        content: String,
+    },
+    /// Of `Sample`.
+    Samples {
+        /// The rows.
+        rows: Vec<Sample>,
+    },
+    /// Of `Figures` and `MeasureStorage`.
+    Figures {
+        /// What is known.
+        figures: Box<HostFigures>,
+    },
+    /// Of `MeasureMachine`.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+/// Why an order was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Refusal {
+    /// There is no such program.
+    NoProgram {
+        /// Its name.
+        program: String,
+    },
+    /// Something listens on that port.
+    PortTaken {
+        /// Which.
+        port: u16,
+    },
+    /// This kernel, machine or user cannot do that.
+    Cannot {
+        /// What, why, and what would help, in words: `lossy_link needs netem or nft, and …`.
+        reason: String,
+    },
+    /// The system refused.
+    System {
+        /// What was being done.
+        doing: String,
+        /// What it said.
+        error: String,
+    },
+}
