@@ -2,6 +2,7 @@
 //! what it is told on standard input and answers on standard output, a line of JSON each, and undoes everything when its
 //! input ends. It must not know what a target, a load or a trial is.
 
+pub mod machine;
 pub(crate) mod session;
 
 use std::collections::BTreeMap;
