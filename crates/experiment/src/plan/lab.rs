@@ -249,7 +249,8 @@ fn wiring(host: &Section<'_>, networks: &[Network], scene: &mut Scene<'_>) {
     if seen.len() > 1
         && let Some((name, place)) = seen.iter().find(|(name, _)| limited(name))
     {
-        let problem = Problem::new(place, format!("the links of `{name}` are limited, and this host has others as well"));
+        let problem =
+            Problem::new(place, format!("the links of `{name}` are limited, and this host has others as well"));
         let problem = problem.expected("a host's link is limited as a whole");
         scene.problems.push(problem.hint("limit it in the host's profile, or take the limits from the network"));
     }
@@ -264,7 +265,12 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
     let slowed = lab.speed > 0.0 && (lab.speed - 1.0).abs() > f64::EPSILON;
     if slowed && real {
         let what = "hosts that are reached over ssh run at their own speed";
-        refuse(section.place("speed"), what, "only virtual hosts can be slowed", "remove `speed`, or make all hosts virtual");
+        refuse(
+            section.place("speed"),
+            what,
+            "only virtual hosts can be slowed",
+            "remove `speed`, or make all hosts virtual",
+        );
     } else if slowed && lab.hosts.is_empty() {
         let hint = "add `hosts = 1`, or remove `speed`";
         refuse(section.place("speed"), "without hosts nothing can be slowed", "only virtual hosts can be slowed", hint);

@@ -77,7 +77,8 @@ fn sources(root: &Section<'_>) -> String {
 fn check(root: &Section<'_>, problems: &mut Vec<Problem>) {
     for section in SECTIONS.iter().filter_map(|name| root.section(name)) {
         if section.table.entries.iter().all(|entry| entry.key == "source") {
-            problems.push(Problem::absent(section.place, "this section has no figures").expected("nothing but `source`"));
+            problems
+                .push(Problem::absent(section.place, "this section has no figures").expected("nothing but `source`"));
         }
     }
     if let Some(link) = root.section("link") {
@@ -99,7 +100,8 @@ fn check(root: &Section<'_>, problems: &mut Vec<Problem>) {
     }
     if root.has("lifetime_years") && !root.has("price") {
         let problem = Problem::new(root.place("lifetime_years"), "there is no price to be spread over these years");
-        problems.push(problem.expected("not without [price]").hint("add [price] with `amount`, `currency` and `source`"));
+        problems
+            .push(problem.expected("not without [price]").hint("add [price] with `amount`, `currency` and `source`"));
     }
 }
 

@@ -157,7 +157,8 @@ pub fn show_bytes_per_s(bytes_per_s: f64) -> String {
 
 /// In the largest unit of which there is one, with two decimals at most.
 fn show(value: f64, units: &[(&str, f64)]) -> String {
-    let (unit, of) = units.iter().rev().find(|(_, of)| value >= *of).or_else(|| units.first()).copied().unwrap_or(("", 1.0));
+    let (unit, of) =
+        units.iter().rev().find(|(_, of)| value >= *of).or_else(|| units.first()).copied().unwrap_or(("", 1.0));
     format!("{}{unit}", (value / of * 100.0).round() / 100.0)
 }
 

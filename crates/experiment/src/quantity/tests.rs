@@ -5,7 +5,9 @@ use super::{show_bits_per_s, show_bytes, show_bytes_per_s};
 
 #[test]
 fn every_kind_of_unit() {
-    for (text, bytes) in [("1GiB", 1 << 30), ("512 MiB", 512 << 20), ("1.5kB", 1500), ("32GB", 32_000_000_000), ("7B", 7)] {
+    for (text, bytes) in
+        [("1GiB", 1 << 30), ("512 MiB", 512 << 20), ("1.5kB", 1500), ("32GB", 32_000_000_000), ("7B", 7)]
+    {
         assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
     }
     for (text, bits) in [("100mbit", 1e8), ("1Gbit/s", 1e9), ("2.5 gbit", 2.5e9), ("9600bit", 9600.0)] {

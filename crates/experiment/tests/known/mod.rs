@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use experiment::catalog::{Catalog, Effect, Fault, Field, Heals, Operation, Protocol};
 use experiment::manifest;
-use experiment::profile;
 use experiment::plan::Plan;
+use experiment::profile;
 use experiment::source::Source;
 
 const fn must(name: &'static str, help: &'static str) -> Field {

@@ -4,6 +4,7 @@
 
 pub mod machine;
 pub(crate) mod session;
+mod storage;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
