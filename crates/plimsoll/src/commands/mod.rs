@@ -12,5 +12,6 @@ pub mod new;
 pub mod open;
 pub mod profile;
 pub mod run;
+pub mod runner;
 pub mod schema;
 pub mod show;
