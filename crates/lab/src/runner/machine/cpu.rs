@@ -48,7 +48,6 @@ impl Work {
         work
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the table has fewer entries")]
     fn round(&mut self) {
         for _ in 0..STEPS {
             // Marsaglia's xorshift64*, and what it finds at two places of the table.
