@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 
 use experiment::profile::Link;
 
+use super::link::Toward;
 use super::{Trouble, interfaces, nft};
 
 /// Table of cuts, in the families `inet` and `netdev`.
@@ -43,8 +44,8 @@ pub fn uncut_all() -> Result<(), Trouble> {
 }
 
 /// Loses packets of one interface as [`super::link::shape`] says, in both directions.
-pub fn lose(interface: &str, link: &Link, peers: Option<&[Ipv4Addr]>, otherwise: &Link) -> Result<(), Trouble> {
-    let rules = losses(link, peers, otherwise);
+pub fn lose(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Trouble> {
+    let rules = losses(all, toward);
     if rules.iter().all(|rule| rule.loss_pct <= 0.0) {
         return Ok(());
     }
@@ -72,15 +73,13 @@ struct Rule {
     loss_pct: f64,
 }
 
-fn losses(link: &Link, peers: Option<&[Ipv4Addr]>, otherwise: &Link) -> Vec<Rule> {
-    let rule = |whom: Option<&[Ipv4Addr]>, link: &Link| Rule {
-        whom: whom.map(<[Ipv4Addr]>::to_vec),
+fn losses(all: &Link, toward: &[Toward]) -> Vec<Rule> {
+    let rule = |whom: Option<&Vec<Ipv4Addr>>, link: &Link| Rule {
+        whom: whom.cloned(),
         loss_pct: link.loss_pct.unwrap_or_default(),
     };
-    match peers {
-        None => vec![rule(None, link)],
-        Some(peers) => vec![rule(Some(peers), link), rule(None, otherwise)],
-    }
+    let toward = toward.iter().map(|(peers, link)| rule(Some(peers), link));
+    toward.chain([rule(None, all)]).collect()
 }
 
 /// What the tables hold.

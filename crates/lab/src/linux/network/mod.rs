@@ -38,17 +38,17 @@ impl std::fmt::Display for Trouble {
 
 /// Has `ip` carry out a command a line, up to the first that fails.
 pub fn ip(batch: &str) -> Result<(), Trouble> {
-    run("ip", &["-batch", "-"], batch, "set up interfaces")
+    run("ip", &["-batch", "-"], batch, "set up interfaces").map(drop)
 }
 
 /// Has `tc` carry out a command a line, up to the first that fails.
 pub fn tc(batch: &str) -> Result<(), Trouble> {
-    run("tc", &["-batch", "-"], batch, "limit a link")
+    run("tc", &["-batch", "-"], batch, "limit a link").map(drop)
 }
 
 /// Has `nft` carry out all or nothing.
 pub fn nft(rules: &str) -> Result<(), Trouble> {
-    run("nft", &["-f", "-"], rules, "filter packets")
+    run("nft", &["-f", "-"], rules, "filter packets").map(drop)
 }
 
 /// The interfaces of this namespace but the loopback, in the kernel's order.
@@ -66,10 +66,15 @@ pub fn forward(on: bool) -> Result<(), Trouble> {
         .map_err(|error| Trouble::System { doing: "set ip_forward".to_owned(), error: error.to_string() })
 }
 
-fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<(), Trouble> {
+/// What `ip` says.
+pub fn ip_says(arguments: &[&str]) -> Result<String, Trouble> {
+    run("ip", arguments, "", "ask for interfaces")
+}
+
+fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<String, Trouble> {
     let refused = |error: io::Error| Trouble::System { doing: doing.to_owned(), error: error.to_string() };
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Trouble::NoProgram(program.to_owned())),
@@ -81,7 +86,7 @@ fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<()
     }
     let output = child.wait_with_output().map_err(refused)?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     Err(understood(doing, input, &String::from_utf8_lossy(&output.stderr)))
 }

@@ -50,11 +50,11 @@ fn a_link_is_limited_in_both_directions_and_restored() {
         assert_eq!(before.matches("qdisc tbf").count(), 2, "{before}");
         assert!(before.contains("rate 100Mbit"), "{before}");
         // Worse, only toward one; then loss on top.
-        link::shape("eth0", &link(Some(1e6), None), Some(&[THERE]), &profile).unwrap();
+        link::shape("eth0", &profile, &[(vec![THERE], link(Some(1e6), None))]).unwrap();
         let now = qdiscs();
         assert_eq!(now.matches("qdisc htb").count(), 2, "{now}");
         assert_eq!((now.matches("rate 1Mbit").count(), now.matches("rate 100Mbit").count()), (2, 2), "{now}");
-        link::shape("eth0", &link(None, Some(1.5)), Some(&[THERE]), &profile).unwrap();
+        link::shape("eth0", &profile, &[(vec![THERE], link(None, Some(1.5)))]).unwrap();
         assert!(said("nft", &["list", "ruleset"]).contains("numgen random mod 1000000 < 15000"));
         link::restore("eth0", &profile).unwrap();
         let handles = |text: &str| text.replace(char::is_numeric, "");
@@ -63,6 +63,20 @@ fn a_link_is_limited_in_both_directions_and_restored() {
         assert!(!qdiscs().contains("tbf"));
         assert!(!said("ip", &["link"]).contains("ifb"));
         assert_eq!(said("nft", &["list", "ruleset"]), "");
+    });
+}
+
+#[test]
+fn an_interface_comes_up_again_with_its_routes() {
+    apart(|| {
+        ip("link add eth0 type veth peer name far\nlink set far up\naddress add 10.83.0.1/24 dev eth0\n").unwrap();
+        ip("link set eth0 up\nroute add 10.83.1.0/24 via 10.83.0.9\n").unwrap();
+        let before = said("ip", &["route"]);
+        link::down("eth0").unwrap();
+        link::down("eth0").unwrap();
+        assert_eq!(said("ip", &["route"]), "");
+        link::up("eth0").unwrap();
+        assert_eq!(said("ip", &["route"]), before);
     });
 }
 
@@ -148,7 +162,7 @@ fn what_is_cut_off_vanishes_and_nobody_is_told() {
 #[test]
 fn a_link_that_loses_all_loses_both_ways() {
     with_a_neighbour(|socket, heard| {
-        link::shape("eth0", &link(Some(1e9), Some(100.0)), None, &Link::default()).unwrap();
+        link::shape("eth0", &link(Some(1e9), Some(100.0)), &[]).unwrap();
         socket.send(&[1]).unwrap();
         link::restore("eth0", &Link::default()).unwrap();
         socket.send(&[2]).unwrap();

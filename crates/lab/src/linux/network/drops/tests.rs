@@ -7,7 +7,7 @@ use super::*;
 fn the_first_rule_that_is_about_a_packet_decides() {
     let peer = Ipv4Addr::new(10, 83, 0, 2);
     let lossy = Link { loss_pct: Some(10.0), ..Link::default() };
-    let rules = losses(&lossy, Some(&[peer]), &Link::default());
+    let rules = losses(&Link::default(), &[(vec![peer], lossy)]);
     let mut text = String::new();
     chain(&mut text, "saddr", &rules, &[], "drop");
     let expected = "\
