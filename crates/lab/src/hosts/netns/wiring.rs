@@ -71,14 +71,9 @@ impl Cables {
         Ok(Self { networks, hosts, clients_routes, cuts_segments })
     }
 
-    /// The address that a host is known by.
-    pub fn address(&self, host: usize) -> Option<Ipv4Addr> {
-        self.hosts.get(host)?.wiring.interfaces.first().map(|interface| interface.address)
-    }
-
-    /// What a host is told of its wiring.
-    pub fn wiring(&self, host: usize) -> Option<&Wiring> {
-        self.hosts.get(host).map(|host| &host.wiring)
+    /// What each host is told of its wiring.
+    pub fn wirings(&self) -> Vec<Wiring> {
+        self.hosts.iter().map(|host| host.wiring.clone()).collect()
     }
 
     /// Text of every host's `/etc/hosts`.
