@@ -2,6 +2,8 @@
 //! what it is told on standard input and answers on standard output, a line of JSON each, and undoes everything when its
 //! input ends. It must not know what a target, a load or a trial is.
 
+pub(crate) mod cores;
+pub(crate) mod groups;
 pub(crate) mod session;
 
 use std::collections::BTreeMap;
