@@ -1,14 +1,12 @@
-//! Verbs over loop devices: a file as a block device, that goes when nobody has it open any more, and its throttle. It must
-//! not know what is in the file.
+//! Verbs over loop devices: a file as a block device, that goes when nobody has it open any more. It must not know what is
+//! in the file.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use experiment::profile::Disk;
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl, opcode};
 
@@ -146,59 +144,6 @@ fn clear(device: &File) -> io::Result<()> {
         Ok(()) | Err(Errno::NXIO) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
-}
-
-/// Limits a device to what `disk` says; what it does not say is not limited. In the root group of the controller and for
-/// this device alone: the limits of other groups miss what a journal writes. Version 2 has no limits there, and nothing
-/// happens.
-pub fn throttle_at_root(device: &Path, disk: &Disk) -> io::Result<()> {
-    let Some(root) = root_group() else { return Ok(()) };
-    let number = number(device)?;
-    for (file, limit) in limits(disk) {
-        fs::write(root.join(format!("blkio.throttle.{file}_device")), format!("{number} {}", limit.unwrap_or(0)))?;
-    }
-    Ok(())
-}
-
-/// Takes the limits off. False: there were none.
-pub fn unthrottle(device: &Path) -> io::Result<bool> {
-    let Some(root) = root_group() else { return Ok(false) };
-    let start = format!("{} ", number(device)?);
-    let has = |file: &str| {
-        let text = fs::read_to_string(root.join(format!("blkio.throttle.{file}_device"))).unwrap_or_default();
-        text.lines().any(|line| line.starts_with(&start))
-    };
-    if !limits(&Disk::default()).iter().any(|(file, _)| has(file)) {
-        return Ok(false);
-    }
-    throttle_at_root(device, &Disk::default()).map(|()| true)
-}
-
-fn limits(disk: &Disk) -> [(&'static str, Option<u64>); 4] {
-    let whole = |value: Option<f64>| value.map(|value| value.round().clamp(1.0, 9e18) as u64);
-    [
-        ("read_iops", whole(disk.read_iops)),
-        ("write_iops", whole(disk.write_iops)),
-        ("read_bps", whole(disk.read_bytes_per_s)),
-        ("write_bps", whole(disk.write_bytes_per_s)),
-    ]
-}
-
-/// `major:minor` of a block device.
-fn number(device: &Path) -> io::Result<String> {
-    let number = fs::metadata(device)?.rdev();
-    Ok(format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number)))
-}
-
-/// The root group of the blkio controller of cgroup v1.
-fn root_group() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    let of_blkio = |line: &str| {
-        let fields: Vec<&str> = line.split(' ').collect();
-        let has_blkio = fields.get(3)?.split(',').any(|option| option == "blkio");
-        (fields.get(2) == Some(&"cgroup") && has_blkio).then(|| fields.get(1).map(PathBuf::from))?
-    };
-    mounts.lines().find_map(of_blkio)
 }
 
 #[cfg(test)]

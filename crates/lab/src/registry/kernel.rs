@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::entry;
 use crate::Error;
-use crate::linux::{cgroup, loop_device};
+use crate::linux::cgroup::{self, Device};
+use crate::linux::loop_device;
+use crate::runner::groups::top_of;
 
 /// What was written down before it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,34 +20,23 @@ pub struct Kernel {
     pub throttles: Vec<PathBuf>,
 }
 
-/// Name of a run's control group.
-pub fn group_of(id: &str) -> String {
-    format!("plimsoll-{id}")
-}
-
 impl Kernel {
     /// Removes it; a line for each thing that was there. All is tried, whatever fails.
     pub fn remove(&self, id: &str, removed: &mut Vec<String>) -> Result<(), Error> {
         let mut failed = None;
-        for name in self.cgroups.iter().filter(|name| **name == group_of(id)) {
+        for name in self.cgroups.iter().filter(|name| **name == top_of(id)) {
             match cgroup::remove_tree(name) {
                 Ok(done) if done.folders.is_empty() => {}
                 Ok(_) => removed.push(format!("control groups {name}")),
                 Err(error) => {
-                    failed.get_or_insert(Error::system(format!("remove the control groups {name}"))(
-                        std::io::Error::other(error),
-                    ));
+                    failed.get_or_insert(refused(format!("remove the control groups {name}"), error));
                 }
             }
         }
-        let throttled = self.throttles.iter().filter(|device| self.is_ours(device, id));
-        for device in throttled {
-            match loop_device::unthrottle(device) {
-                Ok(false) => {}
-                Ok(true) => removed.push(format!("limits of {}", device.display())),
-                Err(error) => {
-                    failed.get_or_insert(Error::system(format!("take the limits off {}", device.display()))(error));
-                }
+        // Version 2 has none outside of the groups.
+        for device in self.throttles.iter().filter(|device| self.is_ours(device, id)) {
+            if let Err(error) = Device::at(device).and_then(cgroup::clear_throttle) {
+                failed.get_or_insert(refused(format!("take the limits off {}", device.display()), error));
             }
         }
         for (device, file) in self.loops.iter().filter(|(device, file)| can_be(device, file, id)) {
@@ -71,4 +62,8 @@ impl Kernel {
 /// Whether the run can have attached this file to this device: a damaged entry must not take another's away.
 fn can_be(device: &Path, file: &Path, id: &str) -> bool {
     loop_device::is_one(device) && file.ancestors().skip(1).any(|folder| entry::belongs_to(folder, id))
+}
+
+fn refused(doing: String, error: cgroup::Error) -> Error {
+    Error::System { doing, error: std::io::Error::other(error) }
 }

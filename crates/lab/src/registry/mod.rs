@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Error;
 use crate::remains::Marks;
+use crate::runner::groups::top_of;
 use entry::{Line, Owner, Record};
 use kernel::Kernel;
 
@@ -139,15 +140,15 @@ impl Ledger {
         self.note(&Line::Group { pid, started_ticks })
     }
 
-    /// The run's control group at the top of every hierarchy is about to be made; its name.
-    pub(crate) fn grouped(&self) -> Result<String, Error> {
-        let name = kernel::group_of(&self.id);
+    /// The run's control group at the top of every hierarchy is about to be made.
+    pub(crate) fn grouped(&self) -> Result<(), Error> {
+        let name = top_of(&self.id);
         let mut made = self.made();
         if !made.kernel.cgroups.contains(&name) {
             self.note(&Line::Cgroups { name: name.clone() })?;
-            made.kernel.cgroups.push(name.clone());
+            made.kernel.cgroups.push(name);
         }
-        Ok(name)
+        Ok(())
     }
 
     /// A file is about to be attached to a loop device.

@@ -12,7 +12,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::linux::mount::{self, Place};
 use crate::linux::{namespace, pidfd};
-use crate::runner::{Isolation, Setup};
+use crate::runner::{Isolation, Setup, groups};
 
 /// Everything of ours inside a host.
 pub(super) const FOLDER: &str = "/run/plimsoll";
@@ -37,12 +37,16 @@ pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
         own_sys()?;
         return Ok(None);
     }
+    groups::enter(setup).map_err(|error| error.to_string())?;
     namespace::leave_machine().map_err(cannot("leave the machine's namespaces"))?;
     mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
     furnish(&setup.host, isolation)?;
     namespace::be_called(&setup.host).map_err(cannot("be called by its name"))?;
     let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
-    Ok(Some(attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?))
+    let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
+    // What is left is removed with the run's groups.
+    let _ = groups::remove_host(setup);
+    Ok(Some(code))
 }
 
 /// For `map_err`: what could not be done, with what helps where that is known.

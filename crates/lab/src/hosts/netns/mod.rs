@@ -18,7 +18,7 @@ use super::placement::Placement;
 use super::{Host, Kind};
 use crate::Error;
 use crate::registry::Ledger;
-use crate::runner::{self, Bind, Envelope, Isolation, Setup, VERSION, Wiring};
+use crate::runner::{self, Bind, Envelope, Isolation, Setup, VERSION, Wiring, groups};
 use crate::site::Build;
 use machine::{TARGET, Virtual};
 use switch::Switch;
@@ -43,6 +43,8 @@ pub(super) fn raise(
     let cables = Cables::plan(&build.trial.lab, needs::loses_packets(build.trial, envelopes))?;
     let site = Site::of(build, &cables, ledger)?;
     ledger.grouped()?;
+    // Where there are none, the hosts that need them say so.
+    let _ = groups::make_top(ledger.id(), envelopes.len());
     let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
     let machines = in_parallel(hosts, |(index, envelope)| {

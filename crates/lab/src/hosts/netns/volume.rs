@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use experiment::profile::Disk;
 
 use crate::Error;
+use crate::linux::cgroup::{self, Device};
 use crate::linux::loop_device::{self, Attached};
 use crate::registry::Ledger;
 
@@ -22,7 +23,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Makes it in `file`, empty, with the limits of `disk`.
+    /// Makes it in `file`, empty. The host itself sets its limits.
     pub fn make(file: &Path, disk: &Disk, ledger: &Ledger) -> Result<Self, Error> {
         let made = File::create(file).and_then(|made| made.set_len(disk.size_bytes.unwrap_or(SIZE_BYTES)));
         made.map_err(Error::system(format!("make {}", file.display())))?;
@@ -31,8 +32,6 @@ impl Volume {
         let volume = Self { attached: attach(file)?, file: file.to_path_buf() };
         // Written down in any case: a fault may set limits where the profile has none.
         ledger.throttled(volume.device())?;
-        let limited = loop_device::throttle_at_root(volume.device(), disk);
-        limited.map_err(Error::system(format!("limit {}", volume.device().display())))?;
         Ok(volume)
     }
 
@@ -50,7 +49,7 @@ impl Volume {
 impl Drop for Volume {
     fn drop(&mut self) {
         // What cannot be done here is done at the end of the run.
-        let _ = loop_device::unthrottle(self.device());
+        let _ = Device::at(self.device()).and_then(cgroup::clear_throttle);
     }
 }
 
