@@ -105,13 +105,12 @@ static SLOW_LINK: Fault = Fault {
     colour: "#2563eb",
     heals: Heals::AfterFor,
     check: Some(|with| {
-        let wrong = |argument, what: &str, hint: &str| Wrong {
-            argument,
-            what: what.to_owned(),
-            hint: Some(hint.to_owned()),
-        };
+        let wrong =
+            |argument, what: &str, hint: &str| Wrong { argument, what: what.to_owned(), hint: Some(hint.to_owned()) };
         match with.get("rate").map(ToString::to_string) {
-            None if !with.contains_key("delay") => vec![wrong(None, "there is nothing to change", "give `rate` or `delay`")],
+            None if !with.contains_key("delay") => {
+                vec![wrong(None, "there is nothing to change", "give `rate` or `delay`")]
+            }
             Some(rate) if !rate.ends_with("bit\"") => {
                 vec![wrong(Some("rate"), &format!("`rate = {rate}` is not a rate"), "such as \"10mbit\"")]
             }

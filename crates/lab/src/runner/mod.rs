@@ -2,6 +2,7 @@
 //! what it is told on standard input and answers on standard output, a line of JSON each, and undoes everything when its
 //! input ends. It must not know what a target, a load or a trial is.
 
+pub(crate) mod controls;
 pub(crate) mod session;
 
 use std::collections::BTreeMap;
@@ -245,6 +246,13 @@ pub enum Control {
     },
     /// Its link is down: no carrier.
     LinkDown,
+    /// Its link is down for so long, up for so long, again and again.
+    LinkFlap {
+        /// Seconds.
+        down_s: f64,
+        /// Seconds.
+        up_s: f64,
+    },
     /// Its cores do this much of what they did: 0.25 is a quarter.
     Cpu {
         /// Above 0, below 1.
