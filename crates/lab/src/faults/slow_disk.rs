@@ -30,7 +30,7 @@ pub static KIND: Kind = Kind {
             },
         ],
         label: "slow disk",
-        colour: "#8a4b08",
+        colour: "#9a5a10",
         heals: Heals::AfterFor,
         check: Some(|with| slower(with).err().unwrap_or_default()),
     },

@@ -130,7 +130,7 @@ fn what_the_experiment_did_not_start_is_not_broken() {
     }
 }
 
-fn with(kind: &str, on: &str, with: serde_json::Value) -> plan::Fault {
+fn with(kind: &str, on: &str, with: Value) -> plan::Fault {
     let with = with.as_object().unwrap().clone().into_iter().collect();
     plan::Fault { on: on.to_owned(), with, for_s: Some(1.0), ..fault(kind, &[]) }
 }
@@ -323,7 +323,7 @@ fn this_machine_is_not_broken_as_a_host() {
 
 #[test]
 fn wrong_arguments_are_found_before_the_run() {
-    let wrong = |kind: &str, arguments: serde_json::Value| {
+    let wrong = |kind: &str, arguments: Value| {
         let check = find(kind).unwrap().info.check.unwrap();
         check(&with(kind, "one", arguments).with).into_iter().map(|wrong| wrong.what).collect::<Vec<_>>().join("; ")
     };

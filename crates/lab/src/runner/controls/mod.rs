@@ -2,13 +2,16 @@
 //! performed is not imposed. It must not decide how a state is made: that is what the hands are for.
 
 mod flapper;
+mod hands;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Control, Envelope, Refusal};
+use super::groups::Groups;
+use super::{Control, Envelope, Refusal, Setup};
 use experiment::profile::Disk;
 use flapper::Flapper;
+use hands::HostHands;
 use state::{Carrier, Cuts, Links, State, Step};
 
 /// What controls need done to a host. Each call says how it is to be from now on, not what changes.
@@ -49,8 +52,13 @@ struct Inner {
 }
 
 impl Controls {
-    /// Nothing imposed.
-    pub fn over(envelope: Envelope, hands: Arc<dyn Hands>) -> Self {
+    /// Nothing imposed on this host.
+    pub fn new(setup: &Setup, groups: Arc<Groups>) -> Self {
+        Self::over(setup.envelope.clone(), Arc::new(HostHands::of(setup, groups)))
+    }
+
+    /// Nothing imposed on what these hands do.
+    fn over(envelope: Envelope, hands: Arc<dyn Hands>) -> Self {
         let now = State::of(&[], &envelope);
         Self { envelope, hands, inner: Mutex::new(Inner { list: Vec::new(), now, flapper: None }) }
     }

@@ -33,6 +33,8 @@ pub(in crate::runner) struct Cuts {
     pub from: Peers,
     /// When they go there.
     pub to: Peers,
+    /// All of them, for the host stands still.
+    pub silent: bool,
 }
 
 /// Some hosts of a network, or all.
@@ -84,11 +86,6 @@ impl Default for Peers {
 }
 
 impl Peers {
-    /// Whether it is nobody.
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Self::These(some) if some.is_empty())
-    }
-
     fn add(&mut self, more: Option<&Vec<Ipv4Addr>>) {
         match (&mut *self, more) {
             (_, None) => *self = Self::Everybody,
@@ -123,7 +120,7 @@ impl State {
         match control {
             Control::Freeze => {
                 self.still = true;
-                self.cuts = Cuts { from: Peers::Everybody, to: Peers::Everybody };
+                self.cuts.silent = true;
             }
             Control::Cut { from, to } => {
                 self.cuts.from.add(from.as_ref());

@@ -25,7 +25,8 @@ impl Hands for Recorder {
     }
     fn cut(&self, cuts: &Cuts) -> Result<(), Refusal> {
         self.note(match cuts.from {
-            state::Peers::Everybody => "cut all".to_owned(),
+            _ if cuts.silent => "cut all".to_owned(),
+            state::Peers::Everybody => "cut from all".to_owned(),
             state::Peers::These(ref some) => format!("cut {}", some.len()),
         })
     }

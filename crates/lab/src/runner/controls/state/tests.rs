@@ -44,7 +44,7 @@ fn nothing_imposed_is_the_envelope() {
     assert_eq!((state.still, state.carrier, state.cpu, state.offset_s), (false, Carrier::Up, 1.0, 0.0));
     assert_eq!((state.links.all, state.links.toward.len()), (rate(1e8), 0));
     assert_eq!((state.memory_bytes, state.leave_bytes, state.disk), (Some(1 << 30), None, envelope().disk));
-    assert!(state.cuts.from.is_empty() && state.cuts.to.is_empty());
+    assert_eq!(state.cuts, Cuts { from: these(&[]), to: these(&[]), silent: false });
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn links_toward_some_lie_over_those_toward_all() {
 #[test]
 fn cuts_add_up() {
     let state = of(&[cut(&[2], &[]), cut(&[2, 3], &[4])]);
-    assert_eq!(state.cuts, Cuts { from: these(&[2, 3]), to: these(&[4]) });
+    assert_eq!(state.cuts, Cuts { from: these(&[2, 3]), to: these(&[4]), silent: false });
     let state = of(&[cut(&[2], &[]), Control::Cut { from: None, to: Some(Vec::new()) }, cut(&[3], &[])]);
-    assert_eq!(state.cuts, Cuts { from: Peers::Everybody, to: these(&[]) });
+    assert_eq!(state.cuts, Cuts { from: Peers::Everybody, to: these(&[]), silent: false });
     let state = of(&[Control::Freeze, cut(&[2], &[3])]);
-    assert_eq!((state.still, state.cuts), (true, Cuts { from: Peers::Everybody, to: Peers::Everybody }));
+    assert_eq!((state.still, state.cuts), (true, Cuts { from: these(&[2]), to: these(&[3]), silent: true }));
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn only_what_changes_is_a_step() {
 #[test]
 fn a_freeze_is_left_in_reverse() {
     let (free, frozen) = (of(&[cut(&[2], &[])]), of(&[cut(&[2], &[]), Control::Freeze]));
-    let everybody = Cuts { from: Peers::Everybody, to: Peers::Everybody };
-    assert_eq!(steps(&free, &frozen), [Step::Still(true), Step::Cut(everybody)]);
+    let silent = Cuts { silent: true, ..free.cuts.clone() };
+    assert_eq!(steps(&free, &frozen), [Step::Still(true), Step::Cut(silent)]);
     assert_eq!(steps(&frozen, &free), [Step::Cut(free.cuts), Step::Still(false)]);
 }
 
