@@ -1,6 +1,8 @@
 //! What the tests of this crate share: a folder that goes away, a small server, a trial, a caller. Not for anything else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod fake;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

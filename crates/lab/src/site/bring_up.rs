@@ -11,9 +11,11 @@ use experiment::plan::TargetKind;
 use record::events::What;
 use rustix::process::Signal;
 
+use super::breaking::Broken;
 use super::layout::{self, Post};
 use super::{Build, Observed, Site, Watched};
-use crate::hosts::{self, Start};
+use crate::hosts::ground::Ground;
+use crate::hosts::{self, Host, Start};
 use crate::readiness::{self, Check, Waiting};
 use crate::url::Place;
 use crate::{Caller, Error, hooks, ports};
@@ -24,7 +26,19 @@ const COMMAND_ROLE: &str = "target";
 const COMMAND_STOP_S: f64 = 10.0;
 
 pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Site, Error> {
-    let mut site = empty(build, caller)?;
+    let (hosts, ground) = hosts::of(build)?;
+    up_on(hosts, ground, build, caller, stop)
+}
+
+/// The same on hosts that are there already.
+pub fn up_on(
+    hosts: Vec<Box<dyn Host>>,
+    ground: Ground,
+    build: &Build<'_>,
+    caller: Arc<dyn Caller>,
+    stop: &AtomicBool,
+) -> Result<Site, Error> {
+    let mut site = empty(hosts, ground, build, caller);
     match &build.trial.target.kind {
         TargetKind::Folder { name, with } => {
             let manifest = build.manifest.ok_or_else(|| Error::Manifest(format!("there is none of `{name}`")))?;
@@ -54,10 +68,9 @@ pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Resu
     Ok(site)
 }
 
-fn empty(build: &Build<'_>, caller: Arc<dyn Caller>) -> Result<Site, Error> {
-    let (hosts, ground) = hosts::of(build)?;
+fn empty(hosts: Vec<Box<dyn Host>>, ground: Ground, build: &Build<'_>, caller: Arc<dyn Caller>) -> Site {
     let watched = Watched { host: hosts[0].name().into(), ..Watched::default() };
-    Ok(Site {
+    Site {
         hosts,
         ground,
         posts: Vec::new(),
@@ -69,8 +82,8 @@ fn empty(build: &Build<'_>, caller: Arc<dyn Caller>) -> Result<Site, Error> {
         hook_environment: BTreeMap::new(),
         observed: VecDeque::new(),
         watched,
-        hit: BTreeMap::new(),
-    })
+        broken: Broken::of(&build.trial.lab),
+    }
 }
 
 /// What answers there before the command has run is somebody else's, and would be measured in the target's place.

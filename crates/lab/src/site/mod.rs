@@ -1,6 +1,7 @@
 //! A site: the target of one trial on its hosts, from the first process to the last. It must not decide when anything
 //! is broken or ended.
 
+mod breaking;
 mod bring_up;
 mod layout;
 mod take_down;
@@ -14,7 +15,6 @@ use std::time::{Duration, Instant};
 use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::What;
-use rustix::process::Signal;
 
 use crate::hooks::{self, Hook};
 use crate::hosts::ground::Ground;
@@ -26,8 +26,6 @@ pub(crate) use layout::stop_signal;
 
 /// Time limit of a hook that asks a running target something.
 const HOOK_PATIENCE: Duration = Duration::from_secs(10);
-/// For a process that was killed to be gone before it is started again.
-const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a site is made from.
 pub struct Build<'a> {
@@ -104,8 +102,7 @@ pub struct Site {
     hook_environment: BTreeMap<String, std::ffi::OsString>,
     observed: VecDeque<Observed>,
     watched: Watched,
-    /// Posts that each occurrence of a fault hit: name, number.
-    hit: BTreeMap<(String, u32), Vec<usize>>,
+    broken: breaking::Broken,
 }
 
 impl Site {
@@ -115,6 +112,17 @@ impl Site {
     /// What is missing, taken, dead or not ready; [`Error::Interrupted`] once `stop` is set.
     pub fn up(build: Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, Error> {
         bring_up::up(&build, caller, stop)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn up_on(
+        hosts: Vec<Box<dyn Host>>,
+        ground: Ground,
+        build: &Build<'_>,
+        caller: Arc<dyn Caller>,
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
+        bring_up::up_on(hosts, ground, build, caller, stop)
     }
 
     /// Where the load goes: `host:port`, or the URL that the experiment gives.
@@ -146,6 +154,7 @@ impl Site {
         for index in 0..self.posts.len() {
             self.note_end(index);
         }
+        self.go_on_restarting();
         self.observed.drain(..).collect()
     }
 
@@ -214,83 +223,6 @@ impl Site {
             Some(Member { host: self.hosts[post.host].name().to_owned(), role: post.start.role.clone(), pid })
         });
         self.watched.set(running.collect());
-    }
-}
-
-// What faults do to a site.
-impl Site {
-    /// Names of the hosts that serve, in order; empty where the target is not ours.
-    pub(crate) fn serving(&self) -> Vec<String> {
-        self.posts.iter().filter(|post| post.serves).map(|post| self.hosts[post.host].name().to_owned()).collect()
-    }
-
-    /// Where the member on this host is reached.
-    pub(crate) fn service_of(&self, host: &str) -> String {
-        let post = self.posts.iter().find(|post| post.serves && self.hosts[post.host].name() == host);
-        post.and_then(|post| post.service.clone()).unwrap_or_else(|| self.service())
-    }
-
-    pub(crate) fn caller(&self) -> Arc<dyn Caller> {
-        Arc::clone(&self.caller)
-    }
-
-    /// The member that the target's hook `leader` names.
-    pub(crate) fn leader(&self) -> Result<String, Error> {
-        let hook = self.hook("leader").ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
-        let answer = hook.ask()?;
-        let leader = answer.get("leader").and_then(serde_json::Value::as_str);
-        leader.map(str::to_owned).ok_or_else(|| Error::Fault("the hook `leader` names none".to_owned()))
-    }
-
-    /// The post of a role on a host; without a role, the one that serves.
-    pub(crate) fn post(&self, host: &str, role: Option<&str>) -> Option<usize> {
-        self.posts.iter().position(|post| {
-            self.hosts[post.host].name() == host && role.map_or(post.serves, |role| post.start.role == role)
-        })
-    }
-
-    /// Signals a post's process; a command with all that it started, for it is only the way to that. From now on its end is
-    /// meant, if `ends`. False if it does not run.
-    pub(crate) fn signal(&mut self, index: usize, signal: Signal, ends: bool) -> bool {
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return false };
-        let Some(process) = &mut post.process else { return false };
-        if post.stops_group {
-            process.signal_group(signal);
-        } else {
-            process.signal(signal);
-        }
-        post.end_expected |= ends;
-        true
-    }
-
-    /// Remembers whom an occurrence of a fault hit, for its healing.
-    pub(crate) fn remember_hit(&mut self, fault: &str, number: u32, posts: Vec<usize>) {
-        self.hit.insert((fault.to_owned(), number), posts);
-    }
-
-    pub(crate) fn take_hit(&mut self, fault: &str, number: u32) -> Vec<usize> {
-        self.hit.remove(&(fault.to_owned(), number)).unwrap_or_default()
-    }
-
-    /// Starts a post's process again, with the same ports and data, if it has ended. What is left of the one before is
-    /// killed first: it may hold the port. A process whose end was meant gets a moment for it.
-    pub(crate) fn start_again(&mut self, index: usize) -> Result<(), Error> {
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
-        if let (Some(process), true) = (&mut post.process, post.end_expected) {
-            process.wait(END_PATIENCE);
-        }
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
-        if post.process.is_some() {
-            let lives_on = format!("`{}` did not end, so there is nothing to start again", post.start.role);
-            return if post.end_expected { Err(Error::Fault(lives_on)) } else { Ok(()) };
-        }
-        if let Some(mut last) = post.last.take() {
-            last.signal_group(Signal::KILL);
-        }
-        self.start_post(index)
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Manner {
 impl Site {
     /// Ends everything, in the reverse order of the start. Doing it twice is harmless.
     pub(super) fn take_down(&mut self, manner: Manner) -> Result<(), Error> {
+        // What stands still does not hear that it is to end.
+        self.mend();
         for index in (0..self.posts.len()).rev() {
             self.note_end(index);
             self.end_post(index, manner);
