@@ -181,8 +181,9 @@ impl Bench {
             folder: Some(&self.folder),
             logs: self.folder.join("logs"),
             plimsoll: PathBuf::from("plimsoll"),
+            measures_storage: false,
         };
-        Site::up(build, Arc::new(Lines), stop)
+        Site::up(build, Arc::new(Lines), stop).map_err(|not_up| not_up.error)
     }
 
     pub fn log(&self, role: &str) -> String {
@@ -251,7 +252,8 @@ fn serve() {
         let mut starts = fs::File::options().create(true).append(true).open(Path::new(&data).join("starts")).unwrap();
         writeln!(starts, "{port}").unwrap();
     }
-    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
+    let host = std::env::var("SERVE_HOST").unwrap_or_else(|_| "127.0.0.1".to_owned());
+    let listener = TcpListener::bind(format!("{host}:{port}")).unwrap();
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
         let mut line = String::new();
