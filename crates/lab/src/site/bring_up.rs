@@ -14,9 +14,9 @@ use rustix::process::Signal;
 
 use super::everywhere::{at_once, on_all};
 use super::layout::{Basis, Post, Service};
-use super::{Build, NotUp, Observed, Site, Watched, presence, survey};
+use super::{Build, Hosts, NotUp, Observed, Site, Watched, presence, survey};
 use crate::hosts::ground::Ground;
-use crate::hosts::{self, Host, Process, Start};
+use crate::hosts::{self, Process, Start};
 use crate::readiness::{self, Check, Waiting};
 use crate::url::Place;
 use crate::{Caller, Error, placeholders, ports};
@@ -40,7 +40,7 @@ pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Resu
 
 /// The same on hosts that are there.
 pub fn up_on(
-    mut hosts: Vec<Box<dyn Host>>,
+    mut hosts: Hosts,
     ground: Ground,
     build: &Build<'_>,
     caller: Arc<dyn Caller>,
@@ -253,3 +253,6 @@ impl Site {
         if failures.is_empty() { Ok(()) } else { Err(failures.swap_remove(why)) }
     }
 }
+
+#[cfg(test)]
+mod tests;

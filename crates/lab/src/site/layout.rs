@@ -331,3 +331,6 @@ impl OnHost<'_> {
         serving.and_then(folder).or_else(|| with_data().find_map(folder))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,12 +24,15 @@ use crate::hosts::ground::Ground;
 use crate::hosts::{Ended, Host};
 use crate::registry::{Ledger, Registry};
 use crate::{Caller, Error};
+pub(crate) use layout::stop_signal;
 use layout::{HookHost, Post};
 use presence::Presence;
-pub(crate) use layout::stop_signal;
 
 /// For a process that was killed to be gone before it is started again.
 const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The hosts of a site.
+pub(crate) type Hosts = Vec<Box<dyn Host>>;
 
 /// What a site is made from.
 pub struct Build<'a> {
@@ -105,7 +108,7 @@ impl Watched {
 
 /// A running target.
 pub struct Site {
-    hosts: Vec<Box<dyn Host>>,
+    hosts: Hosts,
     /// Of each host.
     presence: Vec<Presence>,
     ground: Arc<Ground>,
@@ -132,6 +135,18 @@ impl Site {
     /// What is missing, taken, dead or not ready; [`Error::Interrupted`] once `stop` is set.
     pub fn up(build: Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, NotUp> {
         bring_up::up(&build, caller, stop)
+    }
+
+    /// The same on hosts that are there.
+    #[cfg(test)]
+    pub(crate) fn up_on(
+        hosts: Hosts,
+        ground: Ground,
+        build: &Build<'_>,
+        caller: Arc<dyn Caller>,
+        stop: &AtomicBool,
+    ) -> Result<Self, NotUp> {
+        bring_up::up_on(hosts, ground, build, caller, stop)
     }
 
     /// Where the load goes: `host:port` of every host that serves, in order, or the URL that the experiment gives.

@@ -128,3 +128,6 @@ impl Site {
         self.observed.push_back(Observed { at: Instant::now(), what });
     }
 }
+
+#[cfg(test)]
+mod tests;

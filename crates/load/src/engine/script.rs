@@ -127,9 +127,8 @@ impl<P: Protocol> Script<P> {
     pub fn compile(orders: &Orders) -> Result<Self, Error> {
         let load = &orders.load;
         check_settings(orders)?;
-        let open = |service: &String| {
-            P::open(service).map_err(|reason| Error::Service { service: service.clone(), reason })
-        };
+        let open =
+            |service: &String| P::open(service).map_err(|reason| Error::Service { service: service.clone(), reason });
         let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
         let feeds: Vec<Feed> =
             load.feeds.iter().map(|feed| Feed::read(feed, &orders.files)).collect::<Result<_, _>>()?;
