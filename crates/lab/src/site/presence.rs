@@ -78,8 +78,13 @@ impl Site {
             ..host.figures()
         };
         let profile = presence.profile.clone();
-        let what = What::HostUp { host: host.name().to_owned(), kind: host.kind().to_owned(), profile, is };
-        self.observed.push_back(Observed { at: Instant::now(), what });
+        let name = host.name().to_owned();
+        let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
+        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        tell(What::HostUp { host: name.clone(), kind: host.kind().to_owned(), profile, is });
+        for notice in notices {
+            tell(What::Notice { text: format!("host {name}: {notice}") });
+        }
     }
 
     /// A host is down, and with it everything that ran there: tells so, once. Without a fault or the end of the trial
