@@ -388,7 +388,7 @@ fn colours_are_told_apart_on_light_and_on_dark() {
     for (index, kind) in KINDS.iter().enumerate() {
         let light = luminance(kind.info.colour);
         // 3 : 1 against white, and against the ground of a dark page.
-        assert!(light <= 0.3 && light >= 0.13, "{}: {light}", kind.info.name);
+        assert!((0.13..=0.3).contains(&light), "{}: {light}", kind.info.name);
         for other in &KINDS[..index] {
             let (a, b) = (parts(kind.info.colour), parts(other.info.colour));
             let apart: f64 = (0..3).map(|at| (a[at] - b[at]).abs()).sum();

@@ -49,7 +49,8 @@ fn nothing_imposed_is_the_envelope() {
 
 #[test]
 fn the_later_of_a_kind_holds() {
-    let table: [(Control, Control, fn(&State) -> String, &str); 6] = [
+    type Shown = fn(&State) -> String;
+    let table: [(Control, Control, Shown, &str); 6] = [
         (Control::Cpu { of_profile: 0.5 }, Control::Cpu { of_profile: 0.25 }, |s| s.cpu.to_string(), "0.25"),
         (Control::Memory { bytes: 5 }, Control::Memory { bytes: 7 }, |s| format!("{:?}", s.memory_bytes), "Some(7)"),
         (
