@@ -1,17 +1,23 @@
-//! What the machine and the target's processes do, read from /proc each whole second of the trial's clock. It must not
-//! guess: what this kernel does not say is null. The thread sleeps until absolute deadlines, so it does not drift.
+//! What the machine, the hosts of a lab and the target's processes do, read each whole second of the trial's clock: here
+//! from /proc, in a host by its runner. It must not guess: what this kernel does not say is null. The threads sleep until
+//! absolute deadlines, so they do not drift, and each host has one, so that one which is slow to answer delays no other.
 //!
 //! Measured on a virtual machine with 2 cores, 90 processes and an Erlang VM of 21 threads as target: 0.6 ms of CPU time for
 //! a reading, so 0.06 % of a core.
 
 mod cpu;
 mod disk;
+mod group;
 mod load_average;
 mod memory;
 mod network;
+mod out_of_memory;
 mod pressure;
+mod reader;
+mod source;
+mod sources;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,10 +26,15 @@ use record::clock::Clock;
 use record::rows::Sample;
 
 use crate::Error;
-use crate::linux::procfs;
-use crate::process_tree::Forest;
+use crate::runner::{Answer, Order};
 use crate::site::Watched;
 pub(crate) use memory::bytes as memory_bytes;
+use reader::RunGroup;
+pub(crate) use reader::{Reader, strangers_pct};
+#[cfg(test)]
+pub(crate) use source::Bounds;
+pub(crate) use source::{Proc, Source};
+pub use sources::Sources;
 
 /// A kind of figure about the machine.
 pub struct Kind {
@@ -35,30 +46,20 @@ pub struct Kind {
 }
 
 /// Every kind, sorted by name.
-pub static KINDS: &[&Kind] =
-    &[&cpu::KIND, &disk::KIND, &load_average::KIND, &memory::KIND, &network::KIND, &pressure::KIND];
+pub static KINDS: &[&Kind] = &[
+    &cpu::KIND,
+    &disk::KIND,
+    &load_average::KIND,
+    &memory::KIND,
+    &network::KIND,
+    &out_of_memory::KIND,
+    &pressure::KIND,
+];
 
-/// Reads figures of the machine. Counters are taken as differences from the reading before.
+/// Reads figures of the machine, or of a host that it plays. Counters are taken as differences from the reading before.
 trait Probe: Send {
-    /// Fills its fields of `host`; those that `/proc` does not offer, or that need a reading before, stay empty.
-    fn read(&mut self, proc: &Proc, interval_s: f64, host: &mut Sample);
-}
-
-/// `/proc`, or a recorded one.
-pub(crate) struct Proc(PathBuf);
-
-impl Proc {
-    pub fn at(path: &Path) -> Self {
-        Self(path.to_path_buf())
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn text(&self, name: &str) -> Option<String> {
-        procfs::text(&self.0.join(name))
-    }
+    /// Fills its fields of `host`; those that the kernel does not offer, or that need a reading before, stay empty.
+    fn read(&mut self, source: &Source, interval_s: f64, host: &mut Sample);
 }
 
 /// How much a counter grew; `None` without a reading before, or if it was set back.
@@ -66,12 +67,14 @@ fn grown(before: Option<u64>, now: Option<u64>) -> Option<u64> {
     now?.checked_sub(before?)
 }
 
-/// The thread that reads.
+/// The threads that read.
 #[derive(Debug)]
 pub struct Probes {
-    stop: Sender<()>,
-    reader: JoinHandle<()>,
+    readers: Vec<(Sender<()>, JoinHandle<()>)>,
 }
+
+/// For a host to answer; so it has, or loses its row, before the next is due.
+const PATIENCE: Duration = Duration::from_millis(900);
 
 impl Probes {
     /// Reads at each whole second of `clock` from now on (the first reading is only the base of the next, unless it is due
@@ -80,36 +83,101 @@ impl Probes {
     /// # Errors
     /// If no thread can be started.
     pub fn start(watched: Watched, clock: Clock, sink: SyncSender<Sample>) -> Result<Self, Error> {
+        let mut probes = Self { readers: Vec::new() };
+        for host in watched.sources.hosts() {
+            let (sources, sink) = (watched.sources.clone(), sink.clone());
+            probes.read_with(&format!("probes-{host}"), clock, move || {
+                sample_host(&sources, &host, clock).into_iter().all(|sample| sink.send(sample).is_ok())
+            })?;
+        }
+        let mut machine = Machine::new(watched);
+        probes.read_with("probes", clock, move || {
+            machine.read(clock).into_iter().all(|sample| sink.send(sample).is_ok())
+        })?;
+        Ok(probes)
+    }
+
+    /// Has `read` called at each whole second on a thread of its own, until it says that nobody listens any more.
+    fn read_with(
+        &mut self,
+        name: &str,
+        clock: Clock,
+        mut read: impl FnMut() -> bool + Send + 'static,
+    ) -> Result<(), Error> {
         let (stop, stopped) = channel();
-        let read = move || run(&watched, clock, &sink, &stopped);
-        let reader = std::thread::Builder::new().name("probes".to_owned()).spawn(read);
-        Ok(Self { stop, reader: reader.map_err(Error::system("start the probes"))? })
+        let each_second = move || {
+            // At second 0 or, if that is past, now.
+            let mut due_s = clock.at_s().max(0.0);
+            while sleep_until(clock, due_s, &stopped) && read() {
+                // Seconds that were slept through are not made up for: the next row covers them.
+                due_s = (clock.at_s() + LEEWAY_S).floor() + 1.0;
+            }
+        };
+        let reader = std::thread::Builder::new().name(name.to_owned()).spawn(each_second);
+        self.readers.push((stop, reader.map_err(Error::system("start the probes"))?));
+        Ok(())
     }
 
     /// Stops reading; the samples' other end is let go of.
     pub fn stop(self) {
-        let _ = self.stop.send(());
-        let _ = self.reader.join();
+        for (stop, _) in &self.readers {
+            let _ = stop.send(());
+        }
+        for (_, reader) in self.readers {
+            let _ = reader.join();
+        }
     }
 }
 
-fn run(watched: &Watched, clock: Clock, sink: &SyncSender<Sample>, stopped: &Receiver<()>) {
-    let mut reader = Reader::new(Proc::at(Path::new("/proc")));
-    // At second 0 or, if that is past, now.
-    let mut due_s = clock.at_s().max(0.0);
-    loop {
-        if !sleep_until(clock, due_s, stopped) {
-            return;
+/// What the host's runner read; nothing if it is down, or did not answer in time.
+fn sample_host(sources: &Sources, host: &str, clock: Clock) -> Vec<Sample> {
+    let Some(session) = sources.session(host) else { return Vec::new() };
+    let at_s = in_ms(clock.at_s());
+    match session.ask(Order::Sample, PATIENCE) {
+        Ok(Answer::Samples { rows }) => {
+            rows.into_iter().map(|row| Sample { at_s, host: host.to_owned(), ..row }).collect()
         }
-        for sample in reader.read(watched, clock) {
-            if sink.send(sample).is_err() {
-                return;
-            }
-        }
-        // Seconds that were slept through are not made up for: the next row covers them.
-        due_s = (clock.at_s() + LEEWAY_S).floor() + 1.0;
+        Ok(_) | Err(_) => Vec::new(),
     }
 }
+
+fn in_ms(at_s: f64) -> f64 {
+    (at_s * 1000.0).round() / 1000.0
+}
+
+/// This machine, as the probes see it.
+struct Machine {
+    watched: Watched,
+    reader: Reader,
+    run: Option<RunGroup>,
+}
+
+impl Machine {
+    fn new(watched: Watched) -> Self {
+        let run = watched.sources.run().map(RunGroup::of);
+        Self { watched, reader: Reader::new(Source::machine(Proc::at(Path::new("/proc")))), run }
+    }
+
+    /// A row for the machine, one for each role that runs on it, one for this program; nothing at the first reading.
+    fn read(&mut self, clock: Clock) -> Vec<Sample> {
+        let now = Instant::now();
+        let at_s = in_ms(clock.at_s_of(now));
+        let (host, members) = match self.watched.sources.is_lab() {
+            true => (MACHINE, Vec::new()),
+            false => (self.watched.host(), self.watched.members()),
+        };
+        let row = Sample { at_s, host: host.to_owned(), ..Sample::default() };
+        let run = self.run.as_mut().map(|run| run.read(self.reader.proc(), now));
+        let Some(mut rows) = self.reader.read(now, &members, row) else { return Vec::new() };
+        rows.own.iter_mut().for_each(|own| own.process = "generator".to_owned());
+        let ours: Vec<Sample> = rows.roles.iter().chain(&rows.own).chain(&run).cloned().collect();
+        rows.host.cpu_strangers_pct = strangers_pct(&rows.host, &ours);
+        std::iter::once(rows.host).chain(rows.roles).chain(rows.own).collect()
+    }
+}
+
+/// This machine's name in the rows of a lab.
+const MACHINE: &str = "local";
 
 /// A reading so little before a whole second is that second's.
 const LEEWAY_S: f64 = 0.001;
@@ -124,50 +192,6 @@ fn sleep_until(clock: Clock, at_s: f64, stopped: &Receiver<()>) -> bool {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return false,
         }
     }
-}
-
-/// All probes, and the processes.
-struct Reader {
-    proc: Proc,
-    probes: Vec<Box<dyn Probe>>,
-    forest: Forest,
-    last: Option<Instant>,
-}
-
-impl Reader {
-    fn new(proc: Proc) -> Self {
-        let probes = KINDS.iter().map(|kind| (kind.make)()).collect();
-        Self { proc, probes, forest: Forest::default(), last: None }
-    }
-
-    /// A row for the host, one for each running role, one for this program; nothing at the first reading.
-    fn read(&mut self, watched: &Watched, clock: Clock) -> Vec<Sample> {
-        let now = Instant::now();
-        let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
-        let mut host = Sample {
-            at_s: (clock.at_s_of(now) * 1000.0).round() / 1000.0,
-            host: watched.host().to_owned(),
-            ..Sample::default()
-        };
-        for probe in &mut self.probes {
-            probe.read(&self.proc, interval_s.unwrap_or(f64::NAN), &mut host);
-        }
-        let processes = self.forest.read(&self.proc, &watched.members(), interval_s.unwrap_or(f64::NAN), &host);
-        if interval_s.is_none() {
-            return Vec::new();
-        }
-        host.cpu_strangers_pct = strangers_pct(&host, &processes);
-        std::iter::once(host).chain(processes).collect()
-    }
-}
-
-/// What is busy and neither the target nor Plimsoll. The kernel counts both sides in clock ticks, so a small difference
-/// is noise and one below 0 is none.
-fn strangers_pct(host: &Sample, processes: &[Sample]) -> Option<f64> {
-    let busy = host.cpu_user_pct? + host.cpu_system_pct?;
-    let ours =
-        processes.iter().map(|sample| Some(sample.cpu_user_pct? + sample.cpu_system_pct?)).sum::<Option<f64>>()?;
-    Some((busy - ours).max(0.0))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ fn second_of(before: &Path, after: &Path) -> Sample {
     let mut probes: Vec<Box<dyn Probe>> = KINDS.iter().map(|kind| (kind.make)()).collect();
     let mut read = |folder: &Path| {
         let mut host = Sample::default();
-        probes.iter_mut().for_each(|probe| probe.read(&Proc::at(folder), 1.0, &mut host));
+        probes.iter_mut().for_each(|probe| probe.read(&Source::machine(Proc::at(folder)), 1.0, &mut host));
         host
     };
     let first = read(before);
@@ -84,6 +84,7 @@ fn torn_and_strange_texts_are_empty_too() {
         machine.write("net/dev", "Inter-|\n face |\n    lo: 12\n");
         machine.write("pressure/io", "some avg10=0.00\n");
         machine.write("schedstat", "version 15\ncpu0 0 0\n");
+        machine.write("vmstat", "oom_kill\noom_killer 4\n");
     }
     assert_eq!(second_of(&before, &after), Sample::default());
 }
@@ -95,6 +96,32 @@ fn counters_that_are_set_back_are_unknown() {
     before.write("diskstats", &disk(100));
     after.write("diskstats", &disk(40));
     assert_eq!(second_of(&before, &after).disk_read_bytes, None);
+}
+
+#[test]
+fn kills_for_want_of_memory_are_counted() {
+    let (before, after) = (Scratch::new(), Scratch::new());
+    before.write("vmstat", "nr_free_pages 1\noom_kill 3\n");
+    after.write("vmstat", "nr_free_pages 1\noom_kill 5\n");
+    assert_eq!(second_of(&before, &after).oom_kills, Some(2));
+}
+
+#[test]
+fn a_lab_has_a_row_for_this_machine_and_none_for_a_host_that_is_down() {
+    let (sink, samples) = sync_channel(1000);
+    let sources = Sources::of_virtual_lab("no-such-run");
+    sources.set("n1", None);
+    let mut watched = Watched::default();
+    watched.sources = sources;
+    let probes = Probes::start(watched, Clock::starting_in(Duration::from_millis(5)), sink).unwrap();
+    let mut rows: Vec<Sample> = Vec::new();
+    until("two seconds have rows", || {
+        rows.extend(samples.try_iter());
+        rows.len() >= 4
+    });
+    probes.stop();
+    assert!(rows.iter().all(|row| row.host == "local" && (row.process.is_empty() || row.process == "generator")));
+    assert!(rows.iter().all(|row| row.cpu_strangers_pct.is_none()), "the hosts' part is not known");
 }
 
 #[test]

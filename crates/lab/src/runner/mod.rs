@@ -2,7 +2,10 @@
 //! what it is told on standard input and answers on standard output, a line of JSON each, and undoes everything when its
 //! input ends. It must not know what a target, a load or a trial is.
 
+pub(crate) mod load_average;
+pub(crate) mod sampler;
 pub(crate) mod session;
+pub(crate) mod storage;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

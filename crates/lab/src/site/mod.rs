@@ -19,6 +19,7 @@ use rustix::process::Signal;
 use crate::hooks::{self, Hook};
 use crate::hosts::ground::Ground;
 use crate::hosts::{Ended, Host};
+use crate::probes::Sources;
 use crate::registry::{Ledger, MARK, Registry};
 use crate::{Caller, Error};
 use layout::Post;
@@ -70,6 +71,7 @@ pub struct Observed {
 pub struct Watched {
     host: Arc<str>,
     members: Arc<Mutex<Vec<Member>>>,
+    pub(crate) sources: Sources,
 }
 
 impl Watched {
