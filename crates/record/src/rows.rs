@@ -66,6 +66,20 @@ pub struct Sample {
     pub fds: Option<u64>,
 }
 
+/// `metrics.csv`: a figure of the target's own, once a second, as it gave it; see `[metrics]` of its manifest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metric {
+    /// When it was asked, seconds since load start.
+    pub at_s: f64,
+    /// Name of the host that gave it.
+    pub host: String,
+    /// Its name with its labels: `http_requests_total{code="200"}`.
+    pub name: String,
+    /// Its value; a figure that is not finite has no row.
+    pub value: f64,
+}
+
 /// `generator.csv`: an engine thread, once a second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -7,6 +7,7 @@
 
 mod cpu;
 mod disk;
+mod exposition;
 mod group;
 mod load_average;
 mod memory;
@@ -14,6 +15,7 @@ mod network;
 mod out_of_memory;
 mod pressure;
 mod reader;
+mod scrape;
 mod source;
 mod sources;
 
@@ -23,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use record::clock::Clock;
-use record::rows::Sample;
+use record::rows::{Metric, Sample};
 
 use crate::Error;
 use crate::runner::{Answer, Order};
@@ -34,6 +36,7 @@ pub(crate) use reader::{Reader, strangers_pct};
 #[cfg(test)]
 pub(crate) use source::Bounds;
 pub(crate) use source::{Proc, Source};
+pub use scrape::Endpoint;
 pub use sources::Sources;
 
 /// A kind of figure about the machine.
@@ -95,6 +98,22 @@ impl Probes {
             machine.read(clock).into_iter().all(|sample| sink.send(sample).is_ok())
         })?;
         Ok(probes)
+    }
+
+    /// Asks the target for its own figures as well, each host on a thread of its own. The threads are where they are
+    /// started: call this on the clients' ground.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn scrape(&mut self, watched: &Watched, clock: Clock, sink: &SyncSender<Metric>) -> Result<(), Error> {
+        for endpoint in watched.sources.endpoints() {
+            let (endpoint, sink) = (endpoint.clone(), sink.clone());
+            self.read_with(&format!("scrape-{}", endpoint.host), clock, move || {
+                let at_s = in_ms(clock.at_s());
+                endpoint.ask(at_s).into_iter().all(|metric| sink.send(metric).is_ok())
+            })?;
+        }
+        Ok(())
     }
 
     /// Has `read` called at each whole second on a thread of its own, until it says that nobody listens any more.

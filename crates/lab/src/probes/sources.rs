@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::scrape::Endpoint;
 use crate::runner::session::Session;
 
 /// Whom the probes ask besides this machine. The default: nobody, for this machine is the target's host.
@@ -16,6 +17,7 @@ pub struct Sources {
     /// Id of the run whose control group on this machine holds the lab.
     run: Option<String>,
     sessions: Arc<Mutex<BTreeMap<String, Option<Arc<Session>>>>>,
+    endpoints: Arc<[Endpoint]>,
 }
 
 impl Sources {
@@ -33,6 +35,15 @@ impl Sources {
     /// start, for they ask only those.
     pub(crate) fn set(&self, host: &str, session: Option<Arc<Session>>) {
         self.lock().insert(host.to_owned(), session);
+    }
+
+    /// The same, with what the target says of itself.
+    pub(crate) fn with_endpoints(self, endpoints: Vec<Endpoint>) -> Self {
+        Self { endpoints: endpoints.into(), ..self }
+    }
+
+    pub(super) fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
     }
 
     pub(super) fn hosts(&self) -> Vec<String> {
