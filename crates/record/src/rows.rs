@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::table::{Writer, read};
 
+/// In a lab, the name under which the machine that makes the load has its own row, beside those of the hosts.
+pub const THIS_MACHINE: &str = "local";
+
 /// `samples.csv`: a host (`process` empty) or a process, once a second. Rates are over the second that ends at `at_s`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

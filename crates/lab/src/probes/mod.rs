@@ -33,10 +33,10 @@ use crate::site::Watched;
 pub(crate) use memory::bytes as memory_bytes;
 use reader::RunGroup;
 pub(crate) use reader::{Reader, strangers_pct};
+pub use scrape::Endpoint;
 #[cfg(test)]
 pub(crate) use source::Bounds;
 pub(crate) use source::{Proc, Source};
-pub use scrape::Endpoint;
 pub use sources::Sources;
 
 /// A kind of figure about the machine.

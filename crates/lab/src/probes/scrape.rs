@@ -98,7 +98,9 @@ fn is_complete(answer: &[u8]) -> bool {
     if is_chunked(head) {
         return body.ends_with(b"0\r\n\r\n") && unchunked(body).is_some();
     }
-    header(head, "content-length").and_then(|length| length.parse().ok()).is_some_and(|length: usize| body.len() >= length)
+    header(head, "content-length")
+        .and_then(|length| length.parse().ok())
+        .is_some_and(|length: usize| body.len() >= length)
 }
 
 /// The body of an answer with status 200; `None` for every other, and for one that was cut off.

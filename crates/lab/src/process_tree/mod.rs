@@ -23,7 +23,7 @@ pub struct Forest {
     trees: BTreeMap<(String, String), Tree>,
     /// This program.
     own: Tree,
-    /// Everything but this program.
+    /// Everything but this program and the host's first process.
     whole: Tree,
     /// After the first reading, a process that was not there before has used all its time since.
     has_base: bool,
@@ -73,7 +73,8 @@ impl Forest {
             sample
         });
         if source.host.is_some() {
-            let others: Vec<u32> = all.keys().copied().filter(|pid| *pid != us).collect();
+            // The first process of a host only waits for this one.
+            let others: Vec<u32> = all.keys().copied().filter(|pid| *pid != us && *pid != 1).collect();
             self.whole.read(&mut scan, &others, scale, host);
             self.whole.read_io(&mut scan, &others, scale, host);
             // Pages that are shared are in there several times; the host's memory is in columns of its own.

@@ -8,11 +8,16 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::Setup;
 use crate::Error;
 use crate::linux::procfs;
 
+/// In the host.
+const FILE: &str = "/run/plimsoll/loadavg";
 /// How often threads are counted: the kernel's `LOAD_FREQ`.
 const EVERY: Duration = Duration::from_secs(5);
+/// The first process of a host, which starts the runner.
+const INIT: u32 = 1;
 /// Bits after the point of the kernel's fixed-point numbers.
 const FSHIFT: u32 = 11;
 const FIXED_1: u64 = 1 << FSHIFT;
@@ -62,12 +67,12 @@ struct Count {
 }
 
 impl Count {
-    /// Of all processes of `proc` but `us`. A thread that its CPU quota keeps waiting counts as one that could run: so it
+    /// Of all processes of `proc` but the runner and what started it. A thread that its CPU quota keeps waiting counts as one that could run: so it
     /// would on a machine that is as slow.
-    fn of(proc: &Path, us: u32) -> Self {
+    fn of(proc: &Path, ours: &[u32]) -> Self {
         let pids = procfs::numbers(proc);
         let mut count = Self { last_pid: pids.iter().copied().max().unwrap_or_default(), ..Self::default() };
-        for pid in pids.into_iter().filter(|pid| *pid != us) {
+        for pid in pids.into_iter().filter(|pid| !ours.contains(pid)) {
             let folder = proc.join(pid.to_string()).join("task");
             for thread in procfs::numbers(&folder) {
                 let Some(stat) = procfs::stat_at(&folder.join(thread.to_string())) else { continue };
@@ -92,6 +97,20 @@ pub struct LoadAverage {
 }
 
 impl LoadAverage {
+    /// Of a host that Plimsoll made, whose programs see them from now on; `None`: the machine's own are right.
+    ///
+    /// # Errors
+    /// As of [`Self::start`].
+    pub fn of_host(setup: &Setup) -> Result<Option<Self>, Error> {
+        let is_host = setup.isolation.as_ref().is_some_and(|isolation| !isolation.is_switch);
+        // Only in a mount namespace that is not the machine's: where the first process is this program, too.
+        let program = |pid: &str| std::fs::read_link(Path::new("/proc").join(pid).join("exe")).ok();
+        if !is_host || program("1").is_none() || program("1") != program("self") {
+            return Ok(None);
+        }
+        Self::start(Path::new(FILE), Some(Path::new("/proc/loadavg"))).map(Some)
+    }
+
     /// Writes the averages to `file`, now and then every 5 s, in place: whoever has it open, or bound elsewhere, sees them
     /// change. `/proc` has to be of the pid namespace that this program is in. The file is bound over `over`, if that is
     /// given: the `/proc/loadavg` of a mount namespace that is this host's own.
@@ -102,8 +121,8 @@ impl LoadAverage {
         let writing = || format!("write {}", file.display());
         let opened = File::options().create(true).truncate(false).write(true).open(file);
         let opened = opened.map_err(Error::system(writing()))?;
-        let (proc, us) = (PathBuf::from("/proc"), std::process::id());
-        show(&opened, Averages::default(), Count::of(&proc, us)).map_err(Error::system(writing()))?;
+        let (proc, ours) = (PathBuf::from("/proc"), [INIT, std::process::id()]);
+        show(&opened, Averages::default(), Count::of(&proc, &ours)).map_err(Error::system(writing()))?;
         if let Some(over) = over {
             let binding = format!("bind {} over {}", file.display(), over.display());
             rustix::mount::mount_bind(file, over).map_err(|errno| Error::system(binding)(errno.into()))?;
@@ -114,7 +133,7 @@ impl LoadAverage {
             let mut due = Instant::now() + EVERY;
             while stopped.recv_timeout(due.saturating_duration_since(Instant::now())) == Err(RecvTimeoutError::Timeout)
             {
-                let count = Count::of(&proc, us);
+                let count = Count::of(&proc, &ours);
                 averages = averages.after(count.running + count.waiting);
                 // A full disk under it is somebody else's trouble; the next is written again.
                 let _ = show(&opened, averages, count);

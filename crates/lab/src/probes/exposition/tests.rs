@@ -41,7 +41,9 @@ fn odd_lines_are_read_or_passed_over() {
     assert_eq!(read(r#"x{a="}{",b="\\"} -0.5"#), [(r#"x{a="}{",b="\\"}"#.to_owned(), -0.5)]);
     assert_eq!(read("x {a=\"1\"} 2"), [("x{a=\"1\"}".to_owned(), 2.0)]);
     assert_eq!(read("x{} 2 # {trace=\"1\"} 0.5"), [("x".to_owned(), 2.0)]);
-    for nothing in ["", "#", "x", "x ", "x{a=\"1\" 2", "x{a=\"1}\" 2", "1x 2", "x two", "<html> 1", "é 1", "{a=\"1\"} 2", "x{é"] {
+    for nothing in
+        ["", "#", "x", "x ", "x{a=\"1\" 2", "x{a=\"1}\" 2", "1x 2", "x two", "<html> 1", "é 1", "{a=\"1\"} 2", "x{é"]
+    {
         assert_eq!(read(nothing), [], "{nothing}");
     }
 }

@@ -49,14 +49,15 @@ fn threads_that_run_or_wait_for_a_disk_are_counted_but_not_the_runners() {
         proc.write(&format!("{pid}/task/{tid}/stat"), &line);
     };
     thread(1, 1, 'R');
+    thread(2, 2, 'R');
     thread(10, 10, 'S');
     thread(10, 11, 'R');
     thread(12, 12, 'D');
     thread(13, 13, 'Z');
-    let count = Count::of(&proc, 1);
+    let count = Count::of(&proc, &[1, 2]);
     assert_eq!(count, Count { running: 1, waiting: 1, threads: 4, last_pid: 13 });
     proc.write("sys/kernel/ns_last_pid", "77\n");
-    assert_eq!(Count::of(&proc, 1).last_pid, 77);
+    assert_eq!(Count::of(&proc, &[1, 2]).last_pid, 77);
 }
 
 #[test]
