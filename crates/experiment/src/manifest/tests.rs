@@ -87,7 +87,7 @@ fn metrics_are_named_and_asked_for_by_http() {
     assert_eq!((metrics.url.as_str(), metrics.keep.len()), ("http://{host}:{port.main}/metrics", 2));
     for (url, keep, told) in [
         ("https://{host}/metrics", "[\"up\"]", "target.toml:27:7: metrics are asked for by http only"),
-        ("http://{host}:{port.mian}/", "[\"up\"]", "target.toml:27:22: {port.mian} stands for nothing"),
+        ("http://{host}:{port.mian}/", "[\"up\"]", "target.toml:27:23: {port.mian} stands for nothing"),
         ("http://{host}/", "[]", "target.toml:28:8: none of the metrics is recorded"),
         ("http://{host}/", "[\"up{a}\"]", "target.toml:28:9: `up{a}` is not a metric's name"),
         ("http://{host}/", "[\"1st\", \"\"]", "target.toml:28:16: `` is not a metric's name"),
