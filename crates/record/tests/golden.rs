@@ -46,24 +46,6 @@ fn a_whole_trial_is_read_whole() {
 }
 
 #[test]
-fn a_column_that_came_later_is_empty_in_older_rows() {
-    let trial = folder().trial("001");
-    let header = std::fs::read_to_string(trial.samples()).unwrap().lines().next().unwrap().to_owned();
-    let samples = rows::read::<Sample>(&trial.samples()).unwrap().items;
-    for later in ["cpu_throttled_pct", "oom_kills"] {
-        assert!(
-            !header.split(',').any(|column| column == later),
-            "{later} is in there: the golden folder is not an old one"
-        );
-    }
-    assert!(samples.iter().all(|row| row.cpu_throttled_pct.is_none() && row.oom_kills.is_none()));
-    // Those around them are not taken for them.
-    let host = samples.iter().find(|row| row.process.is_empty()).unwrap();
-    assert_eq!((host.cpu_strangers_pct, host.run_delay_pct), (Some(1.5), None));
-    assert_eq!((host.rss_bytes, host.disk_read_bytes, host.disk_write_bytes), (None, Some(0), Some(40960)));
-}
-
-#[test]
 fn a_trial_that_was_cut_off_is_read_up_to_there() {
     let trial = folder().trial("002");
     let cut = read(&trial);

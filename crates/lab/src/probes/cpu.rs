@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use record::rows::Sample;
 
-use super::group::CpuTime;
-use super::source::{Bounds, Source};
 use super::{Kind, Probe, grown};
+use crate::sampling::CpuTime;
+use crate::sampling::{Bounds, Source};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {

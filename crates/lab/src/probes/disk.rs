@@ -3,8 +3,8 @@
 
 use record::rows::Sample;
 
-use super::source::{Bounds, Source};
 use super::{Kind, Probe, grown};
+use crate::sampling::{Bounds, Source};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {

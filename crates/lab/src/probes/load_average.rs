@@ -2,8 +2,8 @@
 
 use record::rows::Sample;
 
-use super::source::Source;
 use super::{Kind, Probe};
+use crate::sampling::Source;
 
 /// The table's entry.
 pub static KIND: Kind =

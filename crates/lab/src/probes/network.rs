@@ -3,8 +3,8 @@
 
 use record::rows::Sample;
 
-use super::source::Source;
 use super::{Kind, Probe, grown};
+use crate::sampling::Source;
 
 /// The table's entry.
 pub static KIND: Kind = Kind {

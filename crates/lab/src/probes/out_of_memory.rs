@@ -2,9 +2,9 @@
 
 use record::rows::Sample;
 
-use super::group::figure;
-use super::source::Source;
 use super::{Kind, Probe, grown};
+use crate::sampling::Source;
+use crate::sampling::figure;
 
 /// The table's entry.
 pub static KIND: Kind = Kind {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use record::rows::Sample;
 
 use crate::linux::procfs::{self, Stat};
-use crate::probes::{Proc, Source};
+use crate::sampling::{Proc, Source};
 use crate::site::Member;
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.

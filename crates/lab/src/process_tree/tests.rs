@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::fixture::{Bench, Scratch, manifest, server};
-use crate::probes::Bounds;
+use crate::sampling::Bounds;
 
 /// A line as of Linux 6: 22 figures after the state are enough.
 fn stat_line(

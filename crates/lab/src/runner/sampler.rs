@@ -7,7 +7,7 @@ use std::time::Instant;
 use record::rows::Sample;
 
 use super::Setup;
-use crate::probes::{Proc, Reader, Source, strangers_pct};
+use crate::sampling::{Proc, Reader, Source, strangers_pct};
 use crate::site::Member;
 
 /// Reads a host.

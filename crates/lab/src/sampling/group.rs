@@ -59,10 +59,6 @@ impl Group {
         group
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.unified.is_none() && self.controllers.is_empty()
-    }
-
     pub fn cpu_time(&self) -> Option<CpuTime> {
         self.cpu_time_v2().or_else(|| self.cpu_time_v1())
     }
@@ -170,7 +166,7 @@ fn throttled_us(folder: &Path) -> Option<u64> {
 }
 
 /// `NAME FIGURE`, a line each.
-pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn figure(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     line.trim().parse().ok()
 }

@@ -7,7 +7,7 @@ use record::rows::Sample;
 
 use super::group::{CpuTime, Group};
 use super::source::{Proc, Source};
-use super::{KINDS, Probe};
+use crate::probes::{KINDS, Probe};
 use crate::process_tree::{Forest, Reading};
 use crate::site::Member;
 

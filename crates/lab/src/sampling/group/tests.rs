@@ -7,7 +7,8 @@ use record::rows::Sample;
 
 use super::*;
 use crate::fixture::Scratch;
-use crate::probes::{Bounds, KINDS, Probe, Source};
+use crate::probes::{KINDS, Probe};
+use crate::sampling::{Bounds, Source};
 
 /// A machine whose /proc is `proc`, and on which the group's files are in `now/CONTROLLER`.
 struct Machine {
@@ -159,7 +160,7 @@ fn a_device_of_its_own_is_a_hosts_disk_and_its_loopback_no_network() {
 #[test]
 fn without_a_group_the_processes_own_account_stands() {
     let mut machine = Machine::new(&[]);
-    assert!(machine.group().is_empty());
+    assert_eq!(machine.group(), Group::default());
     for interval_s in [f64::NAN, 1.0] {
         assert_eq!(machine.read(interval_s), Sample { disk_write_bytes: Some(77), ..Sample::default() });
     }
