@@ -53,7 +53,8 @@ impl Runner {
         });
         let ready = Said::Ready {
             version: VERSION.to_owned(),
-            pid: std::process::id(),
+            // In a host of its own it counts otherwise than the machine does.
+            pid: if setup.isolation.is_some() { 0 } else { std::process::id() },
             folder: room.folder().to_path_buf(),
             notices,
         };
@@ -135,7 +136,8 @@ impl Runner {
             }
             Order::Figures => Ok(Answer::Figures { figures: Box::new(self.figures()) }),
             Order::MeasureMachine => {
-                machine::measure().map(|text| Answer::Text { text }).map_err(|reason| Refusal::Cannot { reason })
+                let measured = machine::measure_in(self.room.folder());
+                measured.map(|text| Answer::Text { text }).map_err(|reason| Refusal::Cannot { reason })
             }
             // Both are somebody else's: whoever listens, and `start`.
             Order::End | Order::Start(_) => Ok(Answer::Nothing),
