@@ -137,6 +137,7 @@ pub fn manifest(processes: Vec<Process>) -> Manifest {
         parameters: BTreeMap::new(),
         processes,
         hooks: BTreeMap::new(),
+        metrics: None,
     }
 }
 

@@ -19,6 +19,7 @@ mod readiness;
 pub mod registry;
 mod remains;
 pub mod runner;
+mod sampling;
 mod site;
 pub mod targets;
 mod url;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use experiment::plan;
 use lab::Site;
+use lab::probes::Probes;
 use load::{Orders, Purpose};
 use record::clock::Clock;
 
@@ -59,8 +60,10 @@ impl Shell<'_> {
         let before = preparation::history(std::mem::take(&mut self.prepared), clock);
         let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.heard_in.clone())?;
         self.recording = Some(recording);
-        let members = self.site.as_ref().map(Site::watched).unwrap_or_default();
-        self.probes = Some(lab::probes::Probes::start(members, clock, sinks.samples)?);
+        let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
+        let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
+        inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
+        drop(sinks.metrics);
         if let Some(load) = &self.trial.load {
             let orders = self.orders(load.clone(), Purpose::Measure);
             let start = || Ok(load::start(orders, clock, sinks.intervals)?);

@@ -30,6 +30,9 @@ pub(super) fn check(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<
             text(http, &known, problems);
         }
     }
+    if let Some(url) = root.section("metrics").and_then(|metrics| metrics.node("url")) {
+        text(url, &known, problems);
+    }
     let parameters: Vec<String> = manifest.parameters.keys().cloned().collect();
     if let Some(protocol) = root.section("about").and_then(|about| about.node("protocol")) {
         text(protocol, &parameters, problems);

@@ -4,6 +4,7 @@
 
 mod controls;
 mod groups;
+mod load_average;
 pub mod machine;
 mod said;
 mod sampler;

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use super::breaking::Broken;
 use super::everywhere::{at_once, on_all};
 use super::layout::{Basis, Post, Service};
-use super::{Build, Hosts, NotUp, Observed, Site, Watched, presence, survey};
+use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
 use crate::hosts::ground::Ground;
 use crate::hosts::{self, Process, Start};
 use crate::readiness::{self, Check, Waiting};
@@ -48,9 +48,7 @@ pub fn up_on(
     stop: &AtomicBool,
 ) -> Result<Site, NotUp> {
     let presence = presence::of(build, &mut hosts);
-    // What is on this machine is looked at directly, under the name of its host.
-    let local = hosts.iter().find(|host| host.kind() == "local");
-    let watched = Watched { host: local.map(|host| host.name()).unwrap_or_default().into(), ..Watched::default() };
+    let watched = presence::watched(build.registry.id(), &hosts);
     let ground = Arc::new(ground);
     let mut site = Site {
         hosts,
@@ -169,6 +167,8 @@ impl Site {
         let laid_out = Basis { manifest, parameters, service, hosts, ports, logs: &build.logs }.lay_out()?;
         self.posts = laid_out.posts;
         self.hook_hosts = laid_out.hook_hosts;
+        let sources = std::mem::take(&mut self.watched.sources);
+        self.watched.sources = sources.with_endpoints(laid_out.endpoints);
         self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
         self.hooks.clone_from(&manifest.hooks);
         Ok(())

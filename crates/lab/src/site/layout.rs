@@ -13,6 +13,7 @@ use crate::Error;
 use crate::hooks::variable;
 use crate::hosts::{Process, Start};
 use crate::placeholders::Values;
+use crate::probes::Endpoint;
 use crate::readiness::Check;
 
 /// A process of the target and all that is needed to start it again.
@@ -64,6 +65,8 @@ pub struct Layout {
     pub posts: Vec<Post>,
     /// The hosts that serve, in order.
     pub hook_hosts: Vec<HookHost>,
+    /// Where each of them gives figures of itself.
+    pub endpoints: Vec<Endpoint>,
 }
 
 /// The signal of that name in `target.toml`.
@@ -150,7 +153,20 @@ impl Basis<'_> {
             folder: host.target.clone(),
             environment: OnHost { basis: self, host, index }.hook_environment(),
         });
-        Ok(Layout { hook_hosts: hook_hosts.collect(), posts })
+        Ok(Layout { hook_hosts: hook_hosts.collect(), endpoints: self.endpoints()?, posts })
+    }
+
+    fn endpoints(&self) -> Result<Vec<Endpoint>, Error> {
+        let mut processes = self.manifest.processes.iter();
+        let serving = processes.find(|process| process.role == self.service.role);
+        let (Some(metrics), Some(process)) = (&self.manifest.metrics, serving) else { return Ok(Vec::new()) };
+        let hosts = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.service.role));
+        let endpoint = |(index, host): (usize, &Surveyed)| {
+            let on_host = OnHost { basis: self, host, index };
+            let url = on_host.fill(&on_host.values(process), &metrics.url)?;
+            Ok(Endpoint { host: host.name.clone(), url, keep: metrics.keep.clone() })
+        };
+        hosts.map(endpoint).collect()
     }
 
     fn address(&self, host: &Surveyed) -> String {

@@ -22,6 +22,7 @@ use record::events::What;
 
 use crate::hosts::ground::Ground;
 use crate::hosts::{Ended, Host};
+use crate::probes::Sources;
 use crate::registry::{Ledger, Registry};
 use crate::{Caller, Error};
 pub(crate) use layout::stop_signal;
@@ -83,6 +84,7 @@ pub struct Observed {
 pub struct Watched {
     host: Arc<str>,
     members: Arc<Mutex<Vec<Member>>>,
+    pub(crate) sources: Sources,
 }
 
 impl Watched {

@@ -6,10 +6,13 @@ use record::events::{HostFigures, What};
 use rustix::process::Signal;
 
 use super::everywhere::on_all;
-use super::{Build, Observed, Site};
+use super::{Build, Observed, Site, Watched};
 use crate::Error;
 use crate::hosts::{Ended, Host};
+use crate::probes::Sources;
 
+/// The kind of host that is this machine, which the probes read directly.
+const LOCAL: &str = "local";
 /// How long the storage of each host is measured.
 const MEASURE: Duration = Duration::from_secs(1);
 
@@ -36,6 +39,19 @@ pub fn of(build: &Build<'_>, hosts: &mut [Box<dyn Host>]) -> Vec<Presence> {
             is_up: false,
         })
         .collect()
+}
+
+/// Whom the probes ask, and under which host's name they read this machine.
+pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> Watched {
+    let local = hosts.iter().find(|host| host.kind() == LOCAL);
+    let sources = if local.is_some() || hosts.is_empty() {
+        Sources::default()
+    } else if hosts.iter().any(|host| host.kind() == "ssh") {
+        Sources::of_real_lab()
+    } else {
+        Sources::of_virtual_lab(run)
+    };
+    Watched { host: local.map(|host| host.name()).unwrap_or_default().into(), sources, ..Watched::default() }
 }
 
 /// Virtual hosts share this machine's disk, and would measure each other; real ones are measured at once.
@@ -80,6 +96,9 @@ impl Site {
         };
         let profile = presence.profile.clone();
         let name = host.name().to_owned();
+        if host.kind() != LOCAL {
+            self.watched.sources.set(&name, host.session());
+        }
         let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
         let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
         tell(What::HostUp { host: name.clone(), kind: host.kind().to_owned(), profile, is });
@@ -96,6 +115,9 @@ impl Site {
             return;
         }
         let (name, kind) = (host.name().to_owned(), host.kind());
+        if kind != LOCAL {
+            self.watched.sources.set(&name, None);
+        }
         let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
         tell(What::HostDown { host: name.clone(), expected });
         if !expected {

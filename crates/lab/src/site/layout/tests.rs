@@ -90,6 +90,8 @@ fn with_roles_each_host_runs_its_own_and_clients_go_to_the_serving_one() {
     web.ready.check = ReadyCheck::Tcp("http".to_owned());
     let mut manifest = manifest(vec![balancer, web]);
     manifest.about.service = "balancer.service".to_owned();
+    let url = "http://{host}:{port.service}/{name}/metrics".to_owned();
+    manifest.metrics = Some(experiment::manifest::Metrics { url, keep: vec!["served".to_owned()] });
     let hosts =
         [host(1, Some("web"), &["web"]), host(2, Some("balancer"), &["balancer"]), host(3, Some("web"), &["web"])];
     let layout = lay_out(&manifest, &hosts).unwrap();
@@ -100,6 +102,8 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
     assert_eq!(told(&layout), expected);
     let services: Vec<_> = layout.posts.iter().filter_map(|post| post.service.as_deref()).collect();
     assert_eq!(services, ["10.83.0.2:7000"]);
+    let [endpoint] = layout.endpoints.as_slice() else { panic!("{:?}", layout.endpoints) };
+    assert_eq!((endpoint.host.as_str(), endpoint.url.as_str()), ("n2", "http://10.83.0.2:7000/n2/metrics"));
     // Hooks are run where clients go.
     let [hooks] = layout.hook_hosts.as_slice() else { panic!("{:?}", layout.hook_hosts) };
     let told = |name: &str| hooks.environment[name].to_string_lossy().into_owned();
