@@ -3,13 +3,9 @@
 //! input ends. It must not know what a target, a load or a trial is.
 
 mod controls;
-<<<<<<< HEAD
 pub(crate) mod cores;
 pub(crate) mod groups;
-=======
-mod groups;
 mod load_average;
->>>>>>> conduct
 pub mod machine;
 mod said;
 mod sampler;
