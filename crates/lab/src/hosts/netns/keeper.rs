@@ -65,7 +65,8 @@ fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
 fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
     // Before anything is covered: what is shown inside may lie in what will be.
     let hold = |path: &Path| Place::hold(path).map_err(cannot(&format!("find {}", path.display())));
-    let binds: Vec<_> = isolation.binds.iter().map(|bind| Ok((bind, hold(&bind.from)?))).collect::<Result<_, String>>()?;
+    let binds: Vec<_> =
+        isolation.binds.iter().map(|bind| Ok((bind, hold(&bind.from)?))).collect::<Result<_, String>>()?;
     let named = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"].map(|path| fs::canonicalize(path).ok());
 
     mount::memory(Path::new("/run"), 0o755).map_err(cannot("mount a /run of its own"))?;
@@ -99,7 +100,8 @@ fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
 fn own_sys() -> Result<(), String> {
     let groups = Path::new(CGROUPS);
     let groups = groups.is_dir().then(|| Place::hold(groups)).transpose().map_err(cannot("find the cgroups"))?;
-    mount::own_sys(groups.as_ref().map(|groups| (groups, Path::new(CGROUPS)))).map_err(cannot("mount a /sys of its own"))
+    mount::own_sys(groups.as_ref().map(|groups| (groups, Path::new(CGROUPS))))
+        .map_err(cannot("mount a /sys of its own"))
 }
 
 fn open_folder(path: &Path, mode: u32) -> Result<(), String> {
@@ -113,7 +115,9 @@ fn own_file(file: &str, place: Option<&Path>, text: &str) -> io::Result<()> {
     fs::write(&own, text)?;
     match place {
         // Nobody inside misses what the machine has not; but the machine's names must be the host's.
-        None if file == "hosts" => Err(io::Error::other("this machine has no /etc/hosts, over which it could be shown")),
+        None if file == "hosts" => {
+            Err(io::Error::other("this machine has no /etc/hosts, over which it could be shown"))
+        }
         None => Ok(()),
         Some(place) => Place::hold(&own)?.show(place, true),
     }

@@ -36,12 +36,7 @@ pub struct Kept {
 
 impl Kept {
     /// Starts `plimsoll runner` and tells it what to be. `words` gets what it says on standard error.
-    pub fn start(
-        plimsoll: &Path,
-        setup: &Setup,
-        words: &Path,
-        ledger: &Ledger,
-    ) -> Result<(Self, Arc<Session>), Error> {
+    pub fn start(plimsoll: &Path, setup: &Setup, words: &Path, ledger: &Ledger) -> Result<(Self, Arc<Session>), Error> {
         let doing = || format!("start host {}", setup.host);
         let errors = File::create(words).map_err(Error::system(format!("write {}", words.display())))?;
         let mut command = Command::new(plimsoll);

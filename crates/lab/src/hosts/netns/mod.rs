@@ -66,10 +66,7 @@ pub(super) fn raise(
 }
 
 /// Does the same to each, all at once; gives what came of it in their order, or the first error.
-fn in_parallel<T: Send, R: Send>(
-    all: Vec<T>,
-    work: impl Fn(T) -> Result<R, Error> + Sync,
-) -> Result<Vec<R>, Error> {
+fn in_parallel<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> Result<R, Error> + Sync) -> Result<Vec<R>, Error> {
     std::thread::scope(|scope| {
         let begin = |one| {
             let builder = std::thread::Builder::new().name("raise".to_owned());
@@ -171,10 +168,8 @@ impl<'a> Site<'a> {
 
     fn binds(&self, folder: &Path, data: bool) -> Vec<Bind> {
         let bind = |from: PathBuf, to: &str, writable| Bind { from, to: PathBuf::from(to), writable };
-        let mut binds = vec![
-            bind(folder.join("tmp"), "/tmp", true),
-            bind(self.plimsoll.clone(), keeper::PROGRAM, false),
-        ];
+        let mut binds =
+            vec![bind(folder.join("tmp"), "/tmp", true), bind(self.plimsoll.clone(), keeper::PROGRAM, false)];
         binds.extend(data.then(|| bind(folder.join("data"), DATA, true)));
         binds.extend(self.target.clone().map(|target| bind(target, TARGET, false)));
         binds
@@ -186,3 +181,6 @@ fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
     let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
     made.map_err(Error::system(format!("make {}", path.display())))
 }
+
+#[cfg(test)]
+mod tests;

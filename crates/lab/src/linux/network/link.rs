@@ -145,8 +145,10 @@ fn limit(text: &mut String, device: &str, at: &str, handle: u32, link: &Link) {
         let delay_us = delay_s * 1e6;
         // Its queue holds what a fast link carries in that time.
         let packets = delay_us.clamp(1000.0, 1e6).round();
-        let _ =
-            writeln!(text, "qdisc add dev {device} {at} handle {handle:x}: netem delay {delay_us:.0}us limit {packets}");
+        let _ = writeln!(
+            text,
+            "qdisc add dev {device} {at} handle {handle:x}: netem delay {delay_us:.0}us limit {packets}"
+        );
         at = format!("parent {handle:x}:1");
         handle += 1;
     }

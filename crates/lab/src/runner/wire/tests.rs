@@ -8,11 +8,8 @@ use crate::runner::Interface;
 
 #[test]
 fn addresses_come_before_the_routes_that_need_them() {
-    let interface = |number: u8| Interface {
-        name: format!("eth{number}"),
-        address: Ipv4Addr::new(10, 83, number, 1),
-        prefix: 24,
-    };
+    let interface =
+        |number: u8| Interface { name: format!("eth{number}"), address: Ipv4Addr::new(10, 83, number, 1), prefix: 24 };
     let wiring = Wiring {
         interfaces: vec![interface(0), interface(1)],
         routes: vec![(Ipv4Addr::new(10, 83, 2, 0), 24, Ipv4Addr::new(10, 83, 1, 7))],

@@ -61,7 +61,10 @@ fn others_go_through_the_host_that_routes() {
     let cables = Cables::plan(&lab(&["front", "back"], &hosts), true).unwrap();
     let proxy = &cables.hosts[0].wiring;
     assert!(proxy.forwards && proxy.routes.is_empty());
-    assert_eq!(proxy.interfaces.iter().map(|one| one.address.to_string()).collect::<Vec<_>>(), ["10.83.0.1", "10.83.1.1"]);
+    assert_eq!(
+        proxy.interfaces.iter().map(|one| one.address.to_string()).collect::<Vec<_>>(),
+        ["10.83.0.1", "10.83.1.1"]
+    );
     assert_eq!(address_of(&cables, 1), "10.83.1.2");
     assert_eq!(routes(&cables, 1), ["10.83.0.0/24 via 10.83.1.1"]);
     assert_eq!(cables.clients_routes(), "route add 10.83.1.0/24 via 10.83.0.1\n");
@@ -71,7 +74,8 @@ fn others_go_through_the_host_that_routes() {
 
 #[test]
 fn the_way_may_be_long() {
-    let hosts: [(&str, &[&str], bool); 3] = [("r1", &["a", "b"], true), ("r2", &["b", "c"], true), ("end", &["c"], false)];
+    let hosts: [(&str, &[&str], bool); 3] =
+        [("r1", &["a", "b"], true), ("r2", &["b", "c"], true), ("end", &["c"], false)];
     let cables = Cables::plan(&lab(&["a", "b", "c"], &hosts), false).unwrap();
     assert_eq!(routes(&cables, 0), ["10.83.2.0/24 via 10.83.1.2"]);
     assert_eq!(routes(&cables, 2), ["10.83.0.0/24 via 10.83.2.2", "10.83.1.0/24 via 10.83.2.2"]);
