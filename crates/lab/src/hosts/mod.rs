@@ -173,7 +173,7 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
         if let Some(host) = lab.hosts.iter().find(|host| host.ssh.is_some()) {
             return Err(Error::MixedLab { host: host.name.clone() });
         }
-        let placement = placement::place(lab, &crate::environment::room())?;
+        let placement = placement::place(lab, &crate::environment::room(lab))?;
         return netns::raise(build, &placement, &ledger);
     }
     let hosts = lab.hosts.iter().map(|host| ssh::reach(build, host, &ledger)).collect::<Result<_, _>>()?;

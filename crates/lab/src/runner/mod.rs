@@ -5,7 +5,7 @@
 mod controls;
 pub(crate) mod cores;
 pub(crate) mod groups;
-mod machine;
+pub mod machine;
 mod said;
 mod sampler;
 mod serve;
