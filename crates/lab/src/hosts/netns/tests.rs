@@ -168,7 +168,7 @@ fn sixteen_hosts_come_up_and_go() {
 #[ignore = "needs the built program"]
 fn hosts_behind_a_router_are_reached_through_it() {
     let mut trial = trial(vec![host("proxy", &["front", "back"], true), host("n1", &["back"], false)]);
-    let network = |name: &str| plan::Network { name: name.to_owned() };
+    let network = |name: &str| plan::Network { name: name.to_owned(), ..plan::Network::default() };
     trial.lab.networks = vec![network("front"), network("back")];
     with_lab(&trial, vec![Envelope::default(); 2], |hosts, ground, bench| {
         let _speaker = start_speaker(&*hosts[1], bench);
@@ -197,7 +197,13 @@ fn a_profile_limits_link_and_disk() {
         let size: u64 = sh(&*hosts[0], "df -B1 --output=size /run/plimsoll/data | tail -1").trim().parse().unwrap();
         assert!((50 << 20..64 << 20).contains(&size), "{size}");
         let script = "import os,time\nf=os.open('/run/plimsoll/data/x',os.O_CREAT|os.O_WRONLY)\nt=time.time()\nfor i in range(100): os.write(f,b'x'*4096); os.fsync(f)\nprint((time.time()-t)/100*1000)";
-        println!("{}", sh(&*hosts[0], "cat /sys/fs/cgroup/blkio/blkio.throttle.*_device; cat /proc/self/cgroup; grep data /proc/self/mounts"));
+        println!(
+            "{}",
+            sh(
+                &*hosts[0],
+                "cat /sys/fs/cgroup/blkio/blkio.throttle.*_device; cat /proc/self/cgroup; grep data /proc/self/mounts"
+            )
+        );
         println!("fsync, ms: {}", run(&*hosts[0], &["python3", "-c", script]));
         hosts[0].crash().unwrap();
         hosts[0].boot().unwrap();
