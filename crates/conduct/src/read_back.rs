@@ -38,14 +38,18 @@ pub fn read_back(
     give_up: &dyn Fn() -> bool,
 ) -> Result<ReadBack, Error> {
     let keys = audited_keys(folder)?;
-    let mut done = ReadBack::default();
     let Some(operation) = read_operation(protocol) else {
-        done.unread = keys.len() as u64;
-        return Ok(done);
+        return Ok(ReadBack { keys: 0, unread: keys.len() as u64 });
     };
+    let links = services.iter().map(|service| Link::to(protocol, service)).collect();
+    read_all(folder, &mut Reader { operation, links, give_up }, keys, clock)
+}
+
+type Keys = BTreeMap<(String, String), LastWriter>;
+
+fn read_all(folder: &TrialFolder, reader: &mut Reader<'_>, keys: Keys, clock: Clock) -> Result<ReadBack, Error> {
+    let mut done = ReadBack::default();
     let mut history = Writer::append(&folder.history()).map_err(Error::Record)?;
-    let links = services.iter().map(|service| Link { protocol, service, client: None, down_since: None });
-    let mut reader = Reader { operation, links: links.collect(), give_up };
     for ((space, key), writer) in keys {
         let Some(value) = reader.read(&space, &key, writer.agent) else {
             done.unread += 1;
@@ -72,13 +76,15 @@ pub fn read_back(
 /// Who changed a key last.
 #[derive(Debug, Clone, Copy)]
 struct LastWriter {
+    /// Whether it may have changed it: a definite refusal did not.
+    had_effect: bool,
     at_s: f64,
     /// `None` for a preparation.
     agent: Option<u32>,
 }
 
 /// Space and key of everything that was changed, and by whom last.
-fn audited_keys(folder: &TrialFolder) -> Result<BTreeMap<(String, String), LastWriter>, Error> {
+fn audited_keys(folder: &TrialFolder) -> Result<Keys, Error> {
     let history = lines::read::<History>(&folder.history()).map_err(|error| Error::Broken(error.to_string()))?;
     let changed = history
         .items
@@ -86,9 +92,9 @@ fn audited_keys(folder: &TrialFolder) -> Result<BTreeMap<(String, String), LastW
         .filter(|line| line.by != By::Audit && (line.effect == "write" || line.effect == "remove"));
     let mut keys = BTreeMap::new();
     for line in changed {
-        let writer = LastWriter { at_s: line.at_s, agent: line.agent };
+        let writer = LastWriter { had_effect: line.applied != Some(false), at_s: line.at_s, agent: line.agent };
         let last = keys.entry((line.space, line.key)).or_insert(writer);
-        if last.at_s <= writer.at_s {
+        if (last.had_effect, last.at_s) <= (writer.had_effect, writer.at_s) {
             *last = writer;
         }
     }
@@ -137,7 +143,11 @@ struct Link<'a> {
     down_since: Option<Instant>,
 }
 
-impl Link<'_> {
+impl<'a> Link<'a> {
+    fn to(protocol: &'a str, service: &'a str) -> Self {
+        Self { protocol, service, client: None, down_since: None }
+    }
+
     fn is_given_up(&self) -> bool {
         self.down_since.is_some_and(|since| since.elapsed() > PATIENCE)
     }
@@ -183,3 +193,6 @@ impl Link<'_> {
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
+
+#[cfg(test)]
+mod tests;

@@ -217,7 +217,7 @@ impl Shell<'_> {
             }
             Err(NotUp { error, observed }) => {
                 observed.into_iter().for_each(|observed| self.note(observed.at, observed.what));
-                Err(error.into())
+                Err((*error).into())
             }
         }
     }

@@ -179,7 +179,7 @@ impl Bench {
     }
 
     pub fn up_with(&self, trial: &plan::Trial, manifest: Option<&Manifest>, stop: &AtomicBool) -> Result<Site, Error> {
-        Site::up(self.build(trial, manifest), Arc::new(Lines), stop).map_err(|not_up| not_up.error)
+        Site::up(self.build(trial, manifest), Arc::new(Lines), stop).map_err(|not_up| *not_up.error)
     }
 
     pub fn build<'a>(&'a self, trial: &'a plan::Trial, manifest: Option<&'a Manifest>) -> Build<'a> {

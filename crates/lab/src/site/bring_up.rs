@@ -35,7 +35,7 @@ pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Resu
     };
     match lab {
         Ok((hosts, ground)) => up_on(hosts, ground, build, caller, stop),
-        Err(error) => Err(NotUp { error, observed: Vec::new() }),
+        Err(error) => Err(NotUp { error: Box::new(error), observed: Vec::new() }),
     }
 }
 
@@ -71,7 +71,7 @@ pub fn up_on(
         Err(error) => {
             // What cannot be ended is in the registry's entry; why there is no target matters more.
             let _ = site.kill_all();
-            Err(NotUp { error, observed: site.poll() })
+            Err(NotUp { error: Box::new(error), observed: site.poll() })
         }
     }
 }

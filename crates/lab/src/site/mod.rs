@@ -54,7 +54,7 @@ pub struct Build<'a> {
 #[derive(Debug)]
 pub struct NotUp {
     /// What went wrong.
-    pub error: Error,
+    pub error: Box<Error>,
     /// What happened to hosts and processes until all were down again.
     pub observed: Vec<Observed>,
 }

@@ -177,7 +177,8 @@ pub fn choose_ports(
         None => None,
     };
     let Some((first, others)) = hosts.split_first() else { return Ok(Ports::new()) };
-    let check = |ports: &Ports, (host, surveyed): (&Box<dyn Host>, &Surveyed)| {
+    let others = || others.iter().map(AsRef::as_ref).zip(surveyed.iter().skip(1));
+    let check = |ports: &Ports, (host, surveyed): (&dyn Host, &Surveyed)| {
         let mut here = ports.iter().filter(|((role, _), _)| surveyed.runs(role));
         here.try_for_each(|(_, number)| host.check_port(*number))
     };
@@ -190,7 +191,7 @@ pub fn choose_ports(
                 first.check_port(number)?;
             }
         }
-        match others.iter().zip(surveyed.iter().skip(1)).try_for_each(|other| check(&ports, other)) {
+        match others().try_for_each(|other| check(&ports, other)) {
             Ok(()) => return Ok(ports),
             Err(Error::PortTaken { port, .. }) if Some(port) != fixed && tries < TRIES => tries += 1,
             Err(error) => return Err(error),

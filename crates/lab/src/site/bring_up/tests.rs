@@ -90,7 +90,7 @@ fn one_that_dies_ends_the_start_and_its_story_is_told() {
     let script = format!("[ {{name}} = n2 ] && exit 7; sleep 1000; exec {serve}");
     let dying = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
     let failed = Lab::new(&bench, &["", "", ""]).up(&manifest(vec![dying])).err().unwrap();
-    let Error::DiedAtStart { role, how, .. } = &failed.error else { panic!("{}", failed.error) };
+    let Error::DiedAtStart { role, how, .. } = &*failed.error else { panic!("{}", failed.error) };
     assert_eq!((role.as_str(), how.as_str()), ("server on n2", "exit 7"));
     let told = story(&failed.observed);
     assert_eq!(told[..6], ["+n1", "+n2", "+n3", "+n1.server", "+n2.server", "+n3.server"]);
@@ -108,7 +108,7 @@ fn a_program_that_is_missing_on_one_host_does_not_hide_what_started_on_the_other
     std::os::unix::fs::symlink("/bin/sleep", &link).unwrap();
     let program = format!("{}/{{name}}", bench.folder.display());
     let failed = lab.up(&manifest(vec![server("server").running(vec![program, "1000".to_owned()])])).err().unwrap();
-    assert!(matches!(&failed.error, Error::Missing { .. }), "{}", failed.error);
+    assert!(matches!(&*failed.error, Error::Missing { .. }), "{}", failed.error);
     assert_eq!(story(&failed.observed), ["+n1", "+n2", "+n1.server", "-n1.server", "-n1", "-n2"]);
     assert_eq!(bench.alive(), 0);
 }
@@ -123,7 +123,7 @@ fn ports_are_those_that_are_free_on_every_host() {
     drop(site);
     lab.strings[1].refuses_ports.store(usize::MAX, Ordering::SeqCst);
     let failed = lab.up(&manifest(vec![server("server")])).err().unwrap();
-    assert!(matches!(failed.error, Error::PortTaken { .. }), "{}", failed.error);
+    assert!(matches!(*failed.error, Error::PortTaken { .. }), "{}", failed.error);
 }
 
 #[test]
@@ -145,4 +145,26 @@ fn hooks_are_run_where_the_service_is_up() {
     site.poll();
     let says = site.inspect().unwrap();
     assert_eq!((says["name"].as_str(), &says["pid"]), (Some("n2"), &members[1].pid.into()));
+}
+
+#[test]
+fn a_real_host_that_lacks_something_is_named_before_anything_starts() {
+    let bench = Bench::new();
+    bench
+        .folder
+        .script("hooks/install", "[ $1 = check ] && [ -n \"$PLIMSOLL_TARGET\" ] && echo apt install it; exit 1");
+    let mut manifest = manifest(vec![server("server")]);
+    manifest.hooks.insert("install".to_owned(), "hooks/install".to_owned());
+    let mut lab = Lab::new(&bench, &["", ""]);
+    assert!(lab.up(&manifest).is_ok(), "virtual hosts have what this machine has");
+    lab.strings[1].is_real = true;
+    let failed = lab.up(&manifest).err().unwrap();
+    let expected = "host n2: `test` is not installed completely there; what has to be done on it:\n  apt install it";
+    assert_eq!(failed.error.to_string(), expected);
+    assert_eq!(story(&failed.observed), ["+n1", "+n2", "-n1", "-n2"]);
+    bench.folder.script("hooks/install", "echo no >&2; exit 3");
+    let failed = lab.up(&manifest).err().unwrap();
+    assert_eq!(failed.error.to_string(), "host n2: `install check` of `test` failed there: exit 3: no");
+    bench.folder.script("hooks/install", "exit 0");
+    assert!(lab.up(&manifest).is_ok());
 }

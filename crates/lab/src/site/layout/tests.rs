@@ -1,7 +1,7 @@
 //! Tests of what each process is told, on three hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use experiment::manifest::Process as Wanted;
+use experiment::manifest::{Metrics, Process as Wanted};
 
 use super::*;
 use crate::fixture::{manifest, server, shell};
@@ -91,7 +91,7 @@ fn with_roles_each_host_runs_its_own_and_clients_go_to_the_serving_one() {
     let mut manifest = manifest(vec![balancer, web]);
     manifest.about.service = "balancer.service".to_owned();
     let url = "http://{host}:{port.service}/{name}/metrics".to_owned();
-    manifest.metrics = Some(experiment::manifest::Metrics { url, keep: vec!["served".to_owned()] });
+    manifest.metrics = Some(Metrics { url, keep: vec!["served".to_owned()] });
     let hosts =
         [host(1, Some("web"), &["web"]), host(2, Some("balancer"), &["balancer"]), host(3, Some("web"), &["web"])];
     let layout = lay_out(&manifest, &hosts).unwrap();
