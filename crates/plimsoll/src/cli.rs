@@ -56,6 +56,9 @@ pub enum Command {
     /// The built-in echo target
     #[command(hide = true)]
     Echo(Echo),
+    /// The runner of a host
+    #[command(hide = true)]
+    Runner(Runner),
 }
 
 #[derive(Debug, Args)]
@@ -191,4 +194,11 @@ pub enum EchoProtocol {
     Http,
     /// The frames of the target vsns
     Vsns,
+}
+
+#[derive(Debug, Args)]
+pub struct Runner {
+    /// The second start, in the host that the first has made
+    #[arg(long)]
+    pub inside: bool,
 }

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man => commands::man::run(),
         Command::Echo(arguments) => commands::echo::run(&arguments),
+        Command::Runner(arguments) => return commands::runner::run(&arguments),
     };
     exit::code(done)
 }

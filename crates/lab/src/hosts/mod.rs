@@ -1,9 +1,11 @@
 //! Where target processes run. A host starts processes, hands out addresses, ports and private folders; how it does so is
 //! its kind's business. It must not know what the processes are for.
 
+pub(crate) mod attended;
 pub(crate) mod ground;
 mod local;
-mod netns;
+pub(crate) mod log;
+pub(crate) mod netns;
 pub mod placement;
 mod ssh;
 
@@ -124,6 +126,13 @@ pub(crate) enum Ended {
     Exit(i32),
     /// By this signal.
     Signal(i32),
+}
+
+impl Ended {
+    /// From the way a runner says it: the exit code, or the signal, negative.
+    pub fn from_code(how: i32) -> Self {
+        if how < 0 { Self::Signal(-how) } else { Self::Exit(how) }
+    }
 }
 
 impl std::fmt::Display for Ended {

@@ -154,7 +154,7 @@ impl Ledger {
 
     /// How the run's processes are found.
     pub(crate) fn marks(&self) -> Marks {
-        Marks { variable: Some(format!("{MARK}={}", self.id)), groups: self.made().groups.clone() }
+        Marks { variables: vec![format!("{MARK}={}", self.id)], groups: self.made().groups.clone() }
     }
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn clean_in(folder: &Path, cleaned: &mut Cleaned) -> Result<(), Error
 fn remove(path: &Path, record: &Record, cleaned: &mut Cleaned) -> Result<(), Error> {
     // Nothing survives a reboot but files.
     if record.owner.is_of_this_boot() {
-        let marks = Marks { variable: Some(format!("{MARK}={}", record.id)), groups: record.groups.clone() };
+        let marks = Marks { variables: vec![format!("{MARK}={}", record.id)], groups: record.groups.clone() };
         let (ended, left) = marks.end(true);
         cleaned.removed.extend(ended.iter().map(|stat| format!("process {} ({})", stat.pid, stat.name)));
         if !left.is_empty() {

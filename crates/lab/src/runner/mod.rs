@@ -2,7 +2,16 @@
 //! what it is told on standard input and answers on standard output, a line of JSON each, and undoes everything when its
 //! input ends. It must not know what a target, a load or a trial is.
 
+mod controls;
+mod groups;
+mod machine;
+mod sampler;
+mod serve;
 pub(crate) mod session;
+mod storage;
+mod wire;
+
+pub use serve::serve;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,6 +21,13 @@ use experiment::profile::{Disk, Link};
 use record::events::HostFigures;
 use record::rows::Sample;
 use serde::{Deserialize, Serialize};
+
+/// The variable with the host's name that every process of a host has beside the run's mark.
+pub(crate) const HOST_MARK: &str = "PLIMSOLL_HOST";
+/// Version of the language that is spoken here: the program's.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Of a line, either way; what is longer is no message.
+const LINE_BYTES: u64 = 64 << 20;
 
 /// The first line it is told.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -11,5 +11,6 @@ pub mod man;
 pub mod new;
 pub mod open;
 pub mod run;
+pub mod runner;
 pub mod schema;
 pub mod show;

@@ -1,5 +1,7 @@
 //! Virtual hosts on this machine: namespaces of their own, wired by a switch, each with a runner as its init.
 
+pub(crate) mod keeper;
+
 use std::sync::Arc;
 
 use super::ground::Ground;
