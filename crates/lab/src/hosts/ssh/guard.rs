@@ -17,8 +17,11 @@ use super::{complaint, scripts};
 const TO_CONNECT: Duration = Duration::from_secs(40);
 /// For the guard to end what is left there and to remove its folder.
 const TO_END: Duration = Duration::from_secs(20);
+/// For a guard that nothing was started beside.
+const TO_GO: Duration = Duration::from_secs(5);
 
-/// A guard, with the connection that carries all others to its host. Dropped, it is let go without a word: it notices.
+/// A guard, with the connection that carries all others to its host. Dropped, it is let go: it
+/// removes its folder, now or when it notices.
 #[derive(Debug)]
 pub struct Guard {
     master: Child,
@@ -66,15 +69,16 @@ impl Facts {
 }
 
 impl Guard {
-    /// Connects, and has a folder of that name made.
+    /// Connects, and has a folder made for that host of that run.
     ///
     /// # Errors
     /// In words, for the user.
-    pub fn post(client: &Client, name: &str) -> Result<Self, String> {
+    pub fn post(client: &Client, run: &str, host: &str) -> Result<Self, String> {
         let errors = client::memory().map_err(|error| format!("no memory for what ssh says: {error}"))?;
         let held = errors.try_clone().map_err(|error| format!("no memory for what ssh says: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
-        let mut master = client.spawn(Part::Master, &scripts::guard(name), pipes).map_err(|error| no_ssh(&error))?;
+        let mut master =
+            client.spawn(Part::Master, &scripts::guard(run, host), pipes).map_err(|error| no_ssh(&error))?;
         let (input, Some(mut output)) = (master.stdin.take(), master.stdout.take()) else {
             return Err("ssh was started without pipes".to_owned());
         };
@@ -116,22 +120,19 @@ impl Guard {
         }
     }
 
-    /// Whether the connection is there, as far as is known.
-    pub fn is_there(&mut self) -> bool {
-        matches!(self.master.try_wait(), Ok(None))
-    }
-
-    /// Ends it in good order: everything is removed at the other end. False: that is not certain.
-    pub fn dismiss(&mut self) -> bool {
+    /// Ends it in good order: everything is removed at the other end, which takes a while if a runner has to be ended.
+    pub fn dismiss(&mut self) {
         drop(self.input.take());
-        client::await_end(&mut self.master, TO_END).ok().flatten().is_some_and(|status| status.success())
+        let _ = client::await_end(&mut self.master, TO_END);
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.input.take());
-        if self.is_there() {
+        // One that has made its folder removes it at once; one that has not may never answer.
+        let within = if self.facts.folder.is_empty() { Duration::ZERO } else { TO_GO };
+        if !matches!(client::await_end(&mut self.master, within), Ok(Some(_))) {
             let _ = self.master.kill();
         }
         let _ = self.master.wait();

@@ -38,7 +38,7 @@ pub fn remove(left: &Leftover, run: &str) -> Result<Vec<String>, String> {
     let why = |reason: String| format!("{} was not looked at for {}.*: {reason}", left.destination, left.folder);
     let destination = Destination::read(&left.destination).map_err(why)?;
     let client = Client::new(destination, &std::env::temp_dir(), "none").with_connect_timeout(CONNECT_TIMEOUT_S);
-    let script = scripts::clean(&left.folder);
+    let script = scripts::clean(run, &left.folder);
     let outcome = client.run(Part::Alone, &script, Stdio::null(), WITHIN).map_err(|error| why(no_ssh(&error)))?;
     if !outcome.is_ok() {
         return Err(why(complaint::unreached(&outcome.errors, client.destination())));

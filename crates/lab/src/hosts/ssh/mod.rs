@@ -10,20 +10,21 @@ mod scripts;
 mod transfer;
 
 use std::io;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use experiment::plan;
+use record::events::HostFigures;
 
+use super::attended::{Attended, Machine};
 use super::{Host, Kind};
 use crate::Error;
 use crate::registry::Ledger;
-use crate::runner::Setup;
 use crate::runner::session::Session;
+use crate::runner::{Setup, VERSION};
 use crate::site::Build;
 use client::{Client, Part};
 use destination::Destination;
@@ -48,8 +49,10 @@ static SOCKETS: AtomicU32 = AtomicU32::new(1);
 struct Remote {
     name: String,
     client: Client,
-    address: Ipv4Addr,
+    address: String,
     setup: Setup,
+    /// The target's folder, here and there, once it was sent.
+    brought: Mutex<Option<(PathBuf, PathBuf)>>,
     /// The ssh that carries the runner. Goes before the guard does.
     carrier: Option<Child>,
     guard: Guard,
@@ -60,8 +63,8 @@ pub(super) fn reach(build: &Build<'_>, host: &plan::Host, ledger: &Arc<Ledger>) 
     let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
     let text = host.ssh.as_deref().unwrap_or_default();
     let destination = Destination::read(text).map_err(refused)?;
-    let _ = Remote::reach(build, host, destination, ledger)?;
-    Err(Error::NotYet(format!("hosts over ssh, such as {}", host.name)))
+    let remote = Remote::reach(build, host, destination, ledger)?;
+    Ok(Box::new(Attended::raise(&host.name, Box::new(remote))?))
 }
 
 impl Remote {
@@ -89,21 +92,58 @@ impl Remote {
             None => client.with_connect_timeout(CONNECT_TIMEOUT_S),
         };
 
-        let guard = Guard::post(&client, &folder_name).map_err(refused)?;
+        let guard = Guard::post(&client, ledger.id(), &host.name).map_err(refused)?;
         let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
         transfer::program(&client, &guard.facts, &build.plimsoll, &scratch).map_err(refused)?;
         let setup = Setup {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: VERSION.to_owned(),
             host: host.name.clone(),
             run: ledger.id().to_owned(),
             folder: Path::new(&guard.facts.folder).join("data"),
             ..Setup::default()
         };
-        Ok(Self { name: host.name.clone(), client, address, setup, carrier: None, guard })
+        let (name, address) = (host.name.clone(), address.to_string());
+        Ok(Self { name, client, address, setup, brought: Mutex::default(), carrier: None, guard })
     }
 
-    /// Starts the runner.
+    /// Waits for the ssh that carried the runner, whose input is closed.
+    fn let_go(&mut self) {
+        if let Some(mut carrier) = self.carrier.take() {
+            if !matches!(client::await_end(&mut carrier, TO_END), Ok(Some(_))) {
+                let _ = carrier.kill();
+            }
+            let _ = carrier.wait();
+        }
+    }
+}
+
+impl Machine for Remote {
+    fn kind(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        Path::new(&self.guard.facts.folder).join("plimsoll")
+    }
+
+    fn bring(&self, session: &Session, target: &Path) -> Result<PathBuf, Error> {
+        let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, there)) = brought.as_ref().filter(|(here, _)| here == target) {
+            return Ok(there.clone());
+        }
+        let there = transfer::folder(&self.client, &self.guard.facts, target).map_err(|reason| {
+            let host = self.name.clone();
+            if session.is_open() { Error::Host { host, reason } } else { Error::HostLost { host, reason } }
+        })?;
+        *brought = Some((target.to_path_buf(), there.clone()));
+        Ok(there)
+    }
+
     fn boot(&mut self) -> Result<Arc<Session>, Error> {
         let host = self.name.clone();
         let refused = |reason: String| Error::Host { host: host.clone(), reason };
@@ -129,27 +169,21 @@ impl Remote {
         Err(refused(complaint::unreached(&errors, self.client.destination())))
     }
 
-    /// Waits for the ssh that carried the runner, whose input is closed.
-    fn let_go(&mut self) {
-        if let Some(mut carrier) = self.carrier.take() {
-            if !matches!(client::await_end(&mut carrier, TO_END), Ok(Some(_))) {
-                let _ = carrier.kill();
-            }
-            let _ = carrier.wait();
-        }
-    }
-
-    /// Where this program is there.
-    fn plimsoll(&self) -> PathBuf {
-        Path::new(&self.guard.facts.folder).join("plimsoll")
-    }
-
-    fn bring(&mut self, target: &Path) -> Result<PathBuf, Error> {
-        let sent = transfer::folder(&self.client, &self.guard.facts, target);
-        sent.map_err(|reason| match self.guard.is_there() {
-            true => Error::Host { host: self.name.clone(), reason },
-            false => Error::HostLost { host: self.name.clone(), reason },
+    fn crash(&mut self) -> Result<(), Error> {
+        Err(Error::Needs {
+            what: "`host_crash`".to_owned(),
+            needs: format!("a host that Plimsoll has made, and {} is a real machine", self.name),
+            instead: "`kill` on all roles comes near; the fault `command` can have the power switched".to_owned(),
         })
+    }
+
+    fn figures(&self) -> HostFigures {
+        HostFigures { address: Some(self.address.clone()), ..HostFigures::default() }
+    }
+
+    fn close(&mut self) {
+        self.let_go();
+        self.guard.dismiss();
     }
 }
 
@@ -176,9 +210,5 @@ fn silent(error: &io::Error) -> String {
     format!("cannot hear its runner: {error}")
 }
 
-impl Drop for Remote {
-    fn drop(&mut self) {
-        self.let_go();
-        self.guard.dismiss();
-    }
-}
+#[cfg(test)]
+mod tests;

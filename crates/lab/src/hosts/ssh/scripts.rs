@@ -9,19 +9,23 @@ pub const MARK: &str = "PLIMSOLL_REMOTE";
 /// Where the folder may be: the user's choice, then what is a disk by custom, then the rest.
 const PLACES: &str = r#""$TMPDIR" /var/tmp /tmp "$HOME""#;
 
-/// `end` waits for the processes that were started from folder `$d`, kills those that stay, and removes the folder.
+/// `end` waits for the processes that were started from folder `$d`, kills those that stay, and removes the folder. Should
+/// the runner have been killed, it also removes what the kernel still holds of it: dropped packets, cgroups.
 const END: &str = concat!(
     r#"end() { n=0; "#,
     r#"while p=$(grep -lzxF "PLIMSOLL_REMOTE=$d" /proc/[0-9]*/environ 2>/dev/null); [ -n "$p" ] && [ $n -lt 120 ]; do "#,
     r#"if [ $n -ge 100 ]; then for e in $p; do e=${e#/proc/}; kill -9 ${e%/environ}; done 2>/dev/null; fi; "#,
     r#"n=$((n+1)); sleep 0.1; done; "#,
+    r#"for f in inet netdev; do nft delete table $f plimsoll; done 2>/dev/null; "#,
+    r#"find /sys/fs/cgroup -depth -type d -path "*/plimsoll-RUN/*" -exec rmdir {} \; 2>/dev/null; "#,
+    r#"find /sys/fs/cgroup -depth -type d -name "plimsoll-RUN" -exec rmdir {} \; 2>/dev/null; "#,
     r#"n=0; while rm -rf "$d" 2>/dev/null; [ -e "$d" ] && [ $n -lt 20 ]; do n=$((n+1)); sleep 0.1; done; }; "#,
 );
 
 /// Looks at the machine, makes the folder, says what it found, and stays until its input ends, whatever ends it; then
 /// nothing is left there. Its lines: `system`, `from`, `noexec`, `free`, `gzip`, then `folder` or `nowhere`.
 #[must_use]
-pub fn guard(name: &str) -> String {
+pub fn guard(run: &str, host: &str) -> String {
     let script = [
         r#"umask 077; trap "" HUP; say() { printf "plimsoll %s\n" "$*"; }; "#,
         END,
@@ -34,7 +38,7 @@ pub fn guard(name: &str) -> String {
         r#"set -- $(df -Pk "$d" | tail -n 1); say free "$4"; command -v gzip >/dev/null && say gzip; "#,
         r#"say folder "$d"; cat >/dev/null; end"#,
     ];
-    shell(&script.concat().replace("NAME", name))
+    named(&script.concat(), run, &folder_name(run, host))
 }
 
 /// Receives this program on standard input and tries it.
@@ -58,11 +62,21 @@ pub fn runner(folder: &str) -> String {
     ))
 }
 
-/// Removes what a guard of that name could not. Says `removed` and the folder, for each.
+/// Removes what the guards of a run could not, in folders of that name. Says `removed` and the folder, for each.
 #[must_use]
-pub fn clean(name: &str) -> String {
-    let each = r#"; do for d in "$t"/NAME.*; do [ -d "$d" ] || continue; end; [ -e "$d" ] || echo plimsoll removed "$d"; done; done"#;
-    shell(&[END, "for t in ", PLACES, &each.replace("NAME", name)].concat())
+pub fn clean(run: &str, name: &str) -> String {
+    let each = [
+        END,
+        "for t in ",
+        PLACES,
+        r#"; do for d in "$t"/NAME.*; do "#,
+        r#"[ -d "$d" ] || continue; end; [ -e "$d" ] || echo plimsoll removed "$d"; done; done"#,
+    ];
+    named(&each.concat(), run, name)
+}
+
+fn named(script: &str, run: &str, name: &str) -> String {
+    shell(&script.replace("NAME", name).replace("RUN", run))
 }
 
 /// Through a login shell of any kind: on one line, in single quotes, with none of them inside.

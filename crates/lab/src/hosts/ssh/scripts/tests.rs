@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use super::*;
 use crate::fixture::{Scratch, is_alive, until};
 
+const RUN: &str = "test-1";
 const NAME: &str = "plimsoll-run-test-1-n1";
 
 fn login(script: &str, temporary: &Path) -> Command {
@@ -19,7 +20,7 @@ fn login(script: &str, temporary: &Path) -> Command {
 
 /// Plays the guard until it says where its folder is.
 fn guarded(temporary: &Path) -> (Child, Vec<String>, PathBuf) {
-    let mut guard = login(&guard(NAME), temporary).spawn().unwrap();
+    let mut guard = login(&guard(RUN, "n1"), temporary).spawn().unwrap();
     let mut lines = Vec::new();
     for line in BufReader::new(guard.stdout.as_mut().unwrap()).lines() {
         lines.push(line.unwrap());
@@ -33,7 +34,8 @@ fn guarded(temporary: &Path) -> (Child, Vec<String>, PathBuf) {
 
 #[test]
 fn any_login_shell_passes_them_on() {
-    let scripts = [guard(NAME), clean(NAME), runner("/t/x"), receive_program("/t/x", "cat"), receive_folder("/t/x")];
+    let scripts =
+        [guard(RUN, "n1"), clean(RUN, NAME), runner("/t/x"), receive_program("/t/x", "cat"), receive_folder("/t/x")];
     for script in scripts {
         assert_eq!(script.matches('\'').count(), 2, "{script}");
         assert!(!script.contains(['\n', '!']), "{script}");
@@ -80,7 +82,7 @@ fn clean_finds_what_a_killed_guard_left() {
     let precious = temporary.join(format!("{NAME}0.abcdef"));
     fs::create_dir(&precious).unwrap();
     assert!(folder.is_dir());
-    let output = login(&clean(NAME), &temporary).stdin(Stdio::null()).output().unwrap();
+    let output = login(&clean(RUN, NAME), &temporary).stdin(Stdio::null()).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("plimsoll removed {}\n", folder.display()));
     assert!(!folder.exists() && precious.is_dir());
 }
