@@ -24,7 +24,7 @@ run:
 	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
 
 test:
-	@scripts/need.sh rust compiler erlang-tests python
+	@scripts/need.sh rust compiler erlang-tests python sshd
 	$(MAKE) --no-print-directory -C targets/vsns test
 	scripts/check-hlog.sh
 	cargo test --quiet --workspace --locked

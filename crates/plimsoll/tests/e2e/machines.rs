@@ -120,6 +120,12 @@ impl Machines {
         fs::write(self.known(), known.collect::<String>()).unwrap();
     }
 
+    /// Puts more into ssh's configuration, before everything else.
+    pub fn configure(&self, more: &str) {
+        let config = fs::read_to_string(self.config()).unwrap();
+        fs::write(self.config(), format!("{more}{config}")).unwrap();
+    }
+
     /// ssh's configuration: `PLIMSOLL_SSH_CONFIG`.
     pub fn config(&self) -> PathBuf {
         self.folder.join("config")

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::machines::Machines;
-use crate::stage::{Stage, json, until};
+use crate::stage::{Stage, until};
 
 /// An experiment on these hosts, with echo on each.
 fn experiment(stage: &Stage, hosts: &[&str]) -> String {
@@ -22,7 +22,8 @@ fn a_run_over_ssh_leaves_nothing_there() {
     let mut stage = Stage::new();
     let Some(machines) = Machines::make(&stage, 2) else { return };
     stage.beside(&machines);
-    let file = experiment(&stage, &["10.84.0.1", "ssh://root@10.84.0.2:22"]);
+    machines.configure("Host inner\n  HostName 10.84.0.2\n  ProxyJump 10.84.0.1\n");
+    let file = experiment(&stage, &["ssh://root@10.84.0.1:22", "inner"]);
     let results = stage.run(&[&file]).exits(0).json();
     assert!(results["trials"][0]["outcomes"]["ok"].as_u64().unwrap() > 0, "{results:#}");
     let trial = stage.run_folder().join("trials/001");
@@ -30,8 +31,8 @@ fn a_run_over_ssh_leaves_nothing_there() {
     for host in ["n1", "n2"] {
         assert!(samples.lines().any(|row| row.contains(&format!(",{host},"))), "no row of {host} in\n{samples}");
     }
-    let plan = json(&stage.run_folder().join("plan.json"));
-    assert_eq!(plan["trials"][0]["lab"]["hosts"][1]["ssh"], "ssh://root@10.84.0.2:22");
+    let events = fs::read_to_string(trial.join("events.jsonl")).unwrap();
+    assert!(events.contains("10.84.0.2"), "where the others reach it:\n{events}");
     assert_eq!(machines.leftovers(), [""; 0]);
     assert_eq!(stage.leftovers(), [""; 0]);
 }
@@ -80,7 +81,7 @@ fn whoever_cannot_be_reached_is_named_with_the_reason() {
 
     play("10.84.0.1:23").says(&["n2", "Connection refused", "ssh -v -p 23 10.84.0.1"]);
     play("nowhere.invalid").says(&["n2", "nowhere.invalid", "ssh -v"]);
-    play("nobody@10.84.0.1").says(&["n2", "password", "Permission denied"]);
+    play("nobody@10.84.0.1").says(&["n2", "login shell", "currently not available"]);
     play("10.84.0.1:x").says(&["`x` in `10.84.0.1:x` is no port"]);
     let known = fs::read_to_string(machines.known()).unwrap();
     let without: String =
@@ -90,6 +91,9 @@ fn whoever_cannot_be_reached_is_named_with_the_reason() {
     let other = without.replace("10.84.0.2 ", "10.84.0.1 ") + &without;
     fs::write(machines.known(), other).unwrap();
     play("10.84.0.1").says(&["n2", "not the one that is known"]);
+    fs::write(machines.known(), &known).unwrap();
+    machines.of(1).play("rm /run/here/authorized");
+    play("10.84.0.1").says(&["n2", "without a password", "Permission denied (publickey)"]);
     assert_eq!(machines.leftovers(), [""; 0]);
     assert_eq!(stage.leftovers(), [""; 0]);
 }

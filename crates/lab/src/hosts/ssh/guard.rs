@@ -48,12 +48,17 @@ pub struct Facts {
     pub has_gzip: bool,
     /// The folder.
     pub folder: String,
+    /// The last line that was not the guard's: the login shell's own word.
+    pub aside: String,
 }
 
 impl Facts {
     /// Takes in a line. True: it was the last.
     fn hear(&mut self, line: &str) -> bool {
-        let Some(said) = line.strip_prefix(scripts::OURS) else { return false };
+        let Some(said) = line.strip_prefix(scripts::OURS) else {
+            line.clone_into(&mut self.aside);
+            return false;
+        };
         let (what, value) = said.split_once(' ').unwrap_or((said, ""));
         match what {
             "system" => value.clone_into(&mut self.system),
@@ -111,7 +116,10 @@ impl Guard {
         let errors = client::written(&mut self.errors).unwrap_or_default();
         match status.and_then(|status| status.code()) {
             Some(255) => complaint::unreached(&errors, client.destination()),
-            Some(_) => format!("its shell did not do what was asked: {}", complaint::last_line(&errors)),
+            Some(code) => {
+                let said = [errors, std::mem::take(&mut self.facts.aside)].join("\n");
+                format!("its login shell did not do what was asked (exit {code}): {}", complaint::last_line(&said))
+            }
             None if self.facts == Facts::default() => {
                 let seconds = TO_CONNECT.as_secs();
                 complaint::unreached(&format!("{errors}\nno connection after {seconds} s\n"), client.destination())
