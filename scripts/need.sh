@@ -64,8 +64,15 @@ for need in "$@"; do
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
         shellcheck) program shellcheck shellcheck ;;
-        # Only root makes machines with an sshd of their own; for others those tests say that they were skipped.
-        sshd) [ "$(id -u)" -ne 0 ] || [ -x /usr/sbin/sshd ] || missing+=(openssh-server openssh-client) ;;
+        # What virtual hosts, their faults and their storage figures are made with.
+        lab)
+            program ip iproute2
+            program nft nftables
+            program mkfs.ext4 e2fsprogs
+            program fio fio
+            ;;
+        # Real machines over ssh, for the tests.
+        ssh) program ssh openssh-client; [ -x /usr/sbin/sshd ] || missing+=(openssh-server) ;;
         wrk) program wrk wrk ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
     esac

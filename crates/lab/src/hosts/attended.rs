@@ -147,6 +147,7 @@ impl Host for Attended {
     }
 
     fn crash(&mut self) -> Result<(), Error> {
+        self.session.expect_end("its power was cut");
         self.machine.crash()?;
         // At once, and not only when the pipe has been read to its end.
         self.session.give_up("its power was cut");

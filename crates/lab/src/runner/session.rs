@@ -58,6 +58,8 @@ struct Shared {
 struct State {
     /// Why nothing is heard any more.
     lost: Option<String>,
+    /// Why the runner is about to end, if that is known beforehand.
+    ending: Option<String>,
     pending: BTreeMap<u64, Sender<Result<Answer, Refusal>>>,
     feeds: BTreeMap<u64, Arc<Feed>>,
 }
@@ -125,7 +127,7 @@ impl Session {
         self.shared.state().lost.is_none()
     }
 
-    /// The pid that the runner gave for itself.
+    /// The pid that the runner gave for itself; 0 where it does not know how the machine counts.
     pub fn pid(&self) -> u32 {
         self.ready.pid
     }
@@ -142,9 +144,15 @@ impl Session {
 
     /// Has the host undo everything, and ends the conversation. False if it did not say in time that it has.
     pub fn close(&self, within: Duration) -> bool {
+        self.expect_end("it was taken down");
         let ended = self.ask(Order::End, within).is_ok();
         self.give_up("it was taken down");
         ended
+    }
+
+    /// The runner is about to end, for this reason.
+    pub fn expect_end(&self, reason: &str) {
+        self.shared.state().ending = Some(reason.to_owned());
     }
 
     /// Ends the conversation: who waits for an answer does not get one, and every process counts as killed.
@@ -217,7 +225,8 @@ impl Shared {
     /// Nothing is heard from now on. The first reason is the one that counts.
     fn lose(&self, reason: &str) {
         let mut state = self.state();
-        state.lost.get_or_insert_with(|| reason.to_owned());
+        let known = state.ending.take();
+        state.lost.get_or_insert_with(|| known.unwrap_or_else(|| reason.to_owned()));
         state.pending.clear();
         let feeds = std::mem::take(&mut state.feeds);
         drop(state);

@@ -55,14 +55,25 @@ fn setup(input: &mut impl Read) -> Result<Setup, String> {
             Err(error) => return Err(format!("cannot read what the host is to be: {error}")),
         }
     }
-    serde_json::from_slice(&line).map_err(|error| format!("cannot understand what the host is to be: {error}"))
+    serde_json::from_slice(&line).map_err(|error| match version_of(&line) {
+        Some(version) if version != VERSION => other_version(&version),
+        _ => format!("cannot understand what the host is to be: {error}"),
+    })
+}
+
+/// Of a setup that another version may have written in another way.
+fn version_of(line: &[u8]) -> Option<String> {
+    Some(serde_json::from_slice::<serde_json::Value>(line).ok()?.get("version")?.as_str()?.to_owned())
+}
+
+fn other_version(asked: &str) -> String {
+    format!("its runner is of version {VERSION}, and {asked} was asked for")
 }
 
 /// Serves one conversation to its end. `input` stands after the setup.
 fn serve_on(setup: &Setup, mut input: impl BufRead, voice: Arc<Voice>) -> u8 {
     if setup.version != VERSION {
-        let reason = format!("its runner is of version {VERSION}, and {} was asked for", setup.version);
-        return failed(&voice, reason);
+        return failed(&voice, other_version(&setup.version));
     }
     let runner = match Runner::begin(setup, Arc::clone(&voice)) {
         Ok(runner) => Arc::new(runner),
@@ -124,7 +135,6 @@ impl Refusal {
 
 /// A runner on a thread of this process, for tests.
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test")]
 pub fn beside(mut input: io::PipeReader, output: io::PipeWriter) -> std::thread::JoinHandle<u8> {
     let serve = move || {
         let voice = Voice::new(Box::new(output));

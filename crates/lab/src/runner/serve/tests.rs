@@ -103,6 +103,8 @@ fn the_setup_is_read_without_what_follows() {
     reader.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "more");
     assert!(setup(&mut &b"hello\n"[..]).is_err());
+    let later = setup(&mut &b"{\"version\": \"9\", \"hosts\": []}\n"[..]).unwrap_err();
+    assert!(later.ends_with("and 9 was asked for"), "{later}");
 }
 
 #[test]
@@ -227,4 +229,16 @@ fn a_program_that_takes_too_long_is_killed_with_what_it_started() {
     assert_eq!(how, -9);
     assert!(errors.contains("not done within 0.5 s"), "{errors}");
     until("the child of the killed one is gone", || !is_alive(output.trim().parse().unwrap()));
+}
+
+#[test]
+fn a_process_is_in_its_groups_before_it_is_the_program() {
+    let folder = Scratch::new();
+    let groups = [folder.write("procs", ""), folder.write("tasks", "")];
+    let mut command = std::process::Command::new("cat");
+    command.args(&groups).stdout(std::process::Stdio::piped());
+    let child = crate::linux::spawn::spawn_in(command, &groups).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"00");
+    let missing = crate::linux::spawn::spawn_in(std::process::Command::new("true"), &[folder.join("none")]);
+    assert_ne!(missing.unwrap_err().kind(), io::ErrorKind::NotFound, "it is not the program that is missing");
 }

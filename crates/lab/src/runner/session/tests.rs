@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use super::*;
 use crate::fixture::{Scratch, is_alive};
 use crate::hosts::Ended;
-use crate::runner::{Control, VERSION, serve};
+use crate::runner::{Control, VERSION, beside};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -33,7 +33,7 @@ fn host() -> Host {
     let folder = Scratch::new();
     let (input, to) = std::io::pipe().unwrap();
     let (from, output) = std::io::pipe().unwrap();
-    let serving = serve::beside(input, output);
+    let serving = beside(input, output);
     let session = Session::open(Box::new(to), Box::new(from), &told(&folder), LONG).unwrap();
     Host { session, folder, serving: Some(serving) }
 }
@@ -240,7 +240,7 @@ fn a_runner_that_refuses_is_quoted() {
     let folder = Scratch::new();
     let (input, to) = std::io::pipe().unwrap();
     let (from, output) = std::io::pipe().unwrap();
-    let serving = serve::beside(input, output);
+    let serving = beside(input, output);
     let setup = Setup { version: "0.0.1".to_owned(), ..told(&folder) };
     let error = Session::open(Box::new(to), Box::new(from), &setup, LONG).unwrap_err();
     assert!(error.to_string().contains("and 0.0.1 was asked for"), "{error}");
