@@ -221,3 +221,9 @@ pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<Stri
 pub(crate) fn local(registry: &crate::registry::Registry) -> Box<dyn Host> {
     local::make("n1", registry.ledger())
 }
+
+/// This machine under another name.
+#[cfg(test)]
+pub(crate) fn named(name: &str, registry: &crate::registry::Registry) -> Box<dyn Host> {
+    local::make(name, registry.ledger())
+}
