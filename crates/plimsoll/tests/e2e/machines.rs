@@ -33,6 +33,7 @@ exec /usr/sbin/sshd -D -e -f /run/here/sshd_config
 
 const SSHD: &str = "HostKey /run/here/host_key\nAuthorizedKeysFile /run/here/authorized\nStrictModes no\nUsePAM no\n\
                     PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPidFile none\n\
+                    ClientAliveInterval 3\nClientAliveCountMax 2\n\
                     SetEnv PATH=/run/here/bin:/usr/sbin:/usr/bin:/sbin:/bin\n";
 
 /// Some machines and the network between them.
@@ -151,11 +152,6 @@ impl Machines {
     /// Takes a machine off the network, without a word to anybody.
     pub fn unplug(&self, number: usize) {
         self.on_the_wire(&format!("ip link set m{number} down"));
-    }
-
-    /// Puts it back.
-    pub fn plug_in(&self, number: usize) {
-        self.on_the_wire(&format!("ip link set m{number} up"));
     }
 
     /// The machine with this number, from 1.
