@@ -1,15 +1,18 @@
-//! What exists to be named in an experiment: protocols, faults, targets, metrics. Filled by the binary from
+//! What exists to be named in an experiment: protocols, faults, targets, profiles, metrics. Filled by the binary from
 //! the live crates' `KINDS` tables, so that this crate can check names without knowing who implements them.
 
 use std::collections::BTreeMap;
 
 use crate::manifest::Manifest;
+use crate::profile::Profile;
 
 /// Everything an experiment file may refer to by name.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     /// Target folders found, by name.
     pub targets: BTreeMap<String, Manifest>,
+    /// Profiles found, by name.
+    pub profiles: BTreeMap<String, Profile>,
     /// Protocols the load engine speaks.
     pub protocols: Vec<&'static Protocol>,
     /// Faults the lab can inject.

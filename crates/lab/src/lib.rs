@@ -13,6 +13,7 @@ mod placeholders;
 mod ports;
 pub mod probes;
 mod process_tree;
+pub mod profiles;
 mod readiness;
 pub mod registry;
 mod remains;

@@ -39,6 +39,10 @@ pub enum Command {
     New(New),
     /// List the targets, or tell about one
     Targets(Named),
+    /// List the profiles of machines, or tell about one
+    Profiles(Named),
+    /// Measure a real machine for a profile
+    Profile(Profile),
     /// List the faults, or tell about one
     Faults(Named),
     /// List the protocols, or tell about one
@@ -126,6 +130,21 @@ pub struct New {
 pub struct Named {
     /// Tell about this one
     pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Profile {
+    #[command(subcommand)]
+    pub command: ProfileCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfileCommand {
+    /// Print a profile of this machine, or of one that is reached over ssh
+    Measure {
+        /// ssh://user@address; left out: this machine
+        host: Option<String>,
+    },
 }
 
 #[derive(Debug, Args)]

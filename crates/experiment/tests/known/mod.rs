@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use experiment::catalog::{Catalog, Effect, Fault, Field, Heals, Operation, Protocol};
 use experiment::manifest;
 use experiment::plan::Plan;
+use experiment::profile;
 use experiment::source::Source;
 
 const fn must(name: &'static str, help: &'static str) -> Field {
@@ -165,6 +166,12 @@ pub fn catalog() -> Catalog {
         let manifest =
             manifest::parse(name, &source).unwrap_or_else(|problems| panic!("{name}: {}", problems.render(false)));
         catalog.targets.insert(name.to_owned(), manifest);
+    }
+    for path in files(&here().join("golden/profiles")) {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let profile =
+            profile::parse(&name, &source(&path)).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+        catalog.profiles.insert(name, profile);
     }
     catalog
 }

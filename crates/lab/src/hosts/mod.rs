@@ -175,7 +175,7 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
         if let Some(host) = lab.hosts.iter().find(|host| host.ssh.is_some()) {
             return Err(Error::MixedLab { host: host.name.clone() });
         }
-        let placement = placement::place(lab, &crate::environment::room())?;
+        let placement = placement::place(lab, &crate::environment::room(lab))?;
         return netns::raise(build, &placement, &ledger);
     }
     Ok((reach_all(build, &ledger)?, Ground::default()))

@@ -4,7 +4,7 @@
 
 mod controls;
 mod groups;
-mod machine;
+pub mod machine;
 mod said;
 mod sampler;
 mod serve;

@@ -128,7 +128,8 @@ impl Runner {
             }
             Order::Figures => Ok(Answer::Figures { figures: Box::new(self.figures()) }),
             Order::MeasureMachine => {
-                machine::measure().map(|text| Answer::Text { text }).map_err(|reason| Refusal::Cannot { reason })
+                let measured = machine::measure_in(self.room.folder());
+                measured.map(|text| Answer::Text { text }).map_err(|reason| Refusal::Cannot { reason })
             }
             // Both are somebody else's: whoever listens, and `start`.
             Order::End | Order::Start(_) => Ok(Answer::Nothing),
