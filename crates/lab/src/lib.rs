@@ -1,6 +1,7 @@
 //! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched, broken, and always taken down.
 //! It must not know what the load is, and must not judge what it sees.
 
+mod arguments;
 pub mod environment;
 mod error;
 pub mod faults;

@@ -12,6 +12,7 @@ use experiment::plan::TargetKind;
 use record::events::What;
 use rustix::process::Signal;
 
+use super::breaking::Broken;
 use super::everywhere::{at_once, on_all};
 use super::layout::{Basis, Post, Service};
 use super::{Build, Hosts, NotUp, Observed, Site, Watched, presence, survey};
@@ -63,7 +64,7 @@ pub fn up_on(
         hook_hosts: Vec::new(),
         observed: VecDeque::new(),
         watched,
-        hit: BTreeMap::new(),
+        broken: Broken::of(&build.trial.lab),
     };
     site.note_hosts();
     let prepared = site.prepare(build);

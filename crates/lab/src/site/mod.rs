@@ -2,6 +2,7 @@
 //! is broken or ended.
 
 mod asking;
+mod breaking;
 mod bring_up;
 mod everywhere;
 mod layout;
@@ -13,12 +14,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::What;
-use rustix::process::Signal;
 
 use crate::hosts::ground::Ground;
 use crate::hosts::{Ended, Host};
@@ -27,9 +27,6 @@ use crate::{Caller, Error};
 pub(crate) use layout::stop_signal;
 use layout::{HookHost, Post};
 use presence::Presence;
-
-/// For a process that was killed to be gone before it is started again.
-const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The hosts of a site.
 pub(crate) type Hosts = Vec<Box<dyn Host>>;
@@ -124,8 +121,7 @@ pub struct Site {
     hook_hosts: Vec<HookHost>,
     observed: VecDeque<Observed>,
     watched: Watched,
-    /// Posts that each occurrence of a fault hit: name, number.
-    hit: BTreeMap<(String, u32), Vec<usize>>,
+    broken: breaking::Broken,
 }
 
 impl Site {
@@ -185,6 +181,7 @@ impl Site {
         for index in 0..self.posts.len() {
             self.note_end(index);
         }
+        self.go_on_restarting();
         self.observed.drain(..).collect()
     }
 
@@ -229,83 +226,6 @@ impl Site {
             Some(Member { host: self.hosts[post.host].name().to_owned(), role: post.start.role.clone(), pid })
         });
         self.watched.set(running.collect());
-    }
-}
-
-// What faults do to a site.
-impl Site {
-    /// Names of the hosts that serve, in order; empty where the target is not ours.
-    pub(crate) fn serving(&self) -> Vec<String> {
-        self.posts.iter().filter(|post| post.serves).map(|post| self.hosts[post.host].name().to_owned()).collect()
-    }
-
-    /// Where the member on this host is reached.
-    pub(crate) fn service_of(&self, host: &str) -> String {
-        let post = self.posts.iter().find(|post| post.serves && self.hosts[post.host].name() == host);
-        post.and_then(|post| post.service.clone()).unwrap_or_else(|| self.service())
-    }
-
-    pub(crate) fn caller(&self) -> Arc<dyn Caller> {
-        Arc::clone(&self.caller)
-    }
-
-    /// The member that the target's hook `leader` names.
-    pub(crate) fn leader(&self) -> Result<String, Error> {
-        let hook = self.hook("leader").ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
-        let answer = hook.ask()?;
-        let leader = answer.get("leader").and_then(serde_json::Value::as_str);
-        leader.map(str::to_owned).ok_or_else(|| Error::Fault("the hook `leader` names none".to_owned()))
-    }
-
-    /// The post of a role on a host; without a role, the one that serves.
-    pub(crate) fn post(&self, host: &str, role: Option<&str>) -> Option<usize> {
-        self.posts.iter().position(|post| {
-            self.hosts[post.host].name() == host && role.map_or(post.serves, |role| post.start.role == role)
-        })
-    }
-
-    /// Signals a post's process; a command with all that it started, for it is only the way to that. From now on its end is
-    /// meant, if `ends`. False if it does not run.
-    pub(crate) fn signal(&mut self, index: usize, signal: Signal, ends: bool) -> bool {
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return false };
-        let Some(process) = &mut post.process else { return false };
-        if post.stops_group {
-            process.signal_group(signal);
-        } else {
-            process.signal(signal);
-        }
-        post.end_expected |= ends;
-        true
-    }
-
-    /// Remembers whom an occurrence of a fault hit, for its healing.
-    pub(crate) fn remember_hit(&mut self, fault: &str, number: u32, posts: Vec<usize>) {
-        self.hit.insert((fault.to_owned(), number), posts);
-    }
-
-    pub(crate) fn take_hit(&mut self, fault: &str, number: u32) -> Vec<usize> {
-        self.hit.remove(&(fault.to_owned(), number)).unwrap_or_default()
-    }
-
-    /// Starts a post's process again, with the same ports and data, if it has ended. What is left of the one before is
-    /// killed first: it may hold the port. A process whose end was meant gets a moment for it.
-    pub(crate) fn start_again(&mut self, index: usize) -> Result<(), Error> {
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
-        if let (Some(process), true) = (&mut post.process, post.end_expected) {
-            process.wait(END_PATIENCE);
-        }
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
-        if post.process.is_some() {
-            let lives_on = format!("`{}` did not end, so there is nothing to start again", post.start.role);
-            return if post.end_expected { Err(Error::Fault(lives_on)) } else { Ok(()) };
-        }
-        if let Some(mut last) = post.last.take() {
-            last.signal_group(Signal::KILL);
-        }
-        self.start_post(index)
     }
 }
 

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use record::events::{HostFigures, What};
+use rustix::process::Signal;
 
 use super::everywhere::on_all;
 use super::{Build, Observed, Site};
 use crate::Error;
-use crate::hosts::Host;
+use crate::hosts::{Ended, Host};
 
 /// How long the storage of each host is measured.
 const MEASURE: Duration = Duration::from_secs(1);
@@ -51,8 +52,8 @@ fn measure(hosts: &mut [Box<dyn Host>]) -> Vec<HostFigures> {
 }
 
 impl Site {
-    /// Looks which hosts have come and gone since it looked last. One that a fault took down has been told by
-    /// [`Site::host_down`] already, so whatever is noticed here went by itself.
+    /// Looks which hosts have come and gone since it looked last. What a fault did was told by the fault, with
+    /// [`Site::host_down`], so whatever is noticed here went by itself.
     pub(super) fn note_hosts(&mut self) {
         for index in 0..self.presence.len() {
             match (self.presence[index].is_up, self.hosts[index].is_up()) {
@@ -64,7 +65,7 @@ impl Site {
     }
 
     /// A host is up (again): tells so, once.
-    pub(crate) fn host_up(&mut self, index: usize) {
+    pub(super) fn host_up(&mut self, index: usize) {
         let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
         if std::mem::replace(&mut presence.is_up, true) {
             return;
@@ -78,13 +79,18 @@ impl Site {
             ..host.figures()
         };
         let profile = presence.profile.clone();
-        let what = What::HostUp { host: host.name().to_owned(), kind: host.kind().to_owned(), profile, is };
-        self.observed.push_back(Observed { at: Instant::now(), what });
+        let name = host.name().to_owned();
+        let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
+        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        tell(What::HostUp { host: name.clone(), kind: host.kind().to_owned(), profile, is });
+        for notice in notices {
+            tell(What::Notice { text: format!("host {name}: {notice}") });
+        }
     }
 
     /// A host is down, and with it everything that ran there: tells so, once. Without a fault or the end of the trial
     /// (`expected`) it is nothing that the target could have done, and that is told, too.
-    pub(crate) fn host_down(&mut self, index: usize, expected: bool) {
+    pub(super) fn host_down(&mut self, index: usize, expected: bool) {
         let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
         if !std::mem::replace(&mut presence.is_up, false) {
             return;
@@ -114,7 +120,7 @@ impl Site {
         post.end_expected |= expected;
         self.note_end(index);
         let Some(post) = self.posts.get_mut(index) else { return };
-        // Of its group nothing can be left either.
+        // Of its group nothing can be left, and nobody is there to say how it ended.
         post.last = None;
         if post.process.take().is_none() {
             return;
@@ -122,7 +128,7 @@ impl Site {
         let what = What::ProcessDown {
             host: self.hosts[post.host].name().to_owned(),
             process: post.start.role.clone(),
-            how: "host down".to_owned(),
+            how: Ended::Signal(Signal::KILL.as_raw()).to_string(),
             expected: post.end_expected,
         };
         self.observed.push_back(Observed { at: Instant::now(), what });

@@ -27,6 +27,8 @@ impl Site {
     /// Ends everything, in the reverse order of the start, and lets go of the hosts. Doing it twice is harmless.
     pub(super) fn take_down(&mut self, manner: Manner) -> Result<(), Error> {
         self.note_hosts();
+        // What stands still does not hear that it is to end.
+        self.mend();
         match manner {
             Manner::InOrder => {
                 for role in self.roles().into_iter().rev() {

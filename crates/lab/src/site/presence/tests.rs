@@ -39,7 +39,7 @@ fn a_host_that_a_fault_takes_down_is_expected_to_be() {
     assert_eq!(story(&site.poll()), ["-n1", "-n1.server"]);
     site.hosts[0].boot().unwrap();
     site.host_up(0);
-    let post = site.post("n1", None).unwrap();
+    let post = site.post_of("n1", None).unwrap();
     site.start_again(post).unwrap();
     assert_eq!(story(&site.poll()), ["+n1", "+n1.server"]);
 }
