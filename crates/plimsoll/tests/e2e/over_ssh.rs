@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::machines::Machines;
+use crate::remote_machines::Machines;
 use crate::stage::{Stage, until};
 
 /// An experiment on these hosts, with echo on each.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::machines::Machines;
+use crate::remote_machines::Machines;
 
 /// After this long a test gives up. Long, because a busy machine is no bug.
 const PATIENCE: Duration = Duration::from_secs(180);

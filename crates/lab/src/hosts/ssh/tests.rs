@@ -28,6 +28,7 @@ fn by_hand() {
         folder: None,
         logs: bench.folder.join("logs"),
         plimsoll: program.into(),
+        measures_storage: false,
     };
     let begun = Instant::now();
     let (hosts, _) = of(&build).unwrap();

@@ -2,6 +2,7 @@
 //! temporary folders and address, on a bridge in a namespace where the test plays Plimsoll. They end with the test, whatever
 //! ends it: the kernel kills whoever holds them.
 #![allow(clippy::disallowed_methods, reason = "a test waits for another process by looking again")]
+#![allow(clippy::print_stderr, reason = "what was not tested is said where the test is played")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
