@@ -185,3 +185,9 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
 pub(crate) fn local(registry: &crate::registry::Registry) -> Box<dyn Host> {
     local::make("n1", registry.ledger())
 }
+
+/// This machine under another name.
+#[cfg(test)]
+pub(crate) fn named(name: &str, registry: &crate::registry::Registry) -> Box<dyn Host> {
+    local::make(name, registry.ledger())
+}

@@ -20,6 +20,26 @@ impl Groups {
         Vec::new()
     }
 
+    /// Its cores do this much of what the profile says.
+    pub fn set_cpu(&self, _of_profile: Option<f64>) -> Result<(), super::Refusal> {
+        Ok(())
+    }
+
+    /// It has this much memory.
+    pub fn set_memory(&self, _bytes: Option<u64>) -> Result<(), super::Refusal> {
+        Ok(())
+    }
+
+    /// Its disk is like this.
+    pub fn set_disk(&self, _disk: Option<&experiment::profile::Disk>) -> Result<(), super::Refusal> {
+        Ok(())
+    }
+
+    /// All of the target stands still, or goes on.
+    pub fn freeze(&self, _frozen: bool) -> Result<(), super::Refusal> {
+        Ok(())
+    }
+
     /// Removes them.
     pub fn remove(&self) {}
 }

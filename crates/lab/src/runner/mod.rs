@@ -264,6 +264,13 @@ pub enum Control {
     },
     /// Its link is down: no carrier.
     LinkDown,
+    /// Its link is down for so long, up for so long, again and again.
+    LinkFlap {
+        /// Seconds.
+        down_s: f64,
+        /// Seconds.
+        up_s: f64,
+    },
     /// Its cores do this much of what they did: 0.25 is a quarter.
     Cpu {
         /// Above 0, below 1.

@@ -61,12 +61,15 @@ impl Runner {
         voice.say(&ready);
         Ok(Self {
             setup: setup.clone(),
-            room,
-            controls: Controls::new(setup, Arc::clone(&groups)),
+            controls: Controls::new(
+                &Setup { folder: room.folder().to_path_buf(), ..setup.clone() },
+                Arc::clone(&groups),
+            ),
             sampler: Mutex::new(Sampler::new(setup)),
             _load_average: load_average,
             processes: Arc::new(Processes::new(Arc::clone(&voice))),
             groups,
+            room,
             voice,
         })
     }
