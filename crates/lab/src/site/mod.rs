@@ -180,10 +180,10 @@ impl Site {
     /// What happened to the hosts and processes since the last call.
     pub fn poll(&mut self) -> Vec<Observed> {
         self.note_hosts();
-        self.go_on_restarting();
         for index in 0..self.posts.len() {
             self.note_end(index);
         }
+        self.go_on_restarting();
         self.observed.drain(..).collect()
     }
 
