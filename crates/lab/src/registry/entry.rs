@@ -10,6 +10,7 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::Cleaned;
+use super::kernel::Kernel;
 use crate::Error;
 use crate::linux::procfs;
 
@@ -30,6 +31,23 @@ pub enum Line {
     Scratch {
         /// Where.
         path: PathBuf,
+    },
+    /// A control group at the top of every hierarchy, with what is below it.
+    Cgroups {
+        /// Its name.
+        name: String,
+    },
+    /// A loop device.
+    Loop {
+        /// Which.
+        device: PathBuf,
+        /// What is attached to it.
+        file: PathBuf,
+    },
+    /// Limits of a loop device.
+    Throttle {
+        /// Which.
+        device: PathBuf,
     },
     /// A process that is about to be started. It carries the mark; its pid is not known yet.
     Process {
@@ -91,6 +109,8 @@ pub struct Record {
     pub scratch: Vec<PathBuf>,
     /// Its process groups.
     pub groups: Vec<(u32, u64)>,
+    /// What it made in the kernel.
+    pub kernel: Kernel,
 }
 
 /// Where entries are, the first being where new ones go.
@@ -194,11 +214,14 @@ pub fn read(path: &Path) -> Option<Record> {
     let text = fs::read_to_string(path).ok()?;
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
     let Some(Line::Run { id, owner, folder }) = lines.next() else { return None };
-    let mut record = Record { id, owner, folder, scratch: Vec::new(), groups: Vec::new() };
+    let mut record = Record { id, owner, folder, scratch: Vec::new(), groups: Vec::new(), kernel: Kernel::default() };
     for line in lines {
         match line {
             Line::Scratch { path } => record.scratch.push(path),
             Line::Group { pid, started_ticks } => record.groups.push((pid, started_ticks)),
+            Line::Cgroups { name } => record.kernel.cgroups.push(name),
+            Line::Loop { device, file } => record.kernel.loops.push((device, file)),
+            Line::Throttle { device } => record.kernel.throttles.push(device),
             Line::Run { .. } | Line::Process { .. } => {}
         }
     }
