@@ -71,6 +71,11 @@ pub(crate) trait Host: Send {
     /// The address that its members listen on.
     fn address(&self) -> &str;
 
+    /// Every address that the others of the lab may see it under: one on each of its networks.
+    fn addresses(&self) -> Vec<String> {
+        vec![self.address().to_owned()]
+    }
+
     /// Ports that nothing listens on, all different.
     fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error>;
 

@@ -12,7 +12,7 @@ fn lab(networks: &[&str], hosts: &[(&str, &[&str], bool)]) -> Lab {
         routes: *routes,
         ..Host::default()
     });
-    let networks = networks.iter().map(|name| Network { name: (*name).to_owned() });
+    let networks = networks.iter().map(|name| Network { name: (*name).to_owned(), ..Network::default() });
     Lab { networks: networks.collect(), hosts: hosts.collect(), ..Lab::default() }
 }
 
