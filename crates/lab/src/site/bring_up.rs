@@ -19,6 +19,7 @@ use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
 use crate::hosts::ground::Ground;
 use crate::hosts::{self, Process, Start};
 use crate::readiness::{self, Check, Waiting};
+use crate::sampling::Sources;
 use crate::url::Place;
 use crate::{Caller, Error, placeholders, ports};
 
@@ -48,7 +49,11 @@ pub fn up_on(
     stop: &AtomicBool,
 ) -> Result<Site, NotUp> {
     let presence = presence::of(build, &mut hosts);
-    let watched = presence::watched(build.registry.id(), &hosts);
+    // What is on this machine is looked at directly, under the name of its host.
+    let local = hosts.iter().find(|host| host.kind() == "local");
+    let host = local.map(|host| host.name()).unwrap_or_default().into();
+    let sources = Sources::of(hosts.iter().map(|host| host.kind()), build.registry.ledger().id());
+    let watched = Watched { host, sources, ..Watched::default() };
     let ground = Arc::new(ground);
     let mut site = Site {
         hosts,
@@ -167,8 +172,7 @@ impl Site {
         let laid_out = Basis { manifest, parameters, service, hosts, ports, logs: &build.logs }.lay_out()?;
         self.posts = laid_out.posts;
         self.hook_hosts = laid_out.hook_hosts;
-        let sources = std::mem::take(&mut self.watched.sources);
-        self.watched.sources = sources.with_endpoints(laid_out.endpoints);
+        self.watched.sources.set_endpoints(laid_out.endpoints);
         self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
         self.hooks.clone_from(&manifest.hooks);
         Ok(())

@@ -100,6 +100,7 @@ impl Site {
             self.watched.sources.set(&name, host.session());
         }
         let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
+        self.watched.sources.set(&name, host.session());
         let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
         tell(What::HostUp { host: name.clone(), kind: host.kind().to_owned(), profile, is });
         for notice in notices {
@@ -115,9 +116,7 @@ impl Site {
             return;
         }
         let (name, kind) = (host.name().to_owned(), host.kind());
-        if kind != LOCAL {
-            self.watched.sources.set(&name, None);
-        }
+        self.watched.sources.set(&name, None);
         let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
         tell(What::HostDown { host: name.clone(), expected });
         if !expected {
