@@ -19,7 +19,6 @@ use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
 use crate::hosts::ground::Ground;
 use crate::hosts::{self, Process, Start};
 use crate::readiness::{self, Check, Waiting};
-use crate::sampling::Sources;
 use crate::url::Place;
 use crate::{Caller, Error, placeholders, ports};
 
@@ -49,11 +48,7 @@ pub fn up_on(
     stop: &AtomicBool,
 ) -> Result<Site, NotUp> {
     let presence = presence::of(build, &mut hosts);
-    // What is on this machine is looked at directly, under the name of its host.
-    let local = hosts.iter().find(|host| host.kind() == "local");
-    let host = local.map(|host| host.name()).unwrap_or_default().into();
-    let sources = Sources::of(hosts.iter().map(|host| host.kind()), build.registry.ledger().id());
-    let watched = Watched { host, sources, ..Watched::default() };
+    let watched = presence::watched(build.registry.id(), &hosts);
     let ground = Arc::new(ground);
     let mut site = Site {
         hosts,

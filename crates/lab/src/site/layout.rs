@@ -13,7 +13,6 @@ use crate::Error;
 use crate::hooks::variable;
 use crate::hosts::{Process, Start};
 use crate::placeholders::Values;
-use crate::probes::Endpoint;
 use crate::readiness::Check;
 use crate::sampling::Endpoint;
 

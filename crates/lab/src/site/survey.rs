@@ -141,13 +141,8 @@ fn size(kind: &str, figures: &HostFigures) -> (Option<u32>, Option<u64>) {
     let is_here = kind != "ssh";
     let cores = figures.cores.or_else(|| {
         let count = figures.cpus.as_deref().map(count_of).filter(|count| *count > 0);
-        count.or_else(|| {
-            if is_here {
-                u32::try_from(environment::room(&experiment::plan::Lab::default()).cpus.len()).ok()
-            } else {
-                None
-            }
-        })
+        let machine = || u32::try_from(std::thread::available_parallelism().ok()?.get()).ok();
+        count.or_else(|| if is_here { machine() } else { None })
     });
     let memory_bytes = figures.memory_bytes.or_else(|| {
         let text = if is_here { procfs::text(Path::new("/proc/meminfo")) } else { None };
