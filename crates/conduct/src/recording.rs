@@ -20,9 +20,10 @@ const PENDING: usize = 64;
 
 /// The recording threads of a trial.
 pub struct Recording {
-    load: JoinHandle<Recorded>,
-    probes: JoinHandle<Recorded>,
-    metrics: JoinHandle<Recorded>,
+    load: JoinHandle<Result<(), Error>>,
+    probes: JoinHandle<Result<(), Error>>,
+    /// May end early: not every target gives figures of its own.
+    metrics: JoinHandle<Result<(), Error>>,
 }
 
 /// What passes through here that others want to hear of.
@@ -62,11 +63,11 @@ impl Recording {
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
         let (metrics, from_target) = sync_channel(PENDING);
-        let file = folder.metrics();
         let load = named("record-load", move || record_load(recorder, &from_load, load_s, &heard))?;
         let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
-        let written = named("record-metrics", move || record_metrics(&file, &from_target))?;
-        Ok((Self { load, probes, metrics: written }, Sinks { intervals, samples, metrics }))
+        let path = folder.metrics();
+        let said = named("record-metrics", move || record_metrics(&path, &from_target))?;
+        Ok((Self { load, probes, metrics: said }, Sinks { intervals, samples, metrics }))
     }
 
     /// Whether a thread has ended although its senders live: a disk is full, or worse.
@@ -129,13 +130,13 @@ fn record_samples(mut rows: Writer<Sample>, samples: &Receiver<Sample>) -> Resul
     Ok(())
 }
 
-/// The file is there only if there is something in it.
-fn record_metrics(file: &Path, metrics: &Receiver<Metric>) -> Result<(), Error> {
-    let mut rows = None;
+/// The file is made when there is something to be written: most targets have none.
+fn record_metrics(path: &Path, metrics: &Receiver<Metric>) -> Result<(), Error> {
+    let mut rows: Option<Writer<Metric>> = None;
     for metric in metrics {
         let rows = match &mut rows {
             Some(rows) => rows,
-            none => none.insert(Writer::create(file).map_err(Error::Record)?),
+            none => none.insert(Writer::create(path).map_err(Error::Record)?),
         };
         rows.write(&metric).map_err(Error::Record)?;
         rows.flush().map_err(Error::Record)?;

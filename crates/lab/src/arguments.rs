@@ -5,22 +5,8 @@ use std::collections::BTreeMap;
 
 use experiment::catalog::Wrong;
 use experiment::duration;
+use experiment::quantity::Quantity;
 use serde_json::Value;
-
-/// Units of a rate in bits/s.
-const BIT_RATES: &[(&str, f64)] = &[("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
-/// Units of a size in bytes.
-const SIZES: &[(&str, f64)] = &[
-    ("b", 1.0),
-    ("kb", 1e3),
-    ("mb", 1e6),
-    ("gb", 1e9),
-    ("tb", 1e12),
-    ("kib", 1_024.0),
-    ("mib", 1_048_576.0),
-    ("gib", 1_073_741_824.0),
-    ("tib", 1_099_511_627_776.0),
-];
 
 /// Reads one argument after the other and collects what is wrong.
 pub(crate) struct Arguments<'a> {
@@ -70,23 +56,27 @@ impl<'a> Arguments<'a> {
 
     /// Bits/s: `"10mbit"`.
     pub fn bits_per_s(&mut self, name: &'static str) -> Option<f64> {
-        let text = self.text(name)?;
-        let rate = quantity(text.trim_end_matches("/s"), BIT_RATES).filter(|rate| *rate > 0.0);
-        self.take(name, rate, "a rate", "such as \"10mbit\"; there are bit, kbit, mbit and gbit")
+        self.quantity(name, Quantity::BitRate)
     }
 
     /// Bytes/s: `"20MB/s"`.
     pub fn bytes_per_s(&mut self, name: &'static str) -> Option<f64> {
-        let text = self.text(name)?;
-        let rate = text.strip_suffix("/s").and_then(|text| quantity(text, SIZES)).filter(|rate| *rate > 0.0);
-        self.take(name, rate, "a rate", "such as \"20MB/s\" or \"16MiB/s\"")
+        self.quantity(name, Quantity::ByteRate)
     }
 
     /// Bytes: `"512MiB"`.
     pub fn bytes(&mut self, name: &'static str) -> Option<u64> {
-        let text = self.text(name)?;
-        let size = quantity(&text, SIZES).filter(|bytes| *bytes <= 1e18);
-        self.take(name, size, "a size", "such as \"512MiB\" or \"2GB\"").map(|bytes| bytes.round() as u64)
+        // Nothing at all is a size here: so much may be left of a disk.
+        if self.text(name).is_some_and(|text| text.trim() == "0B") {
+            return Some(0);
+        }
+        self.quantity(name, Quantity::Size).map(|bytes| bytes.round() as u64)
+    }
+
+    fn quantity(&mut self, name: &'static str, quantity: Quantity) -> Option<f64> {
+        let value = quantity.parse(&self.text(name)?).ok();
+        let (kind, _) = quantity.words().split_once(" such as").unwrap_or((quantity.words(), ""));
+        self.take(name, value, kind, &format!("{}; there are {}", quantity.words(), quantity.units()))
     }
 
     /// Seconds of a duration: `"500ms"`.
@@ -131,16 +121,6 @@ pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String>
         Value::String(text) => text.clone(),
         other => other.to_string(),
     })
-}
-
-/// A number and its unit; upper and lower case are one.
-fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let text = text.trim();
-    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
-    let (number, unit) = text.split_at(at);
-    let unit = unit.trim().to_ascii_lowercase();
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
-    number.parse::<f64>().ok().map(|number| number * factor)
 }
 
 #[cfg(test)]

@@ -61,9 +61,8 @@ impl Shell<'_> {
         let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.heard_in.clone())?;
         self.recording = Some(recording);
         let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
-        let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
+        let probes = self.probes.insert(lab::probes::Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
-        drop(sinks.metrics);
         if let Some(load) = &self.trial.load {
             let orders = self.orders(load.clone(), Purpose::Measure);
             let start = || Ok(load::start(orders, clock, sinks.intervals)?);

@@ -1,13 +1,12 @@
-//! Verbs over loop devices: a file as a block device, that goes when nobody has it open any more, and its throttle. It must
-//! not know what is in the file.
+//! Verbs over loop devices: a file as a block device, that goes when nobody has it open any more. It must not know what is
+//! in the file.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use experiment::profile::Disk;
+use crate::Error;
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl, opcode};
 
@@ -29,31 +28,30 @@ pub struct Attached {
 }
 
 /// Attaches `file` to a free device; `announce` is told which before it is done.
-pub fn attach<E: From<io::Error>>(
-    file: &Path,
-    mut announce: impl FnMut(&Path) -> Result<(), E>,
-) -> Result<Attached, E> {
-    let backing = File::options().read(true).write(true).open(file)?;
+pub fn attach(file: &Path, mut announce: impl FnMut(&Path) -> Result<(), Error>) -> Result<Attached, Error> {
+    let doing = || format!("attach {} to a loop device", file.display());
+    let refused = |error: io::Error| Error::System { doing: doing(), error };
+    let backing = File::options().read(true).write(true).open(file).map_err(refused)?;
     for _ in 0..ATTEMPTS {
-        let device = PathBuf::from(format!("/dev/loop{}", free()?));
+        let device = PathBuf::from(format!("/dev/loop{}", free().map_err(refused)?));
         announce(&device)?;
-        let held = File::options().read(true).write(true).open(&device)?;
+        let held = File::options().read(true).write(true).open(&device).map_err(refused)?;
         match configure(&held, &backing, file) {
             Ok(()) => return Ok(Attached { device, _held: held }),
             Err(Errno::BUSY) => {}
-            Err(errno) => return Err(io::Error::from(errno).into()),
+            Err(errno) => return Err(refused(errno.into())),
         }
     }
-    Err(io::Error::from(Errno::BUSY).into())
+    Err(refused(Errno::BUSY.into()))
 }
 
-/// Frees a device that is attached to `file`; if it is attached to another, nothing happens.
-pub fn detach(device: &Path, file: &Path) -> io::Result<()> {
+/// Frees a device that is attached to `file`. False: it is attached to another, or to none.
+pub fn detach(device: &Path, file: &Path) -> io::Result<bool> {
     if backing(device).as_deref() != Some(file) {
-        return Ok(());
+        return Ok(false);
     }
     let held = File::options().read(true).open(device)?;
-    clear(&held)
+    clear(&held).map(|()| true)
 }
 
 /// The file that a device is attached to.
@@ -146,61 +144,6 @@ fn clear(device: &File) -> io::Result<()> {
         Ok(()) | Err(Errno::NXIO) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
-}
-
-/// Limits a device to what `disk` says; what it does not say is not limited. In the root group of the controller and for
-/// this device alone: the limits of other groups miss what a journal writes. Where there is no such group, of a cgroup v2
-/// hierarchy in `group`.
-pub fn throttle(device: &Path, disk: &Disk, group: Option<&Path>) -> io::Result<()> {
-    let number = number(device)?;
-    if let Some(root) = root_group() {
-        for (file, limit) in limits(disk) {
-            fs::write(root.join(format!("blkio.throttle.{file}_device")), format!("{number} {}", limit.unwrap_or(0)))?;
-        }
-        return Ok(());
-    }
-    let Some(group) = group else { return Err(io::Error::other("there is no blkio controller")) };
-    fs::write(group.join("io.max"), format!("{number} {}", unified(disk)))
-}
-
-/// Takes the limits off.
-pub fn unthrottle(device: &Path) -> io::Result<()> {
-    // With a hierarchy of version 2 they are in a group of the run and go with that.
-    if root_group().is_none() { Ok(()) } else { throttle(device, &Disk::default(), None) }
-}
-
-fn limits(disk: &Disk) -> [(&'static str, Option<u64>); 4] {
-    let whole = |value: Option<f64>| value.map(|value| value.round().clamp(1.0, 9e18) as u64);
-    [
-        ("read_iops", whole(disk.read_iops)),
-        ("write_iops", whole(disk.write_iops)),
-        ("read_bps", whole(disk.read_bytes_per_s)),
-        ("write_bps", whole(disk.write_bytes_per_s)),
-    ]
-}
-
-/// A line of `io.max`.
-fn unified(disk: &Disk) -> String {
-    let text = |limit: Option<u64>| limit.map_or("max".to_owned(), |limit| limit.to_string());
-    let [reads, writes, read_bytes, written_bytes] = limits(disk).map(|(_, limit)| text(limit));
-    format!("riops={reads} wiops={writes} rbps={read_bytes} wbps={written_bytes}")
-}
-
-/// `major:minor` of a block device.
-fn number(device: &Path) -> io::Result<String> {
-    let number = fs::metadata(device)?.rdev();
-    Ok(format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number)))
-}
-
-/// The root group of the blkio controller of cgroup v1.
-fn root_group() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    let of_blkio = |line: &str| {
-        let fields: Vec<&str> = line.split(' ').collect();
-        let has_blkio = fields.get(3)?.split(',').any(|option| option == "blkio");
-        (fields.get(2) == Some(&"cgroup") && has_blkio).then(|| fields.get(1).map(PathBuf::from))?
-    };
-    mounts.lines().find_map(of_blkio)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Verbs over the kernel: start a process, look it up in /proc, signal exactly it. The only room with `unsafe`.
 //! It must not know what a target, a run or a trial is.
 
+pub mod cgroup;
 pub mod loop_device;
 pub mod mount;
 pub mod namespace;

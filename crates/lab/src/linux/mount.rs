@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_move, mount_remount,
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
 
 /// A file or folder, held whatever is mounted over its path later.
@@ -26,11 +26,15 @@ impl Place {
         Ok(Self { handle, is_folder })
     }
 
+    /// A path that leads to it.
+    fn name(&self) -> String {
+        format!("/proc/self/fd/{}", self.handle.as_raw_fd())
+    }
+
     /// Shows it at `to`, which is made if it is not there.
     pub fn show(&self, to: &Path, writable: bool) -> io::Result<()> {
         make(to, self.is_folder)?;
-        let from = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
-        mount_bind(from.as_str(), to)?;
+        mount_bind(self.name().as_str(), to)?;
         if !writable {
             mount_remount(to, MountFlags::BIND | MountFlags::RDONLY, c"")?;
         }
@@ -68,18 +72,9 @@ pub fn volume(device: &Path, at: &Path) -> io::Result<()> {
     Ok(mount(device, at, "ext4", MountFlags::NOATIME | MountFlags::NOSUID | MountFlags::NODEV, None)?)
 }
 
-/// A /sys that shows the network namespace that we are in, with the cgroups where they were. `aside` is an empty folder for
-/// a moment.
-pub fn own_sys(aside: &Path) -> io::Result<()> {
-    const CGROUPS: &str = "/sys/fs/cgroup";
-    let has_groups = Path::new(CGROUPS).is_dir();
-    if has_groups {
-        mount_bind_recursive(CGROUPS, aside)?;
-    }
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("sysfs", "/sys", "sysfs", flags | MountFlags::RDONLY, None)?;
-    if has_groups {
-        mount_move(aside, CGROUPS)?;
-    }
-    Ok(())
+/// A /sys that shows the network namespace that we are in, read-only, with something (the cgroups) in it.
+pub fn own_sys(within: Option<(&Place, &Path)>) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    mount("sysfs", "/sys", "sysfs", flags, None)?;
+    within.map_or(Ok(()), |(place, at)| Ok(mount_bind_recursive(place.name().as_str(), at)?))
 }

@@ -12,7 +12,7 @@ use super::Setup;
 use crate::Error;
 use crate::linux::procfs;
 
-/// In the host.
+/// In the host, bound over `/proc/loadavg` when it is made.
 const FILE: &str = "/run/plimsoll/loadavg";
 /// How often threads are counted: the kernel's `LOAD_FREQ`.
 const EVERY: Duration = Duration::from_secs(5);
@@ -97,36 +97,26 @@ pub struct LoadAverage {
 }
 
 impl LoadAverage {
-    /// Of a host that Plimsoll made, whose programs see them from now on; `None`: the machine's own are right.
+    /// Of a host that Plimsoll made, which shows the file instead of the machine's; `None`: the machine's own are right.
     ///
     /// # Errors
     /// As of [`Self::start`].
     pub fn of_host(setup: &Setup) -> Result<Option<Self>, Error> {
-        let is_host = setup.isolation.as_ref().is_some_and(|isolation| !isolation.is_switch);
-        // Only in a mount namespace that is not the machine's: where the first process is this program, too.
-        let program = |pid: &str| std::fs::read_link(Path::new("/proc").join(pid).join("exe")).ok();
-        if !is_host || program("1").is_none() || program("1") != program("self") {
-            return Ok(None);
-        }
-        Self::start(Path::new(FILE), Some(Path::new("/proc/loadavg"))).map(Some)
+        let shows_it = setup.isolation.is_some() && Path::new(FILE).exists();
+        shows_it.then(|| Self::start(Path::new(FILE))).transpose()
     }
 
     /// Writes the averages to `file`, now and then every 5 s, in place: whoever has it open, or bound elsewhere, sees them
-    /// change. `/proc` has to be of the pid namespace that this program is in. The file is bound over `over`, if that is
-    /// given: the `/proc/loadavg` of a mount namespace that is this host's own.
+    /// change. `/proc` has to be of the pid namespace that this program is in.
     ///
     /// # Errors
-    /// If the file cannot be written or bound, or no thread can be started.
-    pub fn start(file: &Path, over: Option<&Path>) -> Result<Self, Error> {
+    /// If the file cannot be written or no thread can be started.
+    pub fn start(file: &Path) -> Result<Self, Error> {
         let writing = || format!("write {}", file.display());
         let opened = File::options().create(true).truncate(false).write(true).open(file);
-        let opened = opened.map_err(Error::system(writing()))?;
+        let file = opened.map_err(Error::system(writing()))?;
         let (proc, ours) = (PathBuf::from("/proc"), [INIT, std::process::id()]);
-        show(&opened, Averages::default(), Count::of(&proc, &ours)).map_err(Error::system(writing()))?;
-        if let Some(over) = over {
-            let binding = format!("bind {} over {}", file.display(), over.display());
-            rustix::mount::mount_bind(file, over).map_err(|errno| Error::system(binding)(errno.into()))?;
-        }
+        show(&file, Averages::default(), Count::of(&proc, &ours)).map_err(Error::system(writing()))?;
         let (stop, stopped) = channel();
         let keep = move || {
             let mut averages = Averages::default();
@@ -136,7 +126,7 @@ impl LoadAverage {
                 let count = Count::of(&proc, &ours);
                 averages = averages.after(count.running + count.waiting);
                 // A full disk under it is somebody else's trouble; the next is written again.
-                let _ = show(&opened, averages, count);
+                let _ = show(&file, averages, count);
                 due += EVERY;
             }
         };

@@ -3,7 +3,8 @@
 //! input ends. It must not know what a target, a load or a trial is.
 
 mod controls;
-mod groups;
+pub(crate) mod cores;
+pub(crate) mod groups;
 mod load_average;
 pub mod machine;
 mod said;

@@ -21,25 +21,28 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Of a lab of virtual hosts, which this machine plays in the run of that id.
-    pub(crate) fn of_virtual_lab(run: &str) -> Self {
-        Self { run: Some(run.to_owned()), ..Self::of_real_lab() }
+    /// Of hosts of these kinds, in the run of that id; none of them is up yet.
+    pub(crate) fn of<'k>(kinds: impl Iterator<Item = &'k str> + Clone, run: &str) -> Self {
+        let has = |kind: &str| kinds.clone().any(|has| has == kind);
+        Self {
+            is_lab: has("netns") || has("ssh"),
+            // Other machines' hosts are in no control group of this one.
+            run: has("netns").then(|| run.to_owned()),
+            ..Self::default()
+        }
     }
 
-    /// Of a lab of other machines.
-    pub(crate) fn of_real_lab() -> Self {
-        Self { is_lab: true, ..Self::default() }
-    }
-
-    /// Says by which runner a host is asked from now on; `None`: it is down. To be said of every host before the probes
-    /// start, for they ask only those.
+    /// Says by which runner a host of a lab is asked from now on; `None`: it is down. To be said of every host before the
+    /// probes start, for they ask only those.
     pub(crate) fn set(&self, host: &str, session: Option<Arc<Session>>) {
-        self.lock().insert(host.to_owned(), session);
+        if self.is_lab {
+            self.lock().insert(host.to_owned(), session);
+        }
     }
 
-    /// The same, with what the target says of itself.
-    pub(crate) fn with_endpoints(self, endpoints: Vec<Endpoint>) -> Self {
-        Self { endpoints: endpoints.into(), ..self }
+    /// Says where the target gives figures of its own; also to be said before.
+    pub(crate) fn set_endpoints(&mut self, endpoints: Vec<Endpoint>) {
+        self.endpoints = endpoints.into();
     }
 
     pub(super) fn endpoints(&self) -> &[Endpoint] {

@@ -167,8 +167,7 @@ impl Site {
         let laid_out = Basis { manifest, parameters, service, hosts, ports, logs: &build.logs }.lay_out()?;
         self.posts = laid_out.posts;
         self.hook_hosts = laid_out.hook_hosts;
-        let sources = std::mem::take(&mut self.watched.sources);
-        self.watched.sources = sources.with_endpoints(laid_out.endpoints);
+        self.watched.sources.set_endpoints(laid_out.endpoints);
         self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
         self.hooks.clone_from(&manifest.hooks);
         Ok(())

@@ -13,8 +13,8 @@ use crate::Error;
 use crate::hooks::variable;
 use crate::hosts::{Process, Start};
 use crate::placeholders::Values;
-use crate::probes::Endpoint;
 use crate::readiness::Check;
+use crate::sampling::Endpoint;
 
 /// A process of the target and all that is needed to start it again.
 pub struct Post {
@@ -65,7 +65,7 @@ pub struct Layout {
     pub posts: Vec<Post>,
     /// The hosts that serve, in order.
     pub hook_hosts: Vec<HookHost>,
-    /// Where each of them gives figures of itself.
+    /// Where those give figures of their own.
     pub endpoints: Vec<Endpoint>,
 }
 
@@ -148,25 +148,13 @@ impl Basis<'_> {
             }
         }
         let serving = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.service.role));
-        let hook_hosts = serving.map(|(index, host)| HookHost {
+        let hook_hosts = serving.clone().map(|(index, host)| HookHost {
             host: index,
             folder: host.target.clone(),
             environment: OnHost { basis: self, host, index }.hook_environment(),
         });
-        Ok(Layout { hook_hosts: hook_hosts.collect(), endpoints: self.endpoints()?, posts })
-    }
-
-    fn endpoints(&self) -> Result<Vec<Endpoint>, Error> {
-        let mut processes = self.manifest.processes.iter();
-        let serving = processes.find(|process| process.role == self.service.role);
-        let (Some(metrics), Some(process)) = (&self.manifest.metrics, serving) else { return Ok(Vec::new()) };
-        let hosts = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.service.role));
-        let endpoint = |(index, host): (usize, &Surveyed)| {
-            let on_host = OnHost { basis: self, host, index };
-            let url = on_host.fill(&on_host.values(process), &metrics.url)?;
-            Ok(Endpoint { host: host.name.clone(), url, keep: metrics.keep.clone() })
-        };
-        hosts.map(endpoint).collect()
+        let endpoints = serving.filter_map(|(index, host)| OnHost { basis: self, host, index }.endpoint().transpose());
+        Ok(Layout { hook_hosts: hook_hosts.collect(), endpoints: endpoints.collect::<Result<_, _>>()?, posts })
     }
 
     fn address(&self, host: &Surveyed) -> String {
@@ -231,6 +219,15 @@ impl OnHost<'_> {
             last: None,
             end_expected: false,
         })
+    }
+
+    /// `[metrics]`, as the process sees it that serves.
+    fn endpoint(&self) -> Result<Option<Endpoint>, Error> {
+        let basis = self.basis;
+        let serves = basis.manifest.processes.iter().find(|process| process.role == basis.service.role);
+        let Some((metrics, process)) = basis.manifest.metrics.as_ref().zip(serves) else { return Ok(None) };
+        let url = self.fill(&self.values(process), &metrics.url)?;
+        Ok(Some(Endpoint { host: self.host.name.clone(), url, keep: metrics.keep.clone() }))
     }
 
     /// The text with its placeholders filled in; one that asks for a role that nobody runs is told from one that is unknown.

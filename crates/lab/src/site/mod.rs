@@ -22,8 +22,8 @@ use record::events::What;
 
 use crate::hosts::ground::Ground;
 use crate::hosts::{Ended, Host};
-use crate::probes::Sources;
 use crate::registry::{Ledger, Registry};
+use crate::sampling::Sources;
 use crate::{Caller, Error};
 pub(crate) use layout::stop_signal;
 use layout::{HookHost, Post};

@@ -19,8 +19,12 @@ use crate::{progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
-    for removed in lab::registry::clean()?.removed {
+    let cleaned = lab::registry::clean()?;
+    for removed in cleaned.removed {
         eprintln!("left by an interrupted run, removed: {removed}");
+    }
+    for unreached in cleaned.unreached {
+        eprintln!("after an interrupted run: {unreached}");
     }
     let known = catalog::known()?;
     let begun = match &arguments.resume {

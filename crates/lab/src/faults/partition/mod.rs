@@ -70,11 +70,12 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
     let addresses = site.addresses()?;
     let mut controls = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        let clients = match hidden.contains(&index) {
-            true => Some(site.clients_toward(addresses[index])?),
-            false => None,
+        let clients = match addresses[index].first().filter(|_| hidden.contains(&index)) {
+            Some(address) => Some(site.clients_toward(*address)?),
+            None => None,
         };
-        let from = deaf.iter().filter(|(listener, _)| *listener == index).map(|(_, speaker)| addresses[*speaker]);
+        let speakers = deaf.iter().filter(|(listener, _)| *listener == index).map(|(_, speaker)| *speaker);
+        let from = speakers.flat_map(|speaker| addresses[speaker].iter().copied());
         controls.extend(cut(from.collect(), clients).map(|control| (name.clone(), control)));
     }
     impose_each(fault, number, site, controls)?;

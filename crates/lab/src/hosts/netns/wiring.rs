@@ -51,7 +51,8 @@ impl Cables {
         too_many("networks", lab.networks.len(), MOST_NETWORKS)?;
         let named = lab.networks.iter().map(|network| network.name.clone());
         let networks = if lab.networks.is_empty() { vec!["lab".to_owned()] } else { named.collect() };
-        let on: Vec<Vec<usize>> = lab.hosts.iter().map(|host| networks_of(host, &networks)).collect::<Result<_, _>>()?;
+        let on: Vec<Vec<usize>> =
+            lab.hosts.iter().map(|host| networks_of(host, &networks)).collect::<Result<_, _>>()?;
         let routers = Routers::of(lab, &on);
         let mut hosts = Vec::with_capacity(lab.hosts.len());
         for (index, (host, own)) in lab.hosts.iter().zip(&on).enumerate() {
@@ -71,14 +72,9 @@ impl Cables {
         Ok(Self { networks, hosts, clients_routes, cuts_segments })
     }
 
-    /// The address that a host is known by.
-    pub fn address(&self, host: usize) -> Option<Ipv4Addr> {
-        self.hosts.get(host)?.wiring.interfaces.first().map(|interface| interface.address)
-    }
-
-    /// What a host is told of its wiring.
-    pub fn wiring(&self, host: usize) -> Option<&Wiring> {
-        self.hosts.get(host).map(|host| &host.wiring)
+    /// What each host is told of its wiring.
+    pub fn wirings(&self) -> Vec<Wiring> {
+        self.hosts.iter().map(|host| host.wiring.clone()).collect()
     }
 
     /// Text of every host's `/etc/hosts`.
@@ -223,7 +219,9 @@ impl Routers {
         let mut through: BTreeMap<usize, Ipv4Addr> = BTreeMap::new();
         let mut next: VecDeque<usize> = own.iter().copied().collect();
         while let Some(network) = next.pop_front() {
-            for (router, on) in self.all.iter().filter(|(router, on)| Some(*router) != ourselves && on.contains(&network)) {
+            for (router, on) in
+                self.all.iter().filter(|(router, on)| Some(*router) != ourselves && on.contains(&network))
+            {
                 let gate = through.get(&network).copied().unwrap_or_else(|| address(network, *router));
                 for further in on.iter().filter(|further| !own.contains(further)) {
                     if !through.contains_key(further) {

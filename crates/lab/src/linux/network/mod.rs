@@ -91,8 +91,8 @@ fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<St
     Err(understood(doing, input, &String::from_utf8_lossy(&output.stderr)))
 }
 
-/// What these programs say, in fewer words: the first complaint, and the line that it is about.
-fn understood(doing: &str, input: &str, said: &str) -> Trouble {
+/// What these programs say, in fewer words: the first complaint, and the line of `input` that it is about.
+pub fn understood(doing: &str, input: &str, said: &str) -> Trouble {
     let complaint = said.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Command failed"));
     let number = said.lines().find_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok());
     let line = number.and_then(|number| input.lines().nth(number.checked_sub(1)?)).unwrap_or_default();

@@ -64,9 +64,9 @@ fn threads_that_run_or_wait_for_a_disk_are_counted_but_not_the_runners() {
 fn the_file_is_there_at_once_and_its_thread_ends() {
     let folder = Scratch::new();
     let file = folder.write("loadavg", "something much longer than any line of averages could ever be\n");
-    let keeper = LoadAverage::start(&file, None).unwrap();
+    let keeper = LoadAverage::start(&file).unwrap();
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.starts_with("0.00 0.00 0.00 ") && text.lines().count() == 1, "{text}");
     drop(keeper);
-    assert!(LoadAverage::start(&folder.join("no/such/folder"), None).is_err());
+    assert!(LoadAverage::start(&folder.join("no/such/folder")).is_err());
 }

@@ -31,10 +31,13 @@ pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
         Err(reason) => return failed(&voice, reason),
     };
     if setup.isolation.is_some() && !inside && setup.version == VERSION {
-        return match keeper::keep(&setup) {
-            Ok(code) => u8::try_from(code).unwrap_or(1),
-            Err(reason) => failed(&voice, reason),
-        };
+        let kept = input.try_clone().map_err(|error| error.to_string()).and_then(|input| keeper::keep(&setup, input));
+        match kept {
+            Ok(Some(code)) => return u8::try_from(code).unwrap_or(1),
+            // The host is made, and we are its runner.
+            Ok(None) => {}
+            Err(reason) => return failed(&voice, reason),
+        }
     }
     serve_on(&setup, BufReader::new(input), voice)
 }

@@ -173,7 +173,8 @@ impl Runner {
         let variables = vec![format!("{MARK}={}", self.setup.run), format!("{HOST_MARK}={}", self.setup.host)];
         // What even this does not end waits for the kernel; the lab looks for it, too.
         let _ = Marks { variables, groups: self.processes.groups() }.end(false);
-        self.groups.remove();
+        // What is left is removed with the groups of the run.
+        let _ = self.groups.remove();
         self.room.end();
     }
 }

@@ -14,6 +14,7 @@ use experiment::profile::Disk;
 use self::hosts::Imposed;
 use self::processes::Restart;
 use super::Site;
+use crate::hosts::Host;
 use crate::{Caller, Error};
 
 /// What is broken at the moment, and what has to be known of the lab to break it.
@@ -89,9 +90,10 @@ impl Site {
         })
     }
 
-    /// The address of every host, in order.
-    pub(crate) fn addresses(&self) -> Result<Vec<Ipv4Addr>, Error> {
-        self.hosts.iter().map(|host| ipv4(host.name(), host.address())).collect()
+    /// The addresses of every host, in order: one on each of its networks.
+    pub(crate) fn addresses(&self) -> Result<Vec<Vec<Ipv4Addr>>, Error> {
+        let of = |host: &dyn Host| host.addresses().iter().map(|address| ipv4(host.name(), address)).collect();
+        self.hosts.iter().map(|host| of(host.as_ref())).collect()
     }
 
     /// The address that clients have in the eyes of this one.

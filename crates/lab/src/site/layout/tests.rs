@@ -131,3 +131,20 @@ fn what_is_not_known_of_a_host_is_no_placeholder() {
     let unknown = Surveyed { cores: None, ..host(1, None, &["server"]) };
     assert!(matches!(lay_out(&manifest(vec![asking]), &[unknown]), Err(Error::Placeholder { .. })));
 }
+
+#[test]
+fn the_hosts_that_serve_are_asked_for_their_own_figures() {
+    let mut manifest = manifest(vec![server("server"), shell("beside", &[])]);
+    let hosts = [host(1, Some("beside"), &["beside"]), host(2, Some("server"), &["server"])];
+    assert_eq!(lay_out(&manifest, &hosts).unwrap().endpoints, []);
+    let metrics = |url: &str| experiment::manifest::Metrics { url: url.to_owned(), keep: vec!["up".to_owned()] };
+    manifest.metrics = Some(metrics("http://{host}:{port.service}/metrics"));
+    let wanted = Endpoint {
+        host: "n2".to_owned(),
+        url: "http://10.83.0.2:7000/metrics".to_owned(),
+        keep: vec!["up".to_owned()],
+    };
+    assert_eq!(lay_out(&manifest, &hosts).unwrap().endpoints, [wanted]);
+    manifest.metrics = Some(metrics("http://{host}:{port.none}/"));
+    assert!(matches!(lay_out(&manifest, &hosts), Err(Error::Placeholder { .. })));
+}

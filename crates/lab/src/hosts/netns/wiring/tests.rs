@@ -12,19 +12,23 @@ fn lab(networks: &[&str], hosts: &[(&str, &[&str], bool)]) -> Lab {
         routes: *routes,
         ..Host::default()
     });
-    let networks = networks.iter().map(|name| Network { name: (*name).to_owned() });
+    let networks = networks.iter().map(|name| Network { name: (*name).to_owned(), ..Network::default() });
     Lab { networks: networks.collect(), hosts: hosts.collect(), ..Lab::default() }
 }
 
 fn routes(cables: &Cables, host: usize) -> Vec<String> {
-    let routes = &cables.wiring(host).unwrap().routes;
+    let routes = &cables.hosts[host].wiring.routes;
     routes.iter().map(|(network, prefix, through)| format!("{network}/{prefix} via {through}")).collect()
+}
+
+fn address_of(cables: &Cables, host: usize) -> String {
+    cables.wirings()[host].interfaces[0].address.to_string()
 }
 
 #[test]
 fn one_network_needs_no_routes() {
     let cables = Cables::plan(&lab(&[], &[("n1", &[], false), ("n2", &[], false)]), false).unwrap();
-    assert_eq!(cables.address(1).unwrap().to_string(), "10.83.0.2");
+    assert_eq!(address_of(&cables, 1), "10.83.0.2");
     assert!(routes(&cables, 0).is_empty() && cables.clients_routes().is_empty());
     let expected = "\
 127.0.0.1\tlocalhost
@@ -55,10 +59,13 @@ fn others_go_through_the_host_that_routes() {
     let hosts: [(&str, &[&str], bool); 3] =
         [("proxy", &["front", "back"], true), ("n1", &["back"], false), ("n2", &["back"], false)];
     let cables = Cables::plan(&lab(&["front", "back"], &hosts), true).unwrap();
-    let proxy = cables.wiring(0).unwrap();
+    let proxy = &cables.hosts[0].wiring;
     assert!(proxy.forwards && proxy.routes.is_empty());
-    assert_eq!(proxy.interfaces.iter().map(|one| one.address.to_string()).collect::<Vec<_>>(), ["10.83.0.1", "10.83.1.1"]);
-    assert_eq!(cables.address(1).unwrap().to_string(), "10.83.1.2");
+    assert_eq!(
+        proxy.interfaces.iter().map(|one| one.address.to_string()).collect::<Vec<_>>(),
+        ["10.83.0.1", "10.83.1.1"]
+    );
+    assert_eq!(address_of(&cables, 1), "10.83.1.2");
     assert_eq!(routes(&cables, 1), ["10.83.0.0/24 via 10.83.1.1"]);
     assert_eq!(cables.clients_routes(), "route add 10.83.1.0/24 via 10.83.0.1\n");
     assert!(cables.plug(0, 5).contains("link set h1n1 master net1 addrgenmode none gso_max_segs 1 up\n"));
@@ -67,7 +74,8 @@ fn others_go_through_the_host_that_routes() {
 
 #[test]
 fn the_way_may_be_long() {
-    let hosts: [(&str, &[&str], bool); 3] = [("r1", &["a", "b"], true), ("r2", &["b", "c"], true), ("end", &["c"], false)];
+    let hosts: [(&str, &[&str], bool); 3] =
+        [("r1", &["a", "b"], true), ("r2", &["b", "c"], true), ("end", &["c"], false)];
     let cables = Cables::plan(&lab(&["a", "b", "c"], &hosts), false).unwrap();
     assert_eq!(routes(&cables, 0), ["10.83.2.0/24 via 10.83.1.2"]);
     assert_eq!(routes(&cables, 2), ["10.83.0.0/24 via 10.83.2.2", "10.83.1.0/24 via 10.83.2.2"]);

@@ -3,7 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use experiment::profile::Link;
+
 use super::*;
+use crate::fixture::until;
+use crate::linux::{cgroup, namespace};
+use crate::runner::controls::Controls;
+use crate::runner::{Control, Isolation, groups};
 
 const LAB: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
@@ -65,17 +71,116 @@ fn what_ip_says_is_understood() {
     assert_eq!(word_after(link, "none"), None);
 }
 
-#[test]
-fn a_virtual_host_sets_no_clock_and_fills_no_disk_of_others() {
-    let setup = Setup { isolation: Some(crate::runner::Isolation::default()), ..Setup::default() };
-    let hands = HostHands::of(&setup, Arc::new(Groups::make(&Setup::default()).unwrap().0));
-    let reason = |done: Result<(), Refusal>| match done {
+/// A host of its own name, so that tests do not meet; its groups are removed when it goes.
+struct Made {
+    setup: Setup,
+    groups: Arc<Groups>,
+}
+
+impl Made {
+    fn new(host: &str, isolation: Option<Isolation>) -> Self {
+        let run = format!("test-hands-{}", std::process::id());
+        let setup = Setup { run, host: host.to_owned(), isolation, ..Setup::default() };
+        let groups = Arc::new(Groups::make(&setup).unwrap().0);
+        Self { setup, groups }
+    }
+
+    fn hands(&self) -> HostHands {
+        HostHands::of(&self.setup, Arc::clone(&self.groups))
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let _ = self.groups.remove();
+        let _ = cgroup::remove_tree(&groups::top_of(&self.setup.run));
+    }
+}
+
+fn reason(done: Result<(), Refusal>) -> String {
+    match done {
         Err(Refusal::Cannot { reason }) => reason,
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_virtual_host_sets_no_clock_and_fills_no_disk_of_others() {
+    let made = Made::new("a", Some(Isolation::default()));
+    assert!(reason(made.hands().clock(5.0)).contains("share the wall clock"));
+    assert!(reason(made.hands().fill(Some(0))).contains("give its profile a disk"));
+    let made = Made::new("b", None);
+    assert!(reason(made.hands().carrier(false)).contains("use `partition`"));
+}
+
+fn says(program: &str, arguments: &[&str]) -> String {
+    let output = std::process::Command::new(program).args(arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What is in force in this network namespace, without hardware addresses and numbers that only count.
+fn in_force() -> String {
+    let links = says("ip", &["-o", "link"]).replace(char::is_numeric, "");
+    let links: String = links.lines().filter_map(|line| line.split("link/").next()).collect();
+    links + &says("tc", &["qdisc"]).replace(char::is_numeric, "") + &says("nft", &["list", "ruleset"])
+}
+
+#[test]
+fn everything_is_performed_for_real_and_undone() {
+    if !geteuid().is_root() {
+        println!("skipped: namespaces need root");
+        return;
+    }
+    let play = || {
+        namespace::leave_network().unwrap();
+        network::ip("link add eth0 type veth peer name far\naddress add 10.83.0.1/24 dev eth0\n").unwrap();
+        network::ip("link set lo up\nlink set eth0 up\nlink set far up\nroute add 10.84.0.0/24 via 10.83.0.2\n")
+            .unwrap();
+        let made = Made::new("c", Some(Isolation::default()));
+        let controls = Controls::new(&made.setup, Arc::clone(&made.groups));
+        let before = in_force();
+        let limited = |link: Link| Control::Link { link, peers: None };
+        let all = [
+            Control::Cut { from: Some(vec![PEER]), to: Some(vec![PEER]) },
+            Control::Cut { from: None, to: None },
+            limited(Link { rate_bits_per_s: Some(1e7), delay_s: None, loss_pct: None }),
+            limited(Link { rate_bits_per_s: None, delay_s: None, loss_pct: Some(5.0) }),
+            Control::LinkDown,
+            Control::LinkFlap { down_s: 0.01, up_s: 0.01 },
+            Control::Freeze,
+        ];
+        for (number, control) in all.iter().enumerate() {
+            let key = format!("it#{number}");
+            match controls.impose(&key, control) {
+                Ok(()) => assert_ne!(in_force(), before, "{control:?}"),
+                // Without control groups nothing can be frozen.
+                Err(refusal) => assert!(*control == Control::Freeze && !made.groups.are_there(), "{refusal:?}"),
+            }
+            controls.lift(&key).unwrap();
+            // A carrier is noticed a little later.
+            until(&format!("{control:?} is undone"), || in_force() == before);
+        }
+        for control in &all[..3] {
+            controls.impose(&format!("{control:?}"), control).unwrap();
+        }
+        let delayed = limited(Link { rate_bits_per_s: None, delay_s: Some(0.05), loss_pct: None });
+        let with_rate = in_force();
+        if let Err(refusal) = controls.impose("delay", &delayed) {
+            assert!(format!("{refusal:?}").contains("netem"), "{refusal:?}");
+            assert_eq!(in_force(), with_rate, "what was in force still is");
+        }
+        controls.lift_all();
+        assert_eq!(in_force(), before);
+        assert!(says("ip", &["route"]).contains("10.84.0.0/24"), "routes come back with the link");
+        if made.groups.are_there() {
+            for control in [Control::Cpu { of_profile: 0.5 }, Control::Memory { bytes: 1 << 28 }] {
+                controls.impose("it", &control).unwrap();
+                controls.lift("it").unwrap();
+            }
+            let disk = Disk { write_iops: Some(10.0), ..Disk::default() };
+            let refused = reason(controls.impose("it", &Control::Disk { disk }));
+            assert!(refused.contains("volume of its own"), "{refused}");
+        }
     };
-    assert!(reason(hands.clock(5.0)).contains("share the wall clock"));
-    assert!(reason(hands.fill(Some(0))).contains("give its profile a disk"));
-    let setup = Setup::default();
-    let hands = HostHands::of(&setup, Arc::new(Groups::make(&setup).unwrap().0));
-    assert!(reason(hands.carrier(false)).contains("use `partition`"));
+    std::thread::Builder::new().spawn(play).unwrap().join().unwrap();
 }

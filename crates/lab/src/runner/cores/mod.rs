@@ -1,0 +1,190 @@
+//! Slow cores: each core of the host is a group with a quota of its own, and this spreads the threads over them, as a
+//! scheduler would over cores. It must not know what the quotas are.
+//!
+//! A thread belongs to one slot and so gets no more than one core's share. Only a slot that its quota stops is looked into,
+//! so a host that does not use its cores up costs no more than reading a line per slot and tick; and looking that leads to
+//! nothing is done ever more rarely, at most a thousandth of the time. Threads are moved only from a core on which more than
+//! one of them waits: a move brings fresh quota, so a needless one makes the core faster than it is.
+
+mod balance;
+mod threads;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::linux::cgroup::{Group, Throttling};
+use balance::{Move, Slot};
+use threads::Demands;
+
+/// Between two looks at the slots.
+const TICK: Duration = Duration::from_millis(50);
+/// A thread that was moved stays so long.
+const STAYS: Duration = Duration::from_millis(500);
+/// Between two scans that lead to nothing, at most, if they are cheap …
+const RARELY: Duration = Duration::from_millis(800);
+/// … and this many times what one takes, whatever that is.
+const COST: u32 = 1000;
+
+/// The thread that spreads the others. Stopped when dropped.
+#[derive(Debug)]
+pub struct Balancer {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Balancer {
+    /// Spreads threads over these slots from now on.
+    ///
+    /// # Errors
+    /// If a slot cannot be read, or no thread can be started.
+    pub fn start(slots: &[Group]) -> io::Result<Self> {
+        let slots = slots.iter().map(Files::of).collect::<io::Result<Vec<_>>>()?;
+        let (stop, stopped) = channel();
+        let spread = move || run(Spread::new(slots), &stopped);
+        let thread = std::thread::Builder::new().name("cores".to_owned()).spawn(spread)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(mut spread: Spread, stopped: &Receiver<()>) {
+    let mut due = Instant::now();
+    loop {
+        // Ticks that were slept through are not made up for.
+        due = (due + TICK).max(Instant::now());
+        match stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Err(RecvTimeoutError::Timeout) => spread.tick(Instant::now()),
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// A slot's control files.
+#[derive(Debug)]
+struct Files {
+    stat: File,
+    /// Opened anew for each scan: a list that is open does not grow.
+    threads: PathBuf,
+    last: Throttling,
+}
+
+impl Files {
+    fn of(slot: &Group) -> io::Result<Self> {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let threads = slot.threads_file().ok_or_else(missing)?;
+        let stat = File::open(threads.with_file_name("cpu.stat"))?;
+        Ok(Self { stat, threads, last: Throttling::default() })
+    }
+
+    /// Whether its quota has stopped it since the last look, in as many periods as it was not.
+    fn is_full(&mut self) -> bool {
+        let mut text = [0; 512];
+        let Some(now) = self.stat.read_at(&mut text, 0).ok().and_then(|end| {
+            let text = str::from_utf8(text.get(..end)?).ok()?;
+            Throttling::parse(text)
+        }) else {
+            return false;
+        };
+        let ran = now.periods.saturating_sub(self.last.periods);
+        let stopped = now.throttled_periods.saturating_sub(self.last.throttled_periods);
+        self.last = now;
+        stopped > 0 && 2 * stopped >= ran
+    }
+}
+
+/// The balancer's state.
+#[derive(Debug)]
+struct Spread {
+    slots: Vec<Files>,
+    demands: Demands,
+    /// Which slots were full at the last tick.
+    full: Vec<bool>,
+    /// When the next scan may be.
+    next_scan: Instant,
+    /// Time until the scan after that, if the next leads to nothing.
+    patience: Duration,
+    /// Threads that were moved, and when.
+    moved: BTreeMap<u32, Instant>,
+}
+
+impl Spread {
+    fn new(slots: Vec<Files>) -> Self {
+        let full = vec![false; slots.len()];
+        Self {
+            slots,
+            demands: Demands::default(),
+            full,
+            next_scan: Instant::now(),
+            patience: TICK,
+            moved: BTreeMap::new(),
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        let full: Vec<bool> = self.slots.iter_mut().map(Files::is_full).collect();
+        let newly_full = full.iter().zip(&self.full).any(|(now, before)| *now && !before);
+        self.full = full;
+        if !self.full.contains(&true) {
+            return;
+        }
+        // What was learned about how rarely to look holds as long as the same slots are full.
+        if newly_full {
+            self.patience = TICK;
+            self.next_scan = self.next_scan.min(now + TICK);
+        }
+        if now >= self.next_scan {
+            self.scan(now);
+        }
+    }
+
+    fn scan(&mut self, now: Instant) {
+        self.moved.retain(|_, at| now.duration_since(*at) < STAYS);
+        let lists: Vec<Vec<u32>> = self.slots.iter().map(|slot| listed(&slot.threads)).collect();
+        let has_base = self.demands.read(&lists, now);
+        let threads = |list: &Vec<u32>| {
+            let thread = |id: &u32| balance::Thread {
+                id: *id,
+                demand: self.demands.of(*id),
+                stays: self.moved.contains_key(id),
+            };
+            list.iter().map(thread).collect()
+        };
+        let slots: Vec<Slot> = lists.iter().map(|list| Slot { threads: threads(list) }).collect();
+        let moves = balance::moves(&slots);
+        for Move { thread, to } in &moves {
+            // One that has ended meanwhile is not there to be moved.
+            let done = self.slots.get(*to).map(|slot| fs::write(&slot.threads, thread.to_string()));
+            if matches!(done, Some(Ok(()))) {
+                self.moved.insert(*thread, now);
+            }
+        }
+        if !has_base || !moves.is_empty() {
+            self.patience = TICK;
+            self.next_scan = now + TICK;
+            return;
+        }
+        self.next_scan = now + self.patience.max(COST * now.elapsed());
+        self.patience = (2 * self.patience).min(RARELY);
+    }
+}
+
+fn listed(threads: &std::path::Path) -> Vec<u32> {
+    fs::read_to_string(threads).unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,372 @@
+//! The control groups of one host: what its envelope allows, and what a fault takes away from that. It must not start
+//! processes, and must not know why a fault wants what it wants.
+//!
+//! `plimsoll-<run>/<host>/runner` holds the runner and its keeper, without limits but for the CPUs; `…/target` everything that
+//! is started; and where cores are slow, `…/target/core0` and so on are those cores, over which a thread of the runner
+//! spreads what runs. A new process writes `0` into each of [`Groups::join_files`] before it becomes the program.
+//!
+//! All verbs work from inside the host's namespaces too: the trees are at the same place, and the kernel translates pids.
+//! They take `&self` and may be called from several threads.
+
+mod cpu;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use std::path::{Path, PathBuf};
+
+use experiment::profile::Disk;
+
+use super::{Envelope, Refusal, Setup};
+use crate::linux::cgroup::{
+    Controller, CpuTime, Device, Error, Group, Hierarchies, Memory, Resource, Stall, Throttle, Version,
+};
+use cpu::Cpu;
+
+/// Processes and threads in a host: enough for any target, and an end to one that multiplies.
+const PIDS: u64 = 10_000;
+/// Until processes that were killed are said to hang.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The groups of one host. They stay when this goes: [`Groups::remove`] removes them, or the lab with the run's tree.
+#[derive(Debug)]
+pub struct Groups {
+    /// Why there are none, if so.
+    made: Result<Made, String>,
+    envelope: Envelope,
+}
+
+#[derive(Debug)]
+struct Made {
+    hierarchies: Arc<Hierarchies>,
+    top: Group,
+    host: Group,
+    runner: Group,
+    target: Group,
+    cpu: Cpu,
+    /// What the host's data is on, if that is a volume of its own.
+    device: Option<Device>,
+    /// Whether the group of the run is ours to remove.
+    is_alone: bool,
+}
+
+/// What the host has used since it was made; of what this kernel does not count, nothing. Figures are of the target's
+/// processes together, without the runner. Counters only grow, but may begin anew when a fault of the CPU comes or goes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time.
+    pub cpu: Option<CpuTime>,
+    /// Time its quotas kept it from running, nanoseconds, summed over its cores (and, of a core whose threads were on several
+    /// CPUs, over those). 0 if there is no quota.
+    pub throttled_ns: Option<u64>,
+    /// Cores to spread that over: divided by these and by wall time it is `cpu_throttled_pct`.
+    pub cores: u32,
+    /// Memory.
+    pub memory: Option<Memory>,
+    /// Time in which some or all of its tasks waited for a CPU, …
+    pub cpu_stall: Option<Stall>,
+    /// … a disk, …
+    pub io_stall: Option<Stall>,
+    /// … memory.
+    pub memory_stall: Option<Stall>,
+    /// Bytes read from all disks.
+    pub read_bytes: Option<u64>,
+    /// Bytes written to all disks; what the page cache still holds is not.
+    pub written_bytes: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+}
+
+/// Name of the group that holds all of a run: what `linux::cgroup::remove_tree` takes.
+#[must_use]
+pub fn top_of(run: &str) -> String {
+    format!("plimsoll-{run}")
+}
+
+/// Makes the group that holds all of a run, for the lab, before its hosts are made; it counts as much as `hosts` neighbours,
+/// for otherwise all hosts together would weigh as one process. What is missing is said by the hosts that need it.
+///
+/// # Errors
+/// If no group can be made at all.
+pub fn make_top(run: &str, hosts: usize) -> Result<(), Error> {
+    let top = Group::new(&Arc::new(Hierarchies::detect()), top_of(run));
+    top.make()?;
+    match top.set_weight(hosts.max(1) as f64) {
+        Err(Error::Missing { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// Puts this process into the host's group for its runner, made if need be: for the keeper, before it makes the namespaces.
+/// Nothing happens where groups cannot be made: [`Groups::make`] says so later.
+///
+/// # Errors
+/// If the group is there and cannot be entered.
+pub fn enter(setup: &Setup) -> Result<(), Error> {
+    let runner = Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host).child("runner");
+    if runner.make().is_err() {
+        return Ok(());
+    }
+    allow_cpus(&runner, &setup.envelope)?;
+    runner.join()
+}
+
+/// Removes all groups of a host with all that is in them but this process: for the keeper, when the host is gone.
+///
+/// # Errors
+/// If something does not die.
+pub fn remove_host(setup: &Setup) -> Result<(), Error> {
+    let host = Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host);
+    host.remove(PATIENCE).map(|_| ())
+}
+
+fn allow_cpus(group: &Group, envelope: &Envelope) -> Result<(), Error> {
+    if envelope.cpus.is_empty() { Ok(()) } else { group.set_cpus(&envelope.cpus) }
+}
+
+impl Groups {
+    /// Makes the host's groups and sets its envelope; with what the user should know. Groups that are there already, of a host
+    /// that is booted again, are taken over. Where none can be made, a host without limits works without, and says so; faults
+    /// that need them are then refused.
+    ///
+    /// # Errors
+    /// In words: a limit that cannot be set, and the controller that is missing for it.
+    pub fn make(setup: &Setup) -> Result<(Self, Vec<String>), String> {
+        Self::make_with(Arc::new(Hierarchies::detect()), setup)
+    }
+
+    fn make_with(hierarchies: Arc<Hierarchies>, setup: &Setup) -> Result<(Self, Vec<String>), String> {
+        let envelope = setup.envelope.clone();
+        let refused = |error: Error| format!("{}: {error}", setup.host);
+        let top = Group::new(&hierarchies, top_of(&setup.run));
+        let host = top.child(&setup.host);
+        let (runner, target) = (host.child("runner"), host.child("target"));
+        let made = if hierarchies.is_empty() {
+            Err("no control groups are mounted".to_owned())
+        } else {
+            runner.make().and_then(|()| target.make()).map_err(|error| error.to_string())
+        };
+        if let Err(why) = made {
+            if is_limited(&envelope) {
+                let remedy = "a host with limits needs control groups, and so root; without a profile it runs without";
+                return Err(format!("{}: {why}; {remedy}", setup.host));
+            }
+            let notice =
+                format!("{}: no control groups ({why}): faults of its CPU, memory and disk are refused", setup.host);
+            return Ok((Self { made: Err(why), envelope }, vec![notice]));
+        }
+        let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
+        let device = volume.map(|volume| Device::at(&volume.device)).transpose().map_err(refused)?;
+        let is_alone = setup.isolation.is_none();
+        let cpu = Cpu::new(&target, &envelope);
+        let made = Made { hierarchies, top, host, runner, target, cpu, device, is_alone };
+        let groups = Self { made: Ok(made), envelope };
+        let notices = groups.set_envelope(&setup.host).map_err(|why| format!("{}: {}", setup.host, why.in_words()))?;
+        Ok((groups, notices))
+    }
+
+    fn set_envelope(&self, host: &str) -> Result<Vec<String>, Refusal> {
+        let Ok(made) = &self.made else { return Ok(Vec::new()) };
+        let envelope = &self.envelope;
+        // What a host that crashed was left with.
+        let _ = made.target.set_frozen(false);
+        allow_cpus(&made.runner, envelope)?;
+        allow_cpus(&made.target, envelope)?;
+        match made.target.set_memory(envelope.memory_bytes) {
+            Err(error) if envelope.memory_bytes.is_some() => return Err(error.into()),
+            _ => {}
+        }
+        made.cpu.set(None)?;
+        if envelope.disk.is_throttled() {
+            made.set_throttle(&throttle(&envelope.disk))?;
+        }
+        let unbounded = |error: Error| format!("{host}: {error}: a target that multiplies is not stopped");
+        Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
+    }
+
+    fn made(&self, needed_for: &str) -> Result<&Made, Refusal> {
+        let cannot = |why: &String| Refusal::Cannot { reason: format!("{needed_for} needs control groups: {why}") };
+        self.made.as_ref().map_err(cannot)
+    }
+
+    /// Whether there are any.
+    #[must_use]
+    pub fn are_there(&self) -> bool {
+        self.made.is_ok()
+    }
+
+    /// The files that a new process of the target writes `0` into, all of them and in this order, each time asked anew: on
+    /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
+    #[must_use]
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        let Ok(made) = &self.made else { return Vec::new() };
+        let Some(root) = made.root_of_disk() else { return made.cpu.join_files() };
+        let at_root = |file: PathBuf| if file.starts_with(root) { root.join("cgroup.procs") } else { file };
+        made.cpu.join_files().into_iter().map(at_root).collect()
+    }
+
+    /// The same for the runner itself.
+    #[must_use]
+    pub fn runner_join_files(&self) -> Vec<PathBuf> {
+        self.made.as_ref().map(|made| made.runner.join_files()).unwrap_or_default()
+    }
+
+    /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
+    /// slow now, with everything that runs, and as before afterwards.
+    ///
+    /// # Errors
+    /// What is missing, or what the system says.
+    pub fn set_cpu(&self, of_profile: Option<f64>) -> Result<(), Refusal> {
+        Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
+    }
+
+    /// It has this much memory; `None`: as the profile says.
+    ///
+    /// # Errors
+    /// What is missing; that more is in use and cannot be freed (version 1); what the system says.
+    pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
+        Ok(self.made("less memory")?.target.set_memory(bytes.or(self.envelope.memory_bytes))?)
+    }
+
+    /// Its disk is like this, but for its size; `None`: as the profile says.
+    ///
+    /// # Errors
+    /// If its data is not on a volume of its own; what is missing, or what the system says.
+    pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), Refusal> {
+        Ok(self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))?)
+    }
+
+    /// All of the target stands still, or goes on. What is started while it stands still does not run either.
+    ///
+    /// # Errors
+    /// What is missing, or what the system says.
+    pub fn freeze(&self, frozen: bool) -> Result<(), Refusal> {
+        Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
+    }
+
+    /// Kills all of the target, also what is frozen and what left its process group; how many processes that were.
+    ///
+    /// # Errors
+    /// Without groups; that some do not die.
+    pub fn kill_all(&self) -> Result<usize, Refusal> {
+        Ok(self.made("killing all of a host")?.target.kill(PATIENCE)?)
+    }
+
+    /// Every thread of the target, for a probe that looks at their states. Empty without groups.
+    #[must_use]
+    pub fn threads(&self) -> Vec<u32> {
+        self.made.as_ref().map(|made| made.target.threads()).unwrap_or_default()
+    }
+
+    /// What has been used.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let Ok(made) = &self.made else { return Usage { cores: cpu::cores(&self.envelope), ..Usage::default() } };
+        let target = &made.target;
+        let mut transferred = target.transferred();
+        if made.root_of_disk().is_some() {
+            transferred = Group::root(&made.hierarchies).transferred();
+            transferred.iter_mut().for_each(|all| all.retain(|transfer| Some(transfer.0) == made.device));
+        }
+        let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
+        Usage {
+            cpu: target.cpu_time(),
+            throttled_ns: made.cpu.throttled_ns(),
+            cores: cpu::cores(&self.envelope),
+            memory: target.memory(),
+            cpu_stall: target.stall(Resource::Cpu),
+            io_stall: target.stall(Resource::Io),
+            memory_stall: target.stall(Resource::Memory),
+            read_bytes: sum(|transfer| transfer.1),
+            written_bytes: sum(|transfer| transfer.2),
+            pids: target.pids(),
+        }
+    }
+
+    /// The period of the CPU quota in force, seconds: below it a slow core is not slow. `None`: no quota.
+    #[must_use]
+    pub fn quota_period_s(&self) -> Option<f64> {
+        self.made.as_ref().ok()?.cpu.period_us().map(|us| us as f64 / 1e6)
+    }
+
+    /// Kills all of the target, takes back what was set outside of the groups, and removes them; this process is moved out
+    /// before. The runner's group stays as long as a keeper is in it, and the run's as long as the lab may need it.
+    ///
+    /// # Errors
+    /// That some processes do not die; then groups are left.
+    pub fn remove(&self) -> Result<(), Refusal> {
+        let Ok(made) = &self.made else { return Ok(()) };
+        let _ = made.set_throttle(&Throttle::default());
+        made.cpu.stop();
+        made.target.remove(PATIENCE)?;
+        made.runner.leave();
+        made.runner.remove_empty();
+        made.host.remove_empty();
+        if made.is_alone {
+            made.top.remove_empty();
+        }
+        Ok(())
+    }
+}
+
+impl Made {
+    /// The root of the controller of disks in which the target stays, where its volume is limited there: of version 1. A
+    /// journal is written in the root and at once, however much; what it costs is paid by who waits for it only there.
+    fn root_of_disk(&self) -> Option<&Path> {
+        let hierarchy = self.hierarchies.of(Controller::Block).filter(|_| self.device.is_some())?;
+        let is_alone = hierarchy.version == Version::V1 && hierarchy.controllers.len() == 1;
+        is_alone.then_some(hierarchy.root.as_path())
+    }
+
+    /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,
+    /// and the volume is only this host's. The root of version 2 cannot be limited; there it is the target's group.
+    fn set_throttle(&self, throttle: &Throttle) -> Result<(), Refusal> {
+        let reason = "a disk with limits needs a volume of its own: give the host's profile a disk";
+        let device = self.device.ok_or_else(|| Refusal::Cannot { reason: reason.to_owned() })?;
+        let group = match self.hierarchies.need(Controller::Block, "a disk with limits")?.version {
+            Version::V1 => &Group::root(&self.hierarchies),
+            Version::V2 => &self.target,
+        };
+        Ok(group.set_throttle(device, throttle)?)
+    }
+}
+
+fn is_limited(envelope: &Envelope) -> bool {
+    envelope.cores.is_some()
+        || envelope.core_speed.is_some_and(|speed| speed < 1.0)
+        || !envelope.cpus.is_empty()
+        || envelope.memory_bytes.is_some()
+        || envelope.disk.is_throttled()
+}
+
+fn throttle(disk: &Disk) -> Throttle {
+    let whole = |figure: Option<f64>| figure.map(|figure| figure.round().max(1.0) as u64);
+    Throttle {
+        read_iops: whole(disk.read_iops),
+        write_iops: whole(disk.write_iops),
+        read_bytes_per_s: whole(disk.read_bytes_per_s),
+        write_bytes_per_s: whole(disk.write_bytes_per_s),
+    }
+}
+
+impl Refusal {
+    fn in_words(&self) -> String {
+        match self {
+            Self::Cannot { reason } => reason.clone(),
+            Self::System { doing, error } => format!("cannot {doing}: {error}"),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::System { doing, error } => Self::System { doing, error: error.to_string() },
+            other => Self::Cannot { reason: other.to_string() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
