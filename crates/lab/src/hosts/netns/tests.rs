@@ -62,6 +62,7 @@ fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mu
         folder: Some(&bench.folder),
         logs: bench.folder.join("logs"),
         plimsoll: built(),
+        measures_storage: false,
     };
     let placement = Placement { generator_cpus: vec![0], envelopes };
     let begin = Instant::now();
@@ -227,6 +228,7 @@ fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
         folder: None,
         logs: bench.folder.join("logs"),
         plimsoll: built(),
+        measures_storage: false,
     };
     let placement = Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(), slow] };
     match raise(&build, &placement, &bench.registry.ledger()) {
