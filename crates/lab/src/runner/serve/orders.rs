@@ -135,7 +135,8 @@ impl Runner {
             Order::Impose { key, control } => self.controls.impose(&key, &control).map(|()| Answer::Nothing),
             Order::Lift { key } => self.controls.lift(&key).map(|()| Answer::Nothing),
             Order::MeasureStorage { for_s } => {
-                Ok(Answer::Figures { figures: Box::new(storage::measure(self.room.folder(), for_s)) })
+                let figures = storage::measure(self.room.folder(), for_s, &self.groups.join_files());
+                Ok(Answer::Figures { figures: Box::new(figures) })
             }
             Order::Figures => Ok(Answer::Figures { figures: Box::new(self.figures()) }),
             Order::MeasureMachine => {
@@ -160,6 +161,7 @@ impl Runner {
         HostFigures {
             cores: envelope.cores.or(cores),
             core_speed: envelope.core_speed,
+            quota_period_s: self.groups.quota_period_s(),
             memory_bytes: envelope.memory_bytes.or_else(machines_memory),
             link_bits_per_s: envelope.link.rate_bits_per_s,
             ..HostFigures::default()
