@@ -354,4 +354,6 @@ impl From<Error> for Refusal {
 }
 
 #[cfg(test)]
+mod measured;
+#[cfg(test)]
 mod tests;

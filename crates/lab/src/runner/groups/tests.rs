@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use experiment::profile::Disk;
 
@@ -12,16 +11,16 @@ use super::{Groups, Setup, make_top, throttle, top_of};
 use crate::linux::cgroup::{Controller, Hierarchies, Quota, Throttle, leftovers, remove_tree};
 use crate::runner::{Envelope, Refusal};
 
-fn setup(name: &str, envelope: Envelope) -> Setup {
+pub fn setup(name: &str, envelope: Envelope) -> Setup {
     Setup { host: "n1".to_owned(), run: format!("test-{name}-{}", std::process::id()), envelope, ..Setup::default() }
 }
 
-fn slow(cores: u32, speed: f64) -> Envelope {
+pub fn slow(cores: u32, speed: f64) -> Envelope {
     Envelope { cores: Some(cores), core_speed: Some(speed), ..Envelope::default() }
 }
 
 /// As root, with the controllers a slow host needs.
-fn can_be_slow() -> bool {
+pub fn can_be_slow() -> bool {
     let can = rustix::process::geteuid().is_root() && Hierarchies::detect().of(Controller::Cpu).is_some();
     if !can {
         eprintln!("skipped: slow cores need root and the control group controller `cpu`");
