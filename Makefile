@@ -15,7 +15,7 @@ help:
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
 	@echo 'make test   all tests, the Erlang ones and those on real runs included'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
-	@echo 'make bench  Plimsoll beside wrk on the same server; writes bench/RESULTS.md'
+	@echo 'make bench  Plimsoll beside wrk, and what hosts get of what is asked; writes bench/RESULTS.md, bench/LAB.md'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
 run:
@@ -24,7 +24,7 @@ run:
 	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
 
 test:
-	@scripts/need.sh rust compiler erlang-tests python
+	@scripts/need.sh rust compiler erlang-tests python lab ssh
 	$(MAKE) --no-print-directory -C targets/vsns test
 	scripts/check-hlog.sh
 	cargo test --quiet --workspace --locked
@@ -40,8 +40,9 @@ lint:
 	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/*
 
 bench:
-	@scripts/need.sh rust compiler wrk
+	@scripts/need.sh rust compiler wrk python lab
 	scripts/bench.sh
+	scripts/bench-lab.py
 
 docs:
 	cargo xtask docs

@@ -64,6 +64,15 @@ for need in "$@"; do
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
         shellcheck) program shellcheck shellcheck ;;
+        # What virtual hosts, their faults and their storage figures are made with.
+        lab)
+            program ip iproute2
+            program nft nftables
+            program mkfs.ext4 e2fsprogs
+            program fio fio
+            ;;
+        # Real machines over ssh, for the tests.
+        ssh) program ssh openssh-client; [ -x /usr/sbin/sshd ] || missing+=(openssh-server) ;;
         wrk) program wrk wrk ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
     esac

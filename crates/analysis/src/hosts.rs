@@ -1,7 +1,10 @@
 //! Hosts and the machine over the load, from the samples of each second. It must not fill in what was not sampled.
 
+use std::collections::BTreeSet;
+
+use record::events::{Event, HostFigures, What};
 use record::results::{Host, Machine};
-use record::rows::Sample;
+use record::rows::{Sample, THIS_MACHINE};
 
 use crate::stats::order::{largest, mean};
 
@@ -16,15 +19,38 @@ pub(crate) fn during(samples: &[Sample], until_s: f64) -> Vec<&Sample> {
     samples.iter().filter(|sample| (0.5..=until_s + 0.5).contains(&sample.at_s)).collect()
 }
 
-/// Every host that was sampled, in the order of its first sample.
-pub(crate) fn hosts(samples: &[&Sample]) -> Vec<Host> {
-    let mut names: Vec<&str> = Vec::new();
-    for sample in samples {
-        if !names.contains(&sample.host.as_str()) {
-            names.push(&sample.host);
-        }
+/// Every host of the lab, in its order, and any other that was sampled. Where hosts were made or reached, the machine that
+/// makes the load is none of them.
+pub(crate) fn hosts(events: &[Event], samples: &[&Sample]) -> Vec<Host> {
+    let mut names: Vec<&str> = ups(events).map(|(name, ..)| name).collect();
+    let is_lab = is_lab(events);
+    let sampled = samples.iter().map(|sample| sample.host.as_str());
+    for name in sampled.filter(|name| !(is_lab && *name == THIS_MACHINE)) {
+        names.push(name);
     }
-    names.into_iter().map(|name| host(name, samples)).collect()
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(*name));
+    names.into_iter().map(|name| with_figures(host(name, samples), events)).collect()
+}
+
+/// Hosts that came up: name, and the rest of the event. One that was booted again is there more than once.
+fn ups(events: &[Event]) -> impl Iterator<Item = (&str, &str, Option<&String>, &HostFigures)> {
+    events.iter().filter_map(|event| match &event.what {
+        What::HostUp { host, kind, profile, is } => Some((host.as_str(), kind.as_str(), profile.as_ref(), is)),
+        _ => None,
+    })
+}
+
+/// Whether the target ran on hosts other than the machine that makes the load.
+fn is_lab(events: &[Event]) -> bool {
+    ups(events).any(|(_, kind, ..)| kind != THIS_MACHINE)
+}
+
+/// What it got when it first came up.
+fn with_figures(host: Host, events: &[Event]) -> Host {
+    let found = ups(events).find(|(name, ..)| *name == host.name);
+    let Some((_, kind, profile, figures)) = found else { return host };
+    Host { kind: Some(kind.to_owned()), profile: profile.cloned(), figures: Some(figures.clone()), ..host }
 }
 
 fn host(name: &str, samples: &[&Sample]) -> Host {
@@ -38,12 +64,13 @@ fn host(name: &str, samples: &[&Sample]) -> Host {
         name: name.to_owned(),
         cpu_pct: mean_of(&whole, busy_pct),
         target_cpu_pct: mean(&sums(&target, busy_pct)),
-        throttled_pct: None,
+        throttled_pct: mean_of(&whole, |sample| sample.cpu_throttled_pct),
         run_delay_pct: mean_of(&whole, |sample| sample.run_delay_pct)
             .or_else(|| mean(&sums(&target, |sample| sample.run_delay_pct))),
         load1_max: highest(|sample| sample.load1),
         load5_max: highest(|sample| sample.load5),
         load15_max: highest(|sample| sample.load15),
+        oom_kills: total(|sample| sample.oom_kills),
         io_wait_threads: whole.iter().filter_map(|sample| sample.io_wait_threads).max(),
         rss_max_bytes: largest(sums(&target, |sample| sample.rss_bytes.map(|bytes| bytes as f64)))
             .map(|bytes| bytes as u64),
@@ -52,14 +79,16 @@ fn host(name: &str, samples: &[&Sample]) -> Host {
             (None, None) => None,
             (received, sent) => Some(received.unwrap_or(0) + sent.unwrap_or(0)),
         }),
-        watts: None,
-        watts_source: None,
+        ..Host::default()
     }
 }
 
-/// The machine as a whole: the mean over all hosts' own rows that have a figure.
-pub(crate) fn machine(samples: &[&Sample]) -> Machine {
-    let whole: Vec<&Sample> = samples.iter().copied().filter(|sample| sample.process.is_empty()).collect();
+/// The machine that makes the load as a whole: the mean over its own rows that have a figure. Without a lab that is the one
+/// host there is.
+pub(crate) fn machine(events: &[Event], samples: &[&Sample]) -> Machine {
+    let is_lab = is_lab(events);
+    let of_machine = |sample: &&Sample| sample.process.is_empty() && (!is_lab || sample.host == THIS_MACHINE);
+    let whole: Vec<&Sample> = samples.iter().copied().filter(of_machine).collect();
     Machine {
         iowait_pct: mean_of(&whole, |sample| sample.cpu_iowait_pct),
         steal_pct: mean_of(&whole, |sample| sample.cpu_steal_pct),

@@ -3,6 +3,7 @@
 
 mod audit;
 mod claims;
+mod emulation;
 mod evidence;
 mod faults;
 mod generator;

@@ -10,7 +10,7 @@ use crate::load_window::LoadWindow;
 use crate::operations::{Totals, attempt_results, failed_pct, operations};
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, Finding};
-use crate::{Error, faults, generator, hosts};
+use crate::{Error, emulation, faults, generator, hosts};
 
 /// The results of a trial, as far as its records go.
 ///
@@ -30,6 +30,7 @@ pub(crate) fn judged(planned: &plan::Trial, folder: &TrialFolder) -> Result<(Tri
         .zip(timeline.as_ref())
         .and_then(|(load, timeline)| LoadWindow::of(load, &evidence, timeline));
     let mut trial = measured(planned, &evidence, timeline.as_ref(), window.as_ref());
+    trial.emulated = emulation::emulated(&planned.lab, &trial);
     let findings = verdict::findings(&verdict::Facts {
         planned,
         evidence: &evidence,
@@ -76,8 +77,8 @@ fn measured(
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: faults::faults(planned, evidence, timeline, window),
         consistency: consistency(planned, evidence, outcomes.wrong),
-        machine: hosts::machine(&sampled),
-        hosts: hosts::hosts(&sampled),
+        machine: hosts::machine(&evidence.events, &sampled),
+        hosts: hosts::hosts(&evidence.events, &sampled),
         generator: generator::generator(evidence, window, all.unfinished_s(), busy_agents),
         ..Trial::default()
     }

@@ -1,15 +1,18 @@
-//! What exists to be named in an experiment: protocols, faults, targets, metrics. Filled by the binary from
+//! What exists to be named in an experiment: protocols, faults, targets, profiles, metrics. Filled by the binary from
 //! the live crates' `KINDS` tables, so that this crate can check names without knowing who implements them.
 
 use std::collections::BTreeMap;
 
 use crate::manifest::Manifest;
+use crate::profile::Profile;
 
 /// Everything an experiment file may refer to by name.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     /// Target folders found, by name.
     pub targets: BTreeMap<String, Manifest>,
+    /// Profiles found, by name.
+    pub profiles: BTreeMap<String, Profile>,
     /// Protocols the load engine speaks.
     pub protocols: Vec<&'static Protocol>,
     /// Faults the lab can inject.
@@ -88,6 +91,22 @@ pub struct Fault {
     pub colour: &'static str,
     /// What ends it.
     pub heals: Heals,
+    /// What is wrong with the values in `with`; `None`: any are right. Names and missing ones are not its business.
+    pub check: Option<Check>,
+}
+
+/// Finds what is wrong with the arguments of a fault, before anything is started.
+pub type Check = fn(&BTreeMap<String, serde_json::Value>) -> Vec<Wrong>;
+
+/// An argument that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// Its name in `with`; `None`: it is about all of them.
+    pub argument: Option<&'static str>,
+    /// What is wrong: `rate = "fast"` is not a rate.
+    pub what: String,
+    /// What would be right.
+    pub hint: Option<String>,
 }
 
 /// How a fault ends.

@@ -12,6 +12,7 @@ mod path;
 pub mod plan;
 pub mod problem;
 pub mod profile;
+pub mod quantity;
 mod quoting;
 pub mod schema;
 mod section;

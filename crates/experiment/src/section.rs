@@ -42,6 +42,14 @@ impl<'a> Section<'a> {
         self.text(key).and_then(|text| duration::parse_s(text).ok())
     }
 
+    /// A size or rate, in its base unit.
+    pub fn amount(&self, key: &str) -> Option<f64> {
+        match keys::find(self.keys, key)?.kind {
+            Kind::Quantity(quantity) => quantity.parse(self.text(key)?).ok(),
+            _ => None,
+        }
+    }
+
     pub fn whole<T: TryFrom<i64> + std::str::FromStr>(&self, key: &str) -> Option<T> {
         match self.node(key).map(|node| &node.value) {
             Some(Value::Whole(Some(whole))) => T::try_from(*whole).ok(),

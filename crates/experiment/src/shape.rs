@@ -5,6 +5,7 @@ use crate::duration::{self, DurationError};
 use crate::keys::{self, Key, Kind, Need};
 use crate::nearest;
 use crate::problem::Problem;
+use crate::quantity::{Quantity, QuantityError};
 use crate::tree::{Node, Place, Table, Value};
 
 /// How strictly a tree is looked at.
@@ -131,11 +132,17 @@ impl Shape<'_> {
             if problems.is_empty() {
                 return;
             }
-            told.push((matches!(kind, Kind::Table(_)) == node.table().is_some(), problems));
+            let same_type = match kind {
+                Kind::Table(_) => node.table().is_some(),
+                Kind::Tables(_) => node.list().is_some(),
+                _ => node.table().is_none() && node.list().is_none(),
+            };
+            told.push((same_type, problems));
         }
         told.retain(|(same_type, _)| *same_type);
+        let has_parts = node.table().is_some() || node.list().is_some();
         match told.pop() {
-            Some((_, problems)) if told.is_empty() && node.table().is_some() => self.problems.extend(problems),
+            Some((_, problems)) if told.is_empty() && has_parts => self.problems.extend(problems),
             _ => self.problems.push(wrong_type(path, kind, node)),
         }
     }
@@ -170,6 +177,7 @@ fn scalar(path: &str, kind: &'static Kind, node: &Node) -> Option<Problem> {
                 .maybe(nearest::name(text, choices.iter().copied()).map(|near| format!("did you mean \"{near}\"?")))
         }),
         (Kind::Duration { zero }, _) => time(path, *zero, node),
+        (Kind::Quantity(quantity), _) => amount(path, *quantity, node),
         (Kind::Whole { min, max }, Value::Whole(number)) => {
             let inside = number.is_some_and(|number| (*min..=*max).contains(&number));
             (!inside).then(|| {
@@ -215,6 +223,26 @@ fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
             Problem::new(&node.place, format!("`{path}` is not a duration")).expected(WORDS).hint(error.to_string()),
         ),
     }
+}
+
+fn amount(path: &str, quantity: Quantity, node: &Node) -> Option<Problem> {
+    let text = match &node.value {
+        Value::Text(text) => text,
+        Value::Whole(_) | Value::Decimal(_) => return Some(no_unit(path, quantity, node)),
+        _ => return Some(wrong_type(path, &Kind::Quantity(quantity), node)),
+    };
+    let error = quantity.parse(text).err()?;
+    let problem = Problem::new(&node.place, format!("`{path}` cannot be \"{text}\"")).expected(quantity.words());
+    Some(match error {
+        QuantityError::NoUnit => no_unit(path, quantity, node),
+        QuantityError::UnknownUnit => problem.hint(format!("there are {}", quantity.units())),
+        _ => problem.hint(error.to_string()),
+    })
+}
+
+fn no_unit(path: &str, quantity: Quantity, node: &Node) -> Problem {
+    let problem = Problem::new(&node.place, format!("`{path}` has no unit")).expected(quantity.words());
+    problem.hint(format!("there are {}", quantity.units()))
 }
 
 fn wrong_type(path: &str, kind: &Kind, node: &Node) -> Problem {

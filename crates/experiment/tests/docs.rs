@@ -1,10 +1,12 @@
-//! Every TOML block of the documentation is TOML, and those that are whole experiments plan.
+//! Every TOML block of the documentation is TOML, and those that are whole experiments plan,
+//! examples of `[lab]` with what they leave out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;
 
 use std::path::PathBuf;
 
+use experiment::source::Source;
 use known::here;
 
 fn pages() -> Vec<PathBuf> {
@@ -40,6 +42,10 @@ fn blocks(page: &str) -> Vec<(usize, String)> {
     blocks
 }
 
+/// What an example of `[lab]` leaves out.
+const ELSEWHERE: &str =
+    "[target]\nuse = \"vsns\"\n[load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\ncall = \"ping\"\n";
+
 #[test]
 fn every_block_is_true() {
     for page in pages() {
@@ -48,6 +54,13 @@ fn every_block_is_true() {
             let table: toml::Table = block.parse().unwrap_or_else(|error| panic!("{place}: {error}"));
             if table.contains_key("target") {
                 known::read(&block, &[]).unwrap_or_else(|problems| panic!("{place}\n{problems}"));
+            } else if table.contains_key("lab") {
+                let whole = format!("{ELSEWHERE}{block}");
+                known::read(&whole, &[]).unwrap_or_else(|problems| panic!("{place}\n{problems}"));
+            } else if table.contains_key("cpu") {
+                let source = Source { name: place.clone(), text: block };
+                experiment::profile::parse("example", &source)
+                    .unwrap_or_else(|problems| panic!("{place}\n{}", problems.render(false)));
             }
         }
     }

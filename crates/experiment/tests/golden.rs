@@ -43,6 +43,39 @@ fn every_target_folder_has_a_good_manifest() {
 }
 
 #[test]
+fn every_bundled_profile_is_good_and_says_where_it_has_its_figures_from() {
+    let profiles = files(&here().join("../../profiles"));
+    assert!(profiles.len() >= 8);
+    for path in profiles {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let profile = experiment::profile::parse(&name, &source(&path))
+            .unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+        assert!(!profile.source.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_slow_lab_stretches_every_time() {
+    let normal = golden("13-safe-load.toml");
+    let lab = &normal.trials[0].lab;
+    assert_eq!((lab.speed, lab.profiles.len(), lab.profiles[0].cores), (0.5, 1, Some(4)));
+    assert_eq!((lab.networks[0].link.rate_bits_per_s, lab.networks[0].link.delay_s), (Some(1e8), Some(0.001)));
+    assert!(lab.measure_storage && lab.is_emulated());
+    let load = normal.trials[0].load.as_ref().unwrap();
+    assert_eq!((load.time_s, load.timeout_s, load.drain_s, load.reconnect_s), (120.0, 20.0, 10.0, 0.2));
+    assert_eq!((load.warmup, load.rate), (Warmup::Seconds(20.0), Some(50.0)));
+    let slow = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let path = here().join("golden/10-member-dies.toml");
+        experiment::read(&source(&path), &sets, &catalog()).unwrap_or_else(|p| panic!("{}", p.render(false)))
+    };
+    let faults = &slow(&["lab.speed=0.1"]).trials[0].faults;
+    assert_eq!(faults[0].when, When::Every { first_s: 450.0, every_s: 600.0 });
+    assert_eq!(faults[0].for_s, Some(200.0));
+    assert_eq!(faults[1].when, When::After { fault: "killed".into(), healed: true, plus_s: 50.0 });
+}
+
+#[test]
 fn the_plan_of_a_crash() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&golden("03-name-service-crash.toml")).unwrap());
 }

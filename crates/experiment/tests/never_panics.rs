@@ -7,14 +7,14 @@ use std::sync::LazyLock;
 
 use experiment::catalog::Catalog;
 use experiment::source::Source;
-use experiment::{manifest, timeline};
+use experiment::{manifest, profile, timeline};
 use known::{catalog, files, here};
 use proptest::prelude::*;
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(catalog);
 
 static GOLDEN: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let folders = [here().join("golden"), here().join("tests/bad"), here().join("golden/targets/vsns")];
+    let folders = ["golden", "tests/bad", "golden/targets/vsns", "golden/profiles"].map(|folder| here().join(folder));
     folders.iter().flat_map(|folder| files(folder)).map(|path| std::fs::read_to_string(path).unwrap()).collect()
 });
 
@@ -28,6 +28,9 @@ fn survive(text: &str, sets: &[String]) {
         }
     }
     if let Err(problems) = manifest::parse("f", &source) {
+        assert!(!problems.render(true).is_empty());
+    }
+    if let Err(problems) = profile::parse("f", &source) {
         assert!(!problems.render(true).is_empty());
     }
 }

@@ -12,10 +12,15 @@ use crate::linux::procfs;
 /// Tries for each port before giving up.
 const TRIES: usize = 200;
 
-/// So many different ports of 127.0.0.1 on which nothing listens. They are taken from outside of the range that the kernel
+/// So many different ports of 127.0.0.1 on which nothing listens.
+pub fn free(count: usize) -> Result<Vec<u16>, Error> {
+    free_at(Ipv4Addr::LOCALHOST, count)
+}
+
+/// So many different ports of an address of this machine on which nothing listens; of all addresses if it is 0.0.0.0. They are taken from outside of the range that the kernel
 /// gives to outgoing connections: a client that reconnects to a dead port of that range can get the same number for its own
 /// end and then be connected to itself, and a port of that range may be in use when its server comes back.
-pub fn free(count: usize) -> Result<Vec<u16>, Error> {
+pub fn free_at(address: Ipv4Addr, count: usize) -> Result<Vec<u16>, Error> {
     let range = below(ephemeral());
     let mut held = Vec::with_capacity(count);
     let mut ports = Vec::with_capacity(count);
@@ -24,10 +29,10 @@ pub fn free(count: usize) -> Result<Vec<u16>, Error> {
             break;
         }
         // All are held until the last is found, so that none is found twice.
-        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, fastrand::u16(range.clone())))
-            && let Ok(address) = listener.local_addr()
+        if let Ok(listener) = TcpListener::bind((address, fastrand::u16(range.clone())))
+            && let Ok(bound) = listener.local_addr()
         {
-            ports.push(address.port());
+            ports.push(bound.port());
             held.push(listener);
         }
     }
@@ -61,7 +66,12 @@ fn ephemeral() -> Option<(u16, u16)> {
 
 /// Whether something can listen on this port of 127.0.0.1.
 pub fn check(port: u16) -> Result<(), Error> {
-    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+    check_at(Ipv4Addr::LOCALHOST, port)
+}
+
+/// Whether something can listen on this port of an address; of all addresses if it is 0.0.0.0.
+pub fn check_at(address: Ipv4Addr, port: u16) -> Result<(), Error> {
+    match TcpListener::bind((address, port)) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Err(Error::PortTaken { port, holder: holder(port) }),
         Err(error) => Err(Error::System { doing: format!("listen on port {port}"), error }),

@@ -17,27 +17,28 @@ const GLANCE: Duration = Duration::from_millis(5);
 /// How the processes of a run are told from all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
-    /// `PLIMSOLL_RUN=…`, in the environment of every process of the run; `None`: only the groups count.
-    pub variable: Option<String>,
+    /// `PLIMSOLL_RUN=…`, and what else is in the environment of every process meant; none: only the groups count.
+    pub variables: Vec<String>,
     /// Process groups: the leader's pid, and when it started. They hold those that wrote over their environment.
     pub groups: Vec<(u32, u64)>,
 }
 
 impl Marks {
-    /// Every process of the run that is alive, without ourselves.
+    /// Every process of the run that is alive, without ourselves and those that we come from.
     pub fn find(&self) -> Vec<Stat> {
         let all = procfs::alive();
         let groups: Vec<u32> =
             self.groups.iter().filter(|group| is_still(**group, &all)).map(|group| group.0).collect();
-        let us = std::process::id();
+        let us = lineage(&all);
         all.into_iter()
-            .filter(|stat| stat.pid != us)
+            .filter(|stat| !us.contains(&stat.pid))
             .filter(|stat| groups.contains(&stat.group) || self.is_marked(stat))
             .collect()
     }
 
     fn is_marked(&self, stat: &Stat) -> bool {
-        self.variable.as_ref().is_some_and(|variable| procfs::was_started_with(stat.pid, variable))
+        let has = |variable: &String| procfs::was_started_with(stat.pid, variable);
+        !self.variables.is_empty() && self.variables.iter().all(has)
     }
 
     /// Ends them all: SIGTERM first if `gently`, then SIGKILL. What it ended, and what it could not.
@@ -74,6 +75,19 @@ impl Marks {
             pidfd::await_end(found[0].pid, GLANCE);
         }
     }
+}
+
+/// This process, its parent, and so on.
+fn lineage(all: &[Stat]) -> Vec<u32> {
+    let mut line = vec![std::process::id()];
+    let parent = |of: u32| all.iter().find(|stat| stat.pid == of).map(|stat| stat.parent);
+    while let Some(parent) = line.last().and_then(|last| parent(*last))
+        && parent != 0
+        && !line.contains(&parent)
+    {
+        line.push(parent);
+    }
+    line
 }
 
 /// Whether the group is the one that was registered: the kernel gives its number to no new process while any member is

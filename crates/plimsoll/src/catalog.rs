@@ -1,10 +1,13 @@
 //! Fills the catalog of names that experiment files are checked against, from the tables of the live crates.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use experiment::catalog::Catalog;
 use experiment::manifest::{self, Manifest};
+use experiment::profile::{self, Profile};
 use experiment::source::Source;
+use lab::profiles::ProfileFile;
 
 use crate::exit::Failure;
 
@@ -32,6 +35,20 @@ impl Known {
     }
 }
 
+/// Every profile found, by name.
+///
+/// # Errors
+/// If one is wrong: a bad profile must not pass for an unknown one.
+pub fn profiles() -> Result<BTreeMap<String, Profile>, Failure> {
+    let read = |file: ProfileFile| {
+        let source = Source { name: file.path.display().to_string(), text: file.source };
+        profile::parse(&file.name, &source)
+            .map(|profile| (file.name, profile))
+            .map_err(|problems| Failure::Problems(problems.render(crate::progress::colour_on_stderr())))
+    };
+    lab::profiles::all().into_iter().map(read).collect()
+}
+
 /// Looks for targets and reads every table.
 ///
 /// # Errors
@@ -47,6 +64,7 @@ pub fn known() -> Result<Known, Failure> {
     }
     let catalog = Catalog {
         targets: targets.iter().map(|target| (target.manifest.name.clone(), target.manifest.clone())).collect(),
+        profiles: profiles()?,
         protocols: load::protocols::KINDS.iter().map(|kind| kind.info).collect(),
         faults: lab::faults::KINDS.iter().map(|kind| kind.info).collect(),
         metrics: analysis::metric_paths(),

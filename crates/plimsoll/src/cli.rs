@@ -39,6 +39,10 @@ pub enum Command {
     New(New),
     /// List the targets, or tell about one
     Targets(Named),
+    /// List the profiles of machines, or tell about one
+    Profiles(Named),
+    /// Measure a real machine for a profile
+    Profile(Profile),
     /// List the faults, or tell about one
     Faults(Named),
     /// List the protocols, or tell about one
@@ -56,6 +60,9 @@ pub enum Command {
     /// The built-in echo target
     #[command(hide = true)]
     Echo(Echo),
+    /// The runner of a host
+    #[command(hide = true)]
+    Runner(Runner),
 }
 
 #[derive(Debug, Args)]
@@ -126,6 +133,21 @@ pub struct Named {
 }
 
 #[derive(Debug, Args)]
+pub struct Profile {
+    #[command(subcommand)]
+    pub command: ProfileCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfileCommand {
+    /// Print a profile of this machine, or of one that is reached over ssh
+    Measure {
+        /// ssh://user@address; left out: this machine
+        host: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
 pub struct Install {
     /// The target
     pub target: String,
@@ -191,4 +213,11 @@ pub enum EchoProtocol {
     Http,
     /// The frames of the target vsns
     Vsns,
+}
+
+#[derive(Debug, Args)]
+pub struct Runner {
+    /// The second start, in the host that the first has made
+    #[arg(long)]
+    pub inside: bool,
 }

@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod exit;
 mod output;
+mod placing;
 mod progress;
 mod signals;
 
@@ -26,6 +27,8 @@ fn main() -> ExitCode {
         Command::Open(arguments) => commands::open::run(&arguments),
         Command::New(arguments) => commands::new::run(&arguments),
         Command::Targets(arguments) => commands::lists::targets(&arguments),
+        Command::Profiles(arguments) => commands::lists::profiles(&arguments),
+        Command::Profile(arguments) => commands::profile::run(&arguments),
         Command::Faults(arguments) => commands::lists::faults(&arguments),
         Command::Protocols(arguments) => commands::lists::protocols(&arguments),
         Command::Install(arguments) => commands::install::run(&arguments),
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man => commands::man::run(),
         Command::Echo(arguments) => commands::echo::run(&arguments),
+        Command::Runner(arguments) => return commands::runner::run(&arguments),
     };
     exit::code(done)
 }

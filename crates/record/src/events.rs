@@ -1,6 +1,7 @@
 //! What a trial's `events.jsonl` and `history.jsonl` hold: one JSON object a line, `at_s` first.
 //! Zero on the trial's clock is load start; what happened before it has a negative `at_s`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One line of `events.jsonl`.
@@ -133,7 +134,7 @@ pub enum What {
 }
 
 /// What a host got. What does not apply or was not measured is null.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostFigures {
     /// Where the others reach it.

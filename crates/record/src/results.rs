@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::events::HostFigures;
+
 mod conclusions;
 
 pub use conclusions::{Claim, Comparison, Holds, Requirement, SafeLoad, Scaling, Usl};
@@ -113,6 +115,8 @@ pub struct Trial {
     pub machine: Machine,
     /// Every host.
     pub hosts: Vec<Host>,
+    /// What a lab that models other machines, or slows time, makes of the figures; null where all is real.
+    pub emulated: Option<Emulated>,
     /// The generator's own health.
     pub generator: Generator,
     /// What a unit of work costs.
@@ -272,12 +276,35 @@ pub struct Machine {
     pub strangers_cpu_pct: Option<f64>,
 }
 
+/// A trial on hosts that are modelled: `throughput` and the latencies are as measured, these are as on the machines meant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Emulated {
+    /// `lab.speed`: everything, time included, ran at this speed.
+    pub speed: f64,
+    /// Names of the profiles, each once.
+    pub profiles: Vec<String>,
+    /// `throughput / speed`.
+    pub throughput: Throughput,
+    /// `latency_us × speed`.
+    pub latency_us: Option<Quantiles>,
+    /// Shortest time over which the slow cores of the hosts are true, seconds: the longest period of a CPU quota; null
+    /// without slow cores.
+    pub granularity_s: Option<f64>,
+}
+
 /// A host over the load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Host {
     /// Name.
     pub name: String,
+    /// `local`, `netns`, `ssh`; null where no lab was made.
+    pub kind: Option<String>,
+    /// Its profile.
+    pub profile: Option<String>,
+    /// What it got, and how its storage did before the load.
+    pub figures: Option<HostFigures>,
     /// Mean CPU, percent of all its cores.
     pub cpu_pct: Option<f64>,
     /// Mean CPU of the target's processes on it.
@@ -292,6 +319,8 @@ pub struct Host {
     pub load5_max: Option<f64>,
     /// … 15 minutes.
     pub load15_max: Option<f64>,
+    /// Processes killed for want of memory.
+    pub oom_kills: Option<u64>,
     /// Most threads in uninterruptible sleep.
     pub io_wait_threads: Option<u64>,
     /// Largest resident memory of the target's processes.

@@ -4,6 +4,7 @@
 mod experiment;
 mod faults;
 mod metrics;
+mod profile;
 mod protocols;
 mod results;
 
@@ -20,7 +21,8 @@ pub struct Page {
 }
 
 /// Every page, sorted by name.
-pub const KINDS: &[Page] = &[experiment::KIND, faults::KIND, metrics::KIND, protocols::KIND, results::KIND];
+pub const KINDS: &[Page] =
+    &[experiment::KIND, faults::KIND, metrics::KIND, profile::KIND, protocols::KIND, results::KIND];
 
 const FOLDER: &str = "docs/reference";
 

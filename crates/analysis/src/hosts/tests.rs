@@ -38,7 +38,7 @@ fn a_host_is_the_mean_the_largest_or_the_sum_of_its_seconds() {
         sample(1.0, "n2", ""),
         whole(9.0, 99.0, 99.0),
     ];
-    let hosts = hosts(&during(&samples, 2.0));
+    let hosts = hosts(&[], &during(&samples, 2.0));
     assert_eq!(hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["n1", "n2"]);
     let host = &hosts[0];
     assert_eq!((host.cpu_pct, host.target_cpu_pct), (Some(40.0), Some(17.5)));
@@ -52,8 +52,31 @@ fn a_host_is_the_mean_the_largest_or_the_sum_of_its_seconds() {
 fn the_machine_is_the_mean_of_what_was_sampled() {
     let steal = |at_s: f64, pct: Option<f64>| Sample { cpu_steal_pct: pct, ..sample(at_s, "n1", "") };
     let samples = [steal(1.0, Some(2.0)), steal(2.0, Some(4.0)), steal(3.0, None)];
-    let machine = machine(&during(&samples, 10.0));
+    let machine = machine(&[], &during(&samples, 10.0));
     assert_eq!(machine, Machine { steal_pct: Some(3.0), ..Machine::default() });
+}
+
+#[test]
+fn in_a_lab_the_machine_is_no_host_and_no_host_is_the_machine() {
+    let up = |at_s: f64, host: &str, cores: u32| Event {
+        at_s,
+        what: What::HostUp {
+            host: host.into(),
+            kind: "netns".into(),
+            profile: Some("raspberry-pi-2".into()),
+            is: HostFigures { cores: Some(cores), ..HostFigures::default() },
+        },
+    };
+    let events = [up(-1.0, "n1", 4), up(-1.0, "n2", 4), up(9.0, "n1", 2)];
+    let steal = |host: &str, pct: f64| Sample { cpu_steal_pct: Some(pct), ..sample(1.0, host, "") };
+    let throttled = Sample { cpu_throttled_pct: Some(80.0), oom_kills: Some(1), ..sample(1.0, "n1", "") };
+    let samples = [steal(THIS_MACHINE, 2.0), throttled, steal("n1", 50.0)];
+    let found = hosts(&events, &during(&samples, 10.0));
+    assert_eq!(found.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["n1", "n2"], "n2 was never sampled");
+    assert_eq!((found[0].throttled_pct, found[0].oom_kills), (Some(80.0), Some(1)));
+    assert_eq!(found[0].figures.as_ref().and_then(|figures| figures.cores), Some(4), "as it first came up");
+    assert_eq!(found[1].kind.as_deref(), Some("netns"));
+    assert_eq!(machine(&events, &during(&samples, 10.0)).steal_pct, Some(2.0));
 }
 
 #[test]

@@ -17,6 +17,7 @@ const STALL_US: f64 = 50_000.0;
 
 /// All rules, sorted by name.
 pub(crate) const RULES: &[Rule] = &[
+    Rule { name: "coarse_cores", threshold: From { suspect: 1.0, void: NEVER }, weigh: coarse_cores },
     Rule { name: "cut_off", threshold: From { suspect: 1.0, void: NEVER }, weigh: cut_off },
     Rule { name: "dropped_starts", threshold: From { suspect: 0.1, void: 5.0 }, weigh: dropped_starts },
     Rule { name: "failed_connects", threshold: From { suspect: 1.0, void: NEVER }, weigh: failed_connects },
@@ -31,6 +32,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule { name: "generator_stall", threshold: From { suspect: 0.1, void: 5.0 }, weigh: generator_stall },
     Rule { name: "littles_law", threshold: From { suspect: 5.0, void: 20.0 }, weigh: littles_law },
+    Rule { name: "lost_host", threshold: From { suspect: 1.0, void: NEVER }, weigh: lost_host },
     Rule { name: "lost_process", threshold: From { suspect: 1.0, void: NEVER }, weigh: lost_process },
     Rule { name: "missing_fault", threshold: From { suspect: 1.0, void: 1.0 }, weigh: missing_fault },
     Rule { name: "no_baseline", threshold: From { suspect: 1.0, void: NEVER }, weigh: no_baseline },
@@ -47,6 +49,18 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 type Weighed = Option<(f64, String)>;
+
+/// A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at all.
+fn coarse_cores(facts: &Facts<'_>) -> Weighed {
+    let period_us = facts.trial.emulated.as_ref()?.granularity_s? * 1e6;
+    let median_us = facts.trial.latency_us?.p50?;
+    let (period_ms, median_ms) = (period_us / 1e3, median_us / 1e3);
+    let what = format!(
+        "the median latency, {median_ms:.1} ms, is below the {period_ms:.0} ms over which the emulated cores are slow: a job that \
+         short runs at the full speed of this machine"
+    );
+    Some((period_us / median_us, what))
+}
 
 fn cut_off(facts: &Facts<'_>) -> Weighed {
     let last_s = facts.evidence.last_s().unwrap_or(0.0);
@@ -179,6 +193,14 @@ fn littles_law(facts: &Facts<'_>) -> Weighed {
         pct,
         format!("the generator's books are off by {pct:.1} %: operations in flight do not match rate times latency"),
     ))
+}
+
+fn lost_host(facts: &Facts<'_>) -> Weighed {
+    let (name, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::HostDown { host, expected: false } => Some((host, event.at_s)),
+        _ => None,
+    })?;
+    Some((1.0, format!("the host {name} was lost at {at_s:.1} s although nobody meant it to be")))
 }
 
 fn lost_process(facts: &Facts<'_>) -> Weighed {

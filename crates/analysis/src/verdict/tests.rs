@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use record::events::{Ending, Event, What};
-use record::results::{Fault, Generator, Machine, Outage, Outcomes, Quantiles};
+use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles};
 use record::rows::{GeneratorSecond, OutcomeSlot};
 
 use super::*;
@@ -71,6 +71,10 @@ impl Case {
     }
 }
 
+fn granular(period_s: f64) -> Emulated {
+    Emulated { speed: 1.0, granularity_s: Some(period_s), ..Emulated::default() }
+}
+
 #[test]
 fn the_table_is_sorted_and_its_names_are_unique() {
     assert!(RULES.windows(2).all(|pair| pair[0].name < pair[1].name));
@@ -91,6 +95,7 @@ type Spoil = fn(&mut Case);
 fn each_rule_finds_what_it_is_for() {
     use Trust::{Suspect, Void};
     let table: &[(&str, Trust, Spoil)] = &[
+        ("coarse_cores", Suspect, |case| case.trial.emulated = Some(granular(0.01))),
         ("cut_off", Suspect, |case| case.evidence.events.clear()),
         ("cut_off", Suspect, |case| case.ended(Ending::Interrupted, "SIGINT")),
         ("cut_off", Suspect, |case| case.ended(Ending::Failed, "the target did not become ready")),
@@ -113,6 +118,7 @@ fn each_rule_finds_what_it_is_for() {
         ("generator_stall", Void, |case| case.stall(5.0, 950_000.0)),
         ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
         ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
+        ("lost_host", Suspect, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
         ("lost_process", Suspect, |case| case.event(down(false))),
         ("missing_fault", Void, |case| case.planned.faults.push(made_up::fault("oops", 10.0))),
         ("no_baseline", Suspect, |case| {
@@ -171,6 +177,8 @@ fn what_is_just_inside_is_not_held_against_it() {
         },
         |case| case.trial.generator.littles_law_error_pct = Some(4.9),
         |case| case.trial.generator.dropped = Some(4),
+        |case| case.trial.emulated = Some(granular(0.001)),
+        |case| case.event(What::HostDown { host: "n1".into(), expected: true }),
         |case| case.trial.machine.steal_pct = Some(1.9),
         |case| case.trial.machine.strangers_cpu_pct = Some(9.9),
         |case| case.window.until_s = 7.0,

@@ -1,6 +1,7 @@
 //! The keys of an experiment file.
 
 use super::{Key, Kind};
+use crate::quantity::Quantity;
 
 const COUNT_MAX: i64 = u32::MAX as i64;
 /// Field names have dots (`header.accept`), which TOML reads as tables within tables.
@@ -94,7 +95,35 @@ const LAB: &[Key] = &[
         "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`",
     ),
     Key::new("speed", Kind::Positive, "Time dilation for the whole lab: 0.5 runs everything at half the speed").or("1"),
-    Key::new("network", Kind::Any, "How the hosts are wired; left out: one network for all"),
+    Key::new(
+        "network",
+        Kind::Either(
+            &[Kind::Table(NETWORK), Kind::Tables(NETWORK)],
+            "[[lab.network]] for each network, or [lab.network] for what the only one is like",
+        ),
+        "The networks between virtual hosts, by name; the clients are on the first; left out: one for all",
+    )
+    .elsewhere(&["networks"]),
+    Key::new(
+        "generator_cpus",
+        Kind::Whole { min: 0, max: 1024 },
+        "CPUs of this machine that only the clients use; 0: they share all with the hosts; left out: half of them",
+    )
+    .elsewhere(&["client_cpus"]),
+    Key::new(
+        "measure_storage",
+        Kind::Boolean,
+        "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk",
+    ),
+];
+
+const NETWORK: &[Key] = &[
+    Key::new("name", Kind::Name, "Its name, for `networks` of a host; [[lab.network]] needs it"),
+    Key::new("link", Kind::Quantity(Quantity::BitRate), "Bits/s of each host's link to it, if its profile has no less")
+        .elsewhere(&["rate", "bandwidth"]),
+    Key::new("delay", Kind::Duration { zero: false }, "Added to each packet of a host, if its profile has no more")
+        .elsewhere(&["latency"]),
+    Key::new("loss_pct", Kind::Number, "Packets lost, percent, if the profile has no more").elsewhere(&["loss"]),
 ];
 
 const HOST: &[Key] = &[
@@ -103,6 +132,9 @@ const HOST: &[Key] = &[
     Key::new("count", Kind::Whole { min: 1, max: 256 }, "So many of them").or("1"),
     Key::new("profile", Kind::Text, "What it is like; the lab's profile without it"),
     Key::new("ssh", Kind::Text, "user@address, if it is reached over ssh"),
+    Key::new("networks", Kind::List(&Kind::Name), "The networks it is on, by name; left out: the first")
+        .elsewhere(&["network"]),
+    Key::new("routes", Kind::Boolean, "Whether it passes packets on between its networks").or("false"),
 ];
 
 const CALL: Key = Key::new("call", Kind::Text, "An operation of the protocol; `plimsoll protocols NAME` lists them")

@@ -3,7 +3,10 @@
 //! No text is read here.
 
 pub(crate) mod experiment;
+pub(crate) mod profile;
 pub(crate) mod target;
+
+use crate::quantity::Quantity;
 
 /// A key of a section.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub(crate) enum Kind {
     Template,
     /// A number and a unit; `zero` says whether `"0s"` makes sense.
     Duration { zero: bool },
+    /// A size or rate: a number and a unit.
+    Quantity(Quantity),
     /// A whole number.
     Whole { min: i64, max: i64 },
     /// Any number.
@@ -81,6 +86,7 @@ impl Kind {
             Self::Scalar => "a text, a number, or true or false".to_owned(),
             Self::Template => "a text in quotes, perhaps with placeholders such as {seq}".to_owned(),
             Self::Duration { .. } => "a duration such as \"30s\"".to_owned(),
+            Self::Quantity(quantity) => quantity.words().to_owned(),
             Self::Whole { min, max } if *max >= i64::from(u32::MAX) => format!("a whole number, {min} or more"),
             Self::Whole { min, max } => format!("a whole number from {min} to {max}"),
             Self::Number => "a number".to_owned(),
@@ -138,6 +144,7 @@ impl Key {
     pub fn heading(&self, path: &str) -> String {
         match self.kind {
             Kind::Tables(_) | Kind::Overlays(_) => format!("[[{path}]]"),
+            Kind::Either(kinds, _) if kinds.iter().any(|kind| matches!(kind, Kind::Tables(_))) => format!("[[{path}]]"),
             _ => format!("[{path}]"),
         }
     }

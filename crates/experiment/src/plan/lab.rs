@@ -1,16 +1,93 @@
-//! `[lab]` of a trial: which hosts. It must not know what the machine can do.
+//! `[lab]` of a trial: which hosts, what they are like, how they are wired. It must not know what the machine can do.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::nearest;
+use crate::plan::TargetKind;
 use crate::plan::trial::Scene;
-use crate::plan::{Host, Lab};
 use crate::problem::Problem;
+use crate::profile::{self, Link, Profile};
 use crate::section::Section;
+use crate::tree::Place;
+
+/// Where target processes run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lab {
+    /// Empty: this machine, unlimited.
+    pub hosts: Vec<Host>,
+    /// Time dilation; 1 is real time. Every duration of the plan is already in the lab's time: divided by it.
+    pub speed: f64,
+    /// The profiles that hosts name, each once, as written: not yet slowed by `speed`.
+    pub profiles: Vec<Profile>,
+    /// Networks by name; the clients are on the first. Empty: one for all.
+    pub networks: Vec<Network>,
+    /// CPUs of this machine that only the generator uses; `None`: half of them where hosts are virtual, rounded down,
+    /// at least one if there are two. 0: it shares all with the hosts.
+    pub generator_cpus: Option<u32>,
+    /// Whether the storage of each host is measured at lab-up.
+    pub measure_storage: bool,
+}
+
+/// One host of the lab.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// Its name: `n1`, `n2`, … where the file gives none.
+    pub name: String,
+    /// Which of the target's roles runs here; all of them without it.
+    pub role: Option<String>,
+    /// Name of its profile, one of [`Lab::profiles`].
+    pub profile: Option<String>,
+    /// `user@address` for an ssh host.
+    pub ssh: Option<String>,
+    /// Names of the networks it is on; empty: the first.
+    pub networks: Vec<String>,
+    /// Whether it passes packets on between its networks.
+    pub routes: bool,
+}
+
+/// `[[lab.network]]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Network {
+    /// Its name.
+    pub name: String,
+    /// What every link to it is like at best.
+    #[serde(skip_serializing_if = "Link::is_unlimited")]
+    pub link: Link,
+}
+
+impl Lab {
+    /// The profile of a host.
+    #[must_use]
+    pub fn profile_of(&self, host: &Host) -> Option<&Profile> {
+        let name = host.profile.as_ref()?;
+        self.profiles.iter().find(|profile| profile.name == *name)
+    }
+
+    /// Whether any host is made by Plimsoll rather than found.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        self.hosts.iter().any(|host| host.ssh.is_none())
+    }
+
+    /// Whether what is measured here is not what a real machine of that kind would show, but a model of it.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        (self.speed - 1.0).abs() > f64::EPSILON
+            || self.hosts.iter().any(|host| host.ssh.is_none() && host.profile.is_some())
+    }
+}
 
 /// This machine as it is.
 pub(super) fn unlimited() -> Lab {
     Lab { speed: 1.0, ..Lab::default() }
 }
 
-pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Lab {
+/// Reads the section. `target` is what the hosts are for, as far as it is known.
+pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &mut Scene<'_>) -> Lab {
     let ways: Vec<&str> = ["hosts", "host", "ssh"].into_iter().filter(|key| section.has(key)).collect();
     if let [first, second, ..] = ways.as_slice() {
         scene.problems.push(
@@ -20,14 +97,28 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Lab {
                 .hint("`hosts` for a number of equal ones, [[lab.host]] for each by itself, `ssh` for real machines"),
         );
     }
-    Lab { hosts: hosts(section, scene), speed: section.number("speed").unwrap_or(1.0), ..Lab::default() }
+    let networks = networks(section, scene);
+    let hosts = hosts(section, &networks, scene);
+    let profiles = profiles(section, &hosts, scene);
+    let has_disk = profiles.iter().any(|profile| profile.disk != profile::Disk::default());
+    let lab = Lab {
+        hosts,
+        speed: section.number("speed").unwrap_or(1.0),
+        profiles,
+        networks,
+        generator_cpus: section.whole("generator_cpus"),
+        measure_storage: if section.has("measure_storage") { section.boolean("measure_storage") } else { has_disk },
+    };
+    only_virtual(section, &lab, scene);
+    only_ours(section, &lab, target, scene);
+    lab
 }
 
-fn hosts(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Host> {
+fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut Scene<'_>) -> Vec<Host> {
     let profile = section.text("profile").map(ToOwned::to_owned);
     let plain = |index: usize| Host { name: format!("n{}", index + 1), profile: profile.clone(), ..Host::default() };
     if section.has("host") {
-        return each(section, profile.as_deref(), scene);
+        return each(section, profile.as_deref(), networks, scene);
     }
     if let Some(list) = section.node("ssh").and_then(|node| node.list()) {
         let addresses = list.iter().filter_map(|node| node.text());
@@ -38,9 +129,12 @@ fn hosts(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Host> {
 }
 
 /// `[[lab.host]]`. One of several that share a name is called `name1`, `name2`, …
-fn each(section: &Section<'_>, profile: Option<&str>, scene: &mut Scene<'_>) -> Vec<Host> {
+fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scene: &mut Scene<'_>) -> Vec<Host> {
     let mut hosts: Vec<Host> = Vec::new();
     for host in section.sections("host") {
+        if !host.has("ssh") {
+            wiring(&host, networks, scene);
+        }
         let count: usize = host.whole("count").unwrap_or(1);
         for number in 1..=count {
             let name = match host.text("name") {
@@ -57,9 +151,155 @@ fn each(section: &Section<'_>, profile: Option<&str>, scene: &mut Scene<'_>) -> 
                 role: host.text("role").map(ToOwned::to_owned),
                 profile: host.text("profile").or(profile).map(ToOwned::to_owned),
                 ssh: host.text("ssh").map(ToOwned::to_owned),
-                ..Host::default()
+                networks: host_networks(&host).into_iter().map(|(name, _)| name.to_owned()).collect(),
+                routes: host.boolean("routes"),
             });
         }
     }
     hosts
+}
+
+/// The profiles that hosts name, each once, in the order of the hosts.
+fn profiles(section: &Section<'_>, hosts: &[Host], scene: &mut Scene<'_>) -> Vec<Profile> {
+    let places: Vec<(&str, &Place)> = section
+        .sections("host")
+        .into_iter()
+        .chain([*section])
+        .filter_map(|part| Some((part.text("profile")?, part.place("profile"))))
+        .collect();
+    for (name, place) in &places {
+        if !scene.catalog.profiles.contains_key(*name) {
+            let hint = nearest::hint(name, scene.catalog.profiles.keys().map(String::as_str));
+            let problem = Problem::absent(place, format!("there is no profile `{name}`")).expected("unknown profile");
+            scene.problems.push(problem.hint("`plimsoll profiles` lists them").maybe(hint));
+        }
+    }
+    let mut profiles: Vec<Profile> = Vec::new();
+    for name in hosts.iter().filter_map(|host| host.profile.as_ref()) {
+        if let Some(profile) = scene.catalog.profiles.get(name)
+            && !profiles.contains(profile)
+        {
+            profiles.push(profile.clone());
+        }
+    }
+    profiles
+}
+
+/// `[[lab.network]]`, or `[lab.network]` for what the only one is like.
+fn networks(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Network> {
+    let network = |part: &Section<'_>| Network {
+        name: part.text("name").unwrap_or(ONLY).to_owned(),
+        link: Link {
+            rate_bits_per_s: part.amount("link"),
+            delay_s: part.seconds("delay"),
+            loss_pct: part.number("loss_pct"),
+        },
+    };
+    if let Some(only) = section.section("network") {
+        profile::check_loss(&only, &mut scene.problems);
+        return vec![network(&only)];
+    }
+    let mut networks: Vec<Network> = Vec::new();
+    for part in section.sections("network") {
+        profile::check_loss(&part, &mut scene.problems);
+        let Some(name) = part.text("name") else {
+            let problem = Problem::absent(part.place, "this network has no name").expected("`name` is missing");
+            scene.problems.push(problem.hint("hosts say by it which networks they are on"));
+            continue;
+        };
+        if networks.iter().any(|known| known.name == name) {
+            let problem = Problem::new(part.place("name"), format!("two networks are called `{name}`"));
+            scene.problems.push(problem.expected("the second"));
+        }
+        networks.push(network(&part));
+    }
+    networks
+}
+
+/// Name of a network that has none.
+const ONLY: &str = "net";
+
+/// The networks that a host names, each with its place.
+fn host_networks<'a>(host: &Section<'a>) -> Vec<(&'a str, &'a Place)> {
+    let list = host.node("networks").and_then(|node| node.list()).unwrap_or_default();
+    list.iter().filter_map(|node| Some((node.text()?, &node.place))).collect()
+}
+
+/// Whether the networks of a host exist, and a router has something to route between.
+fn wiring(host: &Section<'_>, networks: &[Network], scene: &mut Scene<'_>) {
+    let mut seen: BTreeMap<&str, &Place> = BTreeMap::new();
+    for (name, place) in host_networks(host) {
+        if !networks.iter().any(|network| network.name == name) {
+            let problem = Problem::absent(place, format!("there is no network `{name}`")).expected("unknown network");
+            let known: BTreeSet<&str> = networks.iter().map(|network| network.name.as_str()).collect();
+            let hint = nearest::hint(name, known);
+            scene.problems.push(problem.hint(format!("add [[lab.network]] with name = \"{name}\"")).maybe(hint));
+        }
+        if let Some(first) = seen.insert(name, place) {
+            let problem = Problem::new(place, format!("this host is on `{name}` twice")).expected("the second time");
+            scene.problems.push(problem.related(first, "the first time"));
+        }
+    }
+    if host.boolean("routes") && seen.len() < 2 {
+        let problem = Problem::new(host.place("routes"), "a host that routes is on two networks at least");
+        scene.problems.push(problem.expected("nothing to route between").hint("networks = [\"…\", \"…\"]"));
+    }
+    // A host's link is limited as a whole.
+    let limited = |name: &str| networks.iter().any(|network| network.name == name && !network.link.is_unlimited());
+    if seen.len() > 1
+        && let Some((name, place)) = seen.iter().find(|(name, _)| limited(name))
+    {
+        let problem =
+            Problem::new(place, format!("the links of `{name}` are limited, and this host has others as well"));
+        let problem = problem.expected("a host's link is limited as a whole");
+        scene.problems.push(problem.hint("limit it in the host's profile, or take the limits from the network"));
+    }
+}
+
+/// What only hosts that Plimsoll makes can have.
+fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
+    let mut refuse = |place: &Place, what: &str, expected: &str, hint: &str| {
+        scene.problems.push(Problem::new(place, what).expected(expected).hint(hint));
+    };
+    let real = section.has("ssh") || lab.hosts.iter().any(|host| host.ssh.is_some());
+    let slowed = lab.speed > 0.0 && (lab.speed - 1.0).abs() > f64::EPSILON;
+    if slowed && real {
+        let what = "hosts that are reached over ssh run at their own speed";
+        refuse(
+            section.place("speed"),
+            what,
+            "only virtual hosts can be slowed",
+            "remove `speed`, or make all hosts virtual",
+        );
+    } else if slowed && lab.hosts.is_empty() {
+        let hint = "add `hosts = 1`, or remove `speed`";
+        refuse(section.place("speed"), "without hosts nothing can be slowed", "only virtual hosts can be slowed", hint);
+    }
+    for key in ["network", "generator_cpus"] {
+        if section.has(key) && !lab.hosts.is_empty() && !lab.is_virtual() {
+            let what = format!("`{key}` is for virtual hosts");
+            refuse(section.place(key), &what, "all hosts are reached over ssh", "the machines are taken as they are");
+        }
+    }
+    for host in section.sections("host").iter().filter(|host| host.has("ssh")) {
+        for key in ["networks", "routes"].into_iter().filter(|key| host.has(key)) {
+            let what = format!("`{key}` is for virtual hosts");
+            refuse(host.place(key), &what, "this one is reached over ssh", "a real machine is wired as it is");
+        }
+    }
+}
+
+/// What runs already, or is started by a command of this machine, cannot be put on hosts.
+fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &mut Scene<'_>) {
+    let how = match target {
+        Some(TargetKind::Running { .. }) => "runs already",
+        Some(TargetKind::Started { .. }) => "is started by a command on this machine",
+        Some(TargetKind::Folder { .. }) | None => return,
+    };
+    if !lab.hosts.is_empty() {
+        let key = ["hosts", "host", "ssh", "profile"].into_iter().find(|key| section.has(key)).unwrap_or_default();
+        let problem = Problem::new(section.place(key), format!("what {how} cannot be put on hosts"));
+        let hint = "remove the hosts, or make a target folder of it: `use = \"NAME\"`";
+        scene.problems.push(problem.expected("hosts are for a target with `use`").hint(hint));
+    }
 }

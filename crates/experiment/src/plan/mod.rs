@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::profile::Profile;
-
+mod dilation;
 mod exercise;
 mod fault;
 mod gates;
@@ -22,6 +21,7 @@ mod seed;
 pub(crate) mod target;
 mod trial;
 
+pub use lab::{Host, Lab, Network};
 pub use reading::read;
 
 /// Format of `plan.json`.
@@ -114,72 +114,6 @@ pub enum TargetKind {
         /// Seconds it may take.
         within_s: f64,
     },
-}
-
-/// Where target processes run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Lab {
-    /// Empty: this machine, unlimited.
-    pub hosts: Vec<Host>,
-    /// Time dilation; 1 is real time. Every duration of the plan is already in the lab's time: divided by it.
-    pub speed: f64,
-    /// The profiles that hosts name, each once, as written: not yet slowed by `speed`.
-    pub profiles: Vec<Profile>,
-    /// Networks by name; the clients are on the first. Empty: one for all.
-    pub networks: Vec<Network>,
-    /// CPUs of this machine that only the generator uses; `None`: half of them where hosts are virtual, rounded down,
-    /// at least one if there are two. 0: it shares all with the hosts.
-    pub generator_cpus: Option<u32>,
-    /// Whether the storage of each host is measured at lab-up.
-    pub measure_storage: bool,
-}
-
-/// One host of the lab.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Host {
-    /// Its name: `n1`, `n2`, … where the file gives none.
-    pub name: String,
-    /// Which of the target's roles runs here; all of them without it.
-    pub role: Option<String>,
-    /// Name of its profile, one of [`Lab::profiles`].
-    pub profile: Option<String>,
-    /// `user@address` for an ssh host.
-    pub ssh: Option<String>,
-    /// Names of the networks it is on; empty: the first.
-    pub networks: Vec<String>,
-    /// Whether it passes packets on between its networks.
-    pub routes: bool,
-}
-
-/// `[[lab.network]]`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Network {
-    /// Its name.
-    pub name: String,
-}
-
-impl Lab {
-    /// The profile of a host.
-    #[must_use]
-    pub fn profile_of(&self, host: &Host) -> Option<&Profile> {
-        let name = host.profile.as_ref()?;
-        self.profiles.iter().find(|profile| profile.name == *name)
-    }
-
-    /// Whether any host is made by Plimsoll rather than found.
-    #[must_use]
-    pub fn is_virtual(&self) -> bool {
-        self.hosts.iter().any(|host| host.ssh.is_none())
-    }
-
-    /// Whether what is measured here is not what a real machine of that kind would show, but a model of it.
-    #[must_use]
-    pub fn is_emulated(&self) -> bool {
-        (self.speed - 1.0).abs() > f64::EPSILON
-            || self.hosts.iter().any(|host| host.ssh.is_none() && host.profile.is_some())
-    }
 }
 
 /// `[[prepare]]`: operations done once before each trial, not measured.

@@ -3,7 +3,8 @@
 
 use crate::catalog::{Catalog, Protocol};
 use crate::keys::experiment::EXPERIMENT;
-use crate::plan::{Exercise, Fault, Lab, Load, Prepare, Target, exercise, fault, lab, load, prepare, target};
+use crate::plan::{Exercise, Fault, Lab, Load, Prepare, Target};
+use crate::plan::{dilation, exercise, fault, lab, load, prepare, target};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::shape::{Mode, Shape};
@@ -36,7 +37,8 @@ pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Par
     Shape { root: EXPERIMENT, mode: Mode::Whole, problems: &mut scene.problems }.table("", EXPERIMENT, tree, file);
     let root = Section { table: tree, keys: EXPERIMENT, place: file };
     let target = root.section("target").and_then(|section| target::read(&section, &mut scene));
-    let lab = root.section("lab").map_or_else(lab::unlimited, |section| lab::read(&section, &mut scene));
+    let kind = target.as_ref().map(|target| &target.kind);
+    let lab = root.section("lab").map_or_else(lab::unlimited, |section| lab::read(&section, kind, &mut scene));
     scene.feeds = load::feed_names(&root);
     let prepare = prepare::read(&root, &mut scene);
     let load = root.section("load").map(|section| load::read(&section, &mut scene));
@@ -51,7 +53,9 @@ pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Par
                 .hint("add [load] with `agents`, `time` and a [[load.cycle]]; `plimsoll new URL` writes a whole file"),
         );
     }
-    let parts = target.map(|target| Parts { target, lab, prepare, load, faults, steps });
+    let mut parts = target.map(|target| Parts { target, lab, prepare, load, faults, steps });
+    // Last, because the file's own times are what problems speak of.
+    parts.iter_mut().for_each(dilation::apply);
     (parts, scene.problems)
 }
 

@@ -2,19 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
+mod reading;
+
+pub(crate) use reading::check_loss;
+pub use reading::parse;
+
 /// What one kind of host is like: `profiles/NAME.toml`, resolved. What a profile does not say is `None`: not limited, not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Profile {
     /// Its name: that of the file.
     pub name: String,
     /// One line.
     pub what: String,
-    /// Where its figures come from, a sentence for each group of them.
+    /// Where its figures come from, a line for each section: `cpu: …`.
     pub source: String,
     /// Cores.
     pub cores: Option<u32>,
     /// What each core can do, in cores of the machine that plays it: 0.1 is a tenth of one of its cores.
     pub core_speed: Option<f64>,
+    /// Rounds/s that `profile measure` found for one core. Without `core_speed`, whoever plays it holds this against the
+    /// score of the machine.
+    pub score: Option<f64>,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
     /// The network link.
@@ -33,6 +42,7 @@ pub struct Profile {
 
 /// A network link. The same in both directions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Link {
     /// Bits/s.
     pub rate_bits_per_s: Option<f64>,
@@ -44,6 +54,7 @@ pub struct Link {
 
 /// A disk.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Disk {
     /// Its size, bytes.
     pub size_bytes: Option<u64>,
@@ -81,3 +92,6 @@ impl Disk {
         Self { size_bytes: None, ..self.clone() } != Self::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::keys::experiment::EXPERIMENT;
+use crate::keys::profile::PROFILE;
 use crate::keys::{Key, Kind, Need};
 
 /// JSON Schema (2020-12) of an experiment file.
@@ -63,6 +64,7 @@ fn value(kind: &'static Kind, whole: bool) -> Value {
         Kind::Duration { .. } => {
             json!({ "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?\s*(us|ms|s|m|h)\s*$" })
         }
+        Kind::Quantity(quantity) => json!({ "type": "string", "pattern": quantity.pattern() }),
         Kind::Whole { min, max } => {
             let mut whole = json!({ "type": "integer", "minimum": min });
             if *max < i64::from(u32::MAX) {
@@ -111,6 +113,17 @@ pub fn reference() -> String {
         Schema. What the words mean is in [formats.md](../formats.md).\n"
         .to_owned();
     section(&mut text, "## Top level", "", EXPERIMENT);
+    text
+}
+
+/// The keys of a profile as Markdown.
+#[must_use]
+pub fn profile_reference() -> String {
+    let mut text = "# The profile: every key\n\n\
+        A profile is a file `profiles/NAME.toml`: what one kind of host can do, uses and costs. Made from the table of keys\n\
+        that the checker uses; what the words mean is in [formats.md](../formats.md).\n"
+        .to_owned();
+    section(&mut text, "## Top level", "", PROFILE);
     text
 }
 

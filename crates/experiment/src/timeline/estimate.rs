@@ -24,8 +24,7 @@ fn around(plan: &Plan) -> String {
 
 fn trial_s(trial: &Trial) -> f64 {
     let steps_s: f64 = trial.steps.iter().map(|step| step.within_s).sum();
-    // At half the speed everything takes twice as long.
-    AROUND_S + (load_s(trial) + steps_s) / trial.lab.speed.max(f64::MIN_POSITIVE)
+    AROUND_S + load_s(trial) + steps_s
 }
 
 /// The load's time; of faults alone, until the last is healed.

@@ -56,6 +56,7 @@ fn of(trial: &Trial) -> Vec<Line> {
     let load = trial.load.as_ref();
     vec![
         ("lab", vec![lab(&trial.lab)]),
+        ("", vec![dilation(&trial.lab)]),
         ("before", vec![before.join(", ")]),
         ("load", load.map_or_else(|| vec![String::new(); 4], clients)),
         ("", vec![load.map_or_else(String::new, operations)]),
@@ -66,14 +67,24 @@ fn lab(lab: &Lab) -> String {
     let mut profiles: Vec<&str> = lab.hosts.iter().filter_map(|host| host.profile.as_deref()).collect();
     profiles.dedup();
     let profiles = if profiles.is_empty() { String::new() } else { format!(" ({})", profiles.join(", ")) };
-    let real_time = (lab.speed - 1.0).abs() < f64::EPSILON;
-    let speed = if real_time { String::new() } else { format!(" at {} × real time", lab.speed) };
+    let real = if lab.hosts.iter().all(|host| host.ssh.is_some()) { " over ssh" } else { "" };
     match lab.hosts.len() {
-        0 if real_time => String::new(),
-        0 => format!("this machine{speed}"),
-        1 => format!("1 host{profiles}{speed}"),
-        count => format!("{count} hosts{profiles}{speed}"),
+        0 => String::new(),
+        1 => format!("1 host{profiles}{real}"),
+        count => format!("{count} hosts{profiles}{real}"),
     }
+}
+
+/// What `lab.speed` has done to the times below.
+fn dilation(lab: &Lab) -> String {
+    if lab.hosts.is_empty() || (lab.speed - 1.0).abs() < f64::EPSILON {
+        return String::new();
+    }
+    let named = [(0.5, "half"), (0.25, "a quarter of the"), (0.2, "a fifth of the"), (0.1, "a tenth of the")];
+    let named = named.iter().find(|(speed, _)| (lab.speed - speed).abs() < 1e-9);
+    let speed = named.map_or_else(|| format!("{} of the", lab.speed), |(_, words)| (*words).to_owned());
+    let times = (1000.0 / lab.speed).round() / 1000.0;
+    format!("at {speed} speed: every time below is {times} × the file's, every rate {} ×", lab.speed)
 }
 
 fn clients(load: &Load) -> Vec<String> {

@@ -6,12 +6,15 @@ mod mounts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use experiment::plan;
 use record::environment::{Cpu, Disk, Environment, Limits};
 
-use crate::hosts::placement::Room;
+use crate::hosts::placement::{Room, needs_score};
 use crate::linux::procfs;
 use crate::probes::memory_bytes;
+use crate::runner::machine::score as machine_score;
 
 /// The root of the file system, or a recorded part of one.
 pub(crate) struct Root(PathBuf);
@@ -39,14 +42,22 @@ pub fn read(run_folder: &Path) -> Environment {
     read_at(&Root(PathBuf::from("/")), run_folder)
 }
 
-/// What of this machine a lab can use: the CPUs that this program may run on, and the memory that is available.
-pub(crate) fn room() -> Room {
+/// What of this machine a lab can use: the CPUs that this program may run on, the memory that is available and, where the
+/// lab's profiles need it, a core's score, which takes a second.
+#[must_use]
+pub fn room(lab: &plan::Lab) -> Room {
+    // Measured once, because every trial is to be played alike.
+    static SCORE: OnceLock<f64> = OnceLock::new();
     let cpus = rustix::thread::sched_getaffinity(None).map(|set| {
         let numbers = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
         numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
     });
     let memory = procfs::text(Path::new("/proc/meminfo")).unwrap_or_default();
-    Room { cpus: cpus.unwrap_or_default(), memory_bytes: memory_bytes(&memory, "MemAvailable:").unwrap_or(u64::MAX) }
+    Room {
+        cpus: cpus.unwrap_or_default(),
+        memory_bytes: memory_bytes(&memory, "MemAvailable:").unwrap_or(u64::MAX),
+        score: needs_score(lab).then(|| *SCORE.get_or_init(machine_score)),
+    }
 }
 
 fn read_at(root: &Root, run_folder: &Path) -> Environment {

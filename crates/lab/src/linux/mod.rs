@@ -2,6 +2,10 @@
 //! It must not know what a target, a run or a trial is.
 
 pub mod cgroup;
+pub mod loop_device;
+pub mod mount;
+pub mod namespace;
+pub mod network;
 pub mod pidfd;
 pub mod procfs;
 pub mod spawn;

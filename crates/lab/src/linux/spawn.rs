@@ -1,9 +1,11 @@
 //! Starts processes that end with this program, whatever becomes of it, and that inherit nothing from it. It must not
 //! know what it starts.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -24,12 +26,29 @@ static STARTER: Mutex<Option<Sender<Order>>> = Mutex::new(None);
 ///
 /// # Errors
 /// What the system says; `NotFound` if there is no such program.
-pub fn spawn(mut command: Command) -> io::Result<Child> {
+pub fn spawn(command: Command) -> io::Result<Child> {
+    spawn_in(command, &[])
+}
+
+/// The same, in these groups: files such as `cgroup.procs`, into which the child writes itself before it is the program.
+///
+/// # Errors
+/// What the system says; `NotFound` if there is no such program.
+pub fn spawn_in(mut command: Command, groups: &[PathBuf]) -> io::Result<Child> {
     command.process_group(0);
     ends_with_us(&mut command);
+    if !groups.is_empty() {
+        joins(&mut command, groups.iter().map(open_group).collect::<io::Result<_>>()?);
+    }
     let (reply, answer) = channel();
     starter()?.send(Order { command, reply }).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?
+}
+
+fn open_group(path: &PathBuf) -> io::Result<File> {
+    // Not with the error's kind: `NotFound` says that the program is not there.
+    let refused = |error| io::Error::other(format!("cannot join {}: {error}", path.display()));
+    File::options().write(true).open(path).map_err(refused)
 }
 
 fn gone() -> io::Error {
@@ -84,6 +103,21 @@ fn ends_with_us(command: &mut Command) {
             set_parent_process_death_signal(Some(Signal::KILL))?;
             // We may have died before the line above.
             if getppid() == Some(us) { Ok(()) } else { Err(Errno::SRCH.into()) }
+        });
+    }
+}
+
+#[expect(unsafe_code, reason = "a process that joined its groups only later would have run outside of them")]
+fn joins(command: &mut Command, groups: Vec<File>) {
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed: this is one system call for each group, on
+    // files that are open already, and no memory is allocated.
+    unsafe {
+        command.pre_exec(move || {
+            for group in &groups {
+                // 0 is whoever writes it.
+                rustix::io::write(group, b"0")?;
+            }
+            Ok(())
         });
     }
 }

@@ -2,6 +2,7 @@
 //! it left. It must not touch a run whose owner is alive.
 
 mod entry;
+mod kernel;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,8 +10,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Error;
+use crate::hosts::{Leftover, remove_remote};
 use crate::remains::Marks;
+use crate::runner::groups::top_of;
 use entry::{Line, Owner, Record};
+use kernel::Kernel;
 
 /// The variable that marks every process of a run.
 pub const MARK: &str = "PLIMSOLL_RUN";
@@ -37,6 +41,7 @@ pub(crate) struct Ledger {
 struct Made {
     scratch: Option<PathBuf>,
     groups: Vec<(u32, u64)>,
+    kernel: Kernel,
 }
 
 impl Registry {
@@ -101,9 +106,11 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         let (_, left) = self.ledger.marks().end(false);
+        let kernel = std::mem::take(&mut self.ledger.made().kernel);
+        let released = kernel.remove(&self.ledger.id, &mut Vec::new()).is_ok();
         let gone = self.ledger.made().scratch.take().is_none_or(|scratch| entry::remove_scratch(&scratch).is_ok());
         // An entry of which something is left stays for `clean`.
-        if left.is_empty() && gone {
+        if left.is_empty() && released && gone {
             let _ = fs::remove_file(&self.ledger.path);
         }
     }
@@ -134,6 +141,36 @@ impl Ledger {
         self.note(&Line::Group { pid, started_ticks })
     }
 
+    /// The run's control group at the top of every hierarchy is about to be made.
+    pub(crate) fn grouped(&self) -> Result<(), Error> {
+        let name = top_of(&self.id);
+        let mut made = self.made();
+        if !made.kernel.cgroups.contains(&name) {
+            self.note(&Line::Cgroups { name: name.clone() })?;
+            made.kernel.cgroups.push(name);
+        }
+        Ok(())
+    }
+
+    /// A file is about to be attached to a loop device.
+    pub(crate) fn looped(&self, device: &Path, file: &Path) -> Result<(), Error> {
+        self.note(&Line::Loop { device: device.to_path_buf(), file: file.to_path_buf() })?;
+        self.made().kernel.loops.push((device.to_path_buf(), file.to_path_buf()));
+        Ok(())
+    }
+
+    /// A loop device of the run is about to be limited.
+    pub(crate) fn throttled(&self, device: &Path) -> Result<(), Error> {
+        self.note(&Line::Throttle { device: device.to_path_buf() })?;
+        self.made().kernel.throttles.push(device.to_path_buf());
+        Ok(())
+    }
+
+    /// A folder is about to be made on another machine.
+    pub(crate) fn remote(&self, destination: &str, folder: &str) -> Result<(), Error> {
+        self.note(&Line::Remote(Leftover { destination: destination.to_owned(), folder: folder.to_owned() }))
+    }
+
     pub(crate) fn scratch(&self) -> Result<PathBuf, Error> {
         let mut made = self.made();
         if let Some(scratch) = &made.scratch {
@@ -148,18 +185,20 @@ impl Ledger {
 
     /// How the run's processes are found.
     pub(crate) fn marks(&self) -> Marks {
-        Marks { variable: Some(format!("{MARK}={}", self.id)), groups: self.made().groups.clone() }
+        Marks { variables: vec![format!("{MARK}={}", self.id)], groups: self.made().groups.clone() }
     }
 }
 
 /// What [`clean`] removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// A line for each thing: a process, a folder, a run.
+    /// A line for each thing: a process, a loop device, a folder, a run.
     pub removed: Vec<String>,
+    /// A line for each machine that could not be reached to see what is left there.
+    pub unreached: Vec<String>,
 }
 
-/// Removes what abandoned runs left: their processes, private folders and entries. A run is abandoned when the process
+/// Removes what abandoned runs left: their processes, control groups, loop devices, private folders and entries. A run is abandoned when the process
 /// that began it is gone; live ones are not touched.
 ///
 /// # Errors
@@ -195,18 +234,26 @@ pub(crate) fn clean_in(folder: &Path, cleaned: &mut Cleaned) -> Result<(), Error
 fn remove(path: &Path, record: &Record, cleaned: &mut Cleaned) -> Result<(), Error> {
     // Nothing survives a reboot but files.
     if record.owner.is_of_this_boot() {
-        let marks = Marks { variable: Some(format!("{MARK}={}", record.id)), groups: record.groups.clone() };
+        let marks = Marks { variables: vec![format!("{MARK}={}", record.id)], groups: record.groups.clone() };
         let (ended, left) = marks.end(true);
         cleaned.removed.extend(ended.iter().map(|stat| format!("process {} ({})", stat.pid, stat.name)));
         if !left.is_empty() {
             return Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() });
         }
+        record.kernel.remove(&record.id, &mut cleaned.removed)?;
     }
     for scratch in &record.scratch {
         // Only what this run can have made: a damaged entry must not remove anything else.
         if entry::belongs_to(scratch, &record.id) && scratch.symlink_metadata().is_ok() {
             entry::remove_scratch(scratch).map_err(Error::system(format!("remove {}", scratch.display())))?;
             cleaned.removed.push(format!("folder {}", scratch.display()));
+        }
+    }
+    // Nobody waits for another machine again and again: its folder is removed when it can be, or named.
+    for looked in remove_remote(&record.remotes, &record.id) {
+        match looked {
+            Ok(removed) => cleaned.removed.extend(removed),
+            Err(why) => cleaned.unreached.push(why),
         }
     }
     fs::remove_file(path).map_err(Error::system(format!("remove {}", path.display())))?;

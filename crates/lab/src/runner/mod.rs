@@ -2,18 +2,36 @@
 //! what it is told on standard input and answers on standard output, a line of JSON each, and undoes everything when its
 //! input ends. It must not know what a target, a load or a trial is.
 
+mod controls;
 pub(crate) mod cores;
 pub(crate) mod groups;
+mod load_average;
+pub mod machine;
+mod said;
+mod sampler;
+mod serve;
 pub(crate) mod session;
+mod storage;
+mod wire;
+
+pub use said::{Answer, Refusal, Said};
+#[cfg(test)]
+pub(crate) use serve::beside;
+pub use serve::serve;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use experiment::profile::{Disk, Link};
-use record::events::HostFigures;
-use record::rows::Sample;
 use serde::{Deserialize, Serialize};
+
+/// The variable with the host's name that every process of a host has beside the run's mark.
+pub(crate) const HOST_MARK: &str = "PLIMSOLL_HOST";
+/// Version of the language that is spoken here: the program's.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Of a line, either way; what is longer is no message.
+const LINE_BYTES: u64 = 64 << 20;
 
 /// The first line it is told.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -247,6 +265,13 @@ pub enum Control {
     },
     /// Its link is down: no carrier.
     LinkDown,
+    /// Its link is down for so long, up for so long, again and again.
+    LinkFlap {
+        /// Seconds.
+        down_s: f64,
+        /// Seconds.
+        up_s: f64,
+    },
     /// Its cores do this much of what they did: 0.25 is a quarter.
     Cpu {
         /// Above 0, below 1.
@@ -271,135 +296,5 @@ pub enum Control {
     Clock {
         /// Seconds; negative is behind.
         offset_s: f64,
-    },
-}
-
-/// What a runner says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "said", rename_all = "snake_case")]
-pub enum Said {
-    /// First line: it is there, and its folders are made.
-    Ready {
-        /// Its version.
-        version: String,
-        /// Its pid as the machine counts, where it knows it: of the process that holds the namespaces.
-        pid: u32,
-        /// Where the host's private folders are.
-        folder: PathBuf,
-        /// What a user should know, such as a controller that is missing.
-        notices: Vec<String>,
-    },
-    /// The host could not be made. Last line.
-    Failed {
-        /// Why, in words.
-        reason: String,
-    },
-    /// The order was carried out.
-    Done {
-        /// Its request.
-        number: u64,
-        /// What came of it.
-        answer: Answer,
-    },
-    /// The order was not carried out; nothing of it was.
-    Refused {
-        /// Its request.
-        number: u64,
-        /// Why.
-        why: Refusal,
-    },
-    /// A process wrote to standard output or error.
-    Wrote {
-        /// Number of the request that started it.
-        process: u64,
-        /// What; bytes that are not UTF-8 are replaced.
-        text: String,
-    },
-    /// A process ended; all that it wrote has been said. What it started may go on.
-    Ended {
-        /// Number of the request that started it.
-        process: u64,
-        /// Its exit code, or the signal that ended it, negative.
-        how: i32,
-    },
-}
-
-/// What came of an order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
-pub enum Answer {
-    /// Nothing to say.
-    Nothing,
-    /// Of `Start`.
-    Started {
-        /// Its pid inside the host.
-        pid: u32,
-    },
-    /// Of `Run`.
-    Ran {
-        /// Its exit code, or the signal that ended it, negative.
-        how: i32,
-        /// Standard output.
-        output: String,
-        /// Standard error.
-        errors: String,
-    },
-    /// Of `Ports`.
-    Ports {
-        /// The numbers.
-        ports: Vec<u16>,
-    },
-    /// Of `Folder`.
-    Folder {
-        /// Where it is.
-        path: PathBuf,
-    },
-    /// Of `Read`.
-    Content {
-        /// Base64; shorter than asked for at the file's end.
-        content: String,
-    },
-    /// Of `Sample`.
-    Samples {
-        /// The rows.
-        rows: Vec<Sample>,
-    },
-    /// Of `Figures` and `MeasureStorage`.
-    Figures {
-        /// What is known.
-        figures: Box<HostFigures>,
-    },
-    /// Of `MeasureMachine`.
-    Text {
-        /// The text.
-        text: String,
-    },
-}
-
-/// Why an order was not carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
-pub enum Refusal {
-    /// There is no such program.
-    NoProgram {
-        /// Its name.
-        program: String,
-    },
-    /// Something listens on that port.
-    PortTaken {
-        /// Which.
-        port: u16,
-    },
-    /// This kernel, machine or user cannot do that.
-    Cannot {
-        /// What, why, and what would help, in words: `lossy_link needs netem or nft, and …`.
-        reason: String,
-    },
-    /// The system refused.
-    System {
-        /// What was being done.
-        doing: String,
-        /// What it said.
-        error: String,
     },
 }

@@ -1,17 +1,68 @@
 //! The lab's end of a runner: asks and hears. One thread reads what the runner says; whoever asks waits for the answer to
 //! its own number. It must not know how the runner came to its host.
 
+mod hearing;
+mod orders;
+mod process;
+
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Answer, Order, Setup};
+use super::{Answer, Order, Program, Refusal, Request, Setup};
 use crate::Error;
 use crate::hosts::{Process, Start};
+use process::{Feed, RemoteProcess};
+
+/// For an order that takes no time to be carried out.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For a program to be started: a slow disk may have to give it first.
+const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A conversation with a runner. Dropped, its input is closed, and the runner ends with all that it started.
 #[derive(Debug)]
-pub(crate) struct Session {}
+pub(crate) struct Session {
+    shared: Arc<Shared>,
+    out: Mutex<Out>,
+    ready: Ready,
+}
+
+/// What is asked.
+#[derive(Debug)]
+struct Out {
+    /// Of the last request.
+    number: u64,
+    /// To the thread that writes, so that a runner that does not read holds up nobody; `None`: closed.
+    lines: Option<Sender<Vec<u8>>>,
+}
+
+/// What the runner said of itself.
+#[derive(Debug)]
+struct Ready {
+    pid: u32,
+    folder: PathBuf,
+    notices: Vec<String>,
+}
+
+/// What is known to whoever asks and to whoever hears.
+#[derive(Debug)]
+struct Shared {
+    host: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Why nothing is heard any more.
+    lost: Option<String>,
+    /// Why the runner is about to end, if that is known beforehand.
+    ending: Option<String>,
+    pending: BTreeMap<u64, Sender<Result<Answer, Refusal>>>,
+    feeds: BTreeMap<u64, Arc<Feed>>,
+}
 
 impl Session {
     /// Tells the runner its setup and waits until it is ready.
@@ -24,8 +75,20 @@ impl Session {
         setup: &Setup,
         within: Duration,
     ) -> Result<Arc<Self>, Error> {
-        let _ = (input, output, within);
-        Err(Error::NotYet(format!("a session with {}", setup.host)))
+        let failed = |reason: String| Error::Host { host: setup.host.clone(), reason };
+        let shared = Arc::new(Shared { host: setup.host.clone(), state: Mutex::default() });
+        let lines = write_on(input)?;
+        let first = hearing::begin(output, Arc::clone(&shared))?;
+        // If it is gone already, that is heard.
+        let _ = lines.send(line(setup)?);
+        let ready = match first.recv_timeout(within) {
+            Ok(ready) => ready.map_err(failed)?,
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(failed(format!("its runner was not ready within {} s", within.as_secs_f64())));
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(failed(shared.reason())),
+        };
+        Ok(Arc::new(Self { shared, out: Mutex::new(Out { number: 0, lines: Some(lines) }), ready }))
     }
 
     /// Has an order carried out.
@@ -33,23 +96,203 @@ impl Session {
     /// # Errors
     /// What the runner refused, [`Error::HostLost`] if it is gone or does not answer in time.
     pub fn ask(&self, order: Order, within: Duration) -> Result<Answer, Error> {
-        let _ = (order, within);
-        Err(Error::NotYet("a session".to_owned()))
+        let about = About::of(&order);
+        let (number, answer) = self.send(order, None)?;
+        self.answer(number, &answer, within)?.map_err(|why| about.error(&self.shared.host, why))
     }
 
     /// Starts a process; its output goes to `start.log`.
     pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn Process>, Error> {
-        let _ = start;
-        Err(Error::NotYet("a session".to_owned()))
+        let feed = Feed::open(&start.log).map_err(Error::system(format!("write the log {}", start.log.display())))?;
+        let order = Order::Start(process::program(start)?);
+        let about = About::of(&order);
+        let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;
+        // From here on it is ended with this, whatever goes wrong.
+        let mut process = RemoteProcess::new(Arc::clone(self), number, feed);
+        match self.answer(number, &answer, START_PATIENCE)? {
+            Ok(Answer::Started { pid }) => {
+                process.pid = pid;
+                Ok(Box::new(process))
+            }
+            Ok(other) => Err(self.unexpected(&other)),
+            Err(why) => {
+                process.never_was();
+                Err(about.error(&self.shared.host, why))
+            }
+        }
     }
 
     /// Whether the runner still answers, as far as is known.
     pub fn is_open(&self) -> bool {
-        false
+        self.shared.state().lost.is_none()
     }
 
-    /// The pid that the runner gave for itself.
+    /// The pid that the runner gave for itself; 0 where it does not know how the machine counts.
     pub fn pid(&self) -> u32 {
-        0
+        self.ready.pid
+    }
+
+    /// Where the host's private folders are, as the runner sees it.
+    pub fn folder(&self) -> &Path {
+        &self.ready.folder
+    }
+
+    /// What a user should know of the host.
+    pub fn notices(&self) -> &[String] {
+        &self.ready.notices
+    }
+
+    /// Has the host undo everything, and ends the conversation. False if it did not say in time that it has.
+    pub fn close(&self, within: Duration) -> bool {
+        self.expect_end("it was taken down");
+        let ended = self.ask(Order::End, within).is_ok();
+        self.give_up("it was taken down");
+        ended
+    }
+
+    /// The runner is about to end, for this reason.
+    pub fn expect_end(&self, reason: &str) {
+        self.shared.state().ending = Some(reason.to_owned());
+    }
+
+    /// Ends the conversation: who waits for an answer does not get one, and every process counts as killed.
+    pub fn give_up(&self, reason: &str) {
+        self.out().lines = None;
+        self.shared.lose(reason);
+    }
+
+    fn out(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an order; gives its number and where its answer comes.
+    fn send(&self, order: Order, feed: Option<Arc<Feed>>) -> Result<(u64, Receiver<Result<Answer, Refusal>>), Error> {
+        let (sender, answer) = channel();
+        let mut out = self.out();
+        let number = out.number + 1;
+        let line = line(&Request { number, order })?;
+        {
+            // Before it is sent: the answer may be there at once.
+            let mut state = self.shared.state();
+            if state.lost.is_some() {
+                drop(state);
+                return Err(self.lost());
+            }
+            state.pending.insert(number, sender);
+            state.feeds.extend(feed.map(|feed| (number, feed)));
+        }
+        out.number = number;
+        // If it cannot be sent, the conversation is lost, and that is heard.
+        let _ = out.lines.as_ref().map(|lines| lines.send(line));
+        Ok((number, answer))
+    }
+
+    fn answer(
+        &self,
+        number: u64,
+        answer: &Receiver<Result<Answer, Refusal>>,
+        within: Duration,
+    ) -> Result<Result<Answer, Refusal>, Error> {
+        answer.recv_timeout(within).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => self.lost(),
+            RecvTimeoutError::Timeout => {
+                self.shared.state().pending.remove(&number);
+                let reason = format!("no answer within {} s", within.as_secs_f64());
+                Error::HostLost { host: self.shared.host.clone(), reason }
+            }
+        })
+    }
+
+    fn lost(&self) -> Error {
+        Error::HostLost { host: self.shared.host.clone(), reason: self.shared.reason() }
+    }
+
+    fn unexpected(&self, answer: &Answer) -> Error {
+        Error::Host { host: self.shared.host.clone(), reason: format!("its runner gave the answer {answer:?}") }
     }
 }
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why nothing is heard any more.
+    fn reason(&self) -> String {
+        self.state().lost.clone().unwrap_or_else(|| "its runner is gone".to_owned())
+    }
+
+    /// Nothing is heard from now on. The first reason is the one that counts.
+    fn lose(&self, reason: &str) {
+        let mut state = self.state();
+        let known = state.ending.take();
+        state.lost.get_or_insert_with(|| known.unwrap_or_else(|| reason.to_owned()));
+        state.pending.clear();
+        let feeds = std::mem::take(&mut state.feeds);
+        drop(state);
+        for feed in feeds.values() {
+            feed.lose();
+        }
+    }
+}
+
+/// A message as a line.
+fn line(message: &impl serde::Serialize) -> Result<Vec<u8>, Error> {
+    let mut line = serde_json::to_vec(message).map_err(|error| Error::system("write an order")(error.into()))?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Writes lines on a thread of its own until nobody sends any, and closes `input` then.
+fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> {
+    let (lines_in, lines) = channel::<Vec<u8>>();
+    let write = move || {
+        for line in lines {
+            if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+                return;
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("orders".to_owned()).spawn(write);
+    thread.map_err(Error::system("start a thread"))?;
+    Ok(lines_in)
+}
+
+/// What an order was about, for the words of its refusal.
+enum About {
+    /// A program, for this role.
+    Role(String),
+    /// A fault.
+    Fault,
+    /// Anything else.
+    Other,
+}
+
+impl About {
+    fn of(order: &Order) -> Self {
+        match order {
+            Order::Start(Program { role, .. }) | Order::Run { program: Program { role, .. }, .. } => {
+                Self::Role(role.clone())
+            }
+            Order::Impose { .. } | Order::Lift { .. } => Self::Fault,
+            _ => Self::Other,
+        }
+    }
+
+    fn error(self, host: &str, why: Refusal) -> Error {
+        let host = host.to_owned();
+        match (why, self) {
+            (Refusal::NoProgram { program }, Self::Role(role)) => Error::Missing { role, program },
+            (Refusal::NoProgram { program }, _) => Error::Host { host, reason: format!("`{program}` is not there") },
+            (Refusal::PortTaken { port }, _) => Error::PortTaken { port, holder: None },
+            (Refusal::Cannot { reason }, Self::Fault) => Error::Fault(reason),
+            (Refusal::Cannot { reason }, _) => Error::Host { host, reason },
+            (Refusal::System { doing, error }, _) => {
+                Error::System { doing: format!("{doing} on {host}"), error: std::io::Error::other(error) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use experiment::source::Source;
 use crate::catalog::{self, Known};
 use crate::cli;
 use crate::exit::{Done, Failure};
-use crate::{output, progress};
+use crate::{output, placing, progress};
 
 /// Checks a file and prints what `run` would do.
 pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
@@ -18,6 +18,7 @@ pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
         output::json(&plan)?;
     } else {
         output::text(&experiment::timeline::print(&plan))?;
+        output::text(&placing::words(&plan))?;
         if let Err(not_yet) = conduct::can_play(&plan) {
             output::text(&format!("\nThe file is right, but {not_yet}\n"))?;
         }

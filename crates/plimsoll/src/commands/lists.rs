@@ -1,7 +1,10 @@
-//! `plimsoll targets | faults | protocols`: what there is, from the tables.
+//! `plimsoll targets | profiles | faults | protocols`: what there is, from the tables.
 
 use experiment::catalog::{Effect, Fault, Field, Heals, Protocol};
+use experiment::duration;
 use experiment::manifest::Takes;
+use experiment::profile::Profile;
+use experiment::quantity::{show_bits_per_s, show_bytes, show_bytes_per_s};
 
 use crate::catalog::{self, Target};
 use crate::cli;
@@ -14,6 +17,16 @@ pub fn targets(arguments: &cli::Named) -> Result<Done, Failure> {
     let lines = match &arguments.name {
         None => columns(known.targets.iter().map(|target| (&*target.manifest.name, &*target.manifest.about.what))),
         Some(name) => about_target(known.target(name).ok_or_else(|| unknown("target", name))?),
+    };
+    print(&lines)
+}
+
+/// Lists the profiles, or tells about one.
+pub fn profiles(arguments: &cli::Named) -> Result<Done, Failure> {
+    let profiles = catalog::profiles()?;
+    let lines = match &arguments.name {
+        None => columns(profiles.values().map(|profile| (&*profile.name, &*profile.what))),
+        Some(name) => about_profile(profiles.get(name).ok_or_else(|| unknown("profile", name))?),
     };
     print(&lines)
 }
@@ -64,6 +77,35 @@ fn takes(takes: &Takes) -> String {
         Takes::Text => "a text".to_owned(),
         Takes::Duration => "a duration".to_owned(),
     }
+}
+
+fn about_profile(profile: &Profile) -> Vec<String> {
+    let mut lines = vec![format!("{}: {}", profile.name, profile.what)];
+    let figure = |name: &str, value: Option<String>| value.map(|value| format!("  {name:12} {value}"));
+    let number = |value: Option<f64>, unit: &str| value.map(|value| format!("{value}{unit}"));
+    let (link, disk) = (&profile.link, &profile.disk);
+    let figures = [
+        figure("cores", profile.cores.map(|cores| cores.to_string())),
+        figure("core speed", number(profile.core_speed, " of a core of the machine that plays it")),
+        figure("score", number(profile.score, " rounds/s of a core")),
+        figure("memory", profile.memory_bytes.map(show_bytes)),
+        figure("link", link.rate_bits_per_s.map(show_bits_per_s)),
+        figure("link delay", link.delay_s.map(duration::show)),
+        figure("link loss", number(link.loss_pct, " %")),
+        figure("disk size", disk.size_bytes.map(show_bytes)),
+        figure("disk reads", number(disk.read_iops, "/s")),
+        figure("disk writes", number(disk.write_iops, "/s")),
+        figure("disk reading", disk.read_bytes_per_s.map(show_bytes_per_s)),
+        figure("disk writing", disk.write_bytes_per_s.map(show_bytes_per_s)),
+        figure("idle", number(profile.idle_watts, " W")),
+        figure("under load", number(profile.load_watts, " W")),
+        figure("price", profile.price.as_ref().map(|price| format!("{} {}", price.currency, price.amount))),
+        figure("lifetime", number(profile.lifetime_years, " years")),
+    ];
+    lines.extend(figures.into_iter().flatten());
+    lines.push("\nwhat is not said is not limited, or not known; the figures come from:".to_owned());
+    lines.extend(profile.source.lines().map(|line| format!("  {line}")));
+    lines
 }
 
 fn about_fault(fault: &Fault) -> Vec<String> {

@@ -10,6 +10,8 @@ pub mod lists;
 pub mod man;
 pub mod new;
 pub mod open;
+pub mod profile;
 pub mod run;
+pub mod runner;
 pub mod schema;
 pub mod show;

@@ -7,8 +7,12 @@ use crate::stage::{Stage, root};
 #[test]
 fn lists_name_what_there_is() {
     let stage = Stage::new();
-    for (list, names) in [("targets", ["echo", "vsns"]), ("faults", ["call", "kill"]), ("protocols", ["http", "vsns"])]
-    {
+    for (list, names) in [
+        ("targets", ["echo", "vsns"]),
+        ("profiles", ["raspberry-pi-2", "xeon-vm-2core"]),
+        ("faults", ["call", "kill"]),
+        ("protocols", ["http", "vsns"]),
+    ] {
         let played = stage.play(&[list]).exits(0);
         for name in names {
             assert!(played.stdout.lines().any(|line| line.starts_with(name)), "{list}: {}", played.stdout);
@@ -56,6 +60,23 @@ fn every_bundled_experiment_has_a_plan() {
         let played = stage.play(&["check", file.to_str().unwrap()]).exits(0);
         assert!(played.stdout.contains("trial"), "{}", played.stdout);
     }
+}
+
+#[test]
+fn check_says_who_would_run_where() {
+    let stage = Stage::new();
+    let check = |sets: &[&str]| {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let words: Vec<&str> = ["check", "experiments/03-name-service-crash.toml"].into_iter().chain(sets).collect();
+        stage.play(&words).exits(0).stdout
+    };
+    let boards = check(&["lab.hosts=2", "lab.profile=raspberry-pi-2", "lab.speed=0.25", "lab.generator_cpus=0"]);
+    assert!(boards.contains("n2  raspberry-pi-2  4 × 0.025 core, 1GiB, 25mbit"), "{boards}");
+    assert!(boards.contains("at a quarter of the speed") && boards.contains("load to 12m"), "{boards}");
+    let many = check(&["lab.hosts=200", "lab.profile=xeon-vm-4core"]);
+    assert!(many.contains("this machine cannot make them") && many.contains("memory"), "{many}");
+    stage.play(&["check", "experiments/03-name-service-crash.toml", "--set", "lab.profile=pi"]).exits(2).says(&["pi"]);
+    stage.play(&["profile", "measure", "telnet://pi"]).exits(2).says(&["ssh://"]);
 }
 
 #[test]

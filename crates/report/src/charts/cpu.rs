@@ -6,7 +6,7 @@ use super::{Kind, View, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
 use crate::drawing::thinning::thinned_together;
 
-pub const KIND: Kind = Kind { name: "cpu", place: 4, draw };
+pub const KIND: Kind = Kind { name: "cpu", place: 5, draw };
 
 /// What a row measures, if it does.
 type Value = fn(&Sample) -> Option<f64>;

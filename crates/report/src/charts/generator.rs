@@ -9,7 +9,7 @@ use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
 use crate::drawing::thinning::{Point, thinned};
 
-pub const KIND: Kind = Kind { name: "generator", place: 10, draw };
+pub const KIND: Kind = Kind { name: "generator", place: 11, draw };
 
 const NOTE: &str = "The busiest thread, the latest timers and all operations in flight. A generator at the end of its core measures itself.";
 

@@ -4,7 +4,7 @@ use super::{Kind, View, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
 use crate::drawing::thinning::thinned;
 
-pub const KIND: Kind = Kind { name: "load_average", place: 5, draw };
+pub const KIND: Kind = Kind { name: "load_average", place: 6, draw };
 
 const NOTE: &str = "Threads that run or want to, and those that wait for a disk, damped over 1, 5 and 15 minutes.";
 

@@ -4,7 +4,7 @@ use super::{Kind, View, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
 use crate::drawing::thinning::thinned;
 
-pub const KIND: Kind = Kind { name: "memory", place: 6, draw };
+pub const KIND: Kind = Kind { name: "memory", place: 7, draw };
 
 fn draw(view: &View) -> Vec<Chart> {
     view.chart_per_host("Memory", "", |host| {

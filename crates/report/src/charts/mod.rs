@@ -4,6 +4,7 @@
 mod cpu;
 mod disk;
 mod generator;
+mod lanes;
 mod latency;
 mod load_average;
 mod memory;
@@ -14,7 +15,7 @@ mod zoom;
 
 use record::events::{Ending, What};
 use record::results::{Fault, Trial};
-use record::rows::Sample;
+use record::rows::{Sample, THIS_MACHINE};
 
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Line, Mark, Panel, Range};
@@ -25,6 +26,9 @@ use crate::series::Series;
 
 /// Events listed beside the charts of a trial at most.
 const NOTICES: usize = 60;
+
+/// Hosts of a lab that have charts of their own, at most.
+const DETAILED: usize = 4;
 
 /// A kind of chart.
 pub struct Kind {
@@ -41,6 +45,7 @@ pub const KINDS: &[Kind] = &[
     cpu::KIND,
     disk::KIND,
     generator::KIND,
+    lanes::KIND,
     latency::KIND,
     load_average::KIND,
     memory::KIND,
@@ -146,10 +151,15 @@ impl View<'_> {
         thinned(&points, self.points)
     }
 
-    /// A chart for each host with `panels`; the title names the host where there are several.
+    /// A chart for each host with `panels`; the title names the host where there are several. Of a large lab only the machine
+    /// that makes the load has them: its hosts are seen in their lanes.
     pub fn chart_per_host(&self, title: &str, note: &str, panels: impl Fn(&str) -> Vec<Panel>) -> Vec<Chart> {
-        let hosts = self.hosts();
-        let titled = |host: &str| if hosts.len() > 1 { format!("{title} of {host}") } else { title.to_owned() };
+        let mut hosts = self.hosts();
+        let several = hosts.len() > 1;
+        if lanes::of_lab(self).len() > DETAILED {
+            hosts.retain(|host| *host == THIS_MACHINE);
+        }
+        let titled = |host: &str| if several { format!("{title} of {}", name_of(host)) } else { title.to_owned() };
         let charts = hosts.iter().map(|host| self.chart(&titled(host), note, panels(host)));
         charts.filter(Chart::has_values).collect()
     }
@@ -174,6 +184,9 @@ pub fn notices(series: &Series) -> Vec<(String, String)> {
             Some(format!("{process} on {host} ended: {how}{meant}"))
         }
         What::ProcessUp { host, process, .. } => Some(format!("{process} on {host} started")),
+        What::HostDown { host, expected } => {
+            Some(format!("host {host} went down{}", if *expected { "" } else { ", which Plimsoll did not do" }))
+        }
         What::Log { host, process, line } => Some(format!("{process} on {host} wrote: {line}")),
         What::Notice { text } => Some(text.clone()),
         What::Ended { how, reason: Some(reason) } if *how != Ending::Done => Some(format!("the trial ended: {reason}")),
@@ -181,6 +194,11 @@ pub fn notices(series: &Series) -> Vec<(String, String)> {
     };
     let said = series.events.iter().filter_map(|event| Some((numbers::moment(event.at_s), words(&event.what)?)));
     said.take(NOTICES).collect()
+}
+
+/// How a title names a host.
+fn name_of(host: &str) -> &str {
+    if host == THIS_MACHINE { "this machine" } else { host }
 }
 
 /// Lines that have at least one value.

@@ -3,7 +3,7 @@
 use super::{Kind, View, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
 
-pub const KIND: Kind = Kind { name: "network", place: 8, draw };
+pub const KIND: Kind = Kind { name: "network", place: 9, draw };
 
 fn draw(view: &View) -> Vec<Chart> {
     view.chart_per_host("Network", "All interfaces, loopback included.", |host| {

@@ -3,7 +3,7 @@
 use super::{Kind, View, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
 
-pub const KIND: Kind = Kind { name: "pressure", place: 9, draw };
+pub const KIND: Kind = Kind { name: "pressure", place: 10, draw };
 
 const NOTE: &str =
     "Share of each second in which some task waited for a CPU, for a disk or for memory (the kernel's PSI, some).";

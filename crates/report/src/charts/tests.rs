@@ -1,7 +1,7 @@
 //! Tests of the charts of a trial.
 #![allow(clippy::unwrap_used)]
 
-use record::results::Trial;
+use record::results::{Host, Trial};
 
 use super::*;
 use crate::drawing::chart::Shape;
@@ -128,7 +128,38 @@ fn several_hosts_have_a_chart_each() {
     let second: Vec<_> = series.samples.iter().cloned().map(|s| Sample { host: "n2".to_owned(), ..s }).collect();
     series.samples.extend(second);
     let view = View { trial: &trial, series: &series, points: 1_500 };
-    assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of local", "Memory of n2"]);
+    assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of this machine", "Memory of n2"]);
+}
+
+/// A trial on so many virtual hosts, and its records.
+fn lab(hosts: usize) -> (Trial, Series) {
+    let (mut trial, mut series) = crash();
+    let names: Vec<String> = (1..=hosts).map(|number| format!("n{number}")).collect();
+    let host = |name: &String| Host { name: name.clone(), kind: Some("netns".to_owned()), ..Host::default() };
+    trial.hosts = names.iter().map(host).collect();
+    let rows = series.samples.clone();
+    for name in &names {
+        let of_host = rows.iter().filter(|row| row.process != "generator");
+        series.samples.extend(of_host.cloned().map(|row| Sample { host: name.clone(), ..row }));
+    }
+    (trial, series)
+}
+
+#[test]
+fn the_hosts_of_a_lab_have_a_lane_each() {
+    let (trial, series) = lab(2);
+    let view = View { trial: &trial, series: &series, points: 1_500 };
+    let charts = (lanes::KIND.draw)(&view);
+    assert_eq!(charts[0].title, "CPU of each host");
+    let labels: Vec<&str> = charts[0].panels.iter().map(|panel| panel.label.as_str()).collect();
+    assert_eq!(labels, ["n1", "n2"], "the machine that makes the load is none of them");
+    assert_eq!(titles(&(memory::KIND.draw)(&view)).len(), 3, "and charts of their own as long as they are few");
+    let (trial, series) = lab(16);
+    let view = View { trial: &trial, series: &series, points: 1_500 };
+    assert_eq!((lanes::KIND.draw)(&view)[0].panels.len(), 16);
+    assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of this machine"]);
+    let (trial, series) = crash();
+    assert!((lanes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
 }
 
 #[test]

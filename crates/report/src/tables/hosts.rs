@@ -1,6 +1,6 @@
 //! Table: every host over the load.
 
-use record::results::{Host, Trial};
+use record::results::{Host, Machine, Trial};
 
 use super::{Cell, Column, Kind, Row, Table, begins, label_cells, label_columns};
 use crate::Input;
@@ -14,22 +14,28 @@ const MANY: usize = 12;
 /// Heading, meaning, value and how it is written.
 type Figure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
 
-const FIGURES: [Figure; 13] = [
+const FIGURES: [Figure; 14] = [
     ("CPU", "mean, of all cores", |_, host| host.cpu_pct, numbers::percent),
     ("CPU of target", "mean of the target's processes, of all cores", |_, host| host.target_cpu_pct, numbers::percent),
     (
         "strangers",
         "mean CPU of neither target nor Plimsoll",
-        |trial, _| trial.machine.strangers_cpu_pct,
+        |trial, host| of_machine(trial, host)?.strangers_cpu_pct,
         numbers::percent,
     ),
-    ("I/O wait", "idle while a task waited for a disk", |trial, _| trial.machine.iowait_pct, numbers::percent),
-    ("steal", "taken by the hypervisor", |trial, _| trial.machine.steal_pct, numbers::percent),
+    (
+        "I/O wait",
+        "idle while a task waited for a disk",
+        |trial, host| of_machine(trial, host)?.iowait_pct,
+        numbers::percent,
+    ),
+    ("steal", "taken by the hypervisor", |trial, host| of_machine(trial, host)?.steal_pct, numbers::percent),
     ("throttled", "by a quota", |_, host| host.throttled_pct, numbers::percent),
     ("run delay", "runnable but not running", |_, host| host.run_delay_pct, numbers::percent),
     ("load 1 min", "highest", |_, host| host.load1_max, numbers::number),
     ("load 15 min", "highest", |_, host| host.load15_max, numbers::number),
     ("resident", "largest, of the target's processes", |_, host| host.rss_max_bytes.map(|b| b as f64), numbers::bytes),
+    ("out of memory", "processes killed", |_, host| host.oom_kills.map(|k| k as f64), numbers::number),
     ("disk written", "by the host", |_, host| host.disk_write_bytes.map(|bytes| bytes as f64), numbers::bytes),
     ("network", "received and sent", |_, host| host.net_bytes.map(|bytes| bytes as f64), numbers::bytes),
     (
@@ -39,6 +45,11 @@ const FIGURES: [Figure; 13] = [
         |watts| format!("{} W", numbers::number(watts)),
     ),
 ];
+
+/// The machine's figures, where the machine is the host.
+fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
+    host.kind.is_none().then_some(&trial.machine)
+}
 
 fn fill(input: &Input) -> Option<Table> {
     let groups = groups(input.results, input.plan);

@@ -7,6 +7,7 @@ mod consistency;
 mod environment;
 mod generator;
 mod hosts;
+mod lab;
 mod operations;
 mod outages;
 mod requirements;
@@ -41,6 +42,7 @@ pub const KINDS: &[Kind] = &[
     environment::KIND,
     generator::KIND,
     hosts::KIND,
+    lab::KIND,
     operations::KIND,
     outages::KIND,
     requirements::KIND,

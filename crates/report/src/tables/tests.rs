@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use experiment::plan::{Plan, Range};
-use record::results::{Outage, Results};
+use record::events::HostFigures;
+use record::results::{Emulated, Outage, Results};
 
 use super::*;
 use crate::example;
@@ -27,7 +28,8 @@ fn one_crash() -> (Plan, Results) {
 
 #[test]
 fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
-    let (plan, results) = example::policies();
+    let (plan, mut results) = example::policies();
+    results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
     let environment = Some(example::environment());
     let input = Input { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
     let tables = of_run(&input);
@@ -52,6 +54,23 @@ fn nothing_measured_is_not_0() {
     for head in ["first failure", "first ok", "no service", "partial", "back after", "memory released", "baseline"] {
         assert_eq!(column(&outages, head)[0].text, numbers::NONE, "{head}");
     }
+}
+
+#[test]
+fn a_lab_says_what_its_hosts_got_and_that_they_are_modelled() {
+    let (plan, mut results) = one_crash();
+    assert_eq!(table("lab", &results, &plan), None, "this machine is no lab");
+    let trial = &mut results.trials[0];
+    let figures = HostFigures { cores: Some(4), core_speed: Some(0.1), ..HostFigures::default() };
+    trial.hosts[0].kind = Some("netns".to_owned());
+    trial.hosts[0].profile = Some("raspberry-pi-2".to_owned());
+    trial.hosts[0].figures = Some(figures);
+    trial.emulated = Some(Emulated { speed: 0.5, granularity_s: Some(0.01), ..Emulated::default() });
+    let lab = table("lab", &results, &plan).unwrap();
+    assert_eq!(column(&lab, "cores")[0].text, "4 × 0.1");
+    assert_eq!(column(&lab, "profile")[0].text, "raspberry-pi-2");
+    assert!(lab.columns.iter().all(|column| column.head != "memory"), "nobody knows it");
+    assert!(lab.note.contains("0.5 of real speed") && lab.note.contains("slow over 10 ms"), "{}", lab.note);
 }
 
 #[test]
@@ -104,7 +123,7 @@ fn claims_and_requirements_carry_their_units_and_words() {
 fn hosts_and_environment_say_what_is_missing() {
     let (plan, results) = one_crash();
     let hosts = table("hosts", &results, &plan).unwrap();
-    assert_eq!(hosts.note, "Over the whole load. Not measured: throttled, power.");
+    assert_eq!(hosts.note, "Over the whole load. Not measured: throttled, out of memory, power.");
     let environment = table("environment", &results, &plan).unwrap();
     assert!(environment.note.contains("Not known: architecture, highest frequency, governor"));
     let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();

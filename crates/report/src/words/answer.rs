@@ -1,7 +1,7 @@
 //! The answer: the finding in a few plain sentences, by rule. Whether it may be used comes first.
 
 use experiment::plan::Plan;
-use record::results::{Results, SafeLoad, Trust};
+use record::results::{Emulated, Results, SafeLoad, Trust};
 
 use super::{capital, crash, plain_load, side_by_side, stopped};
 use crate::facts::{self, Group, groups, operations};
@@ -28,7 +28,26 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
         [group] => sentences.push(plain_load::finding(group, plan)),
         groups => sentences.extend(side_by_side::findings(groups)),
     }
+    sentences.extend(emulation(results));
     sentences.join(" ")
+}
+
+/// That the hosts are modelled, for whoever reads nothing but the answer.
+fn emulation(results: &Results) -> Option<String> {
+    let emulated: Vec<&Emulated> = results.trials.iter().filter_map(|trial| trial.emulated.as_ref()).collect();
+    let first = emulated.first()?;
+    let mut profiles: Vec<String> = Vec::new();
+    for profile in emulated.iter().flat_map(|emulated| &emulated.profiles) {
+        if !profiles.contains(profile) {
+            profiles.push(profile.clone());
+        }
+    }
+    let hosts =
+        if profiles.is_empty() { "The hosts".to_owned() } else { format!("The hosts ({})", super::listed(&profiles)) };
+    let slowed =
+        emulated.iter().all(|emulated| emulated.speed == first.speed) && (first.speed - 1.0).abs() > f64::EPSILON;
+    let speed = if slowed { format!(", at {} of real speed", numbers::number(first.speed)) } else { String::new() };
+    Some(format!("{hosts} are emulated{speed}."))
 }
 
 /// That a void result must not be used, with the first reason; all of them stand beside the verdict.

@@ -1,8 +1,6 @@
 //! The host that is this machine: processes as they are, on 127.0.0.1, without any limit. It must not touch a process
 //! that it did not start.
 
-mod log;
-
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -14,6 +12,7 @@ use std::time::{Duration, Instant};
 use record::events::HostFigures;
 use rustix::process::{Signal, kill_process, kill_process_group};
 
+use super::log::Log;
 use super::{Ended, Host, Kind, Output, Process, Start};
 use crate::linux::{pidfd, procfs, spawn};
 use crate::registry::{Ledger, MARK};
@@ -21,7 +20,6 @@ use crate::remains::Marks;
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::{Error, ports};
-use log::Log;
 
 /// The table's entry.
 pub static KIND: Kind = Kind { name: "local", help: "this machine, unlimited; needs no root" };
@@ -209,7 +207,7 @@ impl Process for LocalProcess {
             return;
         }
         // Its number may be somebody else's by now; whoever is still in the group is not.
-        let group = Marks { variable: None, groups: vec![(self.pid(), self.started_ticks)] };
+        let group = Marks { variables: Vec::new(), groups: vec![(self.pid(), self.started_ticks)] };
         for stat in group.find() {
             pidfd::signal(&stat, signal);
         }

@@ -1,17 +1,36 @@
 //! Virtual hosts on this machine: namespaces of their own, wired by a switch, each with a runner as its init.
 
+pub(crate) mod keeper;
+mod machine;
+mod needs;
+mod switch;
+mod volume;
+mod wiring;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::attended::Attended;
 use super::ground::Ground;
 use super::placement::Placement;
 use super::{Host, Kind};
 use crate::Error;
 use crate::registry::Ledger;
+use crate::runner::{self, Bind, Envelope, Isolation, Setup, VERSION, Wiring, groups};
 use crate::site::Build;
+use machine::{TARGET, Virtual};
+use switch::Switch;
+use volume::Volume;
+use wiring::Cables;
 
 /// The table's entry.
 pub static KIND: Kind =
     Kind { name: "netns", help: "a virtual host on this machine, with a profile's limits; needs root" };
+
+/// Where a host's private folders are inside.
+const DATA: &str = "/run/plimsoll/data";
 
 /// Makes all hosts of the lab, in its order, and the ground that the clients stand on. If one cannot be made, none is left.
 pub(super) fn raise(
@@ -19,6 +38,149 @@ pub(super) fn raise(
     placement: &Placement,
     ledger: &Arc<Ledger>,
 ) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
-    let _ = (build, placement, ledger);
-    Err(Error::NotYet("virtual hosts".to_owned()))
+    let envelopes = &placement.envelopes;
+    needs::check(build, envelopes)?;
+    let cables = Cables::plan(&build.trial.lab, needs::loses_packets(build.trial, envelopes))?;
+    let site = Site::of(build, &cables, ledger)?;
+    ledger.grouped()?;
+    // Where there are none, the hosts that need them say so.
+    let _ = groups::make_top(ledger.id(), envelopes.len());
+    let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger)?);
+    let hosts: Vec<_> = envelopes.iter().enumerate().collect();
+    let machines = in_parallel(hosts, |(index, envelope)| {
+        let mut machine = site.lay_out(index, envelope, &switch, ledger)?;
+        machine.session = Some(machine.start()?);
+        Ok(machine)
+    })?;
+    let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.kept.as_ref()?.pid()))).collect();
+    switch.plug(&plugged)?;
+    let hosts = in_parallel(machines, |machine| {
+        let session = machine.session.clone();
+        session.map_or(Ok(()), |session| machine.wire(&session))?;
+        let name = machine.setup.host.clone();
+        Attended::raise(&name, Box::new(machine))
+    })?;
+    switch.route_clients()?;
+    let ground = Ground { network: Some(switch.network()?), cpus: placement.generator_cpus.clone() };
+    Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
 }
+
+/// Does the same to each, all at once; gives what came of it in their order, or the first error.
+fn in_parallel<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> Result<R, Error> + Sync) -> Result<Vec<R>, Error> {
+    std::thread::scope(|scope| {
+        let begin = |one| {
+            let builder = std::thread::Builder::new().name("raise".to_owned());
+            builder.spawn_scoped(scope, || work(one)).map_err(Error::system("start a thread"))
+        };
+        // All are begun before the first is waited for.
+        let threads: Vec<_> = all.into_iter().map(begin).collect();
+        let join = |thread: Result<std::thread::ScopedJoinHandle<'_, _>, Error>| {
+            thread?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+/// What all hosts of a lab are made from.
+struct Site<'a> {
+    build: &'a Build<'a>,
+    /// This program, on the machine.
+    plimsoll: PathBuf,
+    /// The target's folder, on the machine.
+    target: Option<PathBuf>,
+    /// The run's private folder.
+    scratch: PathBuf,
+    hosts_file: String,
+    /// For each host, what it is told of its cables.
+    wirings: Vec<Wiring>,
+}
+
+impl<'a> Site<'a> {
+    fn of(build: &'a Build<'a>, cables: &Cables, ledger: &Ledger) -> Result<Self, Error> {
+        let find = |path: &Path| path.canonicalize().map_err(Error::system(format!("find {}", path.display())));
+        let plimsoll = match build.plimsoll.canonicalize() {
+            Ok(path) => path,
+            // Named as it was called, and found in PATH.
+            Err(_) => std::env::current_exe().map_err(Error::system("find this program"))?,
+        };
+        let target = build.folder.filter(|folder| !folder.as_os_str().is_empty()).map(find).transpose()?;
+        Ok(Self {
+            build,
+            plimsoll,
+            target,
+            scratch: find(&ledger.scratch()?)?,
+            hosts_file: cables.hosts_file(),
+            wirings: cables.wirings(),
+        })
+    }
+
+    /// Makes what a host needs outside of it, and says what it is to be.
+    fn lay_out(
+        &self,
+        index: usize,
+        envelope: &Envelope,
+        switch: &Arc<Switch>,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Virtual, Error> {
+        let name = self.build.trial.lab.hosts.get(index).map(|host| host.name.clone()).unwrap_or_default();
+        let folder = self.scratch.join("hosts").join(&name);
+        make_folder(&folder.join("tmp"), 0o1777)?;
+        make_folder(&folder.join("data"), 0o755)?;
+        let volume = if needs::needs_volume(self.build.trial, envelope) {
+            Some(Volume::make(&folder.join("volume"), &envelope.disk, ledger)?)
+        } else {
+            None
+        };
+        let isolation = Isolation {
+            is_switch: false,
+            hosts_file: self.hosts_file.clone(),
+            binds: self.binds(&folder, volume.is_none()),
+            volume: volume.as_ref().map(|volume| runner::Volume {
+                file: volume.file().to_path_buf(),
+                device: volume.device().to_path_buf(),
+                at: PathBuf::from(DATA),
+            }),
+        };
+        let setup = Setup {
+            version: VERSION.to_owned(),
+            host: name,
+            run: ledger.id().to_owned(),
+            folder: PathBuf::from(DATA),
+            isolation: Some(isolation),
+            envelope: envelope.clone(),
+        };
+        let wiring = self.wirings.get(index).cloned().unwrap_or_default();
+        Ok(Virtual {
+            index,
+            plimsoll: self.plimsoll.clone(),
+            setup,
+            address: wiring.interfaces.first().map(|first| first.address.to_string()).unwrap_or_default(),
+            wiring,
+            target: self.target.clone(),
+            folder,
+            volume,
+            switch: Arc::clone(switch),
+            ledger: Arc::clone(ledger),
+            kept: None,
+            session: None,
+        })
+    }
+
+    fn binds(&self, folder: &Path, data: bool) -> Vec<Bind> {
+        let bind = |from: PathBuf, to: &str, writable| Bind { from, to: PathBuf::from(to), writable };
+        let mut binds =
+            vec![bind(folder.join("tmp"), "/tmp", true), bind(self.plimsoll.clone(), keeper::PROGRAM, false)];
+        binds.extend(data.then(|| bind(folder.join("data"), DATA, true)));
+        binds.extend(self.target.clone().map(|target| bind(target, TARGET, false)));
+        binds
+    }
+}
+
+/// Made by a mode of its own, whatever this program was started with.
+fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
+    let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
+    made.map_err(Error::system(format!("make {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests;

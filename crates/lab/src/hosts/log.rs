@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The beginning of a log, kept as it comes.
@@ -17,9 +17,9 @@ const LAST_LINES: usize = 20;
 /// Of a line that is quoted in a message.
 const LINE_BYTES: usize = 500;
 
-/// A log that is being written.
+/// A log that is being written from a pipe.
 pub struct Log {
-    lines: Arc<Mutex<Lines>>,
+    lines: Tail,
     /// Closed by the reader when it is done.
     done: Receiver<()>,
 }
@@ -27,21 +27,11 @@ pub struct Log {
 impl Log {
     /// Appends what comes from `pipe` to the file, until every writer has closed it.
     pub fn begin(pipe: PipeReader, path: &Path) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let file = File::options().create(true).append(true).open(path)?;
-        let kept = Kept {
-            head_left: HEAD_BYTES.saturating_sub(file.metadata()?.len()),
-            file,
-            tail: VecDeque::new(),
-            left_out: 0,
-        };
-        let lines = Arc::new(Mutex::new(Lines::default()));
-        let shared = Arc::clone(&lines);
+        let sink = Sink::open(path)?;
+        let lines = sink.lines();
         let (until_done, done) = channel::<()>();
         let read = move || {
-            read(pipe, kept, &shared);
+            read(pipe, sink);
             drop(until_done);
         };
         std::thread::Builder::new().name("log".to_owned()).spawn(read)?;
@@ -53,7 +43,7 @@ impl Log {
         if to_end {
             let _ = self.done.recv_timeout(Duration::from_millis(200));
         }
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).last()
+        self.lines.last()
     }
 }
 
@@ -64,20 +54,67 @@ impl Drop for Log {
     }
 }
 
-fn read(mut pipe: PipeReader, mut kept: Kept, lines: &Mutex<Lines>) {
+fn read(mut pipe: PipeReader, mut sink: Sink) {
     let mut buffer = [0; 16 << 10];
     loop {
         match pipe.read(&mut buffer) {
             Ok(0) => break,
-            Ok(count) => {
-                kept.take(&buffer[..count]);
-                lines.lock().unwrap_or_else(PoisonError::into_inner).take(&buffer[..count]);
-            }
+            Ok(count) => sink.take(&buffer[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }
     }
-    kept.end();
+}
+
+/// Where a process's output goes. Dropped, the file is whole.
+pub struct Sink {
+    kept: Kept,
+    lines: Tail,
+}
+
+impl Sink {
+    /// Appends to the file, with the folders above it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let file = File::options().create(true).append(true).open(path)?;
+        let head_left = HEAD_BYTES.saturating_sub(file.metadata()?.len());
+        let kept = Kept { head_left, file, tail: VecDeque::new(), left_out: 0 };
+        Ok(Self { kept, lines: Tail::default() })
+    }
+
+    /// Takes what was written.
+    pub fn take(&mut self, bytes: &[u8]) {
+        self.kept.take(bytes);
+        self.lines.lock().take(bytes);
+    }
+
+    /// Its last lines, also when it is gone.
+    pub fn lines(&self) -> Tail {
+        self.lines.clone()
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.kept.end();
+    }
+}
+
+/// The last lines of a log.
+#[derive(Clone, Default)]
+pub struct Tail(Arc<Mutex<Lines>>);
+
+impl Tail {
+    /// Oldest first.
+    pub fn last(&self) -> Vec<String> {
+        self.lock().last()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What of a log goes to disk: its beginning, and its end.

@@ -1,0 +1,47 @@
+//! A trial on modelled hosts: its figures as they would be on the machines meant. It must not say whether the model holds.
+
+use experiment::plan::Lab;
+use record::results::{Emulated, Quantiles, Throughput, Trial};
+
+/// The figures of a trial, rescaled by `lab.speed`; `None` where its hosts are real.
+pub(crate) fn emulated(lab: &Lab, trial: &Trial) -> Option<Emulated> {
+    if lab.hosts.is_empty() || !lab.is_emulated() {
+        return None;
+    }
+    let mut profiles: Vec<String> = lab.hosts.iter().filter_map(|host| host.profile.clone()).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    profiles.retain(|name| seen.insert(name.clone()));
+    let periods = trial.hosts.iter().filter_map(|host| host.figures.as_ref()?.quota_period_s);
+    Some(Emulated {
+        speed: lab.speed,
+        profiles,
+        throughput: faster(&trial.throughput, lab.speed),
+        latency_us: trial.latency_us.map(|latency_us| shorter(latency_us, lab.speed)),
+        granularity_s: periods.reduce(f64::max),
+    })
+}
+
+fn faster(throughput: &Throughput, speed: f64) -> Throughput {
+    let scaled = |per_s: Option<f64>| per_s.map(|per_s| per_s / speed);
+    Throughput {
+        operations_per_s: scaled(throughput.operations_per_s),
+        cycles_per_s: scaled(throughput.cycles_per_s),
+        before_first_fault_per_s: scaled(throughput.before_first_fault_per_s),
+    }
+}
+
+fn shorter(time_us: Quantiles, speed: f64) -> Quantiles {
+    let scaled = |time_us: Option<f64>| time_us.map(|time_us| time_us * speed);
+    Quantiles {
+        p50: scaled(time_us.p50),
+        p90: scaled(time_us.p90),
+        p99: scaled(time_us.p99),
+        p999: scaled(time_us.p999),
+        max: scaled(time_us.max),
+        mean: scaled(time_us.mean),
+        count: time_us.count,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! The plan of the cables of a lab: bridges, addresses, routes, what every host's `/etc/hosts` says, what `ip` is told in the
+//! switch. Pure. It must not touch the machine.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+use experiment::plan;
+
+use crate::Error;
+use crate::runner::{Interface, Wiring};
+
+/// Hosts have the last byte of their address from 1 on, the clients have 254.
+const MOST_HOSTS: usize = 253;
+const CLIENTS: u8 = 254;
+/// The second byte of a network's address is one byte.
+const MOST_NETWORKS: usize = 256;
+const PREFIX: u8 = 24;
+/// What the clients are called.
+const CLIENTS_NAME: &str = "clients";
+
+/// A lab's cables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cables {
+    /// Names of the networks.
+    networks: Vec<String>,
+    /// In the order of the lab.
+    hosts: Vec<Plugged>,
+    /// What the clients reach only through a host.
+    clients_routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
+    /// Whether the kernel cuts large segments up before they enter a cable.
+    cuts_segments: bool,
+}
+
+/// A host at its cables.
+#[derive(Debug, Clone, PartialEq)]
+struct Plugged {
+    name: String,
+    /// Which networks it is on; its interfaces in this order.
+    networks: Vec<usize>,
+    wiring: Wiring,
+}
+
+impl Cables {
+    /// Plans them.
+    ///
+    /// # Errors
+    /// Too many hosts or networks; a network that does not exist, or that somebody cannot reach.
+    pub fn plan(lab: &plan::Lab, cuts_segments: bool) -> Result<Self, Error> {
+        too_many("virtual hosts", lab.hosts.len(), MOST_HOSTS)?;
+        too_many("networks", lab.networks.len(), MOST_NETWORKS)?;
+        let named = lab.networks.iter().map(|network| network.name.clone());
+        let networks = if lab.networks.is_empty() { vec!["lab".to_owned()] } else { named.collect() };
+        let on: Vec<Vec<usize>> =
+            lab.hosts.iter().map(|host| networks_of(host, &networks)).collect::<Result<_, _>>()?;
+        let routers = Routers::of(lab, &on);
+        let mut hosts = Vec::with_capacity(lab.hosts.len());
+        for (index, (host, own)) in lab.hosts.iter().zip(&on).enumerate() {
+            let routes = routers.routes(own, networks.len(), Some(index));
+            let routes = routes.map_err(|unreached| unreachable(&host.name, own, unreached, &networks))?;
+            let interfaces = own.iter().enumerate().map(|(number, network)| Interface {
+                name: format!("eth{number}"),
+                address: address(*network, index),
+                prefix: PREFIX,
+            });
+            let wiring = Wiring { interfaces: interfaces.collect(), routes, forwards: host.routes };
+            hosts.push(Plugged { name: host.name.clone(), networks: own.clone(), wiring });
+        }
+        let clients_routes = routers.routes(&[0], networks.len(), None);
+        let clients_routes =
+            clients_routes.map_err(|unreached| unreachable(CLIENTS_NAME, &[0], unreached, &networks))?;
+        Ok(Self { networks, hosts, clients_routes, cuts_segments })
+    }
+
+    /// What each host is told of its wiring.
+    pub fn wirings(&self) -> Vec<Wiring> {
+        self.hosts.iter().map(|host| host.wiring.clone()).collect()
+    }
+
+    /// Text of every host's `/etc/hosts`.
+    pub fn hosts_file(&self) -> String {
+        // Not `localhost` for version 6: no interface but the loopback has an address of it.
+        let mut text = "127.0.0.1\tlocalhost\n::1\tip6-localhost ip6-loopback\n".to_owned();
+        for host in &self.hosts {
+            for interface in &host.wiring.interfaces {
+                let _ = writeln!(text, "{}\t{}", interface.address, host.name);
+            }
+        }
+        let _ = writeln!(text, "{}\t{CLIENTS_NAME}", clients());
+        text
+    }
+
+    /// What `ip` is told in the switch: the bridges, and the clients' address on the first.
+    pub fn bridges(&self) -> String {
+        let mut text = "link set lo up\n".to_owned();
+        for network in 0..self.networks.len() {
+            // With an address of its own: else it takes one of its ports', and changes it when that goes.
+            let _ = writeln!(
+                text,
+                "link add net{network} address {} type bridge mcast_snooping 0",
+                hardware(network, CLIENTS.into())
+            );
+            let _ = writeln!(text, "link set net{network} addrgenmode none\nlink set net{network} up");
+        }
+        let _ = writeln!(text, "address add {}/{PREFIX} brd + dev net0", clients());
+        text
+    }
+
+    /// What follows once the hosts are plugged in.
+    pub fn clients_routes(&self) -> String {
+        let mut text = String::new();
+        for (network, prefix, through) in &self.clients_routes {
+            let _ = writeln!(text, "route add {network}/{prefix} via {through}");
+        }
+        text
+    }
+
+    /// Plugs a host in whose network namespace process `pid` holds.
+    pub fn plug(&self, host: usize, pid: u32) -> String {
+        let mut text = String::new();
+        let Some(plugged) = self.hosts.get(host) else { return text };
+        for (number, network) in plugged.networks.iter().enumerate() {
+            let port = port(host, *network);
+            let _ = writeln!(
+                text,
+                "link add {port} type veth peer name eth{number} address {} netns {pid}",
+                hardware(*network, host + 1)
+            );
+            let segments = if self.cuts_segments { " gso_max_segs 1" } else { "" };
+            let _ = writeln!(text, "link set {port} master net{network} addrgenmode none{segments} up");
+        }
+        text
+    }
+
+    /// Pulls its cables out, a command for each: one that is out already must not keep the others in.
+    pub fn unplug(&self, host: usize) -> Vec<String> {
+        let networks = self.hosts.get(host).map(|host| host.networks.as_slice()).unwrap_or_default();
+        networks.iter().map(|network| format!("link del {}\n", port(host, *network))).collect()
+    }
+}
+
+fn too_many(what: &str, count: usize, most: usize) -> Result<(), Error> {
+    if count <= most {
+        return Ok(());
+    }
+    Err(Error::DoesNotFit { what: format!("{count} {what} are more than the {most} that fit into a lab"), speed: None })
+}
+
+/// The networks that a host is on, by number.
+fn networks_of(host: &plan::Host, networks: &[String]) -> Result<Vec<usize>, Error> {
+    if host.networks.is_empty() {
+        return Ok(vec![0]);
+    }
+    let number = |name: &String| {
+        let found = networks.iter().position(|network| network == name);
+        let reason = || format!("there is no network `{name}`; there are: {}", networks.join(", "));
+        found.ok_or_else(|| Error::Host { host: host.name.clone(), reason: reason() })
+    };
+    host.networks.iter().map(number).collect()
+}
+
+fn address(network: usize, host: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 83, byte(network), byte(host + 1))
+}
+
+fn clients() -> Ipv4Addr {
+    Ipv4Addr::new(10, 83, 0, CLIENTS)
+}
+
+fn network_address(network: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 83, byte(network), 0)
+}
+
+/// The same at every boot, so that nobody has to ask for it again.
+fn hardware(network: usize, station: usize) -> String {
+    // Locally administered, one station's.
+    format!("02:50:4c:53:{:02x}:{:02x}", byte(network), byte(station))
+}
+
+fn byte(number: usize) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+/// The switch's end of a cable.
+fn port(host: usize, network: usize) -> String {
+    format!("h{}n{network}", host + 1)
+}
+
+fn unreachable(from: &str, own: &[usize], unreached: usize, networks: &[String]) -> Error {
+    let name = |network: &usize| networks.get(*network).cloned().unwrap_or_default();
+    let own = own.iter().map(name).collect::<Vec<_>>().join(", ");
+    let reason = format!(
+        "it is on {own} and cannot reach network `{}`: no host with `routes = true` leads there",
+        name(&unreached)
+    );
+    Error::Host { host: from.to_owned(), reason }
+}
+
+/// The hosts that pass packets on.
+struct Routers {
+    /// Number of the host, and the networks it is on.
+    all: Vec<(usize, Vec<usize>)>,
+}
+
+impl Routers {
+    fn of(lab: &plan::Lab, on: &[Vec<usize>]) -> Self {
+        let hosts = lab.hosts.iter().zip(on).enumerate().filter(|(_, (host, _))| host.routes);
+        Self { all: hosts.map(|(index, (_, networks))| (index, networks.clone())).collect() }
+    }
+
+    /// Routes from `own` networks to all others, each by the fewest hosts in between; or a network that cannot be reached.
+    fn routes(
+        &self,
+        own: &[usize],
+        networks: usize,
+        ourselves: Option<usize>,
+    ) -> Result<Vec<(Ipv4Addr, u8, Ipv4Addr)>, usize> {
+        // Reached network to the address that it is reached through.
+        let mut through: BTreeMap<usize, Ipv4Addr> = BTreeMap::new();
+        let mut next: VecDeque<usize> = own.iter().copied().collect();
+        while let Some(network) = next.pop_front() {
+            for (router, on) in
+                self.all.iter().filter(|(router, on)| Some(*router) != ourselves && on.contains(&network))
+            {
+                let gate = through.get(&network).copied().unwrap_or_else(|| address(network, *router));
+                for further in on.iter().filter(|further| !own.contains(further)) {
+                    if !through.contains_key(further) {
+                        through.insert(*further, gate);
+                        next.push_back(*further);
+                    }
+                }
+            }
+        }
+        let unreached = (0..networks).find(|network| !own.contains(network) && !through.contains_key(network));
+        unreached.map_or_else(
+            || Ok(through.iter().map(|(network, gate)| (network_address(*network), PREFIX, *gate)).collect()),
+            Err,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Verbs over loop devices: a file as a block device, that goes when nobody has it open any more. It must not know what is
+//! in the file.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use rustix::io::Errno;
+use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl, opcode};
+
+/// `<linux/loop.h>`.
+const CONFIGURE: Opcode = opcode::none(b'L', 0x0A);
+const CLEAR: Opcode = opcode::none(b'L', 0x01);
+const GET_FREE: Opcode = opcode::none(b'L', 0x82);
+const AUTOCLEAR: u32 = 4;
+/// Others may take the same free device at the same moment.
+const ATTEMPTS: u32 = 64;
+
+/// A loop device of ours. The kernel frees it when this is dropped and nothing is mounted from it.
+#[derive(Debug)]
+pub struct Attached {
+    /// `/dev/loop3`.
+    pub device: PathBuf,
+    /// Not used: the device is ours as long as somebody has it open.
+    _held: File,
+}
+
+/// Attaches `file` to a free device; `announce` is told which before it is done.
+pub fn attach(file: &Path, mut announce: impl FnMut(&Path) -> Result<(), Error>) -> Result<Attached, Error> {
+    let doing = || format!("attach {} to a loop device", file.display());
+    let refused = |error: io::Error| Error::System { doing: doing(), error };
+    let backing = File::options().read(true).write(true).open(file).map_err(refused)?;
+    for _ in 0..ATTEMPTS {
+        let device = PathBuf::from(format!("/dev/loop{}", free().map_err(refused)?));
+        announce(&device)?;
+        let held = File::options().read(true).write(true).open(&device).map_err(refused)?;
+        match configure(&held, &backing, file) {
+            Ok(()) => return Ok(Attached { device, _held: held }),
+            Err(Errno::BUSY) => {}
+            Err(errno) => return Err(refused(errno.into())),
+        }
+    }
+    Err(refused(Errno::BUSY.into()))
+}
+
+/// Frees a device that is attached to `file`. False: it is attached to another, or to none.
+pub fn detach(device: &Path, file: &Path) -> io::Result<bool> {
+    if backing(device).as_deref() != Some(file) {
+        return Ok(false);
+    }
+    let held = File::options().read(true).open(device)?;
+    clear(&held).map(|()| true)
+}
+
+/// The file that a device is attached to.
+pub fn backing(device: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(sys(device)?.join("loop/backing_file")).ok()?;
+    let name = text.trim_end_matches('\n');
+    Some(PathBuf::from(name.strip_suffix(" (deleted)").unwrap_or(name)))
+}
+
+fn sys(device: &Path) -> Option<PathBuf> {
+    Some(Path::new("/sys/block").join(device.file_name()?))
+}
+
+/// Whether a path is that of a loop device.
+pub fn is_one(device: &Path) -> bool {
+    let number = device.to_str().and_then(|path| path.strip_prefix("/dev/loop"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn free() -> io::Result<u32> {
+    let control = File::options().read(true).write(true).open("/dev/loop-control")?;
+    ask_free(&control)
+}
+
+#[expect(unsafe_code, reason = "an ioctl")]
+fn ask_free(control: &File) -> io::Result<u32> {
+    struct GetFree;
+    // SAFETY: the call takes no argument and returns a number.
+    unsafe impl Ioctl for GetFree {
+        type Output = u32;
+        const IS_MUTATING: bool = false;
+        fn opcode(&self) -> Opcode {
+            GET_FREE
+        }
+        fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+            std::ptr::null_mut()
+        }
+        unsafe fn output_from_ptr(out: IoctlOutput, _: *mut std::ffi::c_void) -> rustix::io::Result<u32> {
+            u32::try_from(out).map_err(|_| Errno::RANGE)
+        }
+    }
+    // SAFETY: the file is /dev/loop-control, which knows this call.
+    Ok(unsafe { ioctl(control, GetFree) }?)
+}
+
+/// `struct loop_config` with its `struct loop_info64`.
+#[repr(C)]
+struct Config {
+    file: u32,
+    block_size: u32,
+    /// `lo_device` to `lo_sizelimit`.
+    places: [u64; 5],
+    /// `lo_number` to `lo_encrypt_key_size`.
+    numbers: [u32; 3],
+    flags: u32,
+    file_name: [u8; 64],
+    /// `lo_crypt_name`, `lo_encrypt_key`.
+    crypt: [u8; 96],
+    init: [u64; 2],
+    reserved: [u64; 8],
+}
+
+#[expect(unsafe_code, reason = "an ioctl")]
+fn configure(device: &File, backing: &File, file: &Path) -> rustix::io::Result<()> {
+    let mut file_name = [0; 64];
+    // For who looks at it with losetup; its end always stays 0.
+    for (to, from) in file_name.iter_mut().zip(file.as_os_str().as_encoded_bytes().iter().take(63)) {
+        *to = *from;
+    }
+    let config = Config {
+        file: u32::try_from(backing.as_raw_fd()).map_err(|_| Errno::BADF)?,
+        block_size: 0,
+        places: [0; 5],
+        numbers: [0; 3],
+        flags: AUTOCLEAR,
+        file_name,
+        crypt: [0; 96],
+        init: [0; 2],
+        reserved: [0; 8],
+    };
+    // SAFETY: `Config` is laid out as the kernel's `struct loop_config`, which is only read.
+    unsafe { ioctl(device, Setter::<CONFIGURE, Config>::new(config)) }
+}
+
+#[expect(unsafe_code, reason = "an ioctl")]
+fn clear(device: &File) -> io::Result<()> {
+    // SAFETY: the call takes no argument.
+    match unsafe { ioctl(device, NoArg::<CLEAR>::new()) } {
+        // It went by itself.
+        Ok(()) | Err(Errno::NXIO) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Packets that vanish: nft rules that drop what arrives and lose what leaves. Whoever sends must not be told: a packet that
+//! is dropped on its way out would be refused to UDP and kept back by TCP, so it is sent where nobody takes it: to the
+//! loopback, with another's hardware address. It must not know why.
+
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+use experiment::profile::Link;
+
+use super::link::Toward;
+use super::{Trouble, interfaces, nft};
+
+/// Table of cuts, in the families `inet` and `netdev`.
+const CUT: &str = "plimsoll";
+
+/// A cut: what comes from and what goes to these hosts vanishes. `None` is everybody, an empty list nobody.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Dropped when it comes from there.
+    pub from: Option<Vec<Ipv4Addr>>,
+    /// Lost when it goes there.
+    pub to: Option<Vec<Ipv4Addr>>,
+}
+
+/// Makes these all the cuts there are; what `spared` sends and gets always passes.
+pub fn cut(cuts: &[Cut], spared: &[Ipv4Addr]) -> Result<(), Trouble> {
+    if cuts.is_empty() {
+        return uncut_all();
+    }
+    let rule = |whom: &Option<Vec<Ipv4Addr>>| Rule { whom: whom.clone(), loss_pct: 100.0 };
+    let rules = Rules {
+        table: CUT.to_owned(),
+        arriving: cuts.iter().map(|cut| rule(&cut.from)).collect(),
+        leaving: cuts.iter().map(|cut| rule(&cut.to)).collect(),
+        spared: spared.to_vec(),
+        devices: interfaces(),
+    };
+    rules.put()
+}
+
+/// Lifts every cut.
+pub fn uncut_all() -> Result<(), Trouble> {
+    nft(&removal(CUT))
+}
+
+/// Loses packets of one interface as [`super::link::shape`] says, in both directions.
+pub fn lose(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Trouble> {
+    let rules = losses(all, toward);
+    if rules.iter().all(|rule| rule.loss_pct <= 0.0) {
+        return Ok(());
+    }
+    let devices = vec![interface.to_owned()];
+    let (arriving, leaving) = (rules.clone(), rules);
+    Rules { table: losses_of(interface), arriving, leaving, spared: Vec::new(), devices }.put()
+}
+
+/// Loses nothing of that interface any more.
+pub fn lose_nothing(interface: &str) {
+    // Where there is no nft, nothing was lost.
+    let _ = nft(&removal(&losses_of(interface)));
+}
+
+/// Table of an interface's losses.
+fn losses_of(interface: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("plimsoll_loss_{}", interface.chars().map(plain).collect::<String>())
+}
+
+/// Packets of these that vanish, percent. The first rule that is about a packet decides.
+#[derive(Debug, Clone, PartialEq)]
+struct Rule {
+    whom: Option<Vec<Ipv4Addr>>,
+    loss_pct: f64,
+}
+
+fn losses(all: &Link, toward: &[Toward]) -> Vec<Rule> {
+    let rule = |whom: Option<&Vec<Ipv4Addr>>, link: &Link| Rule {
+        whom: whom.cloned(),
+        loss_pct: link.loss_pct.unwrap_or_default(),
+    };
+    let toward = toward.iter().map(|(peers, link)| rule(Some(peers), link));
+    toward.chain([rule(None, all)]).collect()
+}
+
+/// What the tables hold.
+#[derive(Debug, Clone, PartialEq)]
+struct Rules {
+    table: String,
+    /// By where packets come from.
+    arriving: Vec<Rule>,
+    /// By where they go.
+    leaving: Vec<Rule>,
+    spared: Vec<Ipv4Addr>,
+    devices: Vec<String>,
+}
+
+impl Rules {
+    /// Makes them all that there are in their table.
+    fn put(&self) -> Result<(), Trouble> {
+        if self.devices.is_empty() {
+            return Ok(());
+        }
+        // Before Linux 5.16 there is no hook where packets leave a device: then senders learn of it.
+        nft(&self.text(true)).or_else(|_| nft(&self.text(false)))
+    }
+
+    /// For `nft -f`; `silent`: what leaves is lost rather than refused.
+    fn text(&self, silent: bool) -> String {
+        let Self { table, devices, spared, .. } = self;
+        let names = devices.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let mut text = if silent { removal(table) } else { format!("table inet {table}\ndelete table inet {table}\n") };
+        // Here and not where packets enter the device: what came through an ifb device does not pass there.
+        let _ = writeln!(text, "table inet {table} {{\nchain arriving {{\ntype filter hook prerouting priority -300;");
+        let _ = writeln!(text, "iifname != {{ {names} }} accept");
+        chain(&mut text, "saddr", &self.arriving, spared, "drop");
+        text.push_str("}\n");
+        if !silent {
+            let _ = writeln!(text, "chain leaving {{\ntype filter hook postrouting priority 300;");
+            let _ = writeln!(text, "oifname != {{ {names} }} accept");
+            chain(&mut text, "daddr", &self.leaving, spared, "drop");
+            text.push_str("}\n");
+        }
+        text.push_str("}\n");
+        if silent {
+            let _ = writeln!(text, "table netdev {table} {{");
+            for (number, device) in devices.iter().enumerate() {
+                let hook = format!("type filter hook egress device \"{device}\" priority 0;");
+                let _ = writeln!(text, "chain leaving{number} {{\n{hook}");
+                chain(&mut text, "daddr", &self.leaving, spared, "fwd to \"lo\"");
+                text.push_str("}\n");
+            }
+            text.push_str("}\n");
+        }
+        text
+    }
+}
+
+fn removal(table: &str) -> String {
+    // Naming it first makes it, so that there is something to delete.
+    format!("table inet {table}\ndelete table inet {table}\ntable netdev {table}\ndelete table netdev {table}\n")
+}
+
+/// The bit of a hardware address that says whether it is one station's.
+const TO_MANY: &str = "ether daddr & 01:00:00:00:00:00";
+
+fn chain(text: &mut String, end: &str, rules: &[Rule], spared: &[Ipv4Addr], away: &str) {
+    if !spared.is_empty() {
+        let _ = writeln!(text, "ip {end} {} accept", set(spared));
+    }
+    for Rule { whom, loss_pct } in rules {
+        let whom = match whom.as_deref() {
+            Some([]) => continue,
+            Some(addresses) => format!("ip {end} {}", set(addresses)),
+            None => "meta protocol { ip, ip6 }".to_owned(),
+        };
+        let is_all = *loss_pct >= 100.0;
+        let chance = if is_all { String::new() } else { format!("numgen random mod 1000000 < {:.0} ", loss_pct * 1e4) };
+        if away == "drop" {
+            let _ = writeln!(text, "{whom} {chance}drop");
+        } else {
+            // The loopback would take what is meant for all.
+            let _ = writeln!(text, "{whom} {TO_MANY} == 01:00:00:00:00:00 {chance}drop");
+            let _ = writeln!(text, "{whom} {TO_MANY} == 00:00:00:00:00:00 {chance}{away}");
+        }
+        if !is_all {
+            let _ = writeln!(text, "{whom} accept");
+        }
+    }
+}
+
+fn set(addresses: &[Ipv4Addr]) -> String {
+    let names: Vec<_> = addresses.iter().map(Ipv4Addr::to_string).collect();
+    format!("{{ {} }}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! What a link is like: its rate by tbf, as packets leave and, through an ifb device, as they arrive; delay by netem; loss by
+//! [`super::drops`]. It must not know why.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::sync::{Mutex, PoisonError};
+
+use experiment::profile::Link;
+
+use super::{Trouble, drops, ip, ip_says, tc};
+
+/// More than any link: for the packets that a class only tells from others.
+const UNLIMITED: &str = "400gbit";
+/// Of a full Ethernet frame.
+const FRAME_BYTES: f64 = 1514.0;
+
+/// Routes that went with an interface that was taken down, as `ip` writes them.
+static GONE: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+
+/// What a link is like toward some; whoever is in two of them belongs to the first.
+pub type Toward = (Vec<Ipv4Addr>, Link);
+
+/// Makes a link like `all`, but toward some like that. Whatever it was like before is over, also if this fails.
+pub fn shape(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Trouble> {
+    clear(interface);
+    impose(interface, all, toward).inspect_err(|_| clear(interface))
+}
+
+/// Makes a link what its profile says it is.
+pub fn restore(interface: &str, profile: &Link) -> Result<(), Trouble> {
+    shape(interface, profile, &[])
+}
+
+/// Like [`shape`], for an interface that nothing was done to.
+pub fn impose(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Trouble> {
+    let text = commands(interface, all, toward);
+    if !text.ip.is_empty() {
+        ip(&text.ip)?;
+    }
+    if !text.tc.is_empty() {
+        tc(&text.tc)?;
+    }
+    drops::lose(interface, all, toward)
+}
+
+/// Takes an interface down. The kernel forgets its routes; [`up`] makes them again.
+pub fn down(interface: &str) -> Result<(), Trouble> {
+    let routes = ip_says(&["-o", "route", "show", "dev", interface])?;
+    ip(&format!("link set {interface} down\n"))?;
+    let mut gone = GONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Of one that is down already there is nothing to be learned.
+    gone.entry(interface.to_owned()).or_insert(routes);
+    Ok(())
+}
+
+/// Brings an interface up, with the routes that it had.
+pub fn up(interface: &str) -> Result<(), Trouble> {
+    ip(&format!("link set {interface} up\n"))?;
+    let gone = GONE.lock().unwrap_or_else(PoisonError::into_inner).remove(interface);
+    let again = again(interface, &gone.unwrap_or_default());
+    if again.is_empty() { Ok(()) } else { ip(&again) }
+}
+
+/// What makes routes again that `ip route show` showed. Those to an interface's own network the kernel makes itself.
+fn again(interface: &str, routes: &str) -> String {
+    let made = routes.lines().map(str::trim).filter(|route| !route.is_empty() && !route.contains("proto kernel"));
+    made.map(|route| format!("route replace {} dev {interface}\n", route.replace(" linkdown", ""))).collect()
+}
+
+/// Takes every limit off. What is not there cannot be removed, and that is no trouble.
+fn clear(interface: &str) {
+    // One at a time: a batch ends at the first that fails.
+    let _ = tc(&format!("qdisc del dev {interface} root\n"));
+    let _ = tc(&format!("qdisc del dev {interface} ingress\n"));
+    let _ = ip(&format!("link del {}\n", arriving(interface)));
+    drops::lose_nothing(interface);
+}
+
+/// The device that what arrives is sent through.
+fn arriving(interface: &str) -> String {
+    // The kernel takes 15 bytes.
+    format!("ifb-{interface}").chars().take(15).collect()
+}
+
+/// What `ip` and `tc` are told.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Commands {
+    ip: String,
+    tc: String,
+}
+
+fn commands(interface: &str, all: &Link, toward: &[Toward]) -> Commands {
+    let mut text = Commands::default();
+    let links = || toward.iter().map(|(_, link)| link).chain([all]);
+    let is_limited = links().any(|link| link.rate_bits_per_s.is_some());
+    if is_limited || links().any(|link| link.delay_s.is_some()) {
+        direction(&mut text.tc, interface, "dst", all, toward);
+    }
+    if is_limited {
+        let ifb = arriving(interface);
+        let _ = writeln!(text.ip, "link add {ifb} type ifb\nlink set {ifb} up");
+        let redirect = format!("u32 match u32 0 0 action mirred egress redirect dev {ifb}");
+        let _ = writeln!(text.tc, "qdisc add dev {interface} ingress");
+        let _ = writeln!(text.tc, "filter add dev {interface} parent ffff: protocol all {redirect}");
+        // Only what leaves is delayed: else both ends of a link would delay it.
+        let undelayed = |link: &Link| Link { delay_s: None, ..link.clone() };
+        let toward: Vec<Toward> = toward.iter().map(|(peers, link)| (peers.clone(), undelayed(link))).collect();
+        direction(&mut text.tc, &ifb, "src", &undelayed(all), &toward);
+    }
+    // A large segment that the kernel cuts up at the very end would be lost as a whole.
+    if links().any(|link| link.loss_pct.is_some()) {
+        let _ = writeln!(text.ip, "link set {interface} gso_max_segs 1");
+    }
+    text
+}
+
+/// Limits one direction at the root of a device; `end` is which address of a packet is the other host's.
+fn direction(text: &mut String, device: &str, end: &str, all: &Link, toward: &[Toward]) {
+    if toward.is_empty() {
+        return limit(text, device, "root", 1, all);
+    }
+    let _ = writeln!(text, "qdisc add dev {device} root handle 1: htb default 1");
+    let links = [all].into_iter().chain(toward.iter().map(|(_, link)| link));
+    for (class, link) in (1..).zip(links) {
+        let _ =
+            writeln!(text, "class add dev {device} parent 1: classid 1:{class:x} htb rate {UNLIMITED} quantum 200000");
+        limit(text, device, &format!("parent 1:{class:x}"), class * 0x10, link);
+    }
+    for (class, (peers, _)) in (2..).zip(toward) {
+        for address in peers {
+            let _ = writeln!(
+                text,
+                "filter add dev {device} parent 1: protocol ip prio {class} u32 match ip {end} {address}/32 flowid 1:{class:x}"
+            );
+        }
+    }
+}
+
+/// Delay, then rate. Handles count from `handle`.
+fn limit(text: &mut String, device: &str, at: &str, handle: u32, link: &Link) {
+    let mut at = at.to_owned();
+    let mut handle = handle;
+    if let Some(delay_s) = link.delay_s {
+        let delay_us = delay_s * 1e6;
+        // Its queue holds what a fast link carries in that time.
+        let packets = delay_us.clamp(1000.0, 1e6).round();
+        let _ = writeln!(
+            text,
+            "qdisc add dev {device} {at} handle {handle:x}: netem delay {delay_us:.0}us limit {packets}"
+        );
+        at = format!("parent {handle:x}:1");
+        handle += 1;
+    }
+    if let Some(rate) = link.rate_bits_per_s {
+        let (burst, queue) = (burst_bytes(rate), burst_bytes(rate) + queue_bytes(rate));
+        let _ = writeln!(
+            text,
+            "qdisc add dev {device} {at} handle {handle:x}: tbf rate {rate:.0}bit burst {burst:.0} limit {queue:.0}"
+        );
+    }
+}
+
+/// How much may pass at once: what the link carries in 4 ms, so that a late timer loses nothing.
+fn burst_bytes(rate_bits_per_s: f64) -> f64 {
+    (rate_bits_per_s / 8.0 * 0.004).max(2.0 * FRAME_BYTES).round()
+}
+
+/// How much may wait: 50 ms, and at least what two connections send at once at their begin, large segments included.
+fn queue_bytes(rate_bits_per_s: f64) -> f64 {
+    (rate_bits_per_s / 8.0 * 0.05).max(100.0 * FRAME_BYTES).round()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Verbs over the network namespace that the calling thread is in, by the programs `ip`, `tc` and `nft`: what they are told
+//! is text, made by pure functions. It must not know which host of a lab it is in.
+
+pub mod drops;
+pub mod link;
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::procfs;
+
+/// Why something could not be done to the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is no such program on this machine.
+    NoProgram(String),
+    /// The kernel has no such part: in words.
+    NoKernel(String),
+    /// The system refused.
+    System {
+        /// What was being done.
+        doing: String,
+        /// What it said.
+        error: String,
+    },
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoProgram(program) => write!(f, "there is no `{program}` on this machine"),
+            Self::NoKernel(what) => write!(f, "not on this kernel: {what}"),
+            Self::System { doing, error } => write!(f, "cannot {doing}: {error}"),
+        }
+    }
+}
+
+/// Has `ip` carry out a command a line, up to the first that fails.
+pub fn ip(batch: &str) -> Result<(), Trouble> {
+    run("ip", &["-batch", "-"], batch, "set up interfaces").map(drop)
+}
+
+/// Has `tc` carry out a command a line, up to the first that fails.
+pub fn tc(batch: &str) -> Result<(), Trouble> {
+    run("tc", &["-batch", "-"], batch, "limit a link").map(drop)
+}
+
+/// Has `nft` carry out all or nothing.
+pub fn nft(rules: &str) -> Result<(), Trouble> {
+    run("nft", &["-f", "-"], rules, "filter packets").map(drop)
+}
+
+/// The interfaces of this namespace but the loopback, in the kernel's order.
+pub fn interfaces() -> Vec<String> {
+    // Of this thread, not of the process: a thread may be in another namespace.
+    let text = procfs::text(Path::new("/proc/thread-self/net/dev")).unwrap_or_default();
+    let names = text.lines().skip(2).filter_map(|line| line.split_once(':'));
+    names.map(|(name, _)| name.trim().to_owned()).filter(|name| name != "lo" && !name.starts_with("ifb-")).collect()
+}
+
+/// Whether this namespace passes packets on.
+pub fn forward(on: bool) -> Result<(), Trouble> {
+    let text = if on { "1" } else { "0" };
+    std::fs::write("/proc/sys/net/ipv4/ip_forward", text)
+        .map_err(|error| Trouble::System { doing: "set ip_forward".to_owned(), error: error.to_string() })
+}
+
+/// What `ip` says.
+pub fn ip_says(arguments: &[&str]) -> Result<String, Trouble> {
+    run("ip", arguments, "", "ask for interfaces")
+}
+
+fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<String, Trouble> {
+    let refused = |error: io::Error| Trouble::System { doing: doing.to_owned(), error: error.to_string() };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Trouble::NoProgram(program.to_owned())),
+        Err(error) => return Err(refused(error)),
+    };
+    if let Some(mut pipe) = child.stdin.take() {
+        // It says itself, on standard error, why it stopped reading.
+        let _ = pipe.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(refused)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(understood(doing, input, &String::from_utf8_lossy(&output.stderr)))
+}
+
+/// What these programs say, in fewer words: the first complaint, and the line of `input` that it is about.
+pub fn understood(doing: &str, input: &str, said: &str) -> Trouble {
+    let complaint = said.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Command failed"));
+    let number = said.lines().find_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok());
+    let line = number.and_then(|number| input.lines().nth(number.checked_sub(1)?)).unwrap_or_default();
+    let complaint = complaint.unwrap_or("it did not say why").trim_start_matches("Error: ").trim();
+    let is_unknown = ["kind is unknown", "Unknown device type", "not supported"].iter().any(|text| said.contains(text));
+    if is_unknown && let Some(part) = part_of(line) {
+        return Trouble::NoKernel(format!("{part} is missing"));
+    }
+    let about = if line.is_empty() { String::new() } else { format!(" (at `{line}`)") };
+    Trouble::System { doing: doing.to_owned(), error: format!("{complaint}{about}") }
+}
+
+/// The part of the kernel that a line of `ip` or `tc` asks for.
+fn part_of(line: &str) -> Option<&'static str> {
+    ["netem", "tbf", "htb", "mirred", "ifb", "ingress", "u32", "veth", "bridge"]
+        .into_iter()
+        .find(|part| line.split(' ').any(|word| word == *part))
+}
+
+#[cfg(test)]
+mod tests;

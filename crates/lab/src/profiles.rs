@@ -1,0 +1,76 @@
+//! Profile files: where they are. It must not read what they mean.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// The variable with more folders of profiles, separated by `:`.
+const VARIABLE: &str = "PLIMSOLL_PROFILES";
+
+/// The bundled profiles, which are always there.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("cloud-vm-2vcpu", include_str!("../../../profiles/cloud-vm-2vcpu.toml")),
+    ("office-pc-512m", include_str!("../../../profiles/office-pc-512m.toml")),
+    ("opteron-2212", include_str!("../../../profiles/opteron-2212.toml")),
+    ("opteron-vm", include_str!("../../../profiles/opteron-vm.toml")),
+    ("raspberry-pi-2", include_str!("../../../profiles/raspberry-pi-2.toml")),
+    ("raspberry-pi-5", include_str!("../../../profiles/raspberry-pi-5.toml")),
+    ("server-nvme", include_str!("../../../profiles/server-nvme.toml")),
+    ("server-sata", include_str!("../../../profiles/server-sata.toml")),
+    ("xeon-vm-2core", include_str!("../../../profiles/xeon-vm-2core.toml")),
+    ("xeon-vm-4core", include_str!("../../../profiles/xeon-vm-4core.toml")),
+];
+
+/// A profile that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileFile {
+    /// The file's name, without `.toml`.
+    pub name: String,
+    /// The file; only its name for one that is built in.
+    pub path: PathBuf,
+    /// Its text.
+    pub source: String,
+}
+
+/// Every profile, sorted by name. They are looked for in `$PLIMSOLL_PROFILES`, in `profiles` of the working folder and of
+/// those above it, and in `profiles` beside this program and above it; where two have the same name, the first counts. The
+/// bundled ones are built in as well.
+#[must_use]
+pub fn all() -> Vec<ProfileFile> {
+    let mut found = all_in(&shelves());
+    for (name, source) in BUILT_IN {
+        let path = PathBuf::from(format!("{name}.toml"));
+        let built_in = ProfileFile { name: (*name).to_owned(), path, source: (*source).to_owned() };
+        found.entry(built_in.name.clone()).or_insert(built_in);
+    }
+    found.into_values().collect()
+}
+
+fn shelves() -> Vec<PathBuf> {
+    let named = std::env::var_os(VARIABLE).unwrap_or_default();
+    let mut shelves: Vec<PathBuf> = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect();
+    for start in [std::env::current_dir(), std::env::current_exe()].into_iter().flatten() {
+        shelves.extend(start.ancestors().map(|folder| folder.join("profiles")));
+    }
+    shelves
+}
+
+fn all_in(shelves: &[PathBuf]) -> BTreeMap<String, ProfileFile> {
+    let mut found = BTreeMap::new();
+    for file in shelves.iter().filter_map(|shelf| fs::read_dir(shelf).ok()).flatten().flatten() {
+        let path = file.path();
+        let is_toml = path.extension().is_some_and(|extension| extension == "toml");
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        if !is_toml || name.starts_with(['_', '.']) {
+            continue;
+        }
+        if let Ok(bytes) = fs::read(&path) {
+            let source = String::from_utf8_lossy(&bytes).into_owned();
+            found.entry(name.clone()).or_insert(ProfileFile { name, path, source });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! `plimsoll profile measure`: a profile of a real machine, on standard output.
+
+use crate::cli;
+use crate::exit::{Done, Failure};
+use crate::output;
+
+/// Measures this machine, or one that is reached over ssh.
+pub fn run(arguments: &cli::Profile) -> Result<Done, Failure> {
+    let cli::ProfileCommand::Measure { host } = &arguments.command;
+    let text = match host {
+        None => {
+            eprintln!("measuring this machine; it takes about ten seconds, and nothing else should run");
+            lab::runner::machine::measure()
+                .map_err(|reason| Failure::Lab(lab::Error::Host { host: "this machine".to_owned(), reason }))?
+        }
+        Some(url) => {
+            over_ssh(url, |_address| Err(Failure::Lab(lab::Error::NotYet("measuring a machine over ssh".to_owned()))))?
+        }
+    };
+    output::text(&text)?;
+    Ok(Done::Well)
+}
+
+/// Has the machine at `ssh://user@address` measured by `ask`, which is given `user@address`.
+fn over_ssh(url: &str, ask: impl FnOnce(&str) -> Result<String, Failure>) -> Result<String, Failure> {
+    match url.strip_prefix("ssh://").map(|address| address.trim_end_matches('/')) {
+        Some(address) if !address.is_empty() && !address.starts_with('-') => ask(address),
+        _ => Err(Failure::Bad {
+            what: format!("`{url}` is no machine that can be measured"),
+            remedy: "write ssh://user@address, or nothing for this machine".to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,134 @@
+//! Who would run where on this machine, in words, for every lab of a plan. It must not decide it.
+
+use experiment::duration;
+use experiment::plan::{Host, Lab, Plan, Trial};
+use experiment::quantity::{show_bits_per_s, show_bytes, show_bytes_per_s};
+use lab::hosts::placement::{Placement, place};
+use lab::runner::Envelope;
+
+/// A line for each host of each lab, or what keeps it from being made; empty without hosts.
+pub fn words(plan: &Plan) -> String {
+    let mut groups: Vec<(&Lab, Vec<&Trial>)> = Vec::new();
+    for trial in plan.trials.iter().filter(|trial| !trial.lab.hosts.is_empty()) {
+        match groups.iter_mut().find(|(lab, _)| **lab == trial.lab) {
+            Some((_, trials)) => trials.push(trial),
+            None => groups.push((&trial.lab, vec![trial])),
+        }
+    }
+    groups.iter().map(|(lab, trials)| format!("\n{}\n{}", heading(plan, trials), of_lab(lab))).collect()
+}
+
+fn heading(plan: &Plan, trials: &[&Trial]) -> String {
+    let mut variants: Vec<&str> = trials.iter().filter_map(|trial| trial.variant.as_deref()).collect();
+    variants.dedup();
+    variants.sort_unstable();
+    variants.dedup();
+    match (trials, variants.as_slice()) {
+        _ if trials.len() == plan.trials.len() => "hosts".to_owned(),
+        (_, variants) if of_variants(plan, variants) == trials.len() => format!("hosts of {}", variants.join(", ")),
+        ([only], _) => format!("hosts of trial {}", only.id),
+        ([first, ..], _) => format!("hosts of trial {} and {} more", first.id, trials.len() - 1),
+        ([], _) => String::new(),
+    }
+}
+
+/// How many trials these variants have.
+fn of_variants(plan: &Plan, variants: &[&str]) -> usize {
+    plan.trials.iter().filter(|trial| trial.variant.as_deref().is_some_and(|name| variants.contains(&name))).count()
+}
+
+fn of_lab(lab: &Lab) -> String {
+    let placed = match place(lab, &lab::environment::room(lab)) {
+        Ok(placed) => placed,
+        Err(refused) => {
+            let hint = refused.hint().map(|hint| format!("\n  {hint}")).unwrap_or_default();
+            return format!("  this machine cannot make them: {refused}{hint}\n");
+        }
+    };
+    let rows: Vec<[String; 4]> =
+        lab.hosts.iter().zip(&placed.envelopes).map(|(host, envelope)| row(lab, host, envelope)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::from(" ");
+        for (column, cell) in row.iter().enumerate().filter(|(column, _)| width(*column) > 0) {
+            line.push_str(&format!(" {cell:0$} ", width(column)));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text + &clients(lab, &placed)
+}
+
+/// Name, role, profile, and what it gets.
+fn row(lab: &Lab, host: &Host, envelope: &Envelope) -> [String; 4] {
+    let gets = match &host.ssh {
+        Some(address) => format!("at {address}, as it is"),
+        None => gets(lab, host, envelope),
+    };
+    [host.name.clone(), host.role.clone().unwrap_or_default(), host.profile.clone().unwrap_or_default(), gets]
+}
+
+fn gets(lab: &Lab, host: &Host, envelope: &Envelope) -> String {
+    let cores = match (envelope.cores, envelope.core_speed) {
+        (Some(cores), Some(share)) => format!("{cores} × {} core", plain(share)),
+        (None, Some(share)) => format!("{} of each core", plain(share)),
+        (_, None) => "all the CPU it gets".to_owned(),
+    };
+    let mut parts = vec![cores];
+    parts.extend(envelope.memory_bytes.map(show_bytes));
+    let link = &envelope.link;
+    parts.extend(link.rate_bits_per_s.map(show_bits_per_s));
+    parts.extend(link.delay_s.map(|delay_s| format!("{} delay", duration::show(delay_s))));
+    parts.extend(link.loss_pct.map(|loss_pct| format!("{} % lost", plain(loss_pct))));
+    let disk = &envelope.disk;
+    if let (Some(read), Some(write)) = (disk.read_iops, disk.write_iops) {
+        parts.push(format!("disk {} reads/s, {} writes/s", plain(read), plain(write)));
+    } else {
+        parts.extend(disk.read_iops.map(|read| format!("disk {} reads/s", plain(read))));
+        parts.extend(disk.write_iops.map(|write| format!("disk {} writes/s", plain(write))));
+    }
+    if let (Some(read), Some(write)) = (disk.read_bytes_per_s, disk.write_bytes_per_s) {
+        parts.push(format!("{} read, {} written", show_bytes_per_s(read), show_bytes_per_s(write)));
+    }
+    if lab.networks.len() > 1 && !host.networks.is_empty() {
+        let routes = if host.routes { ", routes" } else { "" };
+        parts.push(format!("on {}{routes}", host.networks.join(" and ")));
+    }
+    if !envelope.cpus.is_empty() {
+        parts.push(cpus(&envelope.cpus));
+    }
+    parts.join(", ")
+}
+
+fn clients(lab: &Lab, placed: &Placement) -> String {
+    match placed.generator_cpus.as_slice() {
+        _ if !lab.is_virtual() => String::new(),
+        [] => "  clients  on the same CPUs as the hosts: what they use, the hosts lose\n".to_owned(),
+        own => format!("  clients  {}, which no host uses\n", cpus(own)),
+    }
+}
+
+/// `CPU 0`, `CPUs 0–3, 6`
+fn cpus(numbers: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let runs: Vec<String> = runs
+        .iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}–{last}") })
+        .collect();
+    format!("{} {}", if numbers.len() == 1 { "CPU" } else { "CPUs" }, runs.join(", "))
+}
+
+/// With three decimals at most.
+fn plain(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! What of this machine a lab could leave behind: network namespaces, links, queues, control groups, mounts, loop devices,
+//! throttles. Tests that look at it take turns.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Labs take turns: what one has made must not look left over to another.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Waits for this test's turn to make labs. `None`, and why on standard error, where this user cannot make any.
+pub fn turn() -> Option<MutexGuard<'static, ()>> {
+    let user = Command::new("id").arg("-u").output().unwrap();
+    if String::from_utf8_lossy(&user.stdout).trim() != "0" {
+        eprintln!("skipped: virtual hosts need root");
+        return None;
+    }
+    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What is there, a line each.
+pub fn inventory() -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    all.extend(said("ip", &["netns", "list"]));
+    all.extend(said("ip", &["-oneline", "link"]).into_iter().map(|line| first_words(&line, 2)));
+    all.extend(said("tc", &["qdisc"]));
+    all.extend(said("losetup", &["--all", "--noheadings", "--output", "NAME,BACK-FILE"]));
+    all.extend(text("/proc/self/mountinfo").lines().map(|line| first_words(line.split_once(' ').unwrap().1, 4)));
+    all.extend(network_namespaces());
+    groups(Path::new("/sys/fs/cgroup"), 4, &mut all);
+    all.extend(text("/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device").lines().map(|l| format!("throttle {l}")));
+    all
+}
+
+/// What is there now and was not before. What the kernel is still clearing away is given a moment.
+#[expect(clippy::disallowed_methods, reason = "a test waits for the kernel by looking again")]
+pub fn added_since(before: &BTreeSet<String>) -> Vec<String> {
+    let begun = Instant::now();
+    loop {
+        let added: Vec<String> = inventory().difference(before).cloned().collect();
+        if added.is_empty() || begun.elapsed() > Duration::from_secs(10) {
+            return added;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn said(program: &str, words: &[&str]) -> Vec<String> {
+    let output = Command::new(program).args(words).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    String::from_utf8_lossy(&output.stdout).lines().map(|line| format!("{program} {line}")).collect()
+}
+
+fn first_words(line: &str, count: usize) -> String {
+    line.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
+}
+
+/// Those that some process is in.
+fn network_namespaces() -> BTreeSet<String> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let links = processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok());
+    links.map(|link| link.display().to_string()).collect()
+}
+
+/// Control groups of runs.
+fn groups(folder: &Path, depth: u32, all: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let path = entry.path().display().to_string();
+        if path.contains("/plimsoll-") {
+            all.insert(path);
+        }
+        if depth > 0 {
+            groups(&entry.path(), depth - 1, all);
+        }
+    }
+}
