@@ -16,6 +16,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 pub use group::Group;
+#[cfg(test)]
+pub use hierarchies::tests as recorded;
 pub use hierarchies::{Controller, Hierarchies, Version};
 pub use limits::{Quota, Throttle};
 pub use readings::{CpuTime, Memory, Resource, Stall, Throttling};
