@@ -118,8 +118,10 @@ struct Spread {
     demands: Demands,
     /// Which slots were full at the last tick.
     full: Vec<bool>,
-    /// When the next scan may be.
+    /// When the next scan is due …
     next_scan: Instant,
+    /// … and when it may be at the earliest, if something has been started.
+    affordable: Instant,
     /// Time until the scan after that, if the next leads to nothing.
     patience: Duration,
     /// Threads that were moved, and when.
@@ -133,7 +135,7 @@ impl Spread {
         let full = vec![false; slots.len()];
         let now = Instant::now();
         let (demands, moved) = (Demands::default(), BTreeMap::new());
-        Self { slots, demands, full, next_scan: now, patience: TICK, moved, changed: now }
+        Self { slots, demands, full, next_scan: now, affordable: now, patience: TICK, moved, changed: now }
     }
 
     /// Until the next tick.
@@ -154,9 +156,15 @@ impl Spread {
             self.next_scan = self.next_scan.min(now);
             self.changed = now;
         }
-        if now >= self.next_scan {
+        if now >= self.next_scan || (now >= self.affordable && self.has_new_threads()) {
             self.scan(now);
         }
+    }
+
+    /// Short-lived children are gone before it is clear what they want; like a scheduler, a place is chosen when they start.
+    fn has_new_threads(&self) -> bool {
+        let full = self.slots.iter().zip(&self.full).filter(|(_, full)| **full);
+        full.flat_map(|(slot, _)| listed(&slot.threads)).any(|id| !self.demands.knows(id))
     }
 
     fn scan(&mut self, now: Instant) {
@@ -172,13 +180,15 @@ impl Spread {
                 self.moved.insert(*thread, now);
             }
         }
+        let cost = COST * now.elapsed();
+        self.affordable = now + cost;
         if !has_base || !moves.is_empty() {
             self.patience = TICK;
             self.next_scan = now;
             self.changed = now;
             return;
         }
-        self.next_scan = now + self.patience.max(COST * now.elapsed());
+        self.next_scan = now + self.patience.max(cost);
         self.patience = (2 * self.patience).min(RARELY);
     }
 

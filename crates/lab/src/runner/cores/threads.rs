@@ -28,6 +28,8 @@ struct Known {
     awake: Instant,
     /// Readings since the first.
     readings: u32,
+    /// It was not there at a reading before.
+    is_new: bool,
     demand: f64,
 }
 
@@ -48,26 +50,34 @@ impl Demands {
     fn reading(&self, id: u32, interval_ns: f64, now: Instant) -> Option<Known> {
         let wanted_ns = wanted_ns(&procfs::text(&Path::new("/proc").join(id.to_string()).join("schedstat"))?)?;
         let Some(before) = self.known.get(&id) else {
-            // New, or the first reading: a base for the next.
-            return Some(Known { wanted_ns, awake: now, readings: 0, demand: 0.0 });
+            // A base for the next. What has just been started and runs, wants to.
+            let is_new = interval_ns.is_finite();
+            let demand = if is_new && is_runnable(id) { 1.0 } else { 0.0 };
+            return Some(Known { wanted_ns, awake: now, readings: 0, is_new, demand });
         };
         let grown_ns = wanted_ns.saturating_sub(before.wanted_ns);
         // The time waited is counted when the waiting ends. A thread that has waited all the time, for its group's next
         // quota or for its turn among many, seems to have wanted nothing.
         let is_waiting = || grown_ns == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
         let wanted = if is_waiting() { 1.0 } else { (grown_ns as f64 / interval_ns).clamp(0.0, 1.0) };
-        let newest = if before.readings == 0 { 1.0 } else { NEWEST };
+        let newest = if before.readings == 0 && !before.is_new { 1.0 } else { NEWEST };
         Some(Known {
             wanted_ns,
             awake: if grown_ns > 0 { now } else { before.awake },
             readings: before.readings.saturating_add(1),
+            is_new: before.is_new,
             demand: newest * wanted + (1.0 - newest) * before.demand,
         })
     }
 
-    /// Share of the time in which it ran or waited to run; `None` if it has not been seen for long enough.
+    /// Whether it was there at the last reading.
+    pub fn knows(&self, id: u32) -> bool {
+        self.known.contains_key(&id)
+    }
+
+    /// Share of the time in which it ran or waited to run; `None` if that is not clear yet.
     pub fn of(&self, id: u32) -> Option<f64> {
-        self.known.get(&id).filter(|known| known.readings >= ENOUGH).map(|known| known.demand)
+        self.known.get(&id).filter(|known| known.is_new || known.readings >= ENOUGH).map(|known| known.demand)
     }
 }
 
