@@ -235,3 +235,77 @@ fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
     until("nothing is left", || machine() == before);
     let _ = std::io::stdout().flush();
 }
+
+/// Not a test: a lab that is not taken down.
+#[test]
+#[ignore = "started by another test"]
+fn own() {
+    let Ok(folder) = std::env::var("OWNED_LAB") else { return };
+    let folder = PathBuf::from(folder);
+    let registry = crate::registry::Registry::begin_in(&folder.join("registry"), &folder).unwrap();
+    let trial = trial(vec![host("n1", &[], false), host("n2", &[], false)]);
+    let build = Build {
+        registry: &registry,
+        trial: &trial,
+        manifest: None,
+        folder: None,
+        logs: folder.join("logs"),
+        plimsoll: built(),
+    };
+    let disk = Disk { write_iops: Some(100.0), ..Disk::default() };
+    let envelopes = vec![Envelope { disk, ..Envelope::default() }, Envelope::default()];
+    let raised = raise(&build, &Placement { generator_cpus: Vec::new(), envelopes }, &registry.ledger()).unwrap();
+    // One that leaves its group, its parent and its environment.
+    sh(&*raised.0[0], "setsid env -i sleep 1000 >/dev/null 2>&1 &");
+    fs::write(folder.join("up"), registry.id()).unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+#[ignore = "needs the built program"]
+fn what_a_killed_lab_left_is_removed() {
+    let before = machine();
+    let folder = crate::fixture::Scratch::new();
+    let ourselves = crate::fixture::ourselves("hosts::netns::tests::own");
+    let mut owner = Command::new(&ourselves[0]).args(&ourselves[1..]).env("OWNED_LAB", &*folder).spawn().unwrap();
+    until("it is up", || folder.join("up").exists());
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let mut cleaned = crate::registry::Cleaned::default();
+    crate::registry::clean_in(&folder.join("registry"), &mut cleaned).unwrap();
+    println!("{:#?}", cleaned.removed);
+    assert!(cleaned.removed.iter().any(|line| line.starts_with("control groups plimsoll-")));
+    until("nothing is left", || machine() == before);
+}
+
+/// Asked against got, both ways, to be printed and not judged.
+#[test]
+#[ignore = "it measures, and needs the built program"]
+fn links_asked_and_got() {
+    for rate in [1e6, 10e6, 100e6, 1e9] {
+        let limited = Envelope { link: Link { rate_bits_per_s: Some(rate), ..Link::default() }, ..Envelope::default() };
+        let hosts = vec![host("n1", &[], false), host("n2", &[], false)];
+        with_lab(&trial(hosts), vec![limited, Envelope::default()], |hosts, _, bench| {
+            for (from, to) in [(0, 1), (1, 0)] {
+                let start = Start {
+                    role: "sink".to_owned(),
+                    program: "python3".into(),
+                    arguments: vec!["-c".into(), SINK.into()],
+                    environment: Vec::new(),
+                    folder: None,
+                    log: bench.folder.join(format!("sink{from}.log")),
+                };
+                let mut sink = hosts[to].start(&start).unwrap();
+                run(&*hosts[from], &["python3", "-c", SOURCE, if to == 0 { "n1" } else { "n2" }]);
+                sink.wait(Duration::from_secs(20));
+                let way = if from == 0 { "out" } else { "in " };
+                println!("asked {:7.1} Mbit/s, {way}: {:?}", rate / 1e6, sink.last_lines());
+            }
+        });
+    }
+}
+
+const SINK: &str = "import socket,time\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7001))\ns.listen(1)\nc,_=s.accept()\nn=0\nt0=time.time()\na=None\nwhile 1:\n b=c.recv(1<<18)\n if not b: break\n t=time.time()\n if t-t0>1.5:\n  if a is None: a=t; n=0\n  else: n+=len(b); z=t\nprint('%.3f Mbit/s of payload'%(n*8/(z-a)/1e6))";
+const SOURCE: &str = "import socket,sys,time\nfor i in range(200):\n try: c=socket.create_connection((sys.argv[1],7001),2); break\n except OSError: time.sleep(0.05)\nt=time.time()\nc.settimeout(9)\nwhile time.time()-t<6: c.send(b'x'*16384)\nc.close()";
