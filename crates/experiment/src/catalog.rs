@@ -91,6 +91,22 @@ pub struct Fault {
     pub colour: &'static str,
     /// What ends it.
     pub heals: Heals,
+    /// What is wrong with the values in `with`; `None`: any are right. Names and missing ones are not its business.
+    pub check: Option<Check>,
+}
+
+/// Finds what is wrong with the arguments of a fault, before anything is started.
+pub type Check = fn(&BTreeMap<String, serde_json::Value>) -> Vec<Wrong>;
+
+/// An argument that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// Its name in `with`; `None`: it is about all of them.
+    pub argument: Option<&'static str>,
+    /// What is wrong: `rate = "fast"` is not a rate.
+    pub what: String,
+    /// What would be right.
+    pub hint: Option<String>,
 }
 
 /// How a fault ends.

@@ -1,6 +1,7 @@
 //! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched, broken, and always taken down.
 //! It must not know what the load is, and must not judge what it sees.
 
+mod arguments;
 pub mod environment;
 mod error;
 pub mod faults;
@@ -18,6 +19,7 @@ mod readiness;
 pub mod registry;
 mod remains;
 pub mod runner;
+mod sampling;
 mod site;
 pub mod targets;
 mod url;
@@ -27,7 +29,7 @@ use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
 pub use hosts::ground::Ground;
-pub use site::{Build, Member, Observed, Site, Watched};
+pub use site::{Build, Member, NotUp, Observed, Site, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.
 pub trait Caller: Send + Sync {

@@ -1,4 +1,4 @@
-//! Whom a fault hits: `on` worked out into members. It must not touch them.
+//! Whom a fault hits: `on` worked out into members or hosts. It must not touch them.
 
 use experiment::plan;
 
@@ -6,7 +6,32 @@ use crate::{Error, Site};
 
 /// The hosts whose members this occurrence of the fault hits, at least one. The same seed and number give the same.
 pub fn choose(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
-    let members = site.serving();
+    of(fault, number, site, site.serving())
+}
+
+/// The same of the hosts that run a process of this role; without a role, of those that serve.
+pub fn running(fault: &plan::Fault, number: u32, site: &Site, role: Option<&str>) -> Result<Vec<String>, Error> {
+    let hosts = role.map(|role| site.running(role)).filter(|hosts| !hosts.is_empty());
+    of(fault, number, site, hosts.unwrap_or_else(|| site.serving()))
+}
+
+/// The hosts that this occurrence of a fault of hosts hits: those of [`choose`], or the host that `on` names, whatever it
+/// runs. This machine as a whole is none.
+pub fn hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
+    let hosts = any_hosts(fault, number, site)?;
+    if site.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }
+}
+
+/// The same, where it may be this machine.
+pub fn any_hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
+    let serving = site.serving();
+    if !serving.is_empty() && site.host_names().contains(&fault.on) {
+        return Ok(vec![fault.on.clone()]);
+    }
+    of(fault, number, site, serving)
+}
+
+fn of(fault: &plan::Fault, number: u32, site: &Site, members: Vec<String>) -> Result<Vec<String>, Error> {
     if members.is_empty() {
         return Err(Error::NotOurs { kind: fault.kind.clone() });
     }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use experiment::catalog::{Catalog, Effect, Fault, Field, Heals, Operation, Protocol};
+use experiment::catalog::{Catalog, Effect, Fault, Field, Heals, Operation, Protocol, Wrong};
 use experiment::manifest;
 use experiment::plan::Plan;
 use experiment::profile;
@@ -85,6 +85,7 @@ static KILL: Fault = Fault {
     label: "kill",
     colour: "#dc2626",
     heals: Heals::AfterFor,
+    check: None,
 };
 
 static CALL: Fault = Fault {
@@ -94,6 +95,29 @@ static CALL: Fault = Fault {
     label: "call",
     colour: "#d97706",
     heals: Heals::ByItself,
+    check: None,
+};
+
+static SLOW_LINK: Fault = Fault {
+    name: "slow_link",
+    help: "make a host's link slow",
+    takes: &[may("rate", "its rate"), may("delay", "its delay")],
+    label: "slow link",
+    colour: "#2563eb",
+    heals: Heals::AfterFor,
+    check: Some(|with| {
+        let wrong =
+            |argument, what: &str, hint: &str| Wrong { argument, what: what.to_owned(), hint: Some(hint.to_owned()) };
+        match with.get("rate").map(ToString::to_string) {
+            None if !with.contains_key("delay") => {
+                vec![wrong(None, "there is nothing to change", "give `rate` or `delay`")]
+            }
+            Some(rate) if !rate.ends_with("bit\"") => {
+                vec![wrong(Some("rate"), &format!("`rate = {rate}` is not a rate"), "such as \"10mbit\"")]
+            }
+            _ => Vec::new(),
+        }
+    }),
 };
 
 const QUANTILES: [&str; 7] = ["p50", "p90", "p99", "p999", "max", "mean", "count"];
@@ -157,7 +181,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog {
         protocols: vec![&COMMAND, &HTTP, &VSNS],
-        faults: vec![&CALL, &KILL],
+        faults: vec![&CALL, &KILL, &SLOW_LINK],
         metrics: metrics(),
         ..Catalog::default()
     };

@@ -18,6 +18,7 @@ pub static KIND: Kind = Kind {
         label: "call",
         colour: "#d97706",
         heals: Heals::ByItself,
+        check: None,
     },
     begin,
     heal: |_, _, _| Ok(()),

@@ -1,11 +1,15 @@
 //! The fault `kill`: a signal to a member's process, SIGKILL unless another is named; healed, the same process is started
 //! again with the same ports and data. It must not touch what the experiment did not start.
 
-use experiment::catalog::{self, Field, Heals};
+use std::collections::BTreeMap;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
 use experiment::plan;
 use rustix::process::Signal;
+use serde_json::Value;
 
-use super::{Begun, Kind, argument};
+use super::{Begun, Kind, argument, read, refused};
+use crate::arguments::Arguments;
 use crate::site::stop_signal;
 use crate::{Error, Site, victims};
 
@@ -25,6 +29,7 @@ pub static KIND: Kind = Kind {
         label: "kill",
         colour: "#dc2626",
         heals: Heals::AfterFor,
+        check: Some(|with| checked(with).err().unwrap_or_default()),
     },
     begin,
     heal,
@@ -41,25 +46,29 @@ fn signal(name: &str) -> Option<Signal> {
     })
 }
 
+fn checked(with: &BTreeMap<String, Value>) -> Result<(), Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    if let Some(name) = arguments.text("signal").filter(|name| signal(name).is_none()) {
+        let what = format!("`{name}` is no signal that it sends");
+        arguments.refuse(Some("signal"), what, "KILL, TERM, INT, QUIT, ABRT, SEGV, HUP, USR1 or USR2");
+    }
+    arguments.finish(())
+}
+
 /// Whether a process that gets it is meant to end: servers take the others for an order.
 fn ends(signal: Signal) -> bool {
     ![Signal::HUP, Signal::USR1, Signal::USR2].contains(&signal)
 }
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
-    let refused = |reason: String| Error::Fault(format!("fault `{}`: {reason}", fault.name));
-    let name = argument(fault, "signal").unwrap_or_else(|| "KILL".to_owned());
-    let signal = signal(&name).ok_or_else(|| refused(format!("`{name}` is no signal that it sends")))?;
     let role = argument(fault, "process");
-    let victims = victims::choose(fault, number, site)?;
+    let victims = victims::running(fault, number, site, role.as_deref())?;
+    read(fault, checked(&fault.with))?;
+    let signal = argument(fault, "signal").and_then(|name| signal(&name)).unwrap_or(Signal::KILL);
     let mut hit = Vec::new();
     for host in &victims {
-        let post = site
-            .post(host, role.as_deref())
-            .ok_or_else(|| refused(format!("{host} has no process `{}`", role.as_deref().unwrap_or("that serves"))))?;
-        if !site.signal(post, signal, ends(signal)) {
-            return Err(refused(format!("its process on {host} does not run")));
-        }
+        let post = site.post_of(host, role.as_deref()).map_err(|error| refused(fault, error))?;
+        site.signal(post, signal, ends(signal)).map_err(|error| refused(fault, error))?;
         hit.push(post);
         site.remember_hit(&fault.name, number, hit.clone());
     }

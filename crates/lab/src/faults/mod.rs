@@ -1,18 +1,36 @@
-//! What can be broken in a target that the experiment itself started, and how it is healed. A fault must not decide when it
-//! happens, nor what came of it.
+//! What can be broken in a target that the experiment itself started, and on its hosts, and how it is healed. A fault must
+//! not decide when it happens, nor what came of it.
 
 mod call;
+mod clock_skew;
+mod command;
+mod full_disk;
+mod host_crash;
+mod host_freeze;
 mod kill;
+mod link_flap;
+mod lossy_link;
+mod memory_limit;
+mod partition;
+mod pause;
+mod restart;
+mod slow_disk;
+mod slow_link;
+mod squeeze;
 
+use experiment::catalog::Wrong;
 use experiment::{catalog, plan};
 
-use crate::{Error, Site};
+use crate::arguments;
+use crate::runner::Control;
+use crate::{Error, Site, victims};
 
 /// A kind of fault.
 pub struct Kind {
     /// What an experiment sees of it.
     pub info: &'static catalog::Fault,
-    /// Injects an occurrence, counted from 1. If it hits several members, those before one that fails are hit.
+    /// Injects an occurrence, counted from 1. If it hits several members, those before one that fails are hit; a state of
+    /// hosts is lifted again.
     pub begin: fn(&plan::Fault, u32, &mut Site) -> Result<Begun, Error>,
     /// Undoes it. Nothing happens if there is nothing to undo.
     pub heal: fn(&plan::Fault, u32, &mut Site) -> Result<(), Error>,
@@ -21,12 +39,29 @@ pub struct Kind {
 /// A fault that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
-    /// The member it hit; several are separated by `, `.
+    /// The member or host it hit; several are separated by `, `.
     pub on: String,
 }
 
 /// Every kind, sorted by name.
-pub static KINDS: &[&Kind] = &[&call::KIND, &kill::KIND];
+pub static KINDS: &[&Kind] = &[
+    &call::KIND,
+    &clock_skew::KIND,
+    &command::KIND,
+    &full_disk::KIND,
+    &host_crash::KIND,
+    &host_freeze::KIND,
+    &kill::KIND,
+    &link_flap::KIND,
+    &lossy_link::KIND,
+    &memory_limit::KIND,
+    &partition::KIND,
+    &pause::KIND,
+    &restart::KIND,
+    &slow_disk::KIND,
+    &slow_link::KIND,
+    &squeeze::KIND,
+];
 
 /// The kind of that name.
 #[must_use]
@@ -36,10 +71,61 @@ pub fn find(name: &str) -> Option<&'static Kind> {
 
 /// An argument of `[fault] with` as text.
 fn argument(fault: &plan::Fault, name: &str) -> Option<String> {
-    fault.with.get(name).map(|value| match value {
-        serde_json::Value::String(text) => text.clone(),
-        other => other.to_string(),
+    arguments::text(&fault.with, name)
+}
+
+/// The name of an occurrence, under which it is imposed and lifted.
+fn key(fault: &plan::Fault, number: u32) -> String {
+    format!("{}#{number}", fault.name)
+}
+
+fn refused(fault: &plan::Fault, reason: impl std::fmt::Display) -> Error {
+    Error::Fault(format!("fault `{}`: {reason}", fault.name))
+}
+
+/// What came of reading the arguments; the plan has seen them, so that this is for whoever did not ask it.
+fn read<T>(fault: &plan::Fault, read: Result<T, Vec<Wrong>>) -> Result<T, Error> {
+    read.map_err(|wrongs| {
+        let whats: Vec<String> = wrongs.into_iter().map(|wrong| wrong.what).collect();
+        refused(fault, whats.join("; "))
     })
+}
+
+/// Begins a fault that is a state of every host it hits.
+fn impose(
+    fault: &plan::Fault,
+    number: u32,
+    site: &mut Site,
+    control: impl FnOnce(&Site) -> Result<Control, Error>,
+) -> Result<Begun, Error> {
+    let hosts = victims::hosts(fault, number, site)?;
+    let control = control(site)?;
+    let on = hosts.join(", ");
+    impose_each(fault, number, site, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
+    Ok(Begun { on })
+}
+
+/// Imposes a control on each host; all of them or none.
+fn impose_each(
+    fault: &plan::Fault,
+    number: u32,
+    site: &mut Site,
+    controls: Vec<(String, Control)>,
+) -> Result<(), Error> {
+    let key = key(fault, number);
+    for (host, control) in controls {
+        if let Err(error) = site.impose_on(&host, &key, &control) {
+            // What resists goes with its host.
+            let _ = site.lift_from(&key);
+            return Err(refused(fault, format!("{host}: {error}")));
+        }
+    }
+    Ok(())
+}
+
+/// Ends a fault that is a state of hosts.
+fn lift(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
+    site.lift_from(&key(fault, number))
 }
 
 #[cfg(test)]

@@ -24,6 +24,11 @@ pub(crate) trait Machine: Send {
     /// The address that its members listen on.
     fn address(&self) -> &str;
 
+    /// Every address of it.
+    fn addresses(&self) -> Vec<String> {
+        vec![self.address().to_owned()]
+    }
+
     /// Where this program is on it.
     fn plimsoll(&self) -> PathBuf;
 
@@ -99,6 +104,10 @@ impl Host for Attended {
 
     fn address(&self) -> &str {
         self.machine.address()
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        self.machine.addresses()
     }
 
     fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {

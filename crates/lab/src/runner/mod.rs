@@ -5,6 +5,7 @@
 mod controls;
 pub(crate) mod cores;
 pub(crate) mod groups;
+mod load_average;
 pub mod machine;
 mod said;
 mod sampler;
@@ -264,6 +265,13 @@ pub enum Control {
     },
     /// Its link is down: no carrier.
     LinkDown,
+    /// Its link is down for so long, up for so long, again and again.
+    LinkFlap {
+        /// Seconds.
+        down_s: f64,
+        /// Seconds.
+        up_s: f64,
+    },
     /// Its cores do this much of what they did: 0.25 is a quarter.
     Cpu {
         /// Above 0, below 1.

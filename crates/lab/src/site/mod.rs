@@ -1,33 +1,36 @@
 //! A site: the target of one trial on its hosts, from the first process to the last. It must not decide when anything
 //! is broken or ended.
 
+mod asking;
+mod breaking;
 mod bring_up;
+mod everywhere;
 mod layout;
+mod presence;
+mod survey;
 mod take_down;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::What;
-use rustix::process::Signal;
 
-use crate::hooks::{self, Hook};
 use crate::hosts::ground::Ground;
 use crate::hosts::{Ended, Host};
-use crate::registry::{Ledger, MARK, Registry};
+use crate::registry::{Ledger, Registry};
+use crate::sampling::Sources;
 use crate::{Caller, Error};
-use layout::Post;
 pub(crate) use layout::stop_signal;
+use layout::{HookHost, Post};
+use presence::Presence;
 
-/// Time limit of a hook that asks a running target something.
-const HOOK_PATIENCE: Duration = Duration::from_secs(10);
-/// For a process that was killed to be gone before it is started again.
-const END_PATIENCE: Duration = Duration::from_secs(1);
+/// The hosts of a site.
+pub(crate) type Hosts = Vec<Box<dyn Host>>;
 
 /// What a site is made from.
 pub struct Build<'a> {
@@ -43,6 +46,17 @@ pub struct Build<'a> {
     pub logs: PathBuf,
     /// This program, for targets that are built in.
     pub plimsoll: PathBuf,
+    /// Whether the storage of every host is measured first.
+    pub measures_storage: bool,
+}
+
+/// Why a target is not up.
+#[derive(Debug)]
+pub struct NotUp {
+    /// What went wrong.
+    pub error: Box<Error>,
+    /// What happened to hosts and processes until all were down again.
+    pub observed: Vec<Observed>,
 }
 
 /// A process of the target.
@@ -56,12 +70,12 @@ pub struct Member {
     pub pid: u32,
 }
 
-/// Something that happened to a process of the target.
+/// Something that happened to a host, or to a process of the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
     /// When it was seen.
     pub at: Instant,
-    /// `ProcessUp` or `ProcessDown`.
+    /// `HostUp`, `HostDown`, `ProcessUp` or `ProcessDown`; or a `Notice` about them.
     pub what: What,
 }
 
@@ -70,6 +84,7 @@ pub struct Observed {
 pub struct Watched {
     host: Arc<str>,
     members: Arc<Mutex<Vec<Member>>>,
+    pub(crate) sources: Sources,
 }
 
 impl Watched {
@@ -92,20 +107,23 @@ impl Watched {
 
 /// A running target.
 pub struct Site {
-    hosts: Vec<Box<dyn Host>>,
-    ground: Ground,
+    hosts: Hosts,
+    /// Of each host.
+    presence: Vec<Presence>,
+    ground: Arc<Ground>,
+    /// Role by role, in the order of the start.
     posts: Vec<Post>,
-    service: String,
+    /// At least one.
+    services: Vec<String>,
+    /// Calls from where the clients are.
     caller: Arc<dyn Caller>,
     ledger: Arc<Ledger>,
-    /// The target's folder, and its hooks.
-    folder: PathBuf,
-    hooks: BTreeMap<String, PathBuf>,
-    hook_environment: BTreeMap<String, std::ffi::OsString>,
+    /// Name to path in the target's folder.
+    hooks: BTreeMap<String, String>,
+    hook_hosts: Vec<HookHost>,
     observed: VecDeque<Observed>,
     watched: Watched,
-    /// Posts that each occurrence of a fault hit: name, number.
-    hit: BTreeMap<(String, u32), Vec<usize>>,
+    broken: breaking::Broken,
 }
 
 impl Site {
@@ -113,14 +131,32 @@ impl Site {
     ///
     /// # Errors
     /// What is missing, taken, dead or not ready; [`Error::Interrupted`] once `stop` is set.
-    pub fn up(build: Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, Error> {
+    pub fn up(build: Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, NotUp> {
         bring_up::up(&build, caller, stop)
     }
 
-    /// Where the load goes: `host:port`, or the URL that the experiment gives.
+    /// The same on hosts that are there.
+    #[cfg(test)]
+    pub(crate) fn up_on(
+        hosts: Hosts,
+        ground: Ground,
+        build: &Build<'_>,
+        caller: Arc<dyn Caller>,
+        stop: &AtomicBool,
+    ) -> Result<Self, NotUp> {
+        bring_up::up_on(hosts, ground, build, caller, stop)
+    }
+
+    /// Where the load goes: `host:port` of every host that serves, in order, or the URL that the experiment gives.
+    #[must_use]
+    pub fn services(&self) -> Vec<String> {
+        self.services.clone()
+    }
+
+    /// The first of them.
     #[must_use]
     pub fn service(&self) -> String {
-        self.service.clone()
+        self.services.first().cloned().unwrap_or_default()
     }
 
     /// Where its clients are.
@@ -141,22 +177,18 @@ impl Site {
         self.watched.clone()
     }
 
-    /// What happened to the processes since the last call.
+    /// What happened to the hosts and processes since the last call.
     pub fn poll(&mut self) -> Vec<Observed> {
+        self.note_hosts();
         for index in 0..self.posts.len() {
             self.note_end(index);
         }
+        self.go_on_restarting();
         self.observed.drain(..).collect()
     }
 
-    /// What the target's hook `inspect` says; `None` without that hook. Its failure is an answer, too: `{"failed": "…"}`.
-    #[must_use]
-    pub fn inspect(&self) -> Option<serde_json::Value> {
-        let hook = self.hook("inspect")?;
-        Some(hook.ask().unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
-    }
-
-    /// Ends the target in good order: the reverse of the start, each process asked first, then killed with all it started.
+    /// Ends the target in good order: the reverse of the start, each process asked first, then killed with all it
+    /// started. Its hosts go with it.
     ///
     /// # Errors
     /// If anything of it is left.
@@ -164,30 +196,12 @@ impl Site {
         self.take_down(take_down::Manner::InOrder)
     }
 
-    /// Ends the target at once.
+    /// Ends the target and its hosts at once.
     ///
     /// # Errors
     /// If anything of it is left.
     pub fn kill_all(&mut self) -> Result<(), Error> {
         self.take_down(take_down::Manner::AtOnce)
-    }
-
-    fn hook(&self, name: &str) -> Option<Hook> {
-        let path = self.hooks.get(name)?;
-        let mut environment = self.hook_environment.clone();
-        environment.insert(MARK.to_owned(), self.ledger.id().into());
-        for member in self.members() {
-            environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
-        }
-        Some(Hook {
-            name: name.to_owned(),
-            folder: self.folder.clone(),
-            path: path.clone(),
-            arguments: Vec::new(),
-            environment,
-            within: HOOK_PATIENCE,
-            in_foreground: false,
-        })
     }
 
     /// Queues the end of a post's process if it has ended, and lets go of it.
@@ -214,83 +228,6 @@ impl Site {
             Some(Member { host: self.hosts[post.host].name().to_owned(), role: post.start.role.clone(), pid })
         });
         self.watched.set(running.collect());
-    }
-}
-
-// What faults do to a site.
-impl Site {
-    /// Names of the hosts that serve, in order; empty where the target is not ours.
-    pub(crate) fn serving(&self) -> Vec<String> {
-        self.posts.iter().filter(|post| post.serves).map(|post| self.hosts[post.host].name().to_owned()).collect()
-    }
-
-    /// Where the member on this host is reached.
-    pub(crate) fn service_of(&self, host: &str) -> String {
-        let post = self.posts.iter().find(|post| post.serves && self.hosts[post.host].name() == host);
-        post.and_then(|post| post.service.clone()).unwrap_or_else(|| self.service())
-    }
-
-    pub(crate) fn caller(&self) -> Arc<dyn Caller> {
-        Arc::clone(&self.caller)
-    }
-
-    /// The member that the target's hook `leader` names.
-    pub(crate) fn leader(&self) -> Result<String, Error> {
-        let hook = self.hook("leader").ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
-        let answer = hook.ask()?;
-        let leader = answer.get("leader").and_then(serde_json::Value::as_str);
-        leader.map(str::to_owned).ok_or_else(|| Error::Fault("the hook `leader` names none".to_owned()))
-    }
-
-    /// The post of a role on a host; without a role, the one that serves.
-    pub(crate) fn post(&self, host: &str, role: Option<&str>) -> Option<usize> {
-        self.posts.iter().position(|post| {
-            self.hosts[post.host].name() == host && role.map_or(post.serves, |role| post.start.role == role)
-        })
-    }
-
-    /// Signals a post's process; a command with all that it started, for it is only the way to that. From now on its end is
-    /// meant, if `ends`. False if it does not run.
-    pub(crate) fn signal(&mut self, index: usize, signal: Signal, ends: bool) -> bool {
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return false };
-        let Some(process) = &mut post.process else { return false };
-        if post.stops_group {
-            process.signal_group(signal);
-        } else {
-            process.signal(signal);
-        }
-        post.end_expected |= ends;
-        true
-    }
-
-    /// Remembers whom an occurrence of a fault hit, for its healing.
-    pub(crate) fn remember_hit(&mut self, fault: &str, number: u32, posts: Vec<usize>) {
-        self.hit.insert((fault.to_owned(), number), posts);
-    }
-
-    pub(crate) fn take_hit(&mut self, fault: &str, number: u32) -> Vec<usize> {
-        self.hit.remove(&(fault.to_owned(), number)).unwrap_or_default()
-    }
-
-    /// Starts a post's process again, with the same ports and data, if it has ended. What is left of the one before is
-    /// killed first: it may hold the port. A process whose end was meant gets a moment for it.
-    pub(crate) fn start_again(&mut self, index: usize) -> Result<(), Error> {
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
-        if let (Some(process), true) = (&mut post.process, post.end_expected) {
-            process.wait(END_PATIENCE);
-        }
-        self.note_end(index);
-        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
-        if post.process.is_some() {
-            let lives_on = format!("`{}` did not end, so there is nothing to start again", post.start.role);
-            return if post.end_expected { Err(Error::Fault(lives_on)) } else { Ok(()) };
-        }
-        if let Some(mut last) = post.last.take() {
-            last.signal_group(Signal::KILL);
-        }
-        self.start_post(index)
     }
 }
 

@@ -108,7 +108,30 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut S
     let own = kind.takes.iter().filter(|field| field.name != "*" || operation.is_none());
     let fields: Vec<&Field> = own.chain(operation.map(|operation| operation.takes).unwrap_or_default()).collect();
     let heading = if section.has("with") { section.place("with") } else { section.place("kind") };
+    let before = scene.problems.len();
     operation::arguments_of(&format!("a fault of kind `{}`", kind.name), &fields, &given, heading, &mut scene.problems);
+    // A misspelt argument would only be said to be missing as well.
+    if let (Some(check), true) = (kind.check, scene.problems.len() == before) {
+        values(section, kind, check, heading, scene);
+    }
+}
+
+/// What the kind itself finds wrong with the values.
+fn values(
+    section: &Section<'_>,
+    kind: &'static catalog::Fault,
+    check: catalog::Check,
+    heading: &Place,
+    scene: &mut Scene<'_>,
+) {
+    let given = section.entries("with");
+    let with = given.iter().map(|entry| (entry.key.clone(), entry.node.json())).collect();
+    for wrong in check(&with) {
+        let entry = given.iter().find(|entry| Some(entry.key.as_str()) == wrong.argument);
+        let place = entry.map_or(heading, |entry| &entry.node.place);
+        let problem = Problem::new(place, format!("{}: {}", kind.name, wrong.what));
+        scene.problems.push(problem.expected("not possible").maybe(wrong.hint));
+    }
 }
 
 fn healing(section: &Section<'_>, kind: &catalog::Fault, scene: &mut Scene<'_>) {

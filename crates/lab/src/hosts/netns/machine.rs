@@ -154,6 +154,10 @@ impl Machine for Virtual {
         &self.address
     }
 
+    fn addresses(&self) -> Vec<String> {
+        self.wiring.interfaces.iter().map(|interface| interface.address.to_string()).collect()
+    }
+
     fn plimsoll(&self) -> PathBuf {
         keeper::program()
     }

@@ -1,0 +1,85 @@
+//! The fault `command`: a shell command of the user's on a host, and another one to undo it. It must not know what they do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::plan;
+use serde_json::Value;
+
+use super::{Begun, Kind, argument, key, read, refused};
+use crate::arguments::Arguments;
+use crate::hosts::Ended;
+use crate::runner::Program;
+use crate::{Error, Site, victims};
+
+/// Seconds that a command is given.
+const WITHIN_S: f64 = 10.0;
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "command",
+        help: "run a shell command on a host, as the user that the host's processes run as",
+        takes: &[
+            Field { name: "run", help: "the command; any exit code but 0 is a failure", required: true },
+            Field { name: "heal", help: "the command that undoes it", required: false },
+            Field { name: "within", help: "killed after so long; 10s without it", required: false },
+        ],
+        label: "command",
+        colour: "#666384",
+        heals: Heals::AfterFor,
+        check: Some(|with| within_s(with).err().unwrap_or_default()),
+    },
+    begin,
+    heal,
+};
+
+fn within_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    let within_s = arguments.seconds("within").unwrap_or(WITHIN_S);
+    arguments.finish(within_s)
+}
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let hosts = victims::any_hosts(fault, number, site)?;
+    for host in &hosts {
+        // Also one that fails may have done something.
+        site.remember_commanded(&key(fault, number), host);
+        run(fault, "run", host, site)?;
+    }
+    Ok(Begun { on: hosts.join(", ") })
+}
+
+fn heal(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
+    let mut failed = None;
+    for host in site.take_commanded(&key(fault, number)) {
+        if fault.with.contains_key("heal")
+            && let Err(error) = run(fault, "heal", &host, site)
+        {
+            failed.get_or_insert(error);
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Runs one of the commands on a host.
+fn run(fault: &plan::Fault, which: &str, host: &str, site: &Site) -> Result<(), Error> {
+    let command = argument(fault, which).unwrap_or_default();
+    // Not scaled by the lab's speed: it bounds a program of this machine, and means nothing else.
+    let within_s = read(fault, within_s(&fault.with))?;
+    let program = Program {
+        role: fault.name.clone(),
+        command: vec!["sh".to_owned(), "-c".to_owned(), command],
+        environment: BTreeMap::from([("PLIMSOLL_HOST".to_owned(), host.to_owned())]),
+        folder: None,
+    };
+    let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
+    let output = site.run_on(host, &program, within)?;
+    if output.ended == Ended::Exit(0) {
+        return Ok(());
+    }
+    let last = output.errors.lines().rev().find(|line| !line.trim().is_empty());
+    let says = last.map_or_else(String::new, |line| format!(": {}", line.trim()));
+    Err(refused(fault, format!("`{which}` on {host}: {}{says}", output.ended)))
+}

@@ -1,0 +1,39 @@
+//! The fault `host_crash`: a host ends at once, as if its power failed; after `for` it is made again with its name, address
+//! and data, and everything that ran on it is started in order. It must not wait until that is ready.
+
+use experiment::catalog::{self, Heals};
+use experiment::plan;
+
+use super::{Begun, Kind, key, refused};
+use crate::{Error, Site, victims};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "host_crash",
+        help: "end a host at once; with `for`, boot it again after that time and start what ran there, else it stays down",
+        takes: &[],
+        label: "host crash",
+        colour: "#a35159",
+        heals: Heals::AfterFor,
+        check: None,
+    },
+    begin,
+    heal,
+};
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let hosts = victims::hosts(fault, number, site)?;
+    for host in &hosts {
+        site.crash_host(host, &key(fault, number)).map_err(|error| refused(fault, error))?;
+    }
+    Ok(Begun { on: hosts.join(", ") })
+}
+
+fn heal(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
+    // Nobody asked for it back; at the end of the trial that would only be a boot for nothing.
+    if fault.for_s.is_none() {
+        return Ok(());
+    }
+    site.boot_hosts(&key(fault, number))
+}

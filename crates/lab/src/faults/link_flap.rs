@@ -1,0 +1,44 @@
+//! The fault `link_flap`: a host's link goes down and comes up, again and again. It must not touch what the link carries meanwhile.
+
+use std::collections::BTreeMap;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
+use serde_json::Value;
+
+use super::{Kind, impose, lift, read};
+use crate::arguments::Arguments;
+use crate::runner::Control;
+
+/// A link takes milliseconds to go up or down.
+const SHORTEST_S: f64 = 0.01;
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "link_flap",
+        help: "take a host's link down and up, again and again",
+        takes: &[
+            Field { name: "down", help: "how long it is down each time; 500ms without it", required: false },
+            Field { name: "up", help: "how long it is up in between; 2s without it", required: false },
+        ],
+        label: "link flap",
+        colour: "#ff3f79",
+        heals: Heals::AfterFor,
+        check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
+    },
+    begin: |fault, number, site| impose(fault, number, site, |site| read(fault, control(&fault.with, site.speed()))),
+    heal: lift,
+};
+
+/// At the lab's speed.
+fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Control, Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    let down_s = arguments.seconds("down").unwrap_or(0.5);
+    let up_s = arguments.seconds("up").unwrap_or(2.0);
+    for (name, time_s) in [("down", down_s), ("up", up_s)] {
+        if time_s < SHORTEST_S {
+            arguments.refuse(Some(name), format!("`{name}` is too short to be kept"), "at least 10ms");
+        }
+    }
+    arguments.finish(Control::LinkFlap { down_s: down_s / speed, up_s: up_s / speed })
+}

@@ -1,0 +1,43 @@
+//! The fault `pause`: a member's process and its process group stand still where they are (SIGSTOP) and then go on
+//! (SIGCONT); what left the group goes on all the time. It must not end anything.
+
+use experiment::catalog::{self, Field, Heals};
+use experiment::plan;
+
+use super::{Begun, Kind, argument, key, refused};
+use crate::{Error, Site, victims};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "pause",
+        help: "stop a member's process group where it stands (SIGSTOP); `host_freeze` stops everything of a host",
+        takes: &[Field {
+            name: "process",
+            help: "role of the process; the one that serves without it",
+            required: false,
+        }],
+        label: "pause",
+        colour: "#00a382",
+        heals: Heals::AfterFor,
+        check: None,
+    },
+    begin,
+    heal: |fault, number, site| {
+        site.unpause(&key(fault, number));
+        Ok(())
+    },
+};
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let role = argument(fault, "process");
+    let hosts = victims::running(fault, number, site, role.as_deref())?;
+    for host in &hosts {
+        let paused = site.post_of(host, role.as_deref()).and_then(|post| site.pause(post, &key(fault, number)));
+        if let Err(error) = paused {
+            site.unpause(&key(fault, number));
+            return Err(refused(fault, error));
+        }
+    }
+    Ok(Begun { on: hosts.join(", ") })
+}

@@ -1,0 +1,49 @@
+//! The fault `restart`: a member's process is asked to end as its target says, killed if it does not, and started again with
+//! the same ports and data. It must not wait for any of that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::plan;
+use serde_json::Value;
+
+use super::{Begun, Kind, argument, read, refused};
+use crate::arguments::Arguments;
+use crate::{Error, Site, victims};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "restart",
+        help: "stop a member's process in good order and start it again",
+        takes: &[
+            Field { name: "process", help: "role of the process; the one that serves without it", required: false },
+            Field { name: "wait", help: "between its end and its start; 0s without it", required: false },
+        ],
+        label: "restart",
+        colour: "#007a24",
+        heals: Heals::ByItself,
+        check: Some(|with| wait_s(with).err().unwrap_or_default()),
+    },
+    begin,
+    heal: |_, _, _| Ok(()),
+};
+
+fn wait_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    let wait_s = arguments.seconds("wait").unwrap_or(0.0);
+    arguments.finish(wait_s)
+}
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let role = argument(fault, "process");
+    let hosts = victims::running(fault, number, site, role.as_deref())?;
+    let wait_s = read(fault, wait_s(&fault.with))? / site.speed();
+    let wait = Duration::try_from_secs_f64(wait_s).unwrap_or_default();
+    for host in &hosts {
+        let restarted = site.post_of(host, role.as_deref()).and_then(|post| site.restart(post, wait));
+        restarted.map_err(|error| refused(fault, error))?;
+    }
+    Ok(Begun { on: hosts.join(", ") })
+}

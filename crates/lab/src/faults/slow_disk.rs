@@ -1,0 +1,116 @@
+//! The fault `slow_disk`: a host's disk does less than its profile says, in figures of its own or as a part of what it did.
+//! It must not fail any operation.
+
+use std::collections::BTreeMap;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::plan;
+use experiment::profile::Disk;
+use serde_json::Value;
+
+use super::{Begun, Kind, impose_each, lift, read, refused};
+use crate::arguments::Arguments;
+use crate::runner::Control;
+use crate::{Error, Site, victims};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "slow_disk",
+        help: "slow a host's disk down",
+        takes: &[
+            Field { name: "read_iops", help: "reads/s that it does, such as 100", required: false },
+            Field { name: "write_iops", help: "writes/s that it does, such as 100", required: false },
+            Field { name: "read_rate", help: "what it reads, such as \"20MB/s\"", required: false },
+            Field { name: "write_rate", help: "what it writes, such as \"10MB/s\"", required: false },
+            Field {
+                name: "factor",
+                help: "instead of the others: the part of what it did, as its profile says or as was measured",
+                required: false,
+            },
+        ],
+        label: "slow disk",
+        colour: "#9a5a10",
+        heals: Heals::AfterFor,
+        check: Some(|with| slower(with).err().unwrap_or_default()),
+    },
+    begin,
+    heal: lift,
+};
+
+/// How much slower.
+#[derive(Debug, PartialEq)]
+enum Slower {
+    /// It does this.
+    To(Disk),
+    /// It does this part.
+    By(f64),
+}
+
+const FIGURES: [&str; 4] = ["read_iops", "write_iops", "read_rate", "write_rate"];
+
+fn slower(with: &BTreeMap<String, Value>) -> Result<Slower, Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    let disk = Disk {
+        size_bytes: None,
+        read_iops: arguments.number("read_iops", 0.0, f64::INFINITY),
+        write_iops: arguments.number("write_iops", 0.0, f64::INFINITY),
+        read_bytes_per_s: arguments.bytes_per_s("read_rate"),
+        write_bytes_per_s: arguments.bytes_per_s("write_rate"),
+    };
+    let factor = arguments.number("factor", 0.0, 1.0);
+    let figures = FIGURES.iter().any(|name| with.contains_key(*name));
+    match (with.contains_key("factor"), figures) {
+        (true, true) => arguments.refuse(Some("factor"), "`factor` and figures exclude each other", "give one of them"),
+        (false, false) => arguments.refuse(None, "nothing says how slow", "give `write_iops`, … or `factor`"),
+        _ => {}
+    }
+    arguments.finish(factor.map_or(Slower::To(disk), Slower::By))
+}
+
+/// Every figure of a disk times `factor`.
+fn times(disk: &Disk, factor: f64) -> Disk {
+    let part = |figure: Option<f64>| figure.map(|figure| figure * factor);
+    Disk {
+        size_bytes: None,
+        read_iops: part(disk.read_iops),
+        write_iops: part(disk.write_iops),
+        read_bytes_per_s: part(disk.read_bytes_per_s),
+        write_bytes_per_s: part(disk.write_bytes_per_s),
+    }
+}
+
+/// What the disk of a host did: its profile's limits, else what was measured at lab-up.
+fn so_far(fault: &plan::Fault, host: &str, site: &Site) -> Result<Disk, Error> {
+    if let Some(disk) = site.profiled_disk(host).filter(Disk::is_throttled) {
+        return Ok(disk);
+    }
+    let figures = site.figures_of(host)?;
+    let (read_iops, write_iops) = (figures.storage_read_per_s, figures.storage_write_per_s);
+    let measured = Disk { read_iops, write_iops, ..Disk::default() };
+    if measured.is_throttled() {
+        return Ok(measured);
+    }
+    Err(refused(
+        fault,
+        format!(
+            "nobody knows what the disk of {host} does, so `factor` has nothing to go by: give `write_iops`, a profile \
+             with a disk, or let the storage be measured"
+        ),
+    ))
+}
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let hosts = victims::hosts(fault, number, site)?;
+    let slower = read(fault, slower(&fault.with))?;
+    let mut controls = Vec::new();
+    for host in &hosts {
+        let disk = match &slower {
+            Slower::To(disk) => times(disk, site.speed()),
+            Slower::By(factor) => times(&so_far(fault, host, site)?, *factor),
+        };
+        controls.push((host.clone(), Control::Disk { disk }));
+    }
+    impose_each(fault, number, site, controls)?;
+    Ok(Begun { on: hosts.join(", ") })
+}

@@ -1,0 +1,53 @@
+//! The fault `slow_link`: a host's link carries less, or everything that leaves takes longer. It must not lose packets.
+
+use std::collections::BTreeMap;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::profile::Link;
+use serde_json::Value;
+
+use super::{Kind, impose, lift, read};
+use crate::arguments::Arguments;
+use crate::runner::Control;
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "slow_link",
+        help: "make a host's link slow, or slow to answer",
+        takes: &[
+            Field {
+                name: "rate",
+                help: "what the link carries in each direction, such as \"10mbit\"",
+                required: false,
+            },
+            Field {
+                name: "delay",
+                help: "added to every packet that leaves, such as \"50ms\"; needs a kernel with netem",
+                required: false,
+            },
+        ],
+        label: "slow link",
+        colour: "#2563eb",
+        heals: Heals::AfterFor,
+        check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
+    },
+    begin: |fault, number, site| impose(fault, number, site, |site| read(fault, control(&fault.with, site.speed()))),
+    heal: lift,
+};
+
+/// Both as the experiment says them, at real speed.
+fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Control, Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    let rate = arguments.bits_per_s("rate");
+    let delay = arguments.seconds("delay");
+    if !with.contains_key("rate") && !with.contains_key("delay") {
+        arguments.refuse(None, "nothing says how slow", "give `rate` or `delay`");
+    }
+    let link = Link {
+        rate_bits_per_s: rate.map(|rate| rate * speed),
+        delay_s: delay.map(|delay_s| delay_s / speed),
+        loss_pct: None,
+    };
+    arguments.finish(Control::Link { link, peers: None })
+}

@@ -1,0 +1,35 @@
+//! The fault `squeeze`: a host's cores do only a part of what its profile says. It must not stop them.
+
+use std::collections::BTreeMap;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
+use serde_json::Value;
+
+use super::{Kind, impose, lift, read};
+use crate::arguments::Arguments;
+use crate::runner::Control;
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "squeeze",
+        help: "let a host's cores do only a part of what they did",
+        takes: &[Field { name: "cpu", help: "the part, above 0 and below 1: 0.25 is a quarter", required: true }],
+        label: "squeeze",
+        colour: "#009bc1",
+        heals: Heals::AfterFor,
+        check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
+    },
+    begin: |fault, number, site| impose(fault, number, site, |site| read(fault, control(&fault.with, site.speed()))),
+    heal: lift,
+};
+
+/// A share is the same at any speed of the lab.
+fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Control, Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    let of_profile = arguments.number("cpu", 0.0, 1.0).unwrap_or(0.5);
+    if of_profile >= 1.0 {
+        arguments.refuse(Some("cpu"), "the whole is no squeeze", "above 0 and below 1: 0.25 is a quarter");
+    }
+    arguments.finish(Control::Cpu { of_profile })
+}

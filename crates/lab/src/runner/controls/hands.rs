@@ -1,0 +1,284 @@
+//! The hands of a real host: its control groups, its network, its disk, its clock. On a machine that is not ours alone, what
+//! would cut the lab's own connection or hit everybody there is refused. It must not know what is imposed.
+
+mod fill;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use experiment::profile::Disk;
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
+
+use super::Hands;
+use super::state::{Cuts, Links, Peers};
+use crate::linux::network::drops::{self, Cut};
+use crate::linux::network::{self, link};
+use crate::runner::groups::Groups;
+use crate::runner::{Refusal, Setup};
+
+/// What it works on.
+pub(super) struct HostHands {
+    groups: Arc<Groups>,
+    /// Where its data is, and whether that is on a file system of its own.
+    data: PathBuf,
+    has_volume: bool,
+    /// Made by us, and nobody else's.
+    is_isolated: bool,
+    lab: Option<Connection>,
+    /// How the link was shaped last.
+    shaped: Mutex<Links>,
+    /// The interface of a real host that is shaped, and how many segments it took at once.
+    segments: Mutex<Option<(String, String)>>,
+    /// How far off the clock was set.
+    offset_s: Mutex<f64>,
+}
+
+/// The connection that the orders come through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Connection {
+    lab: Ipv4Addr,
+    here: Ipv4Addr,
+}
+
+impl Connection {
+    /// From what sshd leaves in `SSH_CONNECTION`: client, its port, server, its port.
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let lab = v4(words.next()?)?;
+        Some(Self { lab, here: v4(words.nth(1)?)? })
+    }
+}
+
+/// sshd that listens on both versions writes version 4 as `::ffff:10.0.0.1`.
+fn v4(text: &str) -> Option<Ipv4Addr> {
+    match text.parse().ok()? {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(address) => address.to_ipv4_mapped(),
+    }
+}
+
+impl HostHands {
+    pub fn of(setup: &Setup, groups: Arc<Groups>) -> Self {
+        let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
+        Self {
+            groups,
+            data: volume.map_or_else(|| setup.folder.clone(), |volume| volume.at.clone()),
+            has_volume: volume.is_some(),
+            is_isolated: setup.isolation.is_some(),
+            lab: std::env::var("SSH_CONNECTION").ok().and_then(|text| Connection::parse(&text)),
+            shaped: Mutex::new(Links { all: setup.envelope.link.clone(), toward: Vec::new() }),
+            segments: Mutex::default(),
+            offset_s: Mutex::default(),
+        }
+    }
+
+    /// Virtual hosts are root in their own house.
+    fn need_root(&self, what: &str) -> Result<(), Refusal> {
+        if self.is_isolated || geteuid().is_root() {
+            return Ok(());
+        }
+        Err(cannot(format!("{what} needs root on this host: connect as root, as in ssh = [\"root@10.0.0.11\"]")))
+    }
+
+    /// The interfaces that are shaped: on a real host the one that the lab comes in through.
+    fn interfaces(&self) -> Result<Vec<String>, Refusal> {
+        if self.is_isolated {
+            return Ok(network::interfaces());
+        }
+        let unknown =
+            || cannot("which of this host's links to slow down is not known: SSH_CONNECTION does not say".to_owned());
+        let here = self.lab.ok_or_else(unknown)?.here.to_string();
+        let says = network::ip_says(&["-o", "-4", "address", "show", "to", &here])?;
+        Ok(vec![interface_in(&says).ok_or_else(unknown)?])
+    }
+
+    /// Makes the links like this; what is refused leaves them without any limit.
+    fn shape(&self, links: &Links) -> Result<(), Refusal> {
+        let toward: Vec<link::Toward> =
+            links.toward.iter().map(|(peers, link)| (peers.iter().copied().collect(), link.clone())).collect();
+        for interface in self.interfaces()? {
+            if !self.is_isolated {
+                self.remember(&interface)?;
+            }
+            link::shape(&interface, &links.all, &toward)?;
+        }
+        if !self.is_isolated && *links == Links::default() {
+            self.put_back()?;
+        }
+        Ok(())
+    }
+
+    /// What the link of a real machine was like, once; refused if somebody has shaped it.
+    fn remember(&self, interface: &str) -> Result<(), Refusal> {
+        let mut segments = lock(&self.segments);
+        if segments.is_some() {
+            return Ok(());
+        }
+        let says = network::ip_says(&["-d", "-o", "link", "show", "dev", interface])?;
+        let (discipline, most) = (word_after(&says, "qdisc"), word_after(&says, "gso_max_segs"));
+        let discipline = discipline.unwrap_or("unknown");
+        if !PLAIN.contains(&discipline) {
+            return Err(cannot(format!(
+                "the link {interface} is shaped already ({discipline}), and that could not be put back"
+            )));
+        }
+        *segments = Some((interface.to_owned(), most.unwrap_or("65535").to_owned()));
+        Ok(())
+    }
+
+    fn put_back(&self) -> Result<(), Refusal> {
+        match lock(&self.segments).take() {
+            Some((interface, most)) => Ok(network::ip(&format!("link set {interface} gso_max_segs {most}\n"))?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Queueing disciplines that come back by themselves when one over them is removed.
+const PLAIN: [&str; 7] = ["noqueue", "noop", "mq", "fq", "fq_codel", "pfifo", "pfifo_fast"];
+
+impl Hands for HostHands {
+    fn freeze(&self, still: bool) -> Result<(), Refusal> {
+        self.groups.freeze(still)
+    }
+
+    fn cut(&self, cuts: &Cuts) -> Result<(), Refusal> {
+        self.need_root("dropping packets")?;
+        let rules = rules(cuts, self.is_isolated, self.lab).map_err(cannot)?;
+        let spared: Vec<Ipv4Addr> = match self.lab {
+            Some(connection) if !self.is_isolated => vec![connection.lab],
+            _ => Vec::new(),
+        };
+        Ok(drops::cut(&rules, &spared)?)
+    }
+
+    fn link(&self, links: &Links) -> Result<(), Refusal> {
+        self.need_root("a link that is limited")?;
+        let mut shaped = lock(&self.shaped);
+        match self.shape(links) {
+            Ok(()) => shaped.clone_from(links),
+            Err(refusal) => {
+                // It was possible before.
+                let _ = self.shape(&shaped);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    fn carrier(&self, up: bool) -> Result<(), Refusal> {
+        if !self.is_isolated {
+            let reason = "the link of a real host also carries the orders to take it up again; use `partition`";
+            return Err(cannot(reason.to_owned()));
+        }
+        for interface in network::interfaces() {
+            if up {
+                link::up(&interface)?;
+            } else {
+                link::down(&interface)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cpu(&self, of_profile: f64) -> Result<(), Refusal> {
+        self.groups.set_cpu((of_profile < 1.0).then_some(of_profile))
+    }
+
+    fn memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
+        self.groups.set_memory(bytes)
+    }
+
+    fn disk(&self, disk: &Disk) -> Result<(), Refusal> {
+        self.groups.set_disk(Some(disk))
+    }
+
+    fn fill(&self, leave_bytes: Option<u64>) -> Result<(), Refusal> {
+        let Some(leave_bytes) = leave_bytes else { return fill::empty(&self.data) };
+        if self.is_isolated && !self.has_volume {
+            let reason = "the data of this host shares a disk with the whole machine, and filling that would hit everybody: \
+                          give its profile a disk with a size";
+            return Err(cannot(reason.to_owned()));
+        }
+        fill::fill(&self.data, leave_bytes)
+    }
+
+    fn clock(&self, offset_s: f64) -> Result<(), Refusal> {
+        if self.is_isolated {
+            let reason = "virtual hosts share the wall clock of this machine, which is not theirs to set; `clock_skew` needs \
+                          hosts that are reached over ssh";
+            return Err(cannot(reason.to_owned()));
+        }
+        self.need_root("setting the clock")?;
+        let mut was_s = lock(&self.offset_s);
+        // Relative to what it says now: the time that has passed stays passed.
+        let now = clock_gettime(ClockId::Realtime);
+        let set = clock_settime(ClockId::Realtime, shifted(now, offset_s - *was_s));
+        set.map_err(|errno| match errno {
+            Errno::PERM => {
+                cannot("this host does not let its clock be set, most likely because it is a container".to_owned())
+            }
+            errno => Refusal::System { doing: "set the clock".to_owned(), error: errno.to_string() },
+        })?;
+        *was_s = offset_s;
+        Ok(())
+    }
+}
+
+/// What the cuts come to: everybody only where the host is ours.
+fn rules(cuts: &Cuts, is_isolated: bool, lab: Option<Connection>) -> Result<Vec<Cut>, String> {
+    if cuts.silent && is_isolated {
+        return Ok(vec![Cut { from: None, to: None }]);
+    }
+    let list = |peers: &Peers| match peers {
+        Peers::These(some) => Some(some.iter().copied().collect::<Vec<_>>()),
+        Peers::Everybody => None,
+    };
+    let (from, to) = (list(&cuts.from), list(&cuts.to));
+    if !is_isolated {
+        let (Some(from), Some(to)) = (&from, &to) else {
+            return Err("a real host is cut off from some, never from everybody: others use it, too".to_owned());
+        };
+        if let Some(lab) = lab.map(|connection| connection.lab).filter(|lab| from.contains(lab) || to.contains(lab)) {
+            return Err(format!(
+                "{lab} is where the orders come from, and the clients: a host reached over ssh cannot be cut off from it"
+            ));
+        }
+    }
+    let nobody = |list: &Option<Vec<Ipv4Addr>>| list.as_ref().is_some_and(Vec::is_empty);
+    Ok(if nobody(&from) && nobody(&to) { Vec::new() } else { vec![Cut { from, to }] })
+}
+
+/// A time and so many seconds more or less.
+fn shifted(time: Timespec, by_s: f64) -> Timespec {
+    let nanoseconds = time.tv_nsec as f64 + by_s.fract() * 1e9;
+    let carried = (nanoseconds / 1e9).floor();
+    Timespec {
+        tv_sec: time.tv_sec.saturating_add((by_s.trunc() + carried) as i64),
+        tv_nsec: (nanoseconds - carried * 1e9).clamp(0.0, 999_999_999.0) as _,
+    }
+}
+
+/// The interface in a line of `ip -o address`: `2: eth0    inet …`.
+fn interface_in(says: &str) -> Option<String> {
+    let name = says.lines().next()?.split_whitespace().nth(1)?;
+    Some(name.split('@').next().unwrap_or(name).to_owned())
+}
+
+fn word_after<'a>(says: &'a str, word: &str) -> Option<&'a str> {
+    says.split_whitespace().skip_while(|other| *other != word).nth(1)
+}
+
+fn cannot(reason: String) -> Refusal {
+    Refusal::Cannot { reason }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! What faults do to a site: whom they may hit, what is imposed on which host, which processes stand still, and how each
+//! of it is undone. It must not decide when, nor whether that was wise.
+
+mod hosts;
+mod processes;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::sync::Arc;
+
+use experiment::plan;
+use experiment::profile::Disk;
+
+use self::hosts::Imposed;
+use self::processes::Restart;
+use super::Site;
+use crate::hosts::Host;
+use crate::{Caller, Error};
+
+/// What is broken at the moment, and what has to be known of the lab to break it.
+#[derive(Debug, Default)]
+pub(super) struct Broken {
+    /// Time dilation; 1 is real time.
+    speed: f64,
+    /// What the profile of each host says of its disk, by host.
+    disks: BTreeMap<String, Disk>,
+    /// Posts that each occurrence of a fault hit: name, number.
+    hit: BTreeMap<(String, u32), Vec<usize>>,
+    /// Posts that stand still, each with the occurrence that holds it.
+    paused: Vec<(String, usize)>,
+    /// What is imposed on hosts, in the order in which it was.
+    imposed: Vec<Imposed>,
+    /// Hosts on which an occurrence ran a command.
+    commanded: Vec<(String, String)>,
+    /// Hosts that an occurrence crashed.
+    crashed: Vec<(String, usize)>,
+    /// Posts that are to be started again once they have ended.
+    restarts: Vec<Restart>,
+}
+
+impl Broken {
+    /// Nothing, in this lab.
+    pub fn of(lab: &plan::Lab) -> Self {
+        let disks = lab.hosts.iter().filter_map(|host| {
+            let profile = lab.profile_of(host)?;
+            Some((host.name.clone(), profile.disk.clone()))
+        });
+        let speed = if lab.speed > 0.0 { lab.speed } else { 1.0 };
+        Self { speed, disks: disks.collect(), ..Self::default() }
+    }
+}
+
+impl Site {
+    /// Names of the hosts that serve, in order; empty where the target is not ours.
+    pub(crate) fn serving(&self) -> Vec<String> {
+        self.posts.iter().filter(|post| post.serves).map(|post| self.hosts[post.host].name().to_owned()).collect()
+    }
+
+    /// Names of the hosts that run a process of this role.
+    pub(crate) fn running(&self, role: &str) -> Vec<String> {
+        let posts = self.posts.iter().filter(|post| post.start.role == role);
+        posts.map(|post| self.hosts[post.host].name().to_owned()).collect()
+    }
+
+    /// Names of all hosts, in order.
+    pub(crate) fn host_names(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| host.name().to_owned()).collect()
+    }
+
+    /// Whether its host is this machine itself, which is not to be broken.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        self.hosts.iter().any(|host| host.kind() == "local")
+    }
+
+    /// Time dilation; 1 is real time.
+    pub(crate) fn speed(&self) -> f64 {
+        self.broken.speed
+    }
+
+    /// What the profile of a host says of its disk, at the lab's speed.
+    pub(crate) fn profiled_disk(&self, host: &str) -> Option<Disk> {
+        let disk = self.broken.disks.get(host)?;
+        let at_speed = |figure: Option<f64>| figure.map(|figure| figure * self.broken.speed);
+        Some(Disk {
+            size_bytes: disk.size_bytes,
+            read_iops: at_speed(disk.read_iops),
+            write_iops: at_speed(disk.write_iops),
+            read_bytes_per_s: at_speed(disk.read_bytes_per_s),
+            write_bytes_per_s: at_speed(disk.write_bytes_per_s),
+        })
+    }
+
+    /// The addresses of every host, in order: one on each of its networks.
+    pub(crate) fn addresses(&self) -> Result<Vec<Vec<Ipv4Addr>>, Error> {
+        let of = |host: &dyn Host| host.addresses().iter().map(|address| ipv4(host.name(), address)).collect();
+        self.hosts.iter().map(|host| of(host.as_ref())).collect()
+    }
+
+    /// The address that clients have in the eyes of this one.
+    pub(crate) fn clients_toward(&self, host: Ipv4Addr) -> Result<Ipv4Addr, Error> {
+        // Connecting a datagram socket sends nothing: the kernel only says which way it would.
+        let ask = || -> std::io::Result<SocketAddr> {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            socket.connect((host, 9))?;
+            socket.local_addr()
+        };
+        match self.ground.inside(ask)?.map_err(Error::system(format!("find the way to {host}")))?.ip() {
+            IpAddr::V4(address) => Ok(address),
+            IpAddr::V6(address) => Err(Error::Fault(format!("the clients have no IPv4 address, but {address}"))),
+        }
+    }
+
+    /// Where the member on this host is reached.
+    pub(crate) fn service_of(&self, host: &str) -> String {
+        let post = self.posts.iter().find(|post| post.serves && self.hosts[post.host].name() == host);
+        post.and_then(|post| post.service.clone()).unwrap_or_else(|| self.service())
+    }
+
+    pub(crate) fn caller(&self) -> Arc<dyn Caller> {
+        Arc::clone(&self.caller)
+    }
+
+    /// The member that the target's hook `leader` names.
+    pub(crate) fn leader(&self) -> Result<String, Error> {
+        let hook = self.hook("leader").ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
+        let answer = hook.ask()?;
+        let leader = answer.get("leader").and_then(serde_json::Value::as_str);
+        leader.map(str::to_owned).ok_or_else(|| Error::Fault("the hook `leader` names none".to_owned()))
+    }
+
+    /// The post of a role on a host; without a role, the one that serves.
+    pub(crate) fn post_of(&self, host: &str, role: Option<&str>) -> Result<usize, Error> {
+        let found = self.posts.iter().position(|post| {
+            self.hosts[post.host].name() == host && role.map_or(post.serves, |role| post.start.role == role)
+        });
+        found.ok_or_else(|| Error::Fault(format!("{host} has no process `{}`", role.unwrap_or("that serves"))))
+    }
+
+    fn host_index(&self, host: &str) -> Result<usize, Error> {
+        let known = || Error::NoVictim { on: host.to_owned(), known: self.host_names() };
+        self.hosts.iter().position(|one| one.name() == host).ok_or_else(known)
+    }
+}
+
+fn ipv4(host: &str, address: &str) -> Result<Ipv4Addr, Error> {
+    let found = (address, 0).to_socket_addrs().map_err(Error::system(format!("find the address of {host}")))?;
+    let mut v4 = found.filter_map(|address| match address.ip() {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    });
+    v4.next()
+        .ok_or_else(|| Error::Fault(format!("{host} ({address}) has no IPv4 address, and only those can be cut off")))
+}
+
+#[cfg(test)]
+mod tests;
