@@ -208,7 +208,7 @@ fn forgotten_loop(id: &str) -> Option<(PathBuf, PathBuf, PathBuf)> {
 fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
     let id = format!("test-{}-kernel", std::process::id());
     let Some((scratch, file, device)) = forgotten_loop(&id) else { return };
-    let group = crate::runner::groups::top_of(&id);
+    let group = top_of(&id);
     crate::runner::groups::make_top(&id, 1).unwrap();
     let folder = Scratch::new();
     let mut owner = Owner::this_process();

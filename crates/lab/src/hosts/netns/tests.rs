@@ -80,14 +80,10 @@ fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mu
     drop(ground);
     println!("down after {:?}", begin.elapsed());
     let folder = bench.registry.scratch().unwrap();
+    let run = bench.registry.id().to_owned();
     bench.registry.end();
     assert!(!folder.exists());
-    until("nothing is left", || {
-        machine() == before || {
-            println!("{:#?}", machine());
-            false
-        }
-    });
+    nothing_is_left(&before, &run);
 }
 
 fn trial(hosts: Vec<plan::Host>) -> plan::Trial {
@@ -253,6 +249,7 @@ fn own() {
         folder: None,
         logs: folder.join("logs"),
         plimsoll: built(),
+        measures_storage: false,
     };
     let disk = Disk { write_iops: Some(100.0), ..Disk::default() };
     let envelopes = vec![Envelope { disk, ..Envelope::default() }, Envelope::default()];
