@@ -49,6 +49,6 @@ fn a_folder_is_measured_and_left_empty() {
         Some(reason) => assert!(is.storage_read_per_s.is_none() && !reason.is_empty()),
         None => assert!(is.storage_read_per_s.is_some() && is.storage_sync_us.is_some()),
     }
-    let nowhere = measure(&folder.join("no/such/folder"), 0.2);
+    let nowhere = measure(&folder.join("no/such/folder"), 0.2, &[]);
     assert!(nowhere.storage_unmeasured.is_some() && nowhere.storage_write_per_s.is_none());
 }
