@@ -36,9 +36,8 @@ impl Seen {
 
     fn felt(&self, from_s: f64, until_s: f64) -> Felt {
         let slots = self.slots.iter().filter(|slot| slot.at_s >= from_s && slot.at_s < until_s);
-        let (ok, not_ok) = slots.fold((0, 0), |(ok, not_ok), slot| {
-            (ok + slot.ok, not_ok + slot.failed + slot.timeout + slot.wrong)
-        });
+        let (ok, not_ok) =
+            slots.fold((0, 0), |(ok, not_ok), slot| (ok + slot.ok, not_ok + slot.failed + slot.timeout + slot.wrong));
         let length_s = until_s - from_s;
         Felt { ok_per_s: f64::from(ok) / length_s, not_ok_per_s: f64::from(not_ok) / length_s }
     }
