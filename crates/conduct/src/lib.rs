@@ -5,6 +5,7 @@ mod caller;
 pub mod conductor;
 mod diary;
 pub mod news;
+mod playing;
 mod preparation;
 mod read_back;
 mod recording;
@@ -13,7 +14,8 @@ pub mod schedule;
 mod trial;
 
 pub use news::{Audience, Interrupts, News, Second};
-pub use run::{Run, can_play, play};
+pub use playing::{can_play, play};
+pub use run::Run;
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! After the load: every audited key is read back and what is there now goes into the history. Whether anything
 //! was lost is for the analysis to say; here nothing is judged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use experiment::catalog::Effect;
@@ -25,32 +25,33 @@ pub struct ReadBack {
     pub unread: u64,
 }
 
-/// Reads back every key that an audited write or removal of the history names, and appends what it finds.
+/// Reads back every key that an audited write or removal of the history names, and appends what it finds. Each key is asked of
+/// the service that its last writer went to: only there can it be missed. Where that one is silent, any other may have it.
 ///
 /// # Errors
 /// If the history cannot be read or appended to.
 pub fn read_back(
     folder: &TrialFolder,
     protocol: &str,
-    service: &str,
+    services: &[String],
     clock: Clock,
     give_up: &dyn Fn() -> bool,
 ) -> Result<ReadBack, Error> {
     let keys = audited_keys(folder)?;
-    let mut done = ReadBack::default();
-    let Some(reader) = read_operation(protocol) else {
-        done.unread = keys.len() as u64;
-        return Ok(done);
+    let Some(operation) = read_operation(protocol) else {
+        return Ok(ReadBack { keys: 0, unread: keys.len() as u64 });
     };
+    let links = services.iter().map(|service| Link::to(protocol, service)).collect();
+    read_all(folder, &mut Reader { operation, links, give_up }, keys, clock)
+}
+
+type Keys = BTreeMap<(String, String), LastWriter>;
+
+fn read_all(folder: &TrialFolder, reader: &mut Reader<'_>, keys: Keys, clock: Clock) -> Result<ReadBack, Error> {
+    let mut done = ReadBack::default();
     let mut history = Writer::append(&folder.history()).map_err(Error::Record)?;
-    let mut link = Link { protocol, service, client: None, down_since: None };
-    for (space, key) in keys {
-        if give_up() || link.is_given_up() {
-            done.unread += 1;
-            continue;
-        }
-        let with = BTreeMap::from([("space".to_owned(), space.clone()), ("key".to_owned(), key.clone())]);
-        let Some(value) = link.read(reader, &with, give_up) else {
+    for ((space, key), writer) in keys {
+        let Some(value) = reader.read(&space, &key, writer.agent) else {
             done.unread += 1;
             continue;
         };
@@ -72,14 +73,32 @@ pub fn read_back(
     Ok(done)
 }
 
-fn audited_keys(folder: &TrialFolder) -> Result<BTreeSet<(String, String)>, Error> {
+/// Who changed a key last.
+#[derive(Debug, Clone, Copy)]
+struct LastWriter {
+    /// Whether it may have changed it: a definite refusal did not.
+    had_effect: bool,
+    at_s: f64,
+    /// `None` for a preparation.
+    agent: Option<u32>,
+}
+
+/// Space and key of everything that was changed, and by whom last.
+fn audited_keys(folder: &TrialFolder) -> Result<Keys, Error> {
     let history = lines::read::<History>(&folder.history()).map_err(|error| Error::Broken(error.to_string()))?;
-    Ok(history
+    let changed = history
         .items
         .into_iter()
-        .filter(|line| line.by != By::Audit && (line.effect == "write" || line.effect == "remove"))
-        .map(|line| (line.space, line.key))
-        .collect())
+        .filter(|line| line.by != By::Audit && (line.effect == "write" || line.effect == "remove"));
+    let mut keys = BTreeMap::new();
+    for line in changed {
+        let writer = LastWriter { had_effect: line.applied != Some(false), at_s: line.at_s, agent: line.agent };
+        let last = keys.entry((line.space, line.key)).or_insert(writer);
+        if (last.had_effect, last.at_s) <= (writer.had_effect, writer.at_s) {
+            *last = writer;
+        }
+    }
+    Ok(keys)
 }
 
 /// The protocol's operation that reads a key.
@@ -91,6 +110,31 @@ fn read_operation(protocol: &str) -> Option<&'static str> {
         .map(|operation| operation.name)
 }
 
+/// The services, and how a key is asked of them.
+struct Reader<'a> {
+    operation: &'static str,
+    links: Vec<Link<'a>>,
+    give_up: &'a dyn Fn() -> bool,
+}
+
+impl Reader<'_> {
+    /// The key's value, `Some(None)` if there is none, `None` if nobody can say. Agents were dealt out to the services in turn.
+    fn read(&mut self, space: &str, key: &str, agent: Option<u32>) -> Option<Option<String>> {
+        let with = BTreeMap::from([("space".to_owned(), space.to_owned()), ("key".to_owned(), key.to_owned())]);
+        let home = agent.map(|agent| agent.saturating_sub(1) as usize % self.links.len().max(1));
+        let others = (0..self.links.len()).filter(|index| Some(*index) != home);
+        let mut all_answered = true;
+        for index in home.into_iter().chain(others) {
+            match self.links.get_mut(index)?.read(self.operation, &with, self.give_up) {
+                Some(None) if Some(index) != home => {}
+                Some(value) => return Some(value),
+                None => all_answered = false,
+            }
+        }
+        (all_answered && !self.links.is_empty()).then_some(None)
+    }
+}
+
 /// A connection that is made again when it breaks, until patience ends.
 struct Link<'a> {
     protocol: &'a str,
@@ -99,7 +143,11 @@ struct Link<'a> {
     down_since: Option<Instant>,
 }
 
-impl Link<'_> {
+impl<'a> Link<'a> {
+    fn to(protocol: &'a str, service: &'a str) -> Self {
+        Self { protocol, service, client: None, down_since: None }
+    }
+
     fn is_given_up(&self) -> bool {
         self.down_since.is_some_and(|since| since.elapsed() > PATIENCE)
     }
@@ -111,7 +159,7 @@ impl Link<'_> {
         with: &BTreeMap<String, String>,
         give_up: &dyn Fn() -> bool,
     ) -> Option<Option<String>> {
-        loop {
+        while !self.is_given_up() && !give_up() {
             match self.try_read(operation, with) {
                 Some(value) => {
                     self.down_since = None;
@@ -120,13 +168,11 @@ impl Link<'_> {
                 None => {
                     self.client = None;
                     self.down_since.get_or_insert_with(Instant::now);
-                    if self.is_given_up() || give_up() {
-                        return None;
-                    }
                     pause();
                 }
             }
         }
+        None
     }
 
     fn try_read(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Option<Option<String>> {
@@ -147,3 +193,6 @@ impl Link<'_> {
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The threads that bring records to disk while a trial runs, so that neither the load nor the probes ever wait for it.
 //! It must not look into what it writes, beyond counting for the progress line.
 
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -9,7 +10,7 @@ use load::recorder::Recorder;
 use record::clock::Clock;
 use record::events::History;
 use record::folder::TrialFolder;
-use record::rows::{Sample, Writer};
+use record::rows::{Metric, Sample, Writer};
 
 use crate::Error;
 use crate::news::Second;
@@ -21,6 +22,8 @@ const PENDING: usize = 64;
 pub struct Recording {
     load: JoinHandle<Result<(), Error>>,
     probes: JoinHandle<Result<(), Error>>,
+    /// May end early: not every target gives figures of its own.
+    metrics: JoinHandle<Result<(), Error>>,
 }
 
 /// What passes through here that others want to hear of.
@@ -37,6 +40,8 @@ pub struct Sinks {
     pub intervals: SyncSender<Interval>,
     /// For the probes.
     pub samples: SyncSender<Sample>,
+    /// For what the target says of itself.
+    pub metrics: SyncSender<Metric>,
 }
 
 impl Recording {
@@ -57,14 +62,18 @@ impl Recording {
         let rows = Writer::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
+        let (metrics, from_target) = sync_channel(PENDING);
         let load = named("record-load", move || record_load(recorder, &from_load, load_s, &heard))?;
         let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
-        Ok((Self { load, probes }, Sinks { intervals, samples }))
+        let path = folder.metrics();
+        let said = named("record-metrics", move || record_metrics(&path, &from_target))?;
+        Ok((Self { load, probes, metrics: said }, Sinks { intervals, samples, metrics }))
     }
 
     /// Whether a thread has ended although its senders live: a disk is full, or worse.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
+        // Few targets give any metrics, so the thread for them may well be done from the start.
         self.load.is_finished() || self.probes.is_finished()
     }
 
@@ -73,7 +82,7 @@ impl Recording {
     /// # Errors
     /// What could not be written.
     pub fn end(self) -> Result<(), Error> {
-        let ended = [self.load, self.probes].map(|thread| {
+        let ended = [self.load, self.probes, self.metrics].map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Error::Broken("a recording thread panicked".to_owned())))
         });
         ended.into_iter().collect()
@@ -116,6 +125,20 @@ fn totals(interval: &Interval) -> Second {
 fn record_samples(mut rows: Writer<Sample>, samples: &Receiver<Sample>) -> Result<(), Error> {
     for sample in samples {
         rows.write(&sample).map_err(Error::Record)?;
+        rows.flush().map_err(Error::Record)?;
+    }
+    Ok(())
+}
+
+/// The file is made when there is something to be written: most targets have none.
+fn record_metrics(path: &Path, metrics: &Receiver<Metric>) -> Result<(), Error> {
+    let mut rows: Option<Writer<Metric>> = None;
+    for metric in metrics {
+        let rows = match &mut rows {
+            Some(rows) => rows,
+            none => none.insert(Writer::create(path).map_err(Error::Record)?),
+        };
+        rows.write(&metric).map_err(Error::Record)?;
         rows.flush().map_err(Error::Record)?;
     }
     Ok(())

@@ -1,13 +1,10 @@
-//! A run: its folder, its trials in order, and how it ended. It must not know what happens inside a trial.
+//! What a run is made of, for those who play it. It must not do anything itself.
 
 use std::path::PathBuf;
 
 use experiment::manifest::Manifest;
-use experiment::plan::{Plan, Trial};
-use record::events::{Ending, RunEnding, What};
+use experiment::plan::Plan;
 use record::folder::RunFolder;
-
-use crate::{Audience, Error, Interrupts, News, trial};
 
 /// Everything needed to play a plan.
 pub struct Run<'a> {
@@ -21,67 +18,4 @@ pub struct Run<'a> {
     pub files: PathBuf,
     /// This program, for targets that are built in.
     pub plimsoll: PathBuf,
-}
-
-/// Whether this version can play the plan.
-///
-/// # Errors
-/// [`Error::NotYet`], naming what it cannot do.
-pub fn can_play(plan: &Plan) -> Result<(), Error> {
-    let not_yet = |what: &str| Err(Error::NotYet(what.to_owned()));
-    if plan.find.is_some() {
-        return not_yet("[find] needs the search for the safe load");
-    }
-    for trial in &plan.trials {
-        if !trial.lab.hosts.is_empty() {
-            return not_yet("[lab] needs virtual or remote hosts; without it the target runs on this machine");
-        }
-        if !trial.steps.is_empty() {
-            return not_yet("[[step]] needs targets with named conditions");
-        }
-        if trial.load.as_ref().is_some_and(|load| load.rate.is_some()) {
-            return not_yet("load.rate needs the open loop; without it agents go one operation after the other");
-        }
-    }
-    Ok(())
-}
-
-/// Plays every trial that is not yet done, and writes `ending.json`.
-///
-/// # Errors
-/// What kept the run from going on; the records reach as far as it got.
-pub fn play(run: &Run<'_>, audience: &mut dyn Audience, interrupts: &Interrupts) -> Result<Ending, Error> {
-    let registry = lab::registry::Registry::begin(run.folder.path())?;
-    let played = play_trials(run, &registry, audience, interrupts);
-    registry.end();
-    let ending = match &played {
-        Ok((how, reason)) => RunEnding { how: *how, reason: reason.clone() },
-        Err(error) => RunEnding { how: Ending::Failed, reason: Some(error.to_string()) },
-    };
-    run.folder.write_ending(&ending).map_err(Error::Record)?;
-    played.map(|(how, _)| how)
-}
-
-fn play_trials(
-    run: &Run<'_>,
-    registry: &lab::registry::Registry,
-    audience: &mut dyn Audience,
-    interrupts: &Interrupts,
-) -> Result<(Ending, Option<String>), Error> {
-    let open: Vec<&Trial> = run.plan.trials.iter().filter(|trial| !is_done(run.folder, &trial.id)).collect();
-    for (index, trial) in open.iter().enumerate() {
-        audience.tell(&News::TrialBegins { trial, number: index + 1, of: open.len() });
-        let (how, reason) = trial::play(run, registry, trial, audience, interrupts)?;
-        audience.tell(&News::TrialEnds { how, reason: reason.as_deref() });
-        if how != Ending::Done {
-            return Ok((how, reason));
-        }
-    }
-    Ok((Ending::Done, None))
-}
-
-/// Whether the folder has this trial's records to its end.
-fn is_done(folder: &RunFolder, id: &str) -> bool {
-    let Ok(events) = record::lines::read_events(&folder.trial(id).events()) else { return false };
-    events.items.last().is_some_and(|event| matches!(event.what, What::Ended { how: Ending::Done, .. }))
 }

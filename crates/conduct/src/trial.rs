@@ -1,6 +1,9 @@
 //! The thin shell around the conductor: performs its effects on the lab and the load, and brings back what happened.
 //! It must not decide what comes next.
 
+mod faults;
+mod loading;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,8 +12,8 @@ use std::time::{Duration, Instant};
 use experiment::catalog::Heals;
 use experiment::plan;
 use lab::registry::Registry;
-use lab::{Build, Observed, Site};
-use load::{Orders, Purpose, Running};
+use lab::{Build, NotUp, Site};
+use load::Running;
 use record::clock::Clock;
 use record::events::{Ending, What};
 use record::folder::TrialFolder;
@@ -20,14 +23,10 @@ use crate::caller::ProtocolCaller;
 use crate::conductor::{Conductor, Effect, Input};
 use crate::diary::Diary;
 use crate::news::{Audience, Interrupts, News};
-use crate::preparation::{self, Preparation};
-use crate::read_back::read_back;
+use crate::preparation::Preparation;
 use crate::recording::{Heard, Recording};
 use crate::run::Run;
-use crate::schedule::Occurrence;
 
-/// Between the decision to start the load and its first operation: time for threads and files to get ready.
-const LEAD: Duration = Duration::from_millis(50);
 /// How often processes, signals and the load are looked at.
 const GLANCE: Duration = Duration::from_millis(10);
 
@@ -177,7 +176,7 @@ impl Shell<'_> {
                 self.answered = asked;
                 return if again { Input::Aborted } else { Input::Interrupted };
             }
-            self.watch_processes();
+            self.watch_site();
             if self.load.as_ref().is_some_and(Running::is_finished) {
                 return self.end_load();
             }
@@ -207,112 +206,26 @@ impl Shell<'_> {
             folder: path.as_deref(),
             logs: self.folder.logs(),
             plimsoll: self.run.plimsoll.clone(),
+            measures_storage: self.measures_storage(),
         };
         let caller = Arc::new(ProtocolCaller { protocol: self.trial.target.protocol.clone() });
-        self.site = Some(Site::up(build, caller, self.interrupts.flag())?);
-        self.watch_processes();
-        Ok(())
-    }
-
-    fn orders(&self, load: plan::Load, purpose: Purpose) -> Orders {
-        Orders {
-            protocol: self.trial.target.protocol.clone(),
-            service: self.site.as_ref().map(Site::service).unwrap_or_default(),
-            slot_s: slot_s(load.time_s),
-            load,
-            purpose,
-            seed: self.trial.seed,
-            files: self.run.files.clone(),
-        }
-    }
-
-    fn prepare(&mut self) -> Result<(), Error> {
-        let interrupted = || self.interrupts.asked() > self.answered;
-        for prepare in &self.trial.prepare {
-            let load = preparation::load(prepare, self.trial.load.as_ref());
-            let orders = self.orders(load, Purpose::Prepare { count: prepare.count });
-            let done = preparation::perform(orders, &interrupted)?;
-            self.prepared.push(done);
-        }
-        Ok(())
-    }
-
-    fn begin_load(&mut self) -> Result<(), Error> {
-        self.inspect("before_load");
-        let clock = Clock::starting_in(LEAD);
-        self.clock = Some(clock);
-        self.diary.start_clock(clock).map_err(Error::Record)?;
-        let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
-        let before = preparation::history(std::mem::take(&mut self.prepared), clock);
-        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.heard_in.clone())?;
-        self.recording = Some(recording);
-        let members = self.site.as_ref().map(Site::watched).unwrap_or_default();
-        self.probes = Some(lab::probes::Probes::start(members, clock, sinks.samples)?);
-        if let Some(load) = &self.trial.load {
-            self.load = Some(load::start(self.orders(load.clone(), Purpose::Measure), clock, sinks.intervals)?);
-        }
-        Ok(())
-    }
-
-    fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
-        let fault = conductor.fault(occurrence);
-        let Some(site) = &mut self.site else {
-            return Input::FaultRefused(occurrence, "there is no target".to_owned());
-        };
-        let Some(kind) = lab::faults::find(&fault.kind) else {
-            return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
-        };
-        match (kind.begin)(fault, occurrence.number, site) {
-            Ok(begun) => Input::FaultBegun(occurrence, begun.on),
-            Err(error) => Input::FaultRefused(occurrence, error.to_string()),
-        }
-    }
-
-    fn heal_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
-        let fault = conductor.fault(occurrence);
-        let healed = match (&mut self.site, lab::faults::find(&fault.kind)) {
-            (Some(site), Some(kind)) => (kind.heal)(fault, occurrence.number, site).map_err(|error| error.to_string()),
-            _ => Err("there is no target".to_owned()),
-        };
-        if let Err(reason) = healed {
-            let text = format!("fault `{}` could not be healed: {reason}", fault.name);
-            self.note(Instant::now(), What::Notice { text });
-        }
-        Input::FaultHealed(occurrence)
-    }
-
-    fn end_load(&mut self) -> Input {
-        let Some(load) = self.load.take() else { return Input::LoadEnded };
-        let summary = load.join();
-        self.inspect("after_load");
-        match summary {
-            Ok(_) => Input::LoadEnded,
-            // A load whose records nobody takes any more says only that; why is for the recording to say.
-            Err(_) if self.recording.as_ref().is_some_and(Recording::has_stopped) => self.recording_broke(),
-            Err(error) => {
-                let reason = error.to_string();
-                self.error.get_or_insert(error.into());
-                Input::Broke(reason)
+        match Site::up(build, caller, self.interrupts.flag()) {
+            Ok(site) => {
+                self.site = Some(site);
+                self.watch_site();
+                Ok(())
+            }
+            Err(NotUp { error, observed }) => {
+                observed.into_iter().for_each(|observed| self.note(observed.at, observed.what));
+                Err((*error).into())
             }
         }
     }
 
-    fn recording_broke(&mut self) -> Input {
-        let ended = self.recording.take().map_or(Ok(()), Recording::end);
-        let error = ended.err().unwrap_or_else(|| Error::Broken("recording ended before the trial".to_owned()));
-        let reason = error.to_string();
-        self.error.get_or_insert(error);
-        Input::Broke(reason)
-    }
-
-    fn read_back(&mut self) -> Result<Input, Error> {
-        // The load's recorder holds the history until it is closed.
-        self.close_records()?;
-        let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
-        let answered = self.answered;
-        let give_up = || self.interrupts.asked() > answered;
-        let done = read_back(&self.folder, &self.trial.target.protocol, &site.service(), clock, &give_up)?;
-        Ok(Input::ReadBack(done.keys, done.unread))
+    /// Storage is measured once for each lab of the run: at its first trial.
+    fn measures_storage(&self) -> bool {
+        let first = self.run.plan.trials.iter().find(|trial| trial.lab == self.trial.lab);
+        self.trial.lab.measure_storage && first.is_none_or(|first| first.id == self.trial.id)
     }
 
     fn stop_target(&mut self, at_once: bool) {
@@ -329,7 +242,7 @@ impl Shell<'_> {
         if let Some(mut site) = self.site.take() {
             let stopped = if at_once { site.kill_all() } else { site.stop() };
             for observed in site.poll() {
-                self.note_observed(observed);
+                self.note(observed.at, observed.what);
             }
             if let Err(error) = stopped {
                 self.error.get_or_insert(error.into());
@@ -361,15 +274,11 @@ impl Shell<'_> {
         }
     }
 
-    fn watch_processes(&mut self) {
+    fn watch_site(&mut self) {
         let observed = self.site.as_mut().map(Site::poll).unwrap_or_default();
         for observed in observed {
-            self.note_observed(observed);
+            self.note(observed.at, observed.what);
         }
-    }
-
-    fn note_observed(&mut self, observed: Observed) {
-        self.note(observed.at, observed.what);
     }
 
     fn note(&mut self, at: Instant, what: What) {
@@ -378,9 +287,4 @@ impl Shell<'_> {
             self.error.get_or_insert(Error::Record(error));
         }
     }
-}
-
-/// Slots of 1 ms up to 200 s of load; beyond, as long as it takes to stay under 200,000 rows.
-fn slot_s(time_s: f64) -> f64 {
-    ((time_s / 200.0).ceil() / 1000.0).max(0.001)
 }

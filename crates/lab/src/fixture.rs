@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod fake;
+pub mod hosts;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -71,6 +72,7 @@ pub fn server(role: &str) -> Process {
     Process {
         env: BTreeMap::from([
             ("SERVE_PORT".to_owned(), "{port.service}".to_owned()),
+            ("SERVE_HOST".to_owned(), "{host}".to_owned()),
             ("SERVE_DATA".to_owned(), "{data}".to_owned()),
         ]),
         ports: vec!["service".to_owned()],
@@ -135,6 +137,7 @@ pub fn manifest(processes: Vec<Process>) -> Manifest {
         parameters: BTreeMap::new(),
         processes,
         hooks: BTreeMap::new(),
+        metrics: None,
     }
 }
 
@@ -176,15 +179,19 @@ impl Bench {
     }
 
     pub fn up_with(&self, trial: &plan::Trial, manifest: Option<&Manifest>, stop: &AtomicBool) -> Result<Site, Error> {
-        let build = Build {
+        Site::up(self.build(trial, manifest), Arc::new(Lines), stop).map_err(|not_up| *not_up.error)
+    }
+
+    pub fn build<'a>(&'a self, trial: &'a plan::Trial, manifest: Option<&'a Manifest>) -> Build<'a> {
+        Build {
             registry: &self.registry,
             trial,
             manifest,
             folder: Some(&self.folder),
             logs: self.folder.join("logs"),
             plimsoll: PathBuf::from("plimsoll"),
-        };
-        Site::up(build, Arc::new(Lines), stop)
+            measures_storage: false,
+        }
     }
 
     pub fn log(&self, role: &str) -> String {
@@ -244,6 +251,11 @@ pub fn is_alive(pid: u32) -> bool {
     procfs::stat(pid).is_some_and(|stat| !stat.is_dead())
 }
 
+/// A command that a test starts says nothing of it.
+fn serve_host() -> String {
+    std::env::var("SERVE_HOST").unwrap_or_else(|_| "127.0.0.1".to_owned())
+}
+
 /// Not a test: the small server, started by tests.
 #[test]
 #[ignore = "a server, started by other tests"]
@@ -253,7 +265,7 @@ fn serve() {
         let mut starts = fs::File::options().create(true).append(true).open(Path::new(&data).join("starts")).unwrap();
         writeln!(starts, "{port}").unwrap();
     }
-    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
+    let listener = TcpListener::bind(format!("{}:{port}", serve_host())).unwrap();
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
         let mut line = String::new();

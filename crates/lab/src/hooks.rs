@@ -2,7 +2,7 @@
 //! what they answer.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process_group};
 
 use crate::Error;
+use crate::hosts::{Ended, Host, Output};
 use crate::linux::{pidfd, spawn};
+use crate::runner::Program;
 
 /// Of a line of a hook's output; what is longer is cut.
 const LINE_BYTES: u64 = 8 << 20;
@@ -85,7 +87,33 @@ impl Hook {
             let last = complaint.trim().lines().last().unwrap_or("it wrote nothing");
             return Err(self.failed(format!("{status}: {last}")));
         }
-        match serde_json::from_str(&answer) {
+        self.parsed(&answer)
+    }
+
+    /// Runs it on another host, where its paths are.
+    pub fn run_on(&self, host: &dyn Host) -> Result<Output, Error> {
+        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let program = Program {
+            role: format!("hook {}", self.name),
+            command: std::iter::once(text(self.path.as_os_str())).chain(self.arguments.iter().cloned()).collect(),
+            environment: self.environment.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+            folder: Some(self.folder.clone()),
+        };
+        host.run(&program, "", self.within)
+    }
+
+    /// [`Hook::ask`] on another host.
+    pub fn ask_on(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
+        let ran = self.run_on(host)?;
+        if ran.ended != Ended::Exit(0) {
+            let last = ran.errors.trim().lines().last().unwrap_or("it wrote nothing");
+            return Err(self.failed(format!("{} on {}: {last}", ran.ended, host.name())));
+        }
+        self.parsed(&ran.output)
+    }
+
+    fn parsed(&self, answer: &str) -> Result<serde_json::Value, Error> {
+        match serde_json::from_str(answer) {
             Ok(value @ serde_json::Value::Object(_)) => Ok(value),
             Ok(_) => Err(self.failed("its answer is not a JSON object".to_owned())),
             Err(error) => Err(self.failed(format!("its answer is not JSON: {error}"))),

@@ -19,6 +19,7 @@ mod readiness;
 pub mod registry;
 mod remains;
 pub mod runner;
+mod sampling;
 mod site;
 pub mod targets;
 mod url;
@@ -28,7 +29,7 @@ use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
 pub use hosts::ground::Ground;
-pub use site::{Build, Member, Observed, Site, Watched};
+pub use site::{Build, Member, NotUp, Observed, Site, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.
 pub trait Caller: Send + Sync {

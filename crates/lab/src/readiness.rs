@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::hosts::{Ended, Process};
@@ -58,11 +57,11 @@ pub fn wait(
     waiting: &Waiting<'_>,
     process: &mut dyn Process,
     caller: &dyn Caller,
-    stop: &AtomicBool,
+    must_stop: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
     let until = Instant::now() + Duration::try_from_secs_f64(waiting.within_s).unwrap_or(Duration::MAX / 4);
     loop {
-        if stop.load(Ordering::SeqCst) {
+        if must_stop() {
             return Err(Error::Interrupted);
         }
         let tried = attempt(waiting.check, caller);

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let orders = Orders {
         protocol: protocol.clone(),
-        service: service.clone(),
+        services: service.split(',').map(str::to_owned).collect(),
         load,
         purpose: Purpose::Measure,
         seed: 1,

@@ -25,8 +25,9 @@ pub use interval::{AttemptCount, Interval, Sheet, SlotCounts};
 pub struct Orders {
     /// Name of the protocol.
     pub protocol: String,
-    /// Where: `host:port`, or a URL if the protocol has one.
-    pub service: String,
+    /// Where: `host:port`, or a URL if the protocol has one; at least one. Agents are spread over them evenly: the first goes to
+    /// the first, the second to the second, and each stays where it is.
+    pub services: Vec<String>,
     /// What: agents, steps, times.
     pub load: Load,
     /// What for.
@@ -65,7 +66,7 @@ pub fn check(orders: &Orders) -> Result<(), Error> {
 /// the sender when they are done.
 ///
 /// # Errors
-/// As [`check`], or if the service's name cannot be resolved or a thread not be started.
+/// As [`check`], or if a service's name cannot be resolved or a thread not be started.
 pub fn start(orders: Orders, clock: Clock, sink: SyncSender<Interval>) -> Result<Running, Error> {
     (kind(&orders)?.start)(&orders, clock, sink)
 }

@@ -91,7 +91,7 @@ fn an_operation_allocates_nothing() {
     };
     let orders = Orders {
         protocol: "vsns".into(),
-        service: serve(),
+        services: vec![serve()],
         load,
         purpose: Purpose::Measure,
         seed: 1,

@@ -57,6 +57,8 @@ names!(TrialFolder {
     load_hlog = "load.hlog",
     /// A row per host or process and second.
     samples = "samples.csv",
+    /// A row per figure that the target gives, and second; missing if it gives none.
+    metrics = "metrics.csv",
     /// A row per generator thread and second.
     generator = "generator.csv",
     /// A row per operation, result and second, counting attempts.

@@ -14,7 +14,7 @@ pub const THIS_MACHINE: &str = "local";
 pub struct Sample {
     /// Seconds since load start.
     pub at_s: f64,
-    /// Name of the host.
+    /// Name of the host; beside a lab's hosts, `local` is the machine that plays them or loads them.
     pub host: String,
     /// Role of the target's process, `generator`, or empty for the host as a whole.
     pub process: String,
@@ -38,7 +38,7 @@ pub struct Sample {
     pub load5: Option<f64>,
     /// Over 15 minutes.
     pub load15: Option<f64>,
-    /// Threads in uninterruptible sleep.
+    /// Threads in uninterruptible sleep: they wait for a disk, most likely.
     pub io_wait_threads: Option<u64>,
     /// Used memory of the host.
     pub memory_used_bytes: Option<u64>,
@@ -50,9 +50,10 @@ pub struct Sample {
     pub oom_kills: Option<u64>,
     /// Read from disks in this second.
     pub disk_read_bytes: Option<u64>,
-    /// Written to disks in this second.
+    /// Written to disks in this second; of a virtual host without a disk of its own, what its processes caused to be
+    /// written, be it later.
     pub disk_write_bytes: Option<u64>,
-    /// Received in this second (all interfaces, loopback included).
+    /// Received in this second (all interfaces; loopback included, but for a virtual host).
     pub net_rx_bytes: Option<u64>,
     /// Sent in this second.
     pub net_tx_bytes: Option<u64>,
@@ -62,10 +63,24 @@ pub struct Sample {
     pub psi_io_some_pct: Option<f64>,
     /// … for memory.
     pub psi_memory_some_pct: Option<f64>,
-    /// Threads of the process.
+    /// Threads of the process; of a virtual host, all that run there.
     pub threads: Option<u64>,
-    /// Open file descriptors of the process.
+    /// Open file descriptors, likewise.
     pub fds: Option<u64>,
+}
+
+/// `metrics.csv`: a figure of the target's own, once a second, as it gave it; see `[metrics]` of its manifest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metric {
+    /// When it was asked, seconds since load start.
+    pub at_s: f64,
+    /// Name of the host that gave it.
+    pub host: String,
+    /// Its name with its labels: `http_requests_total{code="200"}`.
+    pub name: String,
+    /// Its value; a figure that is not finite has no row.
+    pub value: f64,
 }
 
 /// `generator.csv`: an engine thread, once a second.

@@ -38,6 +38,7 @@ pub enum Input {
 
 /// Something to be done. The shell does them in order and reports back with an [`Input`].
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there are a few at a time, and each is gone at once")]
 pub enum Effect {
     /// Write down what happened.
     Note(What),

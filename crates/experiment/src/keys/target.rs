@@ -10,6 +10,7 @@ pub(crate) const TARGET: &[Key] = &[
     Key::new("parameters", Kind::Map(&Kind::Table(PARAMETER)), "What an experiment may choose, each by its name"),
     Key::new("process", Kind::Tables(PROCESS), "The programs that make it up").required(),
     Key::new("hooks", Kind::Table(HOOKS), "Executables in the folder that answer with one JSON object"),
+    Key::new("metrics", Kind::Table(METRICS), "Figures that it gives of itself, in Prometheus' text format"),
 ];
 
 const ABOUT: &[Key] = &[
@@ -67,4 +68,10 @@ const HOOKS: &[Key] = &[
     Key::new("leader", Kind::Text, "Which member leads"),
     Key::new("audit", Kind::Text, "What the members hold, for the checks after a run"),
     Key::new("reset", Kind::Text, "Puts it back into its first state"),
+];
+
+const METRICS: &[Key] = &[
+    Key::new("url", Kind::Text, "Where each host has them: \"http://{host}:{port.NAME}/metrics\"").required(),
+    Key::new("keep", Kind::List(&Kind::Text), "Names, without labels, of those that are recorded each second")
+        .required(),
 ];

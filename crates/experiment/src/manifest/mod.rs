@@ -22,6 +22,17 @@ pub struct Manifest {
     pub processes: Vec<Process>,
     /// `[hooks]`: hook name to path inside the folder.
     pub hooks: BTreeMap<String, String>,
+    /// `[metrics]`.
+    pub metrics: Option<Metrics>,
+}
+
+/// `[metrics]`: figures that the target gives of itself, in Prometheus' text format.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Where each host has them; placeholders as for the process that serves.
+    pub url: String,
+    /// Names, without labels, of those that are recorded.
+    pub keep: Vec<String>,
 }
 
 /// `[about]`.

@@ -6,13 +6,18 @@ use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::Node;
 
-/// Placeholders of every target; `{port.NAME}` and `{PARAMETER}` come on top.
-pub(super) const OWN: [&str; 4] = ["data", "host", "plimsoll", "target"];
+/// Placeholders of every target; `{port.NAME}`, `{host.ROLE}`, `{hosts.ROLE}` and `{PARAMETER}` come on top.
+pub(super) const OWN: [&str; 12] =
+    ["cores", "data", "first", "host", "hosts", "index", "memory_mb", "name", "names", "peers", "plimsoll", "target"];
 
 /// Checks every text of the manifest that may hold placeholders.
 pub(super) fn check(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
     let mut known: Vec<String> = OWN.iter().map(|own| (*own).to_owned()).collect();
-    known.extend(manifest.processes.iter().flat_map(|process| &process.ports).map(|port| format!("port.{port}")));
+    for process in &manifest.processes {
+        let role = &process.role;
+        known.extend(process.ports.iter().flat_map(|port| [format!("port.{port}"), format!("port.{role}.{port}")]));
+        known.extend([format!("host.{role}"), format!("hosts.{role}")]);
+    }
     known.extend(manifest.parameters.keys().cloned());
     for process in root.sections("process") {
         for node in process.node("run").and_then(Node::list).unwrap_or_default() {
@@ -24,6 +29,9 @@ pub(super) fn check(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<
         if let Some(http) = process.section("ready").and_then(|ready| ready.node("http")) {
             text(http, &known, problems);
         }
+    }
+    if let Some(url) = root.section("metrics").and_then(|metrics| metrics.node("url")) {
+        text(url, &known, problems);
     }
     let parameters: Vec<String> = manifest.parameters.keys().cloned().collect();
     if let Some(protocol) = root.section("about").and_then(|about| about.node("protocol")) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::keys::target::TARGET;
 use crate::manifest::placeholders;
-use crate::manifest::{About, Manifest, Parameter, Process, Ready, ReadyCheck, Stop, Takes};
+use crate::manifest::{About, Manifest, Metrics, Parameter, Process, Ready, ReadyCheck, Stop, Takes};
 use crate::nearest;
 use crate::plan::target::refusal;
 use crate::problem::{Problem, Problems};
@@ -33,6 +33,7 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
         parameters: parameters(&root, &mut problems),
         processes: processes(&root, &mut problems),
         hooks: hooks(&root, &mut problems),
+        metrics: metrics(&root, &mut problems),
     };
     service(&root, &manifest, &mut problems);
     placeholders::check(&root, &manifest, &mut problems);
@@ -235,6 +236,29 @@ fn hooks(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, St
         hooks.insert(entry.key.clone(), path.to_owned());
     }
     hooks
+}
+
+fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
+    let section = root.section("metrics")?;
+    let url = text(&section, "url");
+    if section.has("url") && !url.starts_with("http://") {
+        let problem = Problem::new(section.place("url"), "metrics are asked for by http only");
+        problems.push(problem.expected("not http://").hint("url = \"http://{host}:{port.NAME}/metrics\""));
+    }
+    let names = section.node("keep").and_then(Node::list).unwrap_or_default();
+    if section.has("keep") && names.is_empty() {
+        let problem = Problem::new(section.place("keep"), "none of the metrics is recorded");
+        problems.push(problem.expected("an empty list").hint("leave out [metrics], or name some"));
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    for node in names {
+        let name = node.text().unwrap_or_default();
+        if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() || !name.chars().all(is_part) {
+            let problem = Problem::new(&node.place, format!("`{name}` is not a metric's name"));
+            problems.push(problem.expected("letters, digits, `_` and `:`, without labels"));
+        }
+    }
+    Some(Metrics { url, keep: texts(&section, "keep") })
 }
 
 /// `service = "role.port"` names a port of a process.

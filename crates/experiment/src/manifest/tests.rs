@@ -80,6 +80,24 @@ fn each_mistake_has_its_line() {
 }
 
 #[test]
+fn metrics_are_named_and_asked_for_by_http() {
+    assert_eq!(read(SMALL).unwrap().metrics, None);
+    let with = |url: &str, keep: &str| read(&format!("{SMALL}\n[metrics]\nurl = \"{url}\"\nkeep = {keep}\n"));
+    let metrics = with("http://{host}:{port.main}/metrics", "[\"up\", \"vm:memory_bytes\"]").unwrap().metrics.unwrap();
+    assert_eq!((metrics.url.as_str(), metrics.keep.len()), ("http://{host}:{port.main}/metrics", 2));
+    for (url, keep, told) in [
+        ("https://{host}/metrics", "[\"up\"]", "target.toml:27:7: metrics are asked for by http only"),
+        ("http://{host}:{port.mian}/", "[\"up\"]", "target.toml:27:23: {port.mian} stands for nothing"),
+        ("http://{host}/", "[]", "target.toml:28:8: none of the metrics is recorded"),
+        ("http://{host}/", "[\"up{a}\"]", "target.toml:28:9: `up{a}` is not a metric's name"),
+        ("http://{host}/", "[\"1st\", \"\"]", "target.toml:28:16: `` is not a metric's name"),
+    ] {
+        let problems = with(url, keep).unwrap_err();
+        assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
+    }
+}
+
+#[test]
 fn an_empty_file_says_what_is_missing() {
     assert_eq!(
         read("").unwrap_err(),

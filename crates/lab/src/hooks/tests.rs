@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::fixture::{Scratch, is_alive, until};
+use crate::fixture::hosts::{FakeHost, Strings};
+use crate::fixture::{Bench, Scratch, is_alive, until};
 
 fn hook(folder: &Scratch, script: &str) -> Hook {
     Hook {
@@ -68,4 +69,18 @@ fn what_it_leaves_in_the_background_does_not_hold_us_up() {
 fn variables_are_in_capitals() {
     assert_eq!(variable("PLIMSOLL_PORT_", "http"), "PLIMSOLL_PORT_HTTP");
     assert_eq!(variable("PLIMSOLL_WITH_", "hub-wait.ms"), "PLIMSOLL_WITH_HUB_WAIT_MS");
+}
+
+#[test]
+fn a_hook_is_asked_on_another_host_the_same_way() {
+    let bench = Bench::new();
+    let host = FakeHost::new(2, &bench.registry, Strings::default());
+    let folder = Scratch::new();
+    let answering = r#"printf '{"at": "%s", "n": "%s", "in": "%s"}' "$PLIMSOLL_HOST" "$1" "$PWD""#;
+    let answer = hook(&folder, answering).ask_on(&host).unwrap();
+    assert_eq!((answer["at"].as_str(), answer["n"].as_str()), (Some("here"), Some("one")));
+    assert_eq!(answer["in"].as_str().map(PathBuf::from), Some(folder.canonicalize().unwrap()));
+    let fails = |script: &str| hook(&folder, script).ask_on(&host).err().unwrap().to_string();
+    assert_eq!(fails("echo no >&2; exit 3"), "hook `inspect` failed: exit 3 on n2: no");
+    assert_eq!(fails("echo '[1]'"), "hook `inspect` failed: its answer is not a JSON object");
 }

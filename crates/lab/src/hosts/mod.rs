@@ -18,10 +18,12 @@ use record::events::HostFigures;
 use rustix::process::Signal;
 
 use crate::Error;
+use crate::registry::Ledger;
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::site::Build;
 use ground::Ground;
+pub(crate) use ssh::Leftover;
 
 /// A kind of host.
 #[derive(Debug)]
@@ -181,12 +183,52 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
         let placement = placement::place(lab, &crate::environment::room(lab))?;
         return netns::raise(build, &placement, &ledger);
     }
-    let hosts = lab.hosts.iter().map(|host| ssh::reach(build, host, &ledger)).collect::<Result<_, _>>()?;
-    Ok((hosts, Ground::default()))
+    Ok((reach_all(build, &ledger)?, Ground::default()))
+}
+
+/// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
+fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>) -> Result<Vec<Box<dyn Host>>, Error> {
+    std::thread::scope(|scope| {
+        let reaching = build.trial.lab.hosts.iter().map(|host| {
+            let name = format!("reach {}", host.name);
+            let reach = || ssh::reach(build, host, ledger);
+            std::thread::Builder::new().name(name).spawn_scoped(scope, reach).map_err(Error::system("start a thread"))
+        });
+        // All are begun before the first is waited for.
+        let reaching: Vec<_> = reaching.collect();
+        let reached = reaching.into_iter().map(|thread| {
+            // A panic inside is one outside.
+            thread.and_then(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        reached.collect()
+    })
+}
+
+/// Removes what an abandoned run may have left on other machines, at the same time on all: what was removed on each, or why
+/// that is not known.
+pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<String>, String>> {
+    std::thread::scope(|scope| {
+        let looking = left.iter().map(|left| {
+            let look = || ssh::remove(left, run);
+            std::thread::Builder::new().name("look for leftovers".to_owned()).spawn_scoped(scope, look)
+        });
+        let looking: Vec<_> = looking.collect();
+        let looked = looking.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => Err(format!("cannot start a thread: {error}")),
+        });
+        looked.collect()
+    })
 }
 
 /// This machine, as `n1`.
 #[cfg(test)]
 pub(crate) fn local(registry: &crate::registry::Registry) -> Box<dyn Host> {
     local::make("n1", registry.ledger())
+}
+
+/// This machine under another name.
+#[cfg(test)]
+pub(crate) fn named(name: &str, registry: &crate::registry::Registry) -> Box<dyn Host> {
+    local::make(name, registry.ledger())
 }

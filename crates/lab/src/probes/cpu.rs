@@ -1,13 +1,19 @@
-//! CPU time of the machine: user, system, waiting for disks, stolen; tasks that wait for a disk or for a CPU.
+//! CPU time of the machine: user, system, waiting for disks, stolen; tasks that wait for a disk or for a CPU. Of a host:
+//! what its control group used, and for how long its quota kept it from running.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, Proc, grown};
+use super::{Kind, Probe, grown};
+use crate::sampling::CpuTime;
+use crate::sampling::{Bounds, Source};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
     name: "cpu",
-    help: "CPU time by use, I/O wait, steal, run delay: /proc/stat, /proc/schedstat",
+    help: "CPU time by use, I/O wait, steal, throttling, run delay: /proc/stat, /proc/schedstat, a host's control group",
     make: || Box::new(Cpu::default()),
 };
 
@@ -15,6 +21,8 @@ pub static KIND: Kind = Kind {
 struct Cpu {
     last: Option<Ticks>,
     last_run_delay_ns: Option<u64>,
+    last_time: Option<CpuTime>,
+    last_throttled_us: Option<BTreeMap<PathBuf, u64>>,
 }
 
 /// The line `cpu` of `/proc/stat`. Old kernels have fewer columns.
@@ -48,20 +56,56 @@ impl Ticks {
 }
 
 impl Probe for Cpu {
-    fn read(&mut self, proc: &Proc, interval_s: f64, host: &mut Sample) {
-        let stat = proc.text("stat").unwrap_or_default();
+    fn read(&mut self, source: &Source, interval_s: f64, host: &mut Sample) {
+        match &source.host {
+            Some(bounds) => self.read_host(bounds, interval_s, host),
+            None => self.read_machine(source, interval_s, host),
+        }
+    }
+}
+
+impl Cpu {
+    fn read_machine(&mut self, source: &Source, interval_s: f64, host: &mut Sample) {
+        let stat = source.proc.text("stat").unwrap_or_default();
         let now = Ticks::parse(&stat);
         if let (Some(last), Some(now)) = (self.last, now) {
             fill(last, now, host);
         }
         self.last = now;
         host.io_wait_threads = line_value(&stat, "procs_blocked ");
-        let run_delay_ns = proc.text("schedstat").and_then(|text| run_delay_ns(&text));
+        let run_delay_ns = source.proc.text("schedstat").and_then(|text| run_delay_ns(&text));
         if let Some(waited_ns) = grown(self.last_run_delay_ns, run_delay_ns) {
             host.run_delay_pct = Some(waited_ns as f64 / 1e9 / interval_s * 100.0);
         }
         self.last_run_delay_ns = run_delay_ns;
     }
+
+    /// Run delay and threads that wait for a disk have been added up over its processes, and CPU time as well, for hosts
+    /// without a control group.
+    fn read_host(&mut self, bounds: &Bounds, interval_s: f64, host: &mut Sample) {
+        let time = bounds.group.cpu_time();
+        if let Some((user_us, system_us)) = time.zip(self.last_time).and_then(|(now, last)| now.since(&last)) {
+            let percent = |us: f64| us / 1e6 / interval_s / bounds.capacity * 100.0;
+            host.cpu_user_pct = Some(percent(user_us));
+            host.cpu_system_pct = Some(percent(system_us));
+        }
+        self.last_time = time;
+        let throttled_us = bounds.group.throttled_us();
+        if let Some((last, now)) = self.last_throttled_us.as_ref().zip(throttled_us.as_ref()) {
+            host.cpu_throttled_pct = Some(throttled_pct(bounds, last, now, interval_s));
+        }
+        self.last_throttled_us = throttled_us;
+    }
+}
+
+/// The mean over the host's cores. The kernel adds up the CPUs on which a group waits, so that one slow core may seem to
+/// wait for longer than there was.
+fn throttled_pct(bounds: &Bounds, last: &BTreeMap<PathBuf, u64>, now: &BTreeMap<PathBuf, u64>, interval_s: f64) -> f64 {
+    let waited = now.iter().map(|(folder, us)| {
+        let waited_s = us.saturating_sub(last.get(folder).copied().unwrap_or(0)) as f64 / 1e6;
+        waited_s.min(if bounds.group.is_slot(folder) { interval_s } else { interval_s * bounds.cores })
+    });
+    (waited.sum::<f64>() / interval_s / bounds.cores * 100.0).min(100.0)
 }
 
 fn fill(last: Ticks, now: Ticks, host: &mut Sample) {

@@ -1,13 +1,15 @@
-//! Bytes read from and written to whole disks. Partitions, and devices that lie on other devices, would count twice.
+//! Bytes read from and written to whole disks. Partitions, and devices that lie on other devices, would count twice; but
+//! the device that a host has to itself is its disk.
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, Proc, grown};
+use super::{Kind, Probe, grown};
+use crate::sampling::{Bounds, Source};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
     name: "disk",
-    help: "bytes read and written, whole disks only: /proc/diskstats",
+    help: "bytes read and written, whole disks only: /proc/diskstats, a host's control group, /proc/PID/io",
     make: || Box::new(Disk::default()),
 };
 
@@ -20,24 +22,87 @@ struct Disk {
 }
 
 impl Probe for Disk {
-    fn read(&mut self, proc: &Proc, _interval_s: f64, host: &mut Sample) {
-        let now = proc.text("diskstats").and_then(|text| read_and_written_bytes(&text));
+    fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
+        let diskstats = source.proc.text("diskstats").unwrap_or_default();
+        let now = match &source.host {
+            None => read_and_written_bytes(&diskstats),
+            Some(bounds) => match of_host(bounds, &diskstats) {
+                // Its processes' own account stays, which the process tree has filled in.
+                None => return,
+                now => now,
+            },
+        };
         host.disk_read_bytes = grown(self.last.map(|last| last.0), now.map(|now| now.0));
         host.disk_write_bytes = grown(self.last.map(|last| last.1), now.map(|now| now.1));
         self.last = now;
     }
 }
 
+fn of_host(bounds: &Bounds, diskstats: &str) -> Option<(u64, u64)> {
+    match &bounds.device {
+        Some(device) => sum(rows(diskstats).iter().filter(|row| row.name == device)),
+        None => bounds.group.io_stat().map(|stat| by_group(&stat, diskstats)),
+    }
+}
+
+/// A line of `/proc/diskstats`.
+struct Row<'a> {
+    /// `MAJOR:MINOR`.
+    number: String,
+    name: &'a str,
+    read_bytes: u64,
+    written_bytes: u64,
+}
+
+impl<'a> Row<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        let bytes = |index: usize| Some(columns.get(index)?.parse::<u64>().ok()? * SECTOR_BYTES);
+        Some(Self {
+            number: format!("{}:{}", columns.first()?, columns.get(1)?),
+            name: columns.get(2)?,
+            read_bytes: bytes(5)?,
+            written_bytes: bytes(9)?,
+        })
+    }
+}
+
+fn rows(diskstats: &str) -> Vec<Row<'_>> {
+    diskstats.lines().filter_map(Row::parse).collect()
+}
+
 /// `None` if no whole disk is there: then nothing is known, which is not nothing read.
 fn read_and_written_bytes(diskstats: &str) -> Option<(u64, u64)> {
-    let rows: Vec<Vec<&str>> = diskstats.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
-    let names: Vec<&str> = rows.iter().filter_map(|row| row.get(2).copied()).collect();
-    let disks = rows.iter().filter(|row| row.get(2).is_some_and(|name| is_whole_disk(name, &names)));
-    let bytes: Vec<(u64, u64)> = disks
-        .filter_map(|row| Some((row.get(5)?.parse::<u64>().ok()?, row.get(9)?.parse::<u64>().ok()?)))
-        .map(|(read, written)| (read * SECTOR_BYTES, written * SECTOR_BYTES))
-        .collect();
-    (!bytes.is_empty()).then(|| bytes.iter().fold((0, 0), |sum, disk| (sum.0 + disk.0, sum.1 + disk.1)))
+    let rows = rows(diskstats);
+    let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
+    sum(rows.iter().filter(|row| is_whole_disk(row.name, &names)))
+}
+
+fn sum<'a>(mut rows: impl Iterator<Item = &'a Row<'a>>) -> Option<(u64, u64)> {
+    let first = rows.next()?;
+    Some(
+        rows.fold((first.read_bytes, first.written_bytes), |sum, row| {
+            (sum.0 + row.read_bytes, sum.1 + row.written_bytes)
+        }),
+    )
+}
+
+/// `8:0 rbytes=… wbytes=… …`, a device a line; a device that the group has not used is not there.
+fn by_group(io_stat: &str, diskstats: &str) -> (u64, u64) {
+    let rows = rows(diskstats);
+    let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
+    let is_disk = |number: &str| rows.iter().any(|row| row.number == number && is_whole_disk(row.name, &names));
+    io_stat.lines().fold((0, 0), |sum, line| {
+        let mut fields = line.split_ascii_whitespace();
+        if !fields.next().is_some_and(is_disk) {
+            return sum;
+        }
+        let figure = |name: &str| {
+            let mut fields = line.split_ascii_whitespace();
+            fields.find_map(|field| field.strip_prefix(name)?.parse::<u64>().ok()).unwrap_or(0)
+        };
+        (sum.0 + figure("rbytes="), sum.1 + figure("wbytes="))
+    })
 }
 
 /// A partition is named after its disk: `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.

@@ -1,8 +1,9 @@
-//! The kernel's load averages over 1, 5 and 15 minutes.
+//! The load averages over 1, 5 and 15 minutes: the kernel's, or inside a host those of its own threads.
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, Proc};
+use super::{Kind, Probe};
+use crate::sampling::Source;
 
 /// The table's entry.
 pub static KIND: Kind =
@@ -11,8 +12,8 @@ pub static KIND: Kind =
 struct LoadAverage;
 
 impl Probe for LoadAverage {
-    fn read(&mut self, proc: &Proc, _interval_s: f64, host: &mut Sample) {
-        let text = proc.text("loadavg").unwrap_or_default();
+    fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
+        let text = source.proc.text("loadavg").unwrap_or_default();
         let mut averages = text.split_ascii_whitespace().map(|average| average.parse().ok());
         host.load1 = averages.next().flatten();
         host.load5 = averages.next().flatten();

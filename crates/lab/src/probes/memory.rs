@@ -1,22 +1,40 @@
-//! Memory of the machine. Used is what is not available, so the page cache does not count.
+//! Memory of the machine or host. Used is what is not available, so the page cache does not count.
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, Proc};
+use super::{Kind, Probe};
+use crate::sampling::{Bounds, Source};
 
 /// The table's entry.
-pub static KIND: Kind = Kind { name: "memory", help: "used and available: /proc/meminfo", make: || Box::new(Memory) };
+pub static KIND: Kind = Kind {
+    name: "memory",
+    help: "used and available: /proc/meminfo, a host's control group",
+    make: || Box::new(Memory),
+};
 
 struct Memory;
 
 impl Probe for Memory {
-    fn read(&mut self, proc: &Proc, _interval_s: f64, host: &mut Sample) {
-        let text = proc.text("meminfo").unwrap_or_default();
+    fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
+        let text = source.proc.text("meminfo").unwrap_or_default();
         let available = bytes(&text, "MemAvailable:");
+        if let Some(bounds) = &source.host {
+            fill(bounds, available, host);
+            return;
+        }
         host.memory_available_bytes = available;
         host.memory_used_bytes =
             bytes(&text, "MemTotal:").zip(available).map(|(total, free)| total.saturating_sub(free));
     }
+}
+
+/// A host has no more than the machine has left, whatever it is allowed.
+fn fill(bounds: &Bounds, machine_has: Option<u64>, host: &mut Sample) {
+    let Some(memory) = bounds.group.memory() else { return };
+    host.memory_used_bytes = Some(memory.used);
+    let limit = memory.limit.or(bounds.memory_bytes);
+    let left = limit.map(|limit| limit.saturating_sub(memory.used));
+    host.memory_available_bytes = left.into_iter().chain(machine_has).min();
 }
 
 /// The file says kB and means KiB.

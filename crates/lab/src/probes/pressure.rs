@@ -2,12 +2,14 @@
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, Proc, grown};
+use super::{Kind, Probe, grown};
+use crate::sampling::Source;
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
     name: "pressure",
-    help: "time in which tasks waited for CPU, I/O, memory: /proc/pressure (Linux 4.20, if it is switched on)",
+    help: "time in which tasks waited for CPU, I/O, memory: /proc/pressure (Linux 4.20, if it is switched on), a host's \
+           control group (version 2)",
     make: || Box::new(Pressure::default()),
 };
 
@@ -19,10 +21,14 @@ struct Pressure {
 }
 
 impl Probe for Pressure {
-    fn read(&mut self, proc: &Proc, interval_s: f64, host: &mut Sample) {
-        host.psi_cpu_some_pct = self.cpu.share_pct(proc.text("pressure/cpu"), interval_s);
-        host.psi_io_some_pct = self.io.share_pct(proc.text("pressure/io"), interval_s);
-        host.psi_memory_some_pct = self.memory.share_pct(proc.text("pressure/memory"), interval_s);
+    fn read(&mut self, source: &Source, interval_s: f64, host: &mut Sample) {
+        let text = |of: &str| match &source.host {
+            Some(bounds) => bounds.group.pressure(of),
+            None => source.proc.text(&format!("pressure/{of}")),
+        };
+        host.psi_cpu_some_pct = self.cpu.share_pct(text("cpu"), interval_s);
+        host.psi_io_some_pct = self.io.share_pct(text("io"), interval_s);
+        host.psi_memory_some_pct = self.memory.share_pct(text("memory"), interval_s);
     }
 }
 

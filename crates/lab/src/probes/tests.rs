@@ -1,17 +1,18 @@
-//! Tests of the probes on recorded /proc texts, and of their timing's arithmetic.
+//! Tests of the probes on recorded /proc texts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::sync::mpsc::sync_channel;
+use std::path::Path;
 
 use super::*;
-use crate::fixture::{Scratch, until};
+use crate::fixture::Scratch;
+use crate::sampling::Proc;
 
 /// Two readings of a recorded machine, a second apart.
 fn second_of(before: &Path, after: &Path) -> Sample {
     let mut probes: Vec<Box<dyn Probe>> = KINDS.iter().map(|kind| (kind.make)()).collect();
     let mut read = |folder: &Path| {
         let mut host = Sample::default();
-        probes.iter_mut().for_each(|probe| probe.read(&Proc::at(folder), 1.0, &mut host));
+        probes.iter_mut().for_each(|probe| probe.read(&Source::machine(Proc::at(folder)), 1.0, &mut host));
         host
     };
     let first = read(before);
@@ -84,6 +85,7 @@ fn torn_and_strange_texts_are_empty_too() {
         machine.write("net/dev", "Inter-|\n face |\n    lo: 12\n");
         machine.write("pressure/io", "some avg10=0.00\n");
         machine.write("schedstat", "version 15\ncpu0 0 0\n");
+        machine.write("vmstat", "oom_kill\noom_killer 4\n");
     }
     assert_eq!(second_of(&before, &after), Sample::default());
 }
@@ -95,6 +97,14 @@ fn counters_that_are_set_back_are_unknown() {
     before.write("diskstats", &disk(100));
     after.write("diskstats", &disk(40));
     assert_eq!(second_of(&before, &after).disk_read_bytes, None);
+}
+
+#[test]
+fn kills_for_want_of_memory_are_counted() {
+    let (before, after) = (Scratch::new(), Scratch::new());
+    before.write("vmstat", "nr_free_pages 1\noom_kill 3\n");
+    after.write("vmstat", "nr_free_pages 1\noom_kill 5\n");
+    assert_eq!(second_of(&before, &after).oom_kills, Some(2));
 }
 
 #[test]
@@ -150,33 +160,4 @@ fn all_interfaces_count_with_or_without_a_space_after_the_colon() {
     after.write("net/dev", &dev(15));
     let host = second_of(&before, &after);
     assert_eq!((host.net_rx_bytes, host.net_tx_bytes), (Some(5), Some(10)));
-}
-
-#[test]
-fn strangers_are_the_rest_and_never_negative() {
-    let used = |user: f64| Sample { cpu_user_pct: Some(user), cpu_system_pct: Some(1.0), ..Sample::default() };
-    assert_eq!(strangers_pct(&used(50.0), &[used(20.0), used(9.0)]), Some(20.0));
-    assert_eq!(strangers_pct(&used(5.0), &[used(20.0)]), Some(0.0));
-    assert_eq!(strangers_pct(&used(5.0), &[Sample::default()]), None, "unknown, if any part is");
-    assert_eq!(strangers_pct(&Sample::default(), &[]), None);
-}
-
-#[test]
-fn rows_come_until_stopped_and_know_this_program() {
-    let (sink, samples) = sync_channel(1000);
-    let clock = Clock::starting_in(Duration::from_millis(5));
-    let probes = Probes::start(Watched::default(), clock, sink).unwrap();
-    let mut rows: Vec<Sample> = Vec::new();
-    until("two seconds have rows", || {
-        rows.extend(samples.try_iter());
-        rows.len() >= 4
-    });
-    probes.stop();
-    let generator = rows.iter().find(|row| row.process == "generator").unwrap();
-    assert!(generator.rss_bytes.unwrap() > 100_000 && generator.threads.unwrap() >= 2 && generator.fds.unwrap() >= 3);
-    assert!(generator.cpu_user_pct.is_some() && generator.run_delay_pct.is_some());
-    let host = rows.iter().find(|row| row.process.is_empty()).unwrap();
-    assert_eq!(host.host, "local");
-    assert!(host.at_s >= 1.0 && host.cpu_user_pct.is_some() && host.cpu_strangers_pct.is_some());
-    assert_eq!(samples.iter().count(), 0, "the other end is let go of");
 }

@@ -1,5 +1,5 @@
-//! What the target's processes use: for each role the process that the lab started and all that came of it, added up; and
-//! this program itself. It must not know how rows are timed or written.
+//! What processes use: for each role of the target the process that the lab started and all that came of it, added up; this
+//! program itself; and, in a host that Plimsoll made, all that run there. It must not know how rows are timed or written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use record::rows::Sample;
 
 use crate::linux::procfs::{self, Stat};
-use crate::probes::Proc;
+use crate::sampling::{Proc, Source};
 use crate::site::Member;
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
@@ -21,18 +21,31 @@ const THREADS_MAX: u64 = 2000;
 pub struct Forest {
     /// By host and role.
     trees: BTreeMap<(String, String), Tree>,
-    generator: Tree,
+    /// This program.
+    own: Tree,
+    /// Everything but this program and the host's first process.
+    whole: Tree,
     /// After the first reading, a process that was not there before has used all its time since.
     has_base: bool,
 }
 
+/// What a reading found.
+pub struct Reading {
+    /// A row for each role that runs.
+    pub roles: Vec<Sample>,
+    /// One for this program, `process` being empty.
+    pub own: Option<Sample>,
+}
+
 impl Forest {
-    /// A row for each role that runs and one for this program, named `generator`; `host` gives time, host and how ticks
-    /// relate to percent.
-    pub fn read(&mut self, proc: &Proc, members: &[Member], interval_s: f64, host: &Sample) -> Vec<Sample> {
+    /// Reads the processes of `members` and this program. `host` gives time, and host of this program's row; where the
+    /// source is a host that Plimsoll made, what runs there is added up into it.
+    pub fn read(&mut self, source: &Source, members: &[Member], interval_s: f64, host: &mut Sample) -> Reading {
+        let proc = &source.proc;
         let all: HashMap<u32, Stat> =
             procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
-        let scale = Scale { interval_s, cores: cores(proc).filter(|_| self.has_base) };
+        let scale = Scale { interval_s, cores: source.capacity().filter(|_| self.has_base) };
+        let mut scan = Scan { proc, all: &all, threads: HashMap::new() };
         let row = |on: &str, process: &str| Sample {
             at_s: host.at_s,
             host: on.to_owned(),
@@ -41,37 +54,68 @@ impl Forest {
         };
         let name = |member: &Member| (member.host.clone(), member.role.clone());
         self.trees.retain(|tree, _| members.iter().any(|member| name(member) == *tree));
-        let mut rows = Vec::new();
+        let mut roles = Vec::new();
         for member in members {
             let tree = self.trees.entry(name(member)).or_default();
             let pids = descendants(member.pid, &all, &tree.seen);
             if !pids.is_empty() {
                 let mut sample = row(&member.host, &member.role);
-                tree.read(proc, &pids, &all, scale, &mut sample);
-                rows.push(sample);
+                tree.read(&mut scan, &pids, scale, &mut sample);
+                roles.push(sample);
             }
         }
         // Only itself: its children are the target.
         let us = std::process::id();
-        if all.contains_key(&us) {
-            let mut sample = row(&host.host, "generator");
-            self.generator.own_only = true;
-            self.generator.read(proc, &[us], &all, scale, &mut sample);
-            rows.push(sample);
+        let own = all.contains_key(&us).then(|| {
+            let mut sample = row(&host.host, "");
+            self.own.own_only = true;
+            self.own.read(&mut scan, &[us], scale, &mut sample);
+            sample
+        });
+        if source.host.is_some() {
+            // The first process of a host only waits for this one.
+            let others: Vec<u32> = all.keys().copied().filter(|pid| *pid != us && *pid != 1).collect();
+            self.whole.read(&mut scan, &others, scale, host);
+            self.whole.read_io(&mut scan, &others, scale, host);
+            // Pages that are shared are in there several times; the host's memory is in columns of its own.
+            host.rss_bytes = None;
         }
         self.has_base = true;
-        rows
+        Reading { roles, own }
+    }
+}
+
+/// One look at all processes.
+struct Scan<'a> {
+    proc: &'a Proc,
+    all: &'a HashMap<u32, Stat>,
+    /// Process to its threads, once they were looked at.
+    threads: HashMap<u32, Vec<Thread>>,
+}
+
+struct Thread {
+    number: u32,
+    waits_for_disk: bool,
+    run_delay_ns: Option<u64>,
+}
+
+impl Scan<'_> {
+    fn threads(&mut self, pid: u32) -> &[Thread] {
+        let proc = self.proc;
+        self.threads.entry(pid).or_insert_with(|| {
+            let threads = threads(proc, pid).into_iter().filter_map(|(number, folder)| {
+                // A thread that ended meanwhile is none that waits.
+                let stat = procfs::stat_at(&folder)?;
+                let run_delay_ns = procfs::text(&folder.join("schedstat")).and_then(|text| run_delay_ns(&text));
+                Some(Thread { number, waits_for_disk: stat.state == 'D', run_delay_ns })
+            });
+            threads.collect()
+        })
     }
 }
 
 fn stat(proc: &Proc, pid: u32) -> Option<Stat> {
     procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead())
-}
-
-fn cores(proc: &Proc) -> Option<f64> {
-    let stat = proc.text("stat")?;
-    let count = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
-    (count > 0).then_some(count as f64)
 }
 
 /// The process `root` and all that came of it: children of children, its process group, and what was in the tree before and
@@ -113,6 +157,8 @@ struct Tree {
     ticks: HashMap<u32, Ticks>,
     /// Thread to the time it waited for a CPU so far, nanoseconds.
     run_delay_ns: HashMap<u32, u64>,
+    /// Process to bytes read and written so far.
+    io_bytes: HashMap<u32, (u64, u64)>,
     /// Children that ended are somebody else's.
     own_only: bool,
 }
@@ -125,7 +171,8 @@ struct Ticks {
 }
 
 impl Tree {
-    fn read(&mut self, proc: &Proc, pids: &[u32], all: &HashMap<u32, Stat>, scale: Scale, row: &mut Sample) {
+    fn read(&mut self, scan: &mut Scan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
+        let (proc, all) = (scan.proc, scan.all);
         let stats: Vec<&Stat> = pids.iter().filter_map(|pid| all.get(pid)).collect();
         row.threads = Some(stats.iter().map(|stat| stat.threads).sum());
         let page_bytes = rustix::param::page_size() as u64;
@@ -141,21 +188,21 @@ impl Tree {
         }
         self.ticks = ticks;
         self.seen = stats.iter().map(|stat| (stat.pid, stat.started_ticks)).collect();
-        self.read_threads(proc, &stats, scale, row);
+        self.read_threads(scan, &stats, scale, row);
     }
 
-    fn read_threads(&mut self, proc: &Proc, stats: &[&Stat], scale: Scale, row: &mut Sample) {
+    fn read_threads(&mut self, scan: &mut Scan<'_>, stats: &[&Stat], scale: Scale, row: &mut Sample) {
         let mut delays = HashMap::new();
         let mut waiting = 0;
         let mut has_schedstat = true;
         if row.threads.is_some_and(|threads| threads <= THREADS_MAX) {
-            for (thread, folder) in stats.iter().flat_map(|stat| threads(proc, stat.pid)) {
-                // A thread that ended meanwhile is none that waits.
-                let Some(stat) = procfs::stat_at(&folder) else { continue };
-                waiting += u64::from(stat.state == 'D');
-                match procfs::text(&folder.join("schedstat")).and_then(|text| run_delay_ns(&text)) {
-                    Some(delay_ns) => drop(delays.insert(thread, delay_ns)),
-                    None => has_schedstat = false,
+            for stat in stats {
+                for thread in scan.threads(stat.pid) {
+                    waiting += u64::from(thread.waits_for_disk);
+                    match thread.run_delay_ns {
+                        Some(delay_ns) => drop(delays.insert(thread.number, delay_ns)),
+                        None => has_schedstat = false,
+                    }
                 }
             }
             row.io_wait_threads = Some(waiting);
@@ -168,6 +215,24 @@ impl Tree {
             }
         }
         self.run_delay_ns = delays;
+    }
+
+    /// What the processes had read from disks, and what they caused to be written, whenever that comes to pass. What one
+    /// that ended had done since the last reading is lost.
+    fn read_io(&mut self, scan: &mut Scan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
+        let folder = |pid: &u32| scan.proc.path().join(pid.to_string());
+        let now: HashMap<u32, (u64, u64)> =
+            pids.iter().filter_map(|pid| Some((*pid, io_bytes(&procfs::text(&folder(pid).join("io"))?)?))).collect();
+        if scale.cores.is_some() && !now.is_empty() {
+            let (mut read, mut written) = (0, 0);
+            for (pid, (read_now, written_now)) in &now {
+                let (read_before, written_before) = self.io_bytes.get(pid).copied().unwrap_or_default();
+                read += read_now.saturating_sub(read_before);
+                written += written_now.saturating_sub(written_before);
+            }
+            (row.disk_read_bytes, row.disk_write_bytes) = (Some(read), Some(written));
+        }
+        self.io_bytes = now;
     }
 }
 
@@ -208,6 +273,12 @@ fn threads(proc: &Proc, pid: u32) -> Vec<(u32, PathBuf)> {
 /// The second figure of `/proc/PID/task/TID/schedstat`.
 fn run_delay_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// `/proc/PID/io`. What was written and then thrown away, before it got to the disk, is taken off.
+fn io_bytes(io: &str) -> Option<(u64, u64)> {
+    let figure = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some((figure("read_bytes:")?, figure("write_bytes:")?.saturating_sub(figure("cancelled_write_bytes:")?)))
 }
 
 /// Open file descriptors. Many are not counted one by one: since Linux 6.2 the folder's size is their number (before, it

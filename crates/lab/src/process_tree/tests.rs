@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::fixture::{Bench, Scratch, manifest, server};
+use crate::sampling::Bounds;
 
 /// A line as of Linux 6: 22 figures after the state are enough.
 fn stat_line(
@@ -33,9 +34,23 @@ impl Machine {
 
     fn read(&self, forest: &mut Forest) -> Sample {
         let members = [Member { host: "n1".to_owned(), role: "server".to_owned(), pid: 10 }];
-        let rows =
-            forest.read(&Proc::at(&self.0), &members, 1.0, &Sample { host: "n1".to_owned(), ..Sample::default() });
-        rows.into_iter().find(|row| row.process == "server").unwrap_or_default()
+        let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
+        let reading = forest.read(&Source::machine(Proc::at(&self.0)), &members, 1.0, &mut host);
+        assert_eq!(host, Sample { host: "n1".to_owned(), ..Sample::default() }, "the machine is the probes'");
+        reading.roles.into_iter().next().unwrap_or_default()
+    }
+
+    fn reads(&self, pid: u32, bytes: u64) {
+        let text = format!("rchar: 9\nread_bytes: {bytes}\nwrite_bytes: 8192\ncancelled_write_bytes: 4096\n");
+        self.0.write(&format!("{pid}/io"), &text);
+    }
+
+    /// As seen from inside a host that can do as much as two of the machine's cores.
+    fn whole(&self, forest: &mut Forest) -> Sample {
+        let host = Some(Bounds { cores: 4.0, capacity: 2.0, ..Bounds::default() });
+        let mut sample = Sample::default();
+        forest.read(&Source { proc: Proc::at(&self.0), host }, &[], 1.0, &mut sample);
+        sample
     }
 }
 
@@ -99,6 +114,26 @@ fn a_role_that_comes_back_has_used_all_its_time_since() {
 }
 
 #[test]
+fn in_a_host_everything_that_runs_is_added_up() {
+    let mut forest = Forest::default();
+    let line = |pid, user| (pid, stat_line(pid, 1, pid, (user, 0), (0, 0)));
+    let machine = Machine::with(&[line(10, 100), line(20, 100)]);
+    machine.reads(10, 0);
+    let first = machine.whole(&mut forest);
+    assert_eq!((first.threads, first.io_wait_threads), (Some(4), Some(2)));
+    assert_eq!((first.cpu_user_pct, first.run_delay_pct, first.disk_read_bytes), (None, None, None), "no base yet");
+    // Of no role, and what a new process did has been done since.
+    let machine = Machine::with(&[line(10, 130), line(20, 120), line(30, 10)]);
+    machine.reads(10, 512);
+    machine.reads(30, 100);
+    let second = machine.whole(&mut forest);
+    // 60 ticks of 200.
+    assert_eq!(second.cpu_user_pct, Some(30.0));
+    assert_eq!((second.disk_read_bytes, second.disk_write_bytes), (Some(612), Some(4096)));
+    assert!((second.run_delay_pct.unwrap() - 3.0).abs() < 1e-9 && second.rss_bytes.is_none());
+}
+
+#[test]
 fn a_child_that_ended_is_counted_once() {
     let ticks = |own: u64, children: u64| Ticks { own: (own, 0), children: (children, 0) };
     let before = HashMap::from([(10, ticks(100, 0)), (11, ticks(50, 0))]);
@@ -117,11 +152,13 @@ fn a_child_that_ended_is_counted_once() {
 fn a_running_target_is_seen() {
     let bench = Bench::new();
     let site = bench.up(&manifest(vec![server("server")])).unwrap();
-    let host = Sample { host: "n1".to_owned(), ..Sample::default() };
-    let rows = Forest::default().read(&Proc::at(Path::new("/proc")), &site.members(), f64::NAN, &host);
+    let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
+    let source = Source::machine(Proc::at(Path::new("/proc")));
+    let reading = Forest::default().read(&source, &site.members(), f64::NAN, &mut host);
+    let (rows, own) = (reading.roles, reading.own.unwrap());
     let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
-    assert_eq!(roles, ["server", "generator"]);
-    assert!(rows[0].rss_bytes.unwrap() > 0 && rows[0].cpu_user_pct.is_none());
+    assert_eq!((roles.as_slice(), own.process.as_str(), own.host.as_str()), (["server"].as_slice(), "", "n1"));
+    assert!(rows[0].rss_bytes.unwrap() > 0 && rows[0].cpu_user_pct.is_none() && own.rss_bytes.unwrap() > 0);
     // A thread of it waits in `accept`, for which the kernel holds a number that is not open yet: it must not count.
     let process = Path::new("/proc").join(site.members()[0].pid.to_string());
     let counted = || fs::read_dir(process.join("fd")).unwrap().count() as u64;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Cleaned;
 use super::kernel::Kernel;
 use crate::Error;
+use crate::hosts::Leftover;
 use crate::linux::procfs;
 
 /// One line.
@@ -63,6 +64,8 @@ pub enum Line {
         /// When that started, clock ticks since boot.
         started_ticks: u64,
     },
+    /// A folder on another machine, which removes it itself when the connection ends.
+    Remote(Leftover),
 }
 
 /// The process that plays a run. A pid alone is no name: it is used again.
@@ -111,6 +114,8 @@ pub struct Record {
     pub groups: Vec<(u32, u64)>,
     /// What it made in the kernel.
     pub kernel: Kernel,
+    /// Folders on other machines, each once.
+    pub remotes: Vec<Leftover>,
 }
 
 /// Where entries are, the first being where new ones go.
@@ -214,7 +219,15 @@ pub fn read(path: &Path) -> Option<Record> {
     let text = fs::read_to_string(path).ok()?;
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
     let Some(Line::Run { id, owner, folder }) = lines.next() else { return None };
-    let mut record = Record { id, owner, folder, scratch: Vec::new(), groups: Vec::new(), kernel: Kernel::default() };
+    let mut record = Record {
+        id,
+        owner,
+        folder,
+        scratch: Vec::new(),
+        groups: Vec::new(),
+        kernel: Kernel::default(),
+        remotes: Vec::new(),
+    };
     for line in lines {
         match line {
             Line::Scratch { path } => record.scratch.push(path),
@@ -222,7 +235,9 @@ pub fn read(path: &Path) -> Option<Record> {
             Line::Cgroups { name } => record.kernel.cgroups.push(name),
             Line::Loop { device, file } => record.kernel.loops.push((device, file)),
             Line::Throttle { device } => record.kernel.throttles.push(device),
-            Line::Run { .. } | Line::Process { .. } => {}
+            // A line for every trial.
+            Line::Remote(left) if !record.remotes.contains(&left) => record.remotes.push(left),
+            Line::Remote(_) | Line::Run { .. } | Line::Process { .. } => {}
         }
     }
     Some(record)

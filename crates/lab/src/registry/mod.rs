@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Error;
+use crate::hosts::{Leftover, remove_remote};
 use crate::remains::Marks;
 use crate::runner::groups::top_of;
 use entry::{Line, Owner, Record};
@@ -165,6 +166,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// A folder is about to be made on another machine.
+    pub(crate) fn remote(&self, destination: &str, folder: &str) -> Result<(), Error> {
+        self.note(&Line::Remote(Leftover { destination: destination.to_owned(), folder: folder.to_owned() }))
+    }
+
     pub(crate) fn scratch(&self) -> Result<PathBuf, Error> {
         let mut made = self.made();
         if let Some(scratch) = &made.scratch {
@@ -188,6 +194,8 @@ impl Ledger {
 pub struct Cleaned {
     /// A line for each thing: a process, a loop device, a folder, a run.
     pub removed: Vec<String>,
+    /// A line for each machine that could not be reached to see what is left there.
+    pub unreached: Vec<String>,
 }
 
 /// Removes what abandoned runs left: their processes, control groups, loop devices, private folders and entries. A run is abandoned when the process
@@ -239,6 +247,13 @@ fn remove(path: &Path, record: &Record, cleaned: &mut Cleaned) -> Result<(), Err
         if entry::belongs_to(scratch, &record.id) && scratch.symlink_metadata().is_ok() {
             entry::remove_scratch(scratch).map_err(Error::system(format!("remove {}", scratch.display())))?;
             cleaned.removed.push(format!("folder {}", scratch.display()));
+        }
+    }
+    // Nobody waits for another machine again and again: its folder is removed when it can be, or named.
+    for looked in remove_remote(&record.remotes, &record.id) {
+        match looked {
+            Ok(removed) => cleaned.removed.extend(removed),
+            Err(why) => cleaned.unreached.push(why),
         }
     }
     fs::remove_file(path).map_err(Error::system(format!("remove {}", path.display())))?;

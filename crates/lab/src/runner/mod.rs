@@ -5,6 +5,7 @@
 mod controls;
 pub(crate) mod cores;
 pub(crate) mod groups;
+mod load_average;
 pub mod machine;
 mod said;
 mod sampler;

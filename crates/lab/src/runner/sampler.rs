@@ -1,27 +1,40 @@
-//! The probes of a host.
+//! The probes of one host, read by its runner when it is asked: the host's row, then one for each running role. It must not
+//! know the trial's clock.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::time::Instant;
 
 use record::rows::Sample;
 
 use super::Setup;
-use super::groups::Groups;
+use crate::sampling::{Proc, Reader, Source, strangers_pct};
 use crate::site::Member;
 
-/// Reads them, once a second.
-#[derive(Debug)]
-pub struct Sampler {}
+/// Reads a host.
+pub struct Sampler {
+    reader: Reader,
+    /// Other machines have strangers; inside a host that Plimsoll made there are none.
+    has_strangers: bool,
+}
 
 impl Sampler {
-    /// Nothing read yet.
-    pub fn new(setup: &Setup, groups: Arc<Groups>) -> Self {
-        let _ = (setup, groups);
-        Self {}
+    /// Of the host that was set up so; its control groups should have been made.
+    pub fn new(setup: &Setup) -> Self {
+        let source = Source::of(setup, Proc::at(Path::new("/proc")));
+        Self { reader: Reader::new(source), has_strangers: setup.isolation.is_none() }
     }
 
-    /// The host's row, then one for each role; empty the first time.
+    /// What the host and its roles did since the last time; nothing the first time. `at_s` and `host` are left for the
+    /// asker to fill in.
     pub fn sample(&mut self, members: &[Member]) -> Vec<Sample> {
-        let _ = members;
-        Vec::new()
+        let Some(mut rows) = self.reader.read(Instant::now(), members, Sample::default()) else { return Vec::new() };
+        if self.has_strangers {
+            let ours: Vec<Sample> = rows.roles.iter().chain(&rows.own).cloned().collect();
+            rows.host.cpu_strangers_pct = strangers_pct(&rows.host, &ours);
+        }
+        std::iter::once(rows.host).chain(rows.roles).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,163 @@
-//! Measures the storage of a host.
+//! How fast the storage of a host is to whom it keeps waiting: random reads, and random writes that are synced one by one,
+//! as a database does them. By fio, for that is what others compare with. It must not leave a file behind.
 
+use std::fs;
+use std::io::{self, Read as _};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use record::events::HostFigures;
+use rustix::process::{Signal, kill_process_group};
+use serde_json::Value;
 
-/// Measures it in this folder, for so long in all; nothing but `storage_…` is filled in.
+use crate::linux::{pidfd, spawn};
+
+const FILE: &str = "storage.measure";
+/// Larger than a disk's own cache of a track, small enough for a slow one to be laid out in seconds.
+const FILE_BYTES: u64 = 16 << 20;
+const MEBIBYTE: u64 = 1 << 20;
+/// For the file to be laid out, on top of the time that is measured.
+const LAYING_OUT: Duration = Duration::from_secs(40);
+
+/// Measures the storage under `folder` for `for_s` seconds in all. Only the `storage_…` figures are filled in; what could not
+/// be measured is empty, and why is in `storage_unmeasured`.
 pub fn measure(folder: &Path, for_s: f64) -> HostFigures {
-    let _ = (folder, for_s);
-    HostFigures::default()
+    let file = folder.join(FILE);
+    let measured = room(folder).and_then(|bytes| {
+        // Not every file system can go past the page cache.
+        run(folder, &file, bytes, for_s, true).or_else(|first| match first {
+            Failure::NotStarted(_) => Err(first),
+            Failure::Failed(_) => run(folder, &file, bytes, for_s, false),
+        })
+    });
+    let _ = fs::remove_file(&file);
+    measured
+        .unwrap_or_else(|failure| HostFigures { storage_unmeasured: Some(failure.reason()), ..HostFigures::default() })
 }
+
+/// Why there is no figure.
+#[derive(Debug, PartialEq, Eq)]
+enum Failure {
+    /// Another attempt would be the same.
+    NotStarted(String),
+    Failed(String),
+}
+
+impl Failure {
+    fn reason(self) -> String {
+        match self {
+            Self::NotStarted(reason) | Self::Failed(reason) => reason,
+        }
+    }
+}
+
+/// How large a file there is room for.
+fn room(folder: &Path) -> Result<u64, Failure> {
+    let stat = rustix::fs::statvfs(folder)
+        .map_err(|errno| Failure::NotStarted(format!("{}: {}", folder.display(), io::Error::from(errno))))?;
+    let quarter = stat.f_bavail.saturating_mul(stat.f_frsize) / 4;
+    let bytes = FILE_BYTES.min(quarter / MEBIBYTE * MEBIBYTE);
+    let full = || Failure::NotStarted(format!("{} is too full to measure it", folder.display()));
+    (bytes > 0).then_some(bytes).ok_or_else(full)
+}
+
+fn run(folder: &Path, file: &Path, bytes: u64, for_s: f64, past_cache: bool) -> Result<HostFigures, Failure> {
+    let mut command = Command::new("fio");
+    command.args(arguments(file, bytes, for_s, past_cache)).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let child = spawn::spawn(command).map_err(|error| {
+        Failure::NotStarted(match error.kind() {
+            io::ErrorKind::NotFound => "fio is not installed".to_owned(),
+            _ => format!("cannot start fio: {error}"),
+        })
+    })?;
+    let output = output_of(child, Duration::try_from_secs_f64(for_s).unwrap_or_default() + LAYING_OUT)?;
+    figures(&output, past_cache).map_err(Failure::Failed)
+}
+
+/// `psync`: a request at a time, each waited for. The writes overwrite what the reads had laid out, so that they do not measure
+/// how a file is enlarged.
+fn arguments(file: &Path, bytes: u64, for_s: f64, past_cache: bool) -> Vec<String> {
+    let half_ms = (for_s / 2.0 * 1000.0).max(1.0) as u64;
+    let all = [
+        "--output-format=json".to_owned(),
+        "--name=global".to_owned(),
+        // fio separates file names by colons.
+        format!("--filename={}", file.display().to_string().replace(':', "\\:")),
+        format!("--size={bytes}"),
+        "--bs=4k".to_owned(),
+        "--ioengine=psync".to_owned(),
+        format!("--direct={}", u8::from(past_cache)),
+        "--time_based".to_owned(),
+        format!("--runtime={half_ms}ms"),
+        "--thread".to_owned(),
+    ];
+    let jobs = [
+        "--name=read",
+        "--rw=randread",
+        "--name=write",
+        "--stonewall",
+        "--rw=randwrite",
+        "--overwrite=1",
+        "--fdatasync=1",
+    ];
+    all.into_iter().chain(jobs.map(str::to_owned)).collect()
+}
+
+/// What a program writes until it ends. How it ends is not asked: in a host the one who is told is whoever reaps there.
+fn output_of(mut child: Child, within: Duration) -> Result<String, Failure> {
+    let (output_in, output) = channel();
+    let mut stdout = child.stdout.take();
+    let read = move || {
+        let mut text = String::new();
+        let read = stdout.as_mut().map(|stdout| stdout.read_to_string(&mut text));
+        let _ = output_in.send(read.unwrap_or(Ok(0)).map(|_| text));
+    };
+    let reader = std::thread::Builder::new().name("storage".to_owned()).spawn(read);
+    let output =
+        reader.map_err(|error| Failure::Failed(error.to_string())).and_then(|_| match output.recv_timeout(within) {
+            Ok(read) => read.map_err(|error| Failure::Failed(format!("fio's output: {error}"))),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(Failure::NotStarted(format!("fio was not done within {} s", within.as_secs())))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(Failure::Failed("fio's output was lost".to_owned())),
+        });
+    if output.is_err()
+        && let Some(group) = pidfd::pid(child.id())
+    {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+    output
+}
+
+/// Reads fio's JSON. Reads from the page cache say nothing about the storage: they are left out.
+fn figures(output: &str, past_cache: bool) -> Result<HostFigures, String> {
+    // Notes and warnings come before it.
+    let json = output.find('{').map(|at| &output[at..]).ok_or_else(|| "fio failed".to_owned())?;
+    let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+    let said = values.next().and_then(Result::ok).ok_or_else(|| "fio's answer is not JSON".to_owned())?;
+    let job = |name: &str| {
+        let jobs = said["jobs"].as_array().into_iter().flatten();
+        let job = jobs.into_iter().find(|job| job["jobname"] == name).ok_or_else(|| format!("fio did not {name}"))?;
+        match job["error"].as_i64() {
+            Some(0) => Ok(job),
+            Some(errno) => Err(io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(0)).to_string()),
+            None => Err("fio does not say whether it failed".to_owned()),
+        }
+    };
+    let (read, write) = (job("read")?, job("write")?);
+    let above_0 = |value: &Value| value.as_f64().filter(|value| *value > 0.0);
+    Ok(HostFigures {
+        storage_read_per_s: above_0(&read["read"]["iops"]).filter(|_| past_cache),
+        storage_write_per_s: above_0(&write["write"]["iops"]),
+        storage_sync_us: above_0(&write["sync"]["lat_ns"]["mean"]).map(|ns| ns / 1000.0),
+        storage_unmeasured: (!past_cache).then(|| "its file system cannot read past the page cache".to_owned()),
+        ..HostFigures::default()
+    })
+}
+
+#[cfg(test)]
+mod tests;

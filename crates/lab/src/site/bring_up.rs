@@ -1,7 +1,8 @@
-//! Bringing a target up, process by process, each ready before the next starts. It must leave nothing behind when it fails.
+//! Bringing a target up, role by role, each ready on all its hosts before the next starts. It must leave nothing behind when
+//! it fails.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -12,77 +13,84 @@ use record::events::What;
 use rustix::process::Signal;
 
 use super::breaking::Broken;
-use super::layout::{self, Post};
-use super::{Build, Observed, Site, Watched};
+use super::everywhere::{at_once, on_all};
+use super::layout::{Basis, Post, Service};
+use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
 use crate::hosts::ground::Ground;
-use crate::hosts::{self, Host, Start};
+use crate::hosts::{self, Process, Start};
 use crate::readiness::{self, Check, Waiting};
 use crate::url::Place;
-use crate::{Caller, Error, hooks, ports};
+use crate::{Caller, Error, placeholders, ports};
 
 /// Role of a target that is started by a command.
 const COMMAND_ROLE: &str = "target";
 /// Seconds that such a target is given to stop.
 const COMMAND_STOP_S: f64 = 10.0;
 
-pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Site, Error> {
-    let (hosts, ground) = hosts::of(build)?;
-    up_on(hosts, ground, build, caller, stop)
+pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Site, NotUp> {
+    let lab = match &build.trial.target.kind {
+        // It is wherever it is: hosts would stand idle.
+        TargetKind::Running { .. } => Ok((Vec::new(), Ground::default())),
+        TargetKind::Folder { .. } | TargetKind::Started { .. } => hosts::of(build),
+    };
+    match lab {
+        Ok((hosts, ground)) => up_on(hosts, ground, build, caller, stop),
+        Err(error) => Err(NotUp { error: Box::new(error), observed: Vec::new() }),
+    }
 }
 
-/// The same on hosts that are there already.
+/// The same on hosts that are there.
 pub fn up_on(
-    hosts: Vec<Box<dyn Host>>,
+    mut hosts: Hosts,
     ground: Ground,
     build: &Build<'_>,
     caller: Arc<dyn Caller>,
     stop: &AtomicBool,
-) -> Result<Site, Error> {
-    let mut site = empty(hosts, ground, build, caller);
-    match &build.trial.target.kind {
-        TargetKind::Folder { name, with } => {
-            let manifest = build.manifest.ok_or_else(|| Error::Manifest(format!("there is none of `{name}`")))?;
-            site.prepare_folder(build, manifest, with)?;
-        }
-        TargetKind::Running { url } => {
-            readiness::reach(url).map_err(|reason| Error::Unreachable { url: url.clone(), reason })?;
-            site.service.clone_from(url);
-            site.hosts.clear();
-            site.watched = Watched::default();
-        }
-        TargetKind::Started { command, url, ready, within_s } => {
-            must_be_free(url)?;
-            site.service.clone_from(url);
-            let check = ready.clone().map_or_else(|| Check::Tcp(url.clone()), Check::Http);
-            let post = started(build, command, check, *within_s, site.hosts[0].name());
-            site.posts.push(post);
-        }
-    }
-    for index in 0..site.posts.len() {
-        if stop.load(Ordering::SeqCst) {
-            return Err(Error::Interrupted);
-        }
-        site.start_post(index)?;
-        site.await_ready(index, stop)?;
-    }
-    Ok(site)
-}
-
-fn empty(hosts: Vec<Box<dyn Host>>, ground: Ground, build: &Build<'_>, caller: Arc<dyn Caller>) -> Site {
-    let watched = Watched { host: hosts[0].name().into(), ..Watched::default() };
-    Site {
+) -> Result<Site, NotUp> {
+    let presence = presence::of(build, &mut hosts);
+    let watched = presence::watched(build.registry.id(), &hosts);
+    let ground = Arc::new(ground);
+    let mut site = Site {
         hosts,
-        ground,
+        presence,
         posts: Vec::new(),
-        service: String::new(),
-        caller,
+        services: Vec::new(),
+        caller: Arc::new(There { ground: Arc::clone(&ground), caller: Arc::clone(&caller) }),
+        ground,
         ledger: build.registry.ledger(),
-        folder: PathBuf::new(),
         hooks: BTreeMap::new(),
-        hook_environment: BTreeMap::new(),
+        hook_hosts: Vec::new(),
         observed: VecDeque::new(),
         watched,
         broken: Broken::of(&build.trial.lab),
+    };
+    site.note_hosts();
+    let prepared = site.prepare(build);
+    match prepared.and_then(|()| site.start(caller.as_ref(), stop)) {
+        Ok(()) => Ok(site),
+        Err(error) => {
+            // What cannot be ended is in the registry's entry; why there is no target matters more.
+            let _ = site.kill_all();
+            Err(NotUp { error: Box::new(error), observed: site.poll() })
+        }
+    }
+}
+
+/// Calls from where the clients are.
+struct There {
+    ground: Arc<Ground>,
+    caller: Arc<dyn Caller>,
+}
+
+impl Caller for There {
+    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        let called = self.ground.inside(|| self.caller.call(service, operation, with));
+        called.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        let provoked = self.ground.inside(|| self.caller.provoke(service, operation, with));
+        provoked.unwrap_or_else(|error| Err(error.to_string()))
     }
 }
 
@@ -123,48 +131,128 @@ fn started(build: &Build<'_>, command: &str, check: Check, within_s: f64, host: 
 }
 
 impl Site {
+    /// Everything up to the first process.
+    fn prepare(&mut self, build: &Build<'_>) -> Result<(), Error> {
+        match &build.trial.target.kind {
+            TargetKind::Folder { name, with } => {
+                let manifest = build.manifest.ok_or_else(|| Error::Manifest(format!("there is none of `{name}`")))?;
+                self.prepare_folder(build, manifest, with)?;
+            }
+            TargetKind::Running { url } => {
+                readiness::reach(url).map_err(|reason| Error::Unreachable { url: url.clone(), reason })?;
+                self.services = vec![url.clone()];
+            }
+            TargetKind::Started { command, url, ready, within_s } => {
+                self.ground.inside(|| must_be_free(url))??;
+                self.services = vec![url.clone()];
+                let check = ready.clone().map_or_else(|| Check::Tcp(url.clone()), Check::Http);
+                let host = self.hosts.first().map(|host| host.name()).unwrap_or_default();
+                let post = started(build, command, check, *within_s, host);
+                self.posts.push(post);
+            }
+        }
+        Ok(())
+    }
+
     fn prepare_folder(
         &mut self,
         build: &Build<'_>,
         manifest: &Manifest,
         with: &BTreeMap<String, String>,
     ) -> Result<(), Error> {
-        let laid_out = layout::lay_out(build, manifest, with, &self.hosts)?;
+        let service = Service::of(manifest)?;
+        let parameters = &placeholders::parameters(manifest, with)?;
+        let hosts = &survey::look_around(build, manifest, parameters, &mut self.hosts)?;
+        let ports = &survey::choose_ports(manifest, parameters, service, hosts, &self.hosts)?;
+        let laid_out = Basis { manifest, parameters, service, hosts, ports, logs: &build.logs }.lay_out()?;
         self.posts = laid_out.posts;
-        self.hook_environment = laid_out.hook_environment;
-        self.service = self.posts.iter().find_map(|post| post.service.clone()).unwrap_or_default();
-        self.folder = laid_out.folder;
-        let named = manifest.hooks.keys();
-        self.hooks =
-            named.filter_map(|name| Some((name.clone(), hooks::path(&self.folder, &manifest.hooks, name)?))).collect();
+        self.hook_hosts = laid_out.hook_hosts;
+        self.watched.sources.set_endpoints(laid_out.endpoints);
+        self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
+        self.hooks.clone_from(&manifest.hooks);
         Ok(())
+    }
+
+    fn start(&mut self, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+        for role in self.roles() {
+            if stop.load(Ordering::SeqCst) {
+                return Err(Error::Interrupted);
+            }
+            self.start_posts(role.clone())?;
+            self.await_ready(role, caller, stop)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the posts of a role, at most one on each host, everywhere at once; they are not waited for.
+    fn start_posts(&mut self, role: Range<usize>) -> Result<(), Error> {
+        let mut starts: Vec<Option<&Start>> = self.hosts.iter().map(|_| None).collect();
+        for post in &self.posts[role.clone()] {
+            starts[post.host] = Some(&post.start);
+        }
+        let started = on_all(&mut self.hosts, |index, host| starts[index].map(|start| host.start(start)).transpose());
+        let mut started: Vec<_> = started.into_iter().map(Some).collect();
+        let mut failed = None;
+        for index in role {
+            match started[self.posts[index].host].take() {
+                Some(Ok(Some(process))) => self.has_started(index, process),
+                Some(Err(error)) => drop(failed.get_or_insert(error)),
+                Some(Ok(None)) | None => {}
+            }
+        }
+        self.watch();
+        failed.map_or(Ok(()), Err)
     }
 
     /// Starts a post's process; it is not waited for.
     pub(super) fn start_post(&mut self, index: usize) -> Result<(), Error> {
-        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
-        let host = &self.hosts[post.host];
-        let process = host.start(&post.start)?;
-        let what =
-            What::ProcessUp { host: host.name().to_owned(), process: post.start.role.clone(), pid: process.pid() };
-        post.process = Some(process);
-        post.end_expected = false;
-        self.observed.push_back(Observed { at: Instant::now(), what });
+        let Some(post) = self.posts.get(index) else { return Ok(()) };
+        let process = self.hosts[post.host].start(&post.start)?;
+        self.has_started(index, process);
         self.watch();
         Ok(())
     }
 
-    fn await_ready(&mut self, index: usize, stop: &AtomicBool) -> Result<(), Error> {
-        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
-        let waiting = Waiting {
-            role: &post.start.role,
-            check: &post.check,
-            within_s: post.ready_within_s,
-            may_detach: post.may_detach,
-        };
-        match post.process.as_deref_mut() {
-            Some(process) => readiness::wait(&waiting, process, self.caller.as_ref(), stop),
-            None => Ok(()),
-        }
+    fn has_started(&mut self, index: usize, process: Box<dyn Process>) {
+        let Some(post) = self.posts.get_mut(index) else { return };
+        let host = self.hosts[post.host].name().to_owned();
+        let what = What::ProcessUp { host, process: post.start.role.clone(), pid: process.pid() };
+        post.process = Some(process);
+        post.end_expected = false;
+        self.observed.push_back(Observed { at: Instant::now(), what });
+    }
+
+    /// Waits for all posts of a role at once; when one has failed, the others are not waited for any longer.
+    fn await_ready(&mut self, role: Range<usize>, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+        let hosts: Vec<&str> = self.hosts.iter().map(|host| host.name()).collect();
+        let posts = self.posts[role].iter_mut().map(|post| {
+            let role = &post.start.role;
+            let name = if hosts.len() > 1 { format!("{role} on {}", hosts[post.host]) } else { role.clone() };
+            (name, post)
+        });
+        let posts: Vec<(String, &mut Post)> = posts.collect();
+        let failed = AtomicBool::new(false);
+        let must_stop = || stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
+        let ready = self.ground.inside(|| {
+            at_once(posts, |(name, post)| {
+                let waiting = Waiting {
+                    role: &name,
+                    check: &post.check,
+                    within_s: post.ready_within_s,
+                    may_detach: post.may_detach,
+                };
+                let Some(process) = post.process.as_deref_mut() else { return Ok(()) };
+                let ready = readiness::wait(&waiting, process, caller, &must_stop);
+                failed.fetch_or(ready.is_err(), Ordering::SeqCst);
+                ready
+            })
+        })?;
+        let mut failures: Vec<Error> = ready.into_iter().filter_map(Result::err).collect();
+        // Those that were only told to stop are not why.
+        let why = failures.iter().position(|error| !matches!(error, Error::Interrupted)).unwrap_or(0);
+        if failures.is_empty() { Ok(()) } else { Err(failures.swap_remove(why)) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! What runs where: a manifest and a trial's parameters, worked out into a post for every process, with its ports, folders
-//! and command line. Nothing is started here.
+//! What runs where: a manifest, a trial's parameters and what is known of the hosts, worked out into a post for every process,
+//! with its command line. Pure: nothing is asked or started here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use experiment::manifest::{self, Manifest, ReadyCheck};
 use rustix::process::Signal;
 
-use super::Build;
+use super::survey::{Ports, Surveyed};
 use crate::Error;
-use crate::hosts::{Host, Process, Start};
-use crate::placeholders::{self, Values};
+use crate::hooks::variable;
+use crate::hosts::{Process, Start};
+use crate::placeholders::Values;
 use crate::readiness::Check;
+use crate::sampling::Endpoint;
 
 /// A process of the target and all that is needed to start it again.
 pub struct Post {
@@ -46,14 +48,25 @@ pub struct Post {
     pub end_expected: bool,
 }
 
-/// Every post of a target folder, in the order of the start, and the environment of its hooks.
-pub struct Layout {
-    /// The target's folder; empty for one that is built in.
+/// A host that hooks can be run on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookHost {
+    /// Its index.
+    pub host: usize,
+    /// The target's folder there.
     pub folder: PathBuf,
-    /// In the order of the start.
-    pub posts: Vec<Post>,
     /// `PLIMSOLL_…`
-    pub hook_environment: BTreeMap<String, OsString>,
+    pub environment: BTreeMap<String, OsString>,
+}
+
+/// Every post of a target folder, and where its hooks are run.
+pub struct Layout {
+    /// In the order of the start: role by role, each on all its hosts.
+    pub posts: Vec<Post>,
+    /// The hosts that serve, in order.
+    pub hook_hosts: Vec<HookHost>,
+    /// Where those give figures of their own.
+    pub endpoints: Vec<Endpoint>,
 }
 
 /// The signal of that name in `target.toml`.
@@ -68,56 +81,15 @@ pub fn stop_signal(name: &str) -> Option<Signal> {
     })
 }
 
-/// Role and name to number, on one host.
-type Ports = BTreeMap<(String, String), u16>;
-
-/// Works out the posts of `manifest` on every host.
-pub fn lay_out(
-    build: &Build<'_>,
-    manifest: &Manifest,
-    with: &BTreeMap<String, String>,
-    hosts: &[Box<dyn Host>],
-) -> Result<Layout, Error> {
-    let service = Service::of(manifest)?;
-    let parameters = placeholders::parameters(manifest, with)?;
-    let target = match build.folder.filter(|folder| !folder.as_os_str().is_empty()) {
-        // Processes run in folders of their own.
-        Some(folder) => std::path::absolute(folder).map_err(Error::system(format!("find {}", folder.display())))?,
-        None => PathBuf::new(),
-    };
-    let mut layout = Layout { folder: target.clone(), posts: Vec::new(), hook_environment: BTreeMap::new() };
-    for (index, host) in hosts.iter().enumerate() {
-        let ports = choose_ports(manifest, &parameters, service, host.as_ref())?;
-        let on_host = OnHost {
-            build,
-            manifest,
-            parameters: &parameters,
-            target: &target,
-            host: host.as_ref(),
-            index,
-            ports,
-            service,
-        };
-        for process in in_order(&manifest.processes)? {
-            layout.posts.push(on_host.post(process)?);
-        }
-        // Hooks are run for the first host; a target on many asks its members from there.
-        if index == 0 {
-            layout.hook_environment = on_host.hook_environment(&layout.posts);
-        }
-    }
-    Ok(layout)
-}
-
 /// `[about] service = "role.port"`.
 #[derive(Clone, Copy)]
-struct Service<'a> {
-    role: &'a str,
-    port: &'a str,
+pub struct Service<'a> {
+    pub role: &'a str,
+    pub port: &'a str,
 }
 
 impl<'a> Service<'a> {
-    fn of(manifest: &'a Manifest) -> Result<Self, Error> {
+    pub fn of(manifest: &'a Manifest) -> Result<Self, Error> {
         let service = &manifest.about.service;
         let found = service.split_once('.').filter(|(role, port)| {
             let mut processes = manifest.processes.iter();
@@ -127,32 +99,22 @@ impl<'a> Service<'a> {
             found.ok_or_else(|| Error::Manifest(format!("service `{service}` is no role.port of it")))?;
         Ok(Self { role, port })
     }
-
-    fn address(self, host: &dyn Host, ports: &Ports) -> String {
-        let number = ports.get(&(self.role.to_owned(), self.port.to_owned())).copied().unwrap_or_default();
-        format!("{}:{number}", host.address())
-    }
 }
 
-/// Free ports for every process; the service's may be fixed by a parameter named `port`.
-fn choose_ports(
-    manifest: &Manifest,
-    parameters: &BTreeMap<String, String>,
-    service: Service<'_>,
-    host: &dyn Host,
-) -> Result<Ports, Error> {
-    let names = manifest
-        .processes
-        .iter()
-        .flat_map(|process| process.ports.iter().map(|port| (process.role.clone(), port.clone())));
-    let names: Vec<(String, String)> = names.collect();
-    let mut ports: Ports = names.iter().cloned().zip(host.free_ports(names.len())?).collect();
-    if let Some(fixed) = parameters.get("port").filter(|port| !matches!(port.as_str(), "" | "0" | "auto")) {
-        let number = fixed.parse().map_err(|_| Error::Manifest(format!("parameter port: `{fixed}` is not a port")))?;
-        host.check_port(number)?;
-        ports.insert((service.role.to_owned(), service.port.to_owned()), number);
-    }
-    Ok(ports)
+/// What a layout is worked out from.
+pub struct Basis<'a> {
+    /// The target.
+    pub manifest: &'a Manifest,
+    /// Every parameter as the target gets it.
+    pub parameters: &'a BTreeMap<String, String>,
+    /// Where clients go.
+    pub service: Service<'a>,
+    /// The hosts.
+    pub hosts: &'a [Surveyed],
+    /// The same on every host.
+    pub ports: &'a Ports,
+    /// Where the output of every process goes.
+    pub logs: &'a Path,
 }
 
 /// Processes so that each comes after the one it names in `after`, and else in file order.
@@ -172,26 +134,67 @@ fn in_order(processes: &[manifest::Process]) -> Result<Vec<&manifest::Process>, 
     Ok(ordered)
 }
 
+impl Basis<'_> {
+    /// Works out the posts.
+    pub fn lay_out(&self) -> Result<Layout, Error> {
+        if !self.hosts.iter().any(|host| host.runs(self.service.role)) {
+            let role = self.service.role;
+            return Err(Error::Manifest(format!("clients go to `{role}`, and no host of the lab has this role")));
+        }
+        let mut posts = Vec::new();
+        for process in in_order(&self.manifest.processes)? {
+            for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.runs(&process.role)) {
+                posts.push(OnHost { basis: self, host, index }.post(process)?);
+            }
+        }
+        let serving = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.service.role));
+        let hook_hosts = serving.clone().map(|(index, host)| HookHost {
+            host: index,
+            folder: host.target.clone(),
+            environment: OnHost { basis: self, host, index }.hook_environment(),
+        });
+        let endpoints = serving.filter_map(|(index, host)| OnHost { basis: self, host, index }.endpoint().transpose());
+        Ok(Layout { hook_hosts: hook_hosts.collect(), endpoints: endpoints.collect::<Result<_, _>>()?, posts })
+    }
+
+    fn address(&self, host: &Surveyed) -> String {
+        let number = self.ports.get(&(self.service.role.to_owned(), self.service.port.to_owned()));
+        format!("{}:{}", host.address, number.copied().unwrap_or_default())
+    }
+
+    /// The hosts that run a role, in order.
+    fn that_run<'h>(&'h self, role: &'h str) -> impl Iterator<Item = &'h Surveyed> {
+        self.hosts.iter().filter(move |host| host.runs(role))
+    }
+}
+
+/// One field of several hosts, as a placeholder gives it.
+fn joined<'h>(hosts: impl Iterator<Item = &'h Surveyed>, field: fn(&Surveyed) -> &str) -> String {
+    hosts.map(field).collect::<Vec<_>>().join(",")
+}
+
+fn address_of(host: &Surveyed) -> &str {
+    &host.address
+}
+
+fn name_of(host: &Surveyed) -> &str {
+    &host.name
+}
+
 struct OnHost<'a> {
-    build: &'a Build<'a>,
-    manifest: &'a Manifest,
-    parameters: &'a BTreeMap<String, String>,
-    target: &'a Path,
-    host: &'a dyn Host,
+    basis: &'a Basis<'a>,
+    host: &'a Surveyed,
     index: usize,
-    ports: Ports,
-    service: Service<'a>,
 }
 
 impl OnHost<'_> {
     fn post(&self, process: &manifest::Process) -> Result<Post, Error> {
-        let folder = self.host.folder(&process.role)?;
-        let values = self.values(process, &folder);
-        let mut run = process.run.iter().map(|text| values.fill(text).map(OsString::from));
+        let values = self.values(process);
+        let mut run = process.run.iter().map(|text| self.fill(&values, text).map(OsString::from));
         let program = run.next().ok_or_else(|| Error::Manifest(format!("`{}` has nothing to run", process.role)))??;
         let arguments = run.collect::<Result<_, Error>>()?;
-        let environment = process.env.iter().map(|(name, text)| Ok((name.into(), values.fill(text)?.into())));
-        let serves = process.role == self.service.role;
+        let environment = process.env.iter().map(|(name, text)| Ok((name.into(), self.fill(&values, text)?.into())));
+        let serves = process.role == self.basis.service.role;
         Ok(Post {
             host: self.index,
             start: Start {
@@ -199,8 +202,8 @@ impl OnHost<'_> {
                 program,
                 arguments,
                 environment: environment.collect::<Result<_, Error>>()?,
-                folder: Some(folder),
-                log: self.build.logs.join(format!("{}.{}.log", self.host.name(), process.role)),
+                folder: self.host.folders.get(&process.role).cloned(),
+                log: self.basis.logs.join(format!("{}.{}.log", self.host.name, process.role)),
             },
             check: self.check(process, &values)?,
             ready_within_s: process.ready.within_s,
@@ -210,7 +213,7 @@ impl OnHost<'_> {
             stops_group: false,
             may_detach: false,
             serves,
-            service: serves.then(|| self.service.address(self.host, &self.ports)),
+            service: serves.then(|| self.basis.address(self.host)),
             folder: Some(process.role.clone()),
             process: None,
             last: None,
@@ -218,71 +221,129 @@ impl OnHost<'_> {
         })
     }
 
-    fn values(&self, process: &manifest::Process, folder: &Path) -> Values {
-        let mut values = self.parameters.clone();
+    /// `[metrics]`, as the process sees it that serves.
+    fn endpoint(&self) -> Result<Option<Endpoint>, Error> {
+        let basis = self.basis;
+        let serves = basis.manifest.processes.iter().find(|process| process.role == basis.service.role);
+        let Some((metrics, process)) = basis.manifest.metrics.as_ref().zip(serves) else { return Ok(None) };
+        let url = self.fill(&self.values(process), &metrics.url)?;
+        Ok(Some(Endpoint { host: self.host.name.clone(), url, keep: metrics.keep.clone() }))
+    }
+
+    /// The text with its placeholders filled in; one that asks for a role that nobody runs is told from one that is unknown.
+    fn fill(&self, values: &Values, text: &str) -> Result<String, Error> {
+        values.fill(text).map_err(|error| match &error {
+            Error::Placeholder { name, role, .. } => {
+                let of = name.strip_prefix("host.").or_else(|| name.strip_prefix("hosts."));
+                let mut processes = self.basis.manifest.processes.iter();
+                match of.filter(|of| processes.any(|process| process.role == *of)) {
+                    Some(of) => Error::Manifest(format!("`{role}` asks for {{{name}}}, and no host runs `{of}`")),
+                    None => error,
+                }
+            }
+            _ => error,
+        })
+    }
+
+    fn values(&self, process: &manifest::Process) -> Values {
+        let (basis, host, role) = (self.basis, self.host, process.role.as_str());
+        let mut values = basis.parameters.clone();
         let mut set = |name: &str, value: String| drop(values.insert(name.to_owned(), value));
-        set("target", self.target.display().to_string());
-        set("plimsoll", self.build.plimsoll.display().to_string());
-        set("host", self.host.address().to_owned());
-        if process.data {
+        let peers = || basis.that_run(role).filter(|other| other.name != host.name);
+        set("target", host.target.display().to_string());
+        set("plimsoll", host.plimsoll.display().to_string());
+        set("host", host.address.clone());
+        set("name", host.name.clone());
+        let place = basis.that_run(role).position(|other| other.name == host.name);
+        set("index", place.unwrap_or_default().to_string());
+        set("hosts", joined(basis.that_run(role), address_of));
+        set("names", joined(basis.that_run(role), name_of));
+        set("peers", joined(peers(), address_of));
+        set("first", basis.that_run(role).next().map(|first| first.address.clone()).unwrap_or_default());
+        if let Some(cores) = host.cores {
+            set("cores", cores.to_string());
+        }
+        if let Some(memory_mb) = host.memory_mb {
+            set("memory_mb", memory_mb.to_string());
+        }
+        if let Some(folder) = host.folders.get(role).filter(|_| process.data) {
             set("data", folder.display().to_string());
         }
-        for ((role, name), number) in &self.ports {
+        for other in &basis.manifest.processes {
+            if let Some(first) = basis.that_run(&other.role).next() {
+                set(&format!("host.{}", other.role), first.address.clone());
+                set(&format!("hosts.{}", other.role), joined(basis.that_run(&other.role), address_of));
+            }
+        }
+        self.set_ports(process, &mut set);
+        Values { role: role.to_owned(), values }
+    }
+
+    fn set_ports(&self, process: &manifest::Process, set: &mut dyn FnMut(&str, String)) {
+        let ports = self.basis.ports;
+        for ((role, name), number) in ports {
             set(&format!("port.{role}.{name}"), number.to_string());
         }
         // The short form is the process's own port, or that of the only other process which has one of that name.
-        for ((role, name), number) in &self.ports {
-            let namesakes = self.ports.keys().filter(|(_, other)| other == name).count();
+        for ((role, name), number) in ports {
+            let namesakes = ports.keys().filter(|(_, other)| other == name).count();
             let own = process.ports.contains(name);
             if *role == process.role || (!own && namesakes == 1) {
                 set(&format!("port.{name}"), number.to_string());
             }
         }
-        Values { role: process.role.clone(), values }
     }
 
     fn check(&self, process: &manifest::Process, values: &Values) -> Result<Check, Error> {
         Ok(match &process.ready.check {
             ReadyCheck::Call(operation) => {
-                Check::Call { service: self.service.address(self.host, &self.ports), operation: operation.clone() }
+                // The service beside it, or the first where there is none.
+                let beside = self.host.runs(self.basis.service.role).then_some(self.host);
+                let asked = beside.or_else(|| self.basis.that_run(self.basis.service.role).next());
+                let service = asked.map(|host| self.basis.address(host)).unwrap_or_default();
+                Check::Call { service, operation: operation.clone() }
             }
             ReadyCheck::Tcp(port) => {
-                Check::Tcp(format!("{}:{}", self.host.address(), values.fill(&format!("{{port.{port}}}"))?))
+                Check::Tcp(format!("{}:{}", self.host.address, values.fill(&format!("{{port.{port}}}"))?))
             }
-            ReadyCheck::Http(url) => Check::Http(values.fill(url)?),
+            ReadyCheck::Http(url) => Check::Http(self.fill(values, url)?),
         })
     }
 
-    fn hook_environment(&self, posts: &[Post]) -> BTreeMap<String, OsString> {
-        use crate::hooks::variable;
+    fn hook_environment(&self) -> BTreeMap<String, OsString> {
+        let (basis, role) = (self.basis, self.basis.service.role);
         let mut environment: BTreeMap<String, OsString> = BTreeMap::new();
-        environment.insert("PLIMSOLL_TARGET".to_owned(), self.target.into());
-        environment.insert("PLIMSOLL_HOST".to_owned(), self.host.address().into());
-        for ((_, name), number) in &self.ports {
+        environment.insert("PLIMSOLL_TARGET".to_owned(), self.host.target.clone().into());
+        environment.insert("PLIMSOLL_HOST".to_owned(), self.host.address.clone().into());
+        environment.insert("PLIMSOLL_NAME".to_owned(), self.host.name.clone().into());
+        environment.insert("PLIMSOLL_HOSTS".to_owned(), joined(basis.that_run(role), address_of).into());
+        environment.insert("PLIMSOLL_NAMES".to_owned(), joined(basis.that_run(role), name_of).into());
+        for ((_, name), number) in basis.ports {
             environment.entry(variable("PLIMSOLL_PORT_", name)).or_insert_with(|| number.to_string().into());
         }
         // Where two roles name a port alike, the serving one's is meant.
-        for ((role, name), number) in &self.ports {
-            if role == self.service.role {
+        for ((owner, name), number) in basis.ports {
+            if owner == role {
                 environment.insert(variable("PLIMSOLL_PORT_", name), number.to_string().into());
             }
         }
-        for (name, value) in self.parameters {
+        for (name, value) in basis.parameters {
             environment.insert(variable("PLIMSOLL_WITH_", name), value.into());
         }
-        if let Some(data) = self.data_folder(posts) {
+        if let Some(data) = self.data_folder() {
             environment.insert("PLIMSOLL_DATA".to_owned(), data.into());
         }
         environment
     }
 
     /// The serving process's private folder, or else the first that any has.
-    fn data_folder(&self, posts: &[Post]) -> Option<PathBuf> {
-        let has_data = |post: &&Post| {
-            let mut processes = self.manifest.processes.iter();
-            processes.any(|process| process.role == post.start.role && process.data)
-        };
-        let serving = posts.iter().filter(has_data).find(|post| post.serves);
-        serving.or_else(|| posts.iter().find(has_data))?.start.folder.clone()
+    fn data_folder(&self) -> Option<PathBuf> {
+        let with_data = || self.basis.manifest.processes.iter().filter(|process| process.data);
+        let serving = with_data().find(|process| process.role == self.basis.service.role);
+        let folder = |process: &manifest::Process| self.host.folders.get(&process.role).cloned();
+        serving.and_then(folder).or_else(|| with_data().find_map(folder))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,31 +1,36 @@
 //! A site: the target of one trial on its hosts, from the first process to the last. It must not decide when anything
 //! is broken or ended.
 
+mod asking;
 mod breaking;
 mod bring_up;
+mod everywhere;
 mod layout;
+mod presence;
+mod survey;
 mod take_down;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::What;
 
-use crate::hooks::{self, Hook};
 use crate::hosts::ground::Ground;
 use crate::hosts::{Ended, Host};
-use crate::registry::{Ledger, MARK, Registry};
+use crate::registry::{Ledger, Registry};
+use crate::sampling::Sources;
 use crate::{Caller, Error};
-use layout::Post;
 pub(crate) use layout::stop_signal;
+use layout::{HookHost, Post};
+use presence::Presence;
 
-/// Time limit of a hook that asks a running target something.
-const HOOK_PATIENCE: Duration = Duration::from_secs(10);
+/// The hosts of a site.
+pub(crate) type Hosts = Vec<Box<dyn Host>>;
 
 /// What a site is made from.
 pub struct Build<'a> {
@@ -41,6 +46,17 @@ pub struct Build<'a> {
     pub logs: PathBuf,
     /// This program, for targets that are built in.
     pub plimsoll: PathBuf,
+    /// Whether the storage of every host is measured first.
+    pub measures_storage: bool,
+}
+
+/// Why a target is not up.
+#[derive(Debug)]
+pub struct NotUp {
+    /// What went wrong.
+    pub error: Box<Error>,
+    /// What happened to hosts and processes until all were down again.
+    pub observed: Vec<Observed>,
 }
 
 /// A process of the target.
@@ -54,12 +70,12 @@ pub struct Member {
     pub pid: u32,
 }
 
-/// Something that happened to a process of the target.
+/// Something that happened to a host, or to a process of the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
     /// When it was seen.
     pub at: Instant,
-    /// `ProcessUp` or `ProcessDown`.
+    /// `HostUp`, `HostDown`, `ProcessUp` or `ProcessDown`; or a `Notice` about them.
     pub what: What,
 }
 
@@ -68,6 +84,7 @@ pub struct Observed {
 pub struct Watched {
     host: Arc<str>,
     members: Arc<Mutex<Vec<Member>>>,
+    pub(crate) sources: Sources,
 }
 
 impl Watched {
@@ -90,16 +107,20 @@ impl Watched {
 
 /// A running target.
 pub struct Site {
-    hosts: Vec<Box<dyn Host>>,
-    ground: Ground,
+    hosts: Hosts,
+    /// Of each host.
+    presence: Vec<Presence>,
+    ground: Arc<Ground>,
+    /// Role by role, in the order of the start.
     posts: Vec<Post>,
-    service: String,
+    /// At least one.
+    services: Vec<String>,
+    /// Calls from where the clients are.
     caller: Arc<dyn Caller>,
     ledger: Arc<Ledger>,
-    /// The target's folder, and its hooks.
-    folder: PathBuf,
-    hooks: BTreeMap<String, PathBuf>,
-    hook_environment: BTreeMap<String, std::ffi::OsString>,
+    /// Name to path in the target's folder.
+    hooks: BTreeMap<String, String>,
+    hook_hosts: Vec<HookHost>,
     observed: VecDeque<Observed>,
     watched: Watched,
     broken: breaking::Broken,
@@ -110,25 +131,32 @@ impl Site {
     ///
     /// # Errors
     /// What is missing, taken, dead or not ready; [`Error::Interrupted`] once `stop` is set.
-    pub fn up(build: Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, Error> {
+    pub fn up(build: Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, NotUp> {
         bring_up::up(&build, caller, stop)
     }
 
+    /// The same on hosts that are there.
     #[cfg(test)]
     pub(crate) fn up_on(
-        hosts: Vec<Box<dyn Host>>,
+        hosts: Hosts,
         ground: Ground,
         build: &Build<'_>,
         caller: Arc<dyn Caller>,
         stop: &AtomicBool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, NotUp> {
         bring_up::up_on(hosts, ground, build, caller, stop)
     }
 
-    /// Where the load goes: `host:port`, or the URL that the experiment gives.
+    /// Where the load goes: `host:port` of every host that serves, in order, or the URL that the experiment gives.
+    #[must_use]
+    pub fn services(&self) -> Vec<String> {
+        self.services.clone()
+    }
+
+    /// The first of them.
     #[must_use]
     pub fn service(&self) -> String {
-        self.service.clone()
+        self.services.first().cloned().unwrap_or_default()
     }
 
     /// Where its clients are.
@@ -149,8 +177,9 @@ impl Site {
         self.watched.clone()
     }
 
-    /// What happened to the processes since the last call.
+    /// What happened to the hosts and processes since the last call.
     pub fn poll(&mut self) -> Vec<Observed> {
+        self.note_hosts();
         for index in 0..self.posts.len() {
             self.note_end(index);
         }
@@ -158,14 +187,8 @@ impl Site {
         self.observed.drain(..).collect()
     }
 
-    /// What the target's hook `inspect` says; `None` without that hook. Its failure is an answer, too: `{"failed": "…"}`.
-    #[must_use]
-    pub fn inspect(&self) -> Option<serde_json::Value> {
-        let hook = self.hook("inspect")?;
-        Some(hook.ask().unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
-    }
-
-    /// Ends the target in good order: the reverse of the start, each process asked first, then killed with all it started.
+    /// Ends the target in good order: the reverse of the start, each process asked first, then killed with all it
+    /// started. Its hosts go with it.
     ///
     /// # Errors
     /// If anything of it is left.
@@ -173,30 +196,12 @@ impl Site {
         self.take_down(take_down::Manner::InOrder)
     }
 
-    /// Ends the target at once.
+    /// Ends the target and its hosts at once.
     ///
     /// # Errors
     /// If anything of it is left.
     pub fn kill_all(&mut self) -> Result<(), Error> {
         self.take_down(take_down::Manner::AtOnce)
-    }
-
-    fn hook(&self, name: &str) -> Option<Hook> {
-        let path = self.hooks.get(name)?;
-        let mut environment = self.hook_environment.clone();
-        environment.insert(MARK.to_owned(), self.ledger.id().into());
-        for member in self.members() {
-            environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
-        }
-        Some(Hook {
-            name: name.to_owned(),
-            folder: self.folder.clone(),
-            path: path.clone(),
-            arguments: Vec::new(),
-            environment,
-            within: HOOK_PATIENCE,
-            in_foreground: false,
-        })
     }
 
     /// Queues the end of a post's process if it has ended, and lets go of it.

@@ -1,12 +1,15 @@
-//! Taking a target down: in good order or at once, and then making sure that nothing of it is left. It must not stop at
-//! the first thing that resists.
+//! Taking a target down, and its hosts with it: in good order or at once, and then making sure that nothing of it is left.
+//! It must not stop at the first thing that resists, nor wait for one host after the other.
 
-use std::time::Duration;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::Site;
+use super::everywhere::at_once;
 use crate::Error;
+use crate::hosts::Host;
 
 /// Between SIGKILL and the end of a process.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,53 +24,100 @@ pub enum Manner {
 }
 
 impl Site {
-    /// Ends everything, in the reverse order of the start. Doing it twice is harmless.
+    /// Ends everything, in the reverse order of the start, and lets go of the hosts. Doing it twice is harmless.
     pub(super) fn take_down(&mut self, manner: Manner) -> Result<(), Error> {
+        self.note_hosts();
         // What stands still does not hear that it is to end.
         self.mend();
-        for index in (0..self.posts.len()).rev() {
-            self.note_end(index);
-            self.end_post(index, manner);
-            self.note_end(index);
+        match manner {
+            Manner::InOrder => {
+                for role in self.roles().into_iter().rev() {
+                    self.ask_to_end(role.clone());
+                    self.end_posts(role);
+                }
+            }
+            Manner::AtOnce => self.end_posts(0..self.posts.len()),
         }
-        // What left its process group, or was started by something that did, still carries the mark.
-        let (_, left) = if self.posts.is_empty() { Default::default() } else { self.ledger.marks().end(false) };
-        for index in 0..self.posts.len() {
-            self.note_end(index);
+        let had_posts = !self.posts.is_empty();
+        for index in 0..self.hosts.len() {
+            self.host_down(index, true);
         }
-        self.remove_folders();
         self.watch();
+        self.let_go();
+        // What left its process group, or was started by something that did, still carries the mark.
+        let (_, left) = if had_posts { self.ledger.marks().end(false) } else { Default::default() };
         if left.is_empty() { Ok(()) } else { Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() }) }
     }
 
-    fn end_post(&mut self, index: usize, manner: Manner) {
-        let Some(post) = self.posts.get_mut(index) else { return };
-        post.end_expected = true;
-        let (signal, stops_group) = (post.stop_signal, post.stops_group);
-        let within = Duration::try_from_secs_f64(post.stop_within_s).unwrap_or_default();
-        if let Some(process) = &mut post.process {
-            if manner == Manner::InOrder {
-                if stops_group {
-                    process.signal_group(signal);
+    /// The posts of each role, in the order of the start.
+    pub(super) fn roles(&self) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let by_role = self.posts.chunk_by(|one, next| one.start.role == next.start.role);
+        by_role
+            .map(|posts| {
+                start += posts.len();
+                start - posts.len()..start
+            })
+            .collect()
+    }
+
+    /// Gives all of them the stop signal, and then each its time.
+    fn ask_to_end(&mut self, posts: Range<usize>) {
+        let asked = Instant::now();
+        for index in posts.clone() {
+            self.note_end(index);
+            let Some(post) = self.posts.get_mut(index) else { return };
+            post.end_expected = true;
+            if let Some(process) = &mut post.process {
+                if post.stops_group {
+                    process.signal_group(post.stop_signal);
                 } else {
-                    process.signal(signal);
+                    process.signal(post.stop_signal);
                 }
-                process.wait(within);
             }
-            process.signal_group(Signal::KILL);
-            process.wait(PATIENCE);
         }
-        if let Some(last) = &mut post.last {
-            last.signal_group(Signal::KILL);
+        for index in posts {
+            let Some(post) = self.posts.get_mut(index) else { return };
+            let within = Duration::try_from_secs_f64(post.stop_within_s).unwrap_or_default();
+            if let Some(process) = &mut post.process {
+                process.wait(within.saturating_sub(asked.elapsed()));
+            }
+            self.note_end(index);
         }
     }
 
-    fn remove_folders(&mut self) {
-        for post in &mut self.posts {
-            if let Some(name) = post.folder.take() {
-                self.hosts[post.host].remove_folder(&name);
+    /// Kills what is left of all of them.
+    fn end_posts(&mut self, posts: Range<usize>) {
+        for index in posts.clone() {
+            self.note_end(index);
+            let Some(post) = self.posts.get_mut(index) else { return };
+            post.end_expected = true;
+            for process in post.process.iter_mut().chain(&mut post.last) {
+                process.signal_group(Signal::KILL);
             }
         }
+        for index in posts.rev() {
+            if let Some(process) = self.posts.get_mut(index).and_then(|post| post.process.as_mut()) {
+                process.wait(PATIENCE);
+            }
+            self.note_end(index);
+        }
+    }
+
+    /// A virtual host that is let go of ends all that is in it.
+    fn let_go(&mut self) {
+        let mut folders: Vec<Vec<String>> = self.hosts.iter().map(|_| Vec::new()).collect();
+        for post in self.posts.drain(..) {
+            if let (Some(folders), Some(name)) = (folders.get_mut(post.host), post.folder) {
+                folders.push(name);
+            }
+        }
+        self.presence.clear();
+        let hosts = std::mem::take(&mut self.hosts).into_iter().zip(folders).collect();
+        drop(at_once(hosts, |(host, folders): (Box<dyn Host>, Vec<String>)| {
+            folders.iter().for_each(|name| host.remove_folder(name));
+            Ok(())
+        }));
     }
 }
 

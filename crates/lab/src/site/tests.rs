@@ -14,9 +14,10 @@ use super::*;
 use crate::fixture::{Adjust as _, Bench, folder_trial, is_alive, manifest, ourselves, server, shell, trial, until};
 
 fn ups_and_downs(observed: &[Observed]) -> Vec<String> {
-    let words = observed.iter().map(|observed| match &observed.what {
-        What::ProcessUp { process, .. } => format!("up {process}"),
-        What::ProcessDown { process, expected, .. } => format!("down {process} {expected}"),
+    let words = observed.iter().filter_map(|observed| match &observed.what {
+        What::HostUp { .. } | What::HostDown { .. } => None,
+        What::ProcessUp { process, .. } => Some(format!("up {process}")),
+        What::ProcessDown { process, expected, .. } => Some(format!("down {process} {expected}")),
         other => panic!("{other:?}"),
     });
     words.collect()

@@ -36,10 +36,21 @@ pub enum Link {
     Up(OwnedFd),
 }
 
+/// Which service an agent goes to. It never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the service.
+    pub service: u32,
+    /// Where the requests to it begin among all.
+    pub requests: u32,
+}
+
 /// An agent.
 pub struct Agent<P: Protocol> {
     /// From 1, over all threads.
     pub number: u32,
+    /// Where it goes.
+    pub place: Place,
     /// What it is doing.
     pub work: Work,
     /// The step of its operation, or of the next one.
@@ -86,9 +97,10 @@ pub struct Agent<P: Protocol> {
 
 impl<P: Protocol> Agent<P> {
     /// A new agent.
-    pub fn new(number: u32, seed: u64) -> Self {
+    pub fn new(number: u32, seed: u64, place: Place) -> Self {
         Self {
             number,
+            place,
             work: Work::Unborn,
             step: 0,
             begins_cycle: true,

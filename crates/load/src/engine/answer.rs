@@ -51,8 +51,7 @@ impl<P: Protocol> Worker<P> {
 
     fn look(&mut self, index: usize, input: &[u8], ended: bool, now: u64) {
         let agent = &mut self.agents[index];
-        let request = &self.script.steps[usize::from(agent.step)].request;
-        let asked = Asked { request, id: agent.request_id };
+        let asked = Asked { request: self.script.request(agent), id: agent.request_id };
         match P::decode(&asked, &mut agent.decoder, &mut self.memory, input, ended) {
             Progress::Answer(answer) => self.answered(index, input, answer, ended, now),
             Progress::Bad(cause) => self.link_lost(index, cause, now),
@@ -117,6 +116,7 @@ impl<P: Protocol> Worker<P> {
         if step.expects.is_empty() {
             return result;
         }
+        let request = self.script.request(agent);
         let source = source(agent, index, &self.script, &self.slots, &self.rows);
         let mut holds = |number: usize| {
             let expectation = &step.expects[number];
@@ -124,7 +124,7 @@ impl<P: Protocol> Worker<P> {
                 return true;
             }
             self.scratch.field.clear();
-            let got = P::field(&step.request, &agent.decoder, expectation.want, input, &mut self.scratch.field);
+            let got = P::field(request, &agent.decoder, expectation.want, input, &mut self.scratch.field);
             if let Some(expected) = expectation.value.as_slot(&source) {
                 return got == Some(expected);
             }
@@ -150,13 +150,14 @@ impl<P: Protocol> Worker<P> {
                 let source = source(agent, index, &self.script, &self.slots, &self.rows);
                 step.arguments[place].template.write(&source, &mut self.scratch.value);
             }
-            Part::Answer(want) => match P::field(&step.request, &agent.decoder, want, input, &mut self.scratch.field) {
-                Some(field) => self.scratch.value.extend_from_slice(field),
-                None => {
+            Part::Answer(want) => {
+                let request = self.script.request(agent);
+                let Some(field) = P::field(request, &agent.decoder, want, input, &mut self.scratch.field) else {
                     agent.kept &= !(1 << slot);
                     return;
-                }
-            },
+                };
+                self.scratch.value.extend_from_slice(field);
+            }
         }
         let kept = &mut self.slots[index * self.script.slots + usize::from(slot)];
         kept.clear();
@@ -167,10 +168,10 @@ impl<P: Protocol> Worker<P> {
     /// What an audited read found.
     fn audited_value(&mut self, index: usize, input: &[u8]) -> Option<String> {
         let agent: &Agent<P> = &self.agents[index];
-        let step: &Step<P> = &self.script.steps[usize::from(agent.step)];
+        let step: &Step = &self.script.steps[usize::from(agent.step)];
         let Some(Part::Answer(want)) = step.audit?.value else { return None };
         self.scratch.field.clear();
-        let value = P::field(&step.request, &agent.decoder, want, input, &mut self.scratch.field)?;
+        let value = P::field(self.script.request(agent), &agent.decoder, want, input, &mut self.scratch.field)?;
         Some(String::from_utf8_lossy(value).into_owned())
     }
 }

@@ -3,20 +3,25 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::script::Script;
 use crate::Error;
+use crate::protocols::Protocol;
 
 /// Descriptors beside the agents' connections: standard streams, record files, probes, the lab's pipes.
 const OTHERS: u64 = 128;
 /// Linux's default, for where the setting cannot be read.
 const DEFAULT_PORTS: (u32, u32) = (32768, 60999);
 
-/// Checks that so many agents can connect to one address, with so many threads.
-pub fn check(agents: u32, threads: u32) -> Result<(), Error> {
-    files(agents, u64::from(agents) + u64::from(threads) + OTHERS)?;
+/// Checks that so many agents can connect to so many addresses, with so many threads.
+pub fn check<P: Protocol>(script: &Script<P>) -> Result<(), Error> {
+    let agents = script.schedule.agents;
+    files(agents, u64::from(agents) + u64::from(script.threads) + OTHERS)?;
     let (first, last) = port_range();
     let ports = last.saturating_sub(first) + 1;
-    if agents > ports {
-        return Err(Error::Ports { agents, ports });
+    // The kernel may give one port to several connections as long as they lead to different addresses.
+    let to_one = (agents as usize).div_ceil(script.authorities.len().max(1));
+    if to_one > ports as usize {
+        return Err(Error::Ports { agents: u32::try_from(to_one).unwrap_or(agents), ports });
     }
     Ok(())
 }

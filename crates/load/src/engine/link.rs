@@ -49,7 +49,7 @@ impl<P: Protocol> Worker<P> {
         let values =
             Values { source: source(agent, index, &self.script, &self.slots, &self.rows), arguments: &step.arguments };
         self.outgoing.clear();
-        P::encode(&step.request, agent.request_id, &values, &mut self.outgoing);
+        P::encode(self.script.request(agent), agent.request_id, &values, &mut self.outgoing);
         let sent = match write(socket.as_fd(), &self.outgoing) {
             Ok(sent) => sent,
             Err(cause) => return Went::Wrong(cause),
@@ -63,10 +63,11 @@ impl<P: Protocol> Worker<P> {
 
     fn connect(&mut self, index: usize) -> Result<(), Cause> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let family = if self.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let address = self.addresses[self.agents[index].place.service as usize];
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, flags, None).map_err(|errno| self.lack(errno))?;
         set_tcp_nodelay(&socket, true).map_err(|errno| self.lack(errno))?;
-        match connect(&socket, &self.address) {
+        match connect(&socket, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(errno) => return Err(self.lack(errno)),
         }

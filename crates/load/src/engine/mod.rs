@@ -38,18 +38,20 @@ const PROBE: Duration = Duration::from_secs(1);
 /// [`crate::check`] for a protocol.
 pub fn check<P: Protocol>(orders: &Orders) -> Result<(), Error> {
     let script = Script::<P>::compile(orders)?;
-    limits::check(orders.load.agents, script.threads)
+    limits::check(&script)
 }
 
 /// [`crate::start`] for a protocol.
 pub fn start<P: Protocol>(orders: &Orders, clock: Clock, sink: SyncSender<Interval>) -> Result<Running, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
-    limits::check(orders.load.agents, script.threads)?;
-    let address = resolve(&script.authority)?;
+    limits::check(&script)?;
+    let addresses: Arc<[SocketAddr]> =
+        script.authorities.iter().map(|authority| resolve(authority)).collect::<Result<_, _>>()?;
     let control = Arc::new(Control::default());
     let mut threads = Vec::new();
     for number in 0..script.threads {
-        let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), address, number, clock, sink.clone());
+        let worker =
+            Worker::new(Arc::clone(&script), Arc::clone(&control), Arc::clone(&addresses), number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
             let alarm = Alarm(Arc::clone(&control));

@@ -214,7 +214,7 @@ impl<P: Protocol> Worker<P> {
 }
 
 /// The first step from `from` on that this cycle does.
-fn step_from<P: Protocol>(steps: &[super::script::Step<P>], from: usize, cycle: u64) -> Option<u16> {
+fn step_from(steps: &[super::script::Step], from: usize, cycle: u64) -> Option<u16> {
     let place = steps.iter().enumerate().skip(from).find(|(_, step)| cycle.is_multiple_of(step.every))?.0;
     u16::try_from(place).ok()
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use experiment::catalog::Operation;
 use experiment::plan::{self, Order};
 
+use super::agent::{Agent, Place};
 use crate::protocols::{Call, Protocol};
 use crate::schedules::closed::Closed;
 use crate::values::feeds::Feed;
@@ -24,7 +25,9 @@ const EXPECTATIONS: u64 = 1000;
 /// A compiled load.
 pub struct Script<P: Protocol> {
     /// The steps.
-    pub steps: Vec<Step<P>>,
+    pub steps: Vec<Step>,
+    /// The request of every step to the first service, then those to the second, …: a request may name where it goes.
+    requests: Vec<P::Request>,
     /// Names that operations are counted under.
     pub names: Arc<[String]>,
     /// How agents go through the steps.
@@ -55,16 +58,14 @@ pub struct Script<P: Protocol> {
     pub threads: u32,
     /// Length of an outcome slot.
     pub slot_ns: u64,
-    /// Where to connect to: `host:port`.
-    pub authority: String,
+    /// Where to connect to: `host:port` of every service.
+    pub authorities: Vec<String>,
 }
 
 /// A compiled step.
-pub struct Step<P: Protocol> {
+pub struct Step {
     /// Number of its name.
     pub name: usize,
-    /// The request.
-    pub request: P::Request,
     /// Its arguments.
     pub arguments: Vec<Argument>,
     /// What the answer has to be.
@@ -119,23 +120,25 @@ pub struct Audit {
 }
 
 impl<P: Protocol> Script<P> {
-    /// Compiles the orders for a service.
+    /// Compiles the orders for its services.
     ///
     /// # Errors
     /// Whatever makes no sense, by step.
     pub fn compile(orders: &Orders) -> Result<Self, Error> {
         let load = &orders.load;
         check_settings(orders)?;
-        let protocol =
-            P::open(&orders.service).map_err(|reason| Error::Service { service: orders.service.clone(), reason })?;
+        let open =
+            |service: &String| P::open(service).map_err(|reason| Error::Service { service: service.clone(), reason });
+        let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
         let feeds: Vec<Feed> =
             load.feeds.iter().map(|feed| Feed::read(feed, &orders.files)).collect::<Result<_, _>>()?;
         let mut names: Vec<String> = load.steps.iter().map(|step| step.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
-        let compiler = Compiler { protocol: &protocol, load, names: &names, slots: slots(load)?, feeds: &feeds };
-        let steps = (0..load.steps.len()).map(|number| compiler.step(number)).collect::<Result<_, _>>()?;
+        let compiler = Compiler { services: &services, load, names: &names, slots: slots(load)?, feeds: &feeds };
+        let compiled = (0..load.steps.len()).map(|number| compiler.step(number)).collect::<Result<Vec<_>, _>>()?;
         let slots = compiler.slots.len();
+        let (steps, by_step): (Vec<Step>, Vec<Vec<P::Request>>) = compiled.into_iter().unzip();
         let (tries, wait_s) = match load.retry {
             plan::Retry::FailFast => (1, 0.0),
             plan::Retry::Wait { wait_s } => (u32::MAX, wait_s),
@@ -148,6 +151,7 @@ impl<P: Protocol> Script<P> {
         let schedule = Closed { agents: load.agents, ramp_ns: ns(load.ramp_s), think_ns: ns(load.think_s), end_ns };
         Ok(Self {
             steps,
+            requests: by_service(by_step),
             names: names.into(),
             order: load.order,
             weights: sums(load),
@@ -163,8 +167,34 @@ impl<P: Protocol> Script<P> {
             seed: orders.seed,
             threads: threads(load),
             slot_ns: ns(orders.slot_s).max(1),
-            authority: protocol.authority().to_owned(),
+            authorities: services.iter().map(|service| service.authority().to_owned()).collect(),
         })
+    }
+
+    /// Where agent `number` (from 1) goes.
+    pub fn place_of(&self, number: u32) -> Place {
+        let services = u32::try_from(self.authorities.len()).unwrap_or(u32::MAX).max(1);
+        let service = number.wrapping_sub(1) % services;
+        Place { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
+    }
+
+    /// The request of the agent's step.
+    #[inline]
+    pub fn request(&self, agent: &Agent<P>) -> &P::Request {
+        &self.requests[agent.place.requests as usize + usize::from(agent.step)]
+    }
+}
+
+/// From each step's requests, one for each service, to each service's requests, one for each step.
+fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
+    let mut by_step: Vec<_> = by_step.into_iter().map(Vec::into_iter).collect();
+    let mut requests = Vec::new();
+    loop {
+        let before = requests.len();
+        requests.extend(by_step.iter_mut().filter_map(Iterator::next));
+        if requests.len() == before {
+            return requests;
+        }
     }
 }
 
@@ -175,6 +205,9 @@ fn check_settings(orders: &Orders) -> Result<(), Error> {
             "load.rate: this version loads in a closed loop only; leave `rate` out, and steer by `agents` and `think`"
                 .to_owned(),
         ));
+    }
+    if orders.services.is_empty() {
+        return Err(Error::Setting("a load needs a service to go to".to_owned()));
     }
     if load.agents == 0 || load.steps.is_empty() {
         return Err(Error::Setting("a load needs at least one agent and one step".to_owned()));
@@ -218,7 +251,7 @@ fn slots(load: &plan::Load) -> Result<Vec<String>, Error> {
 }
 
 struct Compiler<'a, P> {
-    protocol: &'a P,
+    services: &'a [P],
     load: &'a plan::Load,
     names: &'a [String],
     slots: Vec<String>,
@@ -226,12 +259,12 @@ struct Compiler<'a, P> {
 }
 
 impl<P: Protocol> Compiler<'_, P> {
-    fn step(&self, number: usize) -> Result<Step<P>, Error> {
+    fn step(&self, number: usize) -> Result<(Step, Vec<P::Request>), Error> {
         let step = &self.load.steps[number];
         self.compile(number, step).map_err(|reason| Error::Step { step: step.name.clone(), reason })
     }
 
-    fn compile(&self, number: usize, step: &plan::Step) -> Result<Step<P>, String> {
+    fn compile(&self, number: usize, step: &plan::Step) -> Result<(Step, Vec<P::Request>), String> {
         let operation = P::INFO
             .operations
             .iter()
@@ -243,10 +276,11 @@ impl<P: Protocol> Compiler<'_, P> {
         let keeps = self.keeps(step, &arguments, &mut wants)?;
         let audit = if step.audit { Some(audit(operation, &arguments, &mut wants)?) } else { None };
         let call = Call { number, operation, arguments: &arguments, wants: &wants.0 };
-        let request = self.protocol.compile(&call)?;
+        let requests = self.services.iter().map(|service| service.compile(&call)).collect::<Result<_, _>>()?;
         let status = expects.iter().position(|expectation| wants.0[expectation.want] == "status");
         let name = self.names.iter().position(|name| *name == step.name).unwrap_or(0);
-        Ok(Step { name, request, arguments, expects, status, keeps, every: u64::from(step.every.max(1)), audit })
+        let every = u64::from(step.every.max(1));
+        Ok((Step { name, arguments, expects, status, keeps, every, audit }, requests))
     }
 
     fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {

@@ -38,7 +38,8 @@ const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;
 pub struct Worker<P: Protocol> {
     pub(super) script: Arc<Script<P>>,
     pub(super) control: Arc<Control>,
-    pub(super) address: SocketAddr,
+    /// Of each service.
+    pub(super) addresses: Arc<[SocketAddr]>,
     pub(super) origin: Instant,
     pub(super) epoll: OwnedFd,
     pub(super) agents: Vec<Agent<P>>,
@@ -96,7 +97,7 @@ impl<P: Protocol> Worker<P> {
     pub fn new(
         script: Arc<Script<P>>,
         control: Arc<Control>,
-        address: SocketAddr,
+        addresses: Arc<[SocketAddr]>,
         number: u32,
         clock: Clock,
         sink: SyncSender<Interval>,
@@ -106,7 +107,7 @@ impl<P: Protocol> Worker<P> {
             Purpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
         };
         let numbers = (1 + number..=script.schedule.agents).step_by(script.threads as usize);
-        let agents: Vec<Agent<P>> = numbers.map(|number| Agent::new(number, seed)).collect();
+        let agents: Vec<Agent<P>> = numbers.map(|number| Agent::new(number, seed, script.place_of(number))).collect();
         let identity = Identity {
             thread: number,
             threads: script.threads,
@@ -117,7 +118,7 @@ impl<P: Protocol> Worker<P> {
         };
         Ok(Self {
             control,
-            address,
+            addresses,
             origin: clock.origin(),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)
                 .map_err(Error::system("cannot create an epoll instance"))?,

@@ -22,7 +22,8 @@ fn orders_that_make_no_sense() {
     let of_load = |change: fn(&mut Load)| refused(|orders| change(&mut orders.load));
     let table = [
         (refused(|orders| orders.protocol = "gopher".into()), "gopher"),
-        (refused(|orders| orders.service = "nowhere".into()), "host:port"),
+        (refused(|orders| orders.services.push("nowhere".into())), "service `nowhere`: "),
+        (refused(|orders| orders.services.clear()), "a service to go to"),
         (refused(|orders| orders.slot_s = 0.0), "negative"),
         (of_load(|load| load.rate = Some(100.0)), "closed loop"),
         (of_load(|load| load.agents = 0), "at least one agent"),

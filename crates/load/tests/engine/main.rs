@@ -9,5 +9,6 @@ mod prepare;
 mod records;
 mod retries;
 mod server;
+mod services;
 mod setting;
 mod steps;

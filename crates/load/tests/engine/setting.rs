@@ -67,7 +67,7 @@ pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
 pub fn orders(service: &str, load: Load) -> Orders {
     Orders {
         protocol: "vsns".into(),
-        service: service.into(),
+        services: vec![service.into()],
         load,
         purpose: Purpose::Measure,
         seed: 42,

@@ -6,6 +6,9 @@ use crate::output;
 /// Cleans, and says what was removed.
 pub fn run() -> Result<Done, Failure> {
     let cleaned = lab::registry::clean()?;
+    for unreached in &cleaned.unreached {
+        eprintln!("{unreached}");
+    }
     if cleaned.removed.is_empty() {
         output::text("nothing was left\n")?;
     } else {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conduct::{Interrupts, Run};
-use experiment::plan::{Plan, TargetKind};
+use experiment::plan::{Plan, TargetKind, Trial};
 use experiment::source::Source;
 use record::events::Ending;
 use record::folder::RunFolder;
@@ -19,8 +19,12 @@ use crate::{progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
-    for removed in lab::registry::clean()?.removed {
+    let cleaned = lab::registry::clean()?;
+    for removed in cleaned.removed {
         eprintln!("left by an interrupted run, removed: {removed}");
+    }
+    for unreached in cleaned.unreached {
+        eprintln!("after an interrupted run: {unreached}");
     }
     let known = catalog::known()?;
     let begun = match &arguments.resume {
@@ -28,7 +32,7 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
         None => begin(arguments, &known)?,
     };
     conduct::can_play(&begun.plan)?;
-    for name in target_names(&begun.plan) {
+    for name in installed_here(&begun.plan) {
         install::ensure(&known, name, arguments.install)?;
     }
     let interrupts = Arc::new(Interrupts::new());
@@ -96,37 +100,47 @@ fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let source = check::source(file)?;
     let plan = check::plan(&source, &arguments.sets, known)?;
+    // From wherever the run is resumed, the file's neighbours are found again.
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok(Begun { plan, files, text: with_sets(&source, &arguments.sets), folder: None })
+    Ok(Begun { plan, files, text: with_sets(&file, &source, &arguments.sets), folder: None })
 }
 
+/// The first line of a run's `experiment.toml`: where it comes from.
+const FROM: &str = "# from ";
+
 /// The experiment as it was played: the file, and above it what was overridden.
-fn with_sets(source: &Source, sets: &[String]) -> String {
+fn with_sets(file: &Path, source: &Source, sets: &[String]) -> String {
     let notes: String = sets.iter().map(|set| format!("# played with --set {set}\n")).collect();
-    format!("# from {}\n{notes}{}", source.name, source.text)
+    format!("{FROM}{}\n{notes}{}", file.display(), source.text)
 }
 
 fn resume(path: &Path) -> Result<Begun, Failure> {
     let folder = RunFolder::at(path);
     let plan = analyze::read_plan(&folder)?;
-    Ok(Begun { plan, files: PathBuf::from("."), text: String::new(), folder: Some(folder) })
+    let text = std::fs::read_to_string(folder.experiment()).unwrap_or_default();
+    let from = text.lines().next().and_then(|line| line.strip_prefix(FROM));
+    let files = from.and_then(|file| Path::new(file).parent()).map(Path::to_path_buf).unwrap_or_default();
+    Ok(Begun { plan, files, text: String::new(), folder: Some(folder) })
 }
 
 /// The version of every target that the plan uses.
 fn versions(plan: &Plan, known: &Known) -> BTreeMap<String, String> {
     let version = |name: &str| known.target(name).map(|target| target.manifest.about.version.clone());
-    target_names(plan).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
+    target_names(&plan.trials).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
 }
 
-fn target_names(plan: &Plan) -> Vec<&str> {
-    let mut names: Vec<&str> = plan
-        .trials
-        .iter()
-        .filter_map(|trial| match &trial.target.kind {
-            TargetKind::Folder { name, .. } => Some(name.as_str()),
-            TargetKind::Running { .. } | TargetKind::Started { .. } => None,
-        })
-        .collect();
+/// Targets that some trial starts on this machine; whether real hosts have what they need is asked there.
+fn installed_here(plan: &Plan) -> Vec<&str> {
+    target_names(plan.trials.iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual()))
+}
+
+fn target_names<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a str> {
+    let name = |trial: &'a Trial| match &trial.target.kind {
+        TargetKind::Folder { name, .. } => Some(name.as_str()),
+        TargetKind::Running { .. } | TargetKind::Started { .. } => None,
+    };
+    let mut names: Vec<&str> = trials.into_iter().filter_map(name).collect();
     names.sort_unstable();
     names.dedup();
     names

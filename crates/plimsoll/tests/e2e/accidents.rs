@@ -92,6 +92,43 @@ fn an_interrupted_run_goes_on() {
 }
 
 #[test]
+fn a_resumed_run_finds_the_files_beside_its_experiment() {
+    let stage = Stage::new();
+    stage.file("paths.csv", "path\n/a\n/b\n");
+    // The tests' working folder is another one.
+    let experiment = stage.file(
+        "fed.toml",
+        r#"
+title  = "Fed"
+asks   = "Are the rows found?"
+repeat = 2
+
+[target]
+use = "echo"
+
+[load]
+agents = 2
+time   = "3s"
+
+[[load.feed]]
+name = "paths"
+file = "paths.csv"
+
+[[load.cycle]]
+call = "get"
+with = { path = "{feed.paths.path}" }
+"#,
+    );
+    let mut playing = stage.start_run(&[&experiment]);
+    playing.wait_for_load(Duration::ZERO);
+    playing.signal("INT");
+    playing.wait().exits(130);
+    let run = stage.run_folder();
+    let resumed = stage.play(&["run", "--resume", run.to_str().unwrap(), "--json", "--accept"]).exits(0).json();
+    assert!(resumed["trials"].as_array().unwrap().iter().all(|trial| trial["ended"] == "done"));
+}
+
+#[test]
 fn records_cut_in_the_middle_are_read_up_to_there() {
     let stage = Stage::new();
     stage.run(&[FIRST, "--set", "load.time=3s"]).exits(0);

@@ -7,6 +7,8 @@ mod bad_files;
 mod crashes;
 mod documents;
 mod first_runs;
+mod over_ssh;
+mod remote_machines;
 mod stage;
 mod starts;
 mod words;

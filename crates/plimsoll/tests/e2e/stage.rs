@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::remote_machines::Machines;
+
 /// After this long a test gives up. Long, because a busy machine is no bug.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -18,6 +20,9 @@ static NEXT: AtomicU32 = AtomicU32::new(1);
 /// A folder for one test, gone when the test is over.
 pub struct Stage {
     folder: PathBuf,
+    /// Command through which everything is played.
+    through: Vec<String>,
+    variables: Vec<(&'static str, PathBuf)>,
 }
 
 /// What a command came to.
@@ -40,7 +45,7 @@ impl Stage {
         for room in ["registry", "scratch"] {
             fs::create_dir_all(folder.join(room)).unwrap();
         }
-        Self { folder }
+        Self { folder, through: Vec::new(), variables: Vec::new() }
     }
 
     pub fn path(&self) -> &Path {
@@ -52,6 +57,12 @@ impl Stage {
         let path = self.folder.join(name);
         fs::write(&path, content).unwrap();
         path.display().to_string()
+    }
+
+    /// From now on everything is played on the network of these machines, with their configuration of ssh.
+    pub fn beside(&mut self, machines: &Machines) {
+        self.through = machines.through();
+        self.variables.push(("PLIMSOLL_SSH_CONFIG", machines.config()));
     }
 
     /// Plays `plimsoll WORDS…` to its end, in the workspace's root.
@@ -80,13 +91,17 @@ impl Stage {
     fn spawn(&self, words: &[&str], variable: Option<(&str, &str)>) -> Playing {
         let mark = self.mark();
         let (name, value) = mark.split_once('=').unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        let plimsoll = [env!("CARGO_BIN_EXE_plimsoll").to_owned()];
+        let mut line = self.through.iter().chain(&plimsoll);
+        let child = Command::new(line.next().unwrap())
+            .args(line)
             .args(words)
             .current_dir(root())
             .env(name, value)
             // A registry and scratch folders of its own: what the test finds there, this command has left there.
             .env("XDG_RUNTIME_DIR", self.folder.join("registry"))
             .env("TMPDIR", self.folder.join("scratch"))
+            .envs(self.variables.iter().map(|(name, path)| (name, path)))
             .envs(variable)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -210,6 +225,16 @@ impl Played {
             assert!(self.stderr.contains(word), "nothing about `{word}` in:\n{}", self.stderr);
         }
         self
+    }
+}
+
+/// Waits for what another process does; fails the test if it never does.
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -49,6 +49,41 @@ fn a_file_without_rows_has_its_header() {
 }
 
 #[test]
+fn a_column_that_came_later_is_empty_in_older_rows() {
+    let scratch = Scratch::new("table");
+    let path = scratch.path("samples.csv");
+    // As it was before `cpu_throttled_pct` and `oom_kills`, which stand between these.
+    let older = "at_s,host,process,cpu_user_pct,cpu_system_pct,cpu_iowait_pct,cpu_steal_pct,cpu_strangers_pct,\
+                 run_delay_pct,load1,load5,load15,io_wait_threads,memory_used_bytes,memory_available_bytes,rss_bytes,\
+                 disk_read_bytes,disk_write_bytes,net_rx_bytes,net_tx_bytes,psi_cpu_some_pct,psi_io_some_pct,\
+                 psi_memory_some_pct,threads,fds\n\
+                 0.25,local,,6.0,1.5,0.5,0.25,1.5,,1.0,0.5,0.25,0,2147483648,6442450944,,0,40960,60000,60000,1.25,,,,\n";
+    std::fs::write(&path, older).unwrap();
+    let wanted = Sample {
+        at_s: 0.25,
+        host: "local".into(),
+        cpu_user_pct: Some(6.0),
+        cpu_system_pct: Some(1.5),
+        cpu_iowait_pct: Some(0.5),
+        cpu_steal_pct: Some(0.25),
+        cpu_strangers_pct: Some(1.5),
+        load1: Some(1.0),
+        load5: Some(0.5),
+        load15: Some(0.25),
+        io_wait_threads: Some(0),
+        memory_used_bytes: Some(2_147_483_648),
+        memory_available_bytes: Some(6_442_450_944),
+        disk_read_bytes: Some(0),
+        disk_write_bytes: Some(40960),
+        net_rx_bytes: Some(60000),
+        net_tx_bytes: Some(60000),
+        psi_cpu_some_pct: Some(1.25),
+        ..Sample::default()
+    };
+    assert_eq!(read::<Sample>(&path).unwrap(), Records { items: vec![wanted], torn: false });
+}
+
+#[test]
 fn appending_writes_one_header() {
     let scratch = Scratch::new("table");
     let path = scratch.path("rows.csv");

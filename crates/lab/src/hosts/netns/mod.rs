@@ -181,3 +181,6 @@ fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
     let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
     made.map_err(Error::system(format!("make {}", path.display())))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,214 @@
 //! Real machines over the system's ssh, each with a runner that was copied there.
 
-use std::sync::Arc;
+mod address;
+mod client;
+mod complaint;
+mod destination;
+mod guard;
+mod leftovers;
+mod scripts;
+mod transfer;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use experiment::plan;
+use record::events::HostFigures;
 
+use super::attended::{Attended, Machine};
 use super::{Host, Kind};
 use crate::Error;
 use crate::registry::Ledger;
+use crate::runner::session::Session;
+use crate::runner::{Setup, VERSION};
 use crate::site::Build;
+use client::{Client, Part};
+use destination::Destination;
+use guard::Guard;
+pub(crate) use leftovers::{Leftover, remove};
 
 /// The table's entry.
 pub static KIND: Kind = Kind { name: "ssh", help: "a real machine over ssh; nothing has to be installed there" };
 
+/// For connecting, unless the user's configuration of ssh says otherwise.
+const CONNECT_TIMEOUT_S: u32 = 15;
+/// For the runner to be ready.
+const TO_BE_READY: Duration = Duration::from_secs(30);
+/// For ssh to end after its runner has.
+const TO_END: Duration = Duration::from_secs(5);
+
+/// Names control sockets apart; one that was left by a master that was killed is in nobody's way.
+static SOCKETS: AtomicU32 = AtomicU32::new(1);
+
+/// A machine at the other end of ssh.
+#[derive(Debug)]
+struct Remote {
+    name: String,
+    client: Client,
+    address: String,
+    setup: Setup,
+    /// The target's folder, here and there, once it was sent.
+    brought: Mutex<Option<(PathBuf, PathBuf)>>,
+    /// The ssh that carries the runner. Goes before the guard does.
+    carrier: Option<Child>,
+    guard: Guard,
+}
+
 /// Reaches one host and puts a runner on it.
 pub(super) fn reach(build: &Build<'_>, host: &plan::Host, ledger: &Arc<Ledger>) -> Result<Box<dyn Host>, Error> {
-    let _ = (build, ledger);
-    Err(Error::NotYet(format!("hosts over ssh, such as {}", host.name)))
+    let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
+    let text = host.ssh.as_deref().unwrap_or_default();
+    let destination = Destination::read(text).map_err(refused)?;
+    let remote = Remote::reach(build, host, destination, ledger)?;
+    Ok(Box::new(Attended::raise(&host.name, Box::new(remote))?))
 }
+
+impl Remote {
+    /// Connects, looks whether this program can run there, and copies it there.
+    fn reach(
+        build: &Build<'_>,
+        host: &plan::Host,
+        destination: Destination,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Self, Error> {
+        let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
+        let scratch = ledger.scratch()?;
+        let socket = format!("ssh-{}", SOCKETS.fetch_add(1, Ordering::Relaxed));
+        let folder_name = scripts::folder_name(ledger.id(), &host.name);
+        ledger.remote(&destination.text, &folder_name)?;
+
+        let client = Client::new(destination, &scratch, &socket);
+        let resolved = client.resolve().map_err(|error| refused(guard::no_ssh(&error)))?;
+        if !resolved.is_ok() {
+            return Err(refused(complaint::unreached(&resolved.errors, client.destination())));
+        }
+        let resolved = address::read(&resolved.output);
+        let client = match resolved.connect_timeout_s {
+            Some(_) => client,
+            None => client.with_connect_timeout(CONNECT_TIMEOUT_S),
+        };
+
+        let guard = Guard::post(&client, ledger.id(), &host.name).map_err(refused)?;
+        let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
+        suits(&guard.facts).map_err(refused)?;
+        transfer::program(&client, &guard.facts, &build.plimsoll, &scratch).map_err(refused)?;
+        let setup = Setup {
+            version: VERSION.to_owned(),
+            host: host.name.clone(),
+            run: ledger.id().to_owned(),
+            folder: Path::new(&guard.facts.folder).join("data"),
+            ..Setup::default()
+        };
+        let (name, address) = (host.name.clone(), address.to_string());
+        Ok(Self { name, client, address, setup, brought: Mutex::default(), carrier: None, guard })
+    }
+
+    /// Waits for the ssh that carried the runner, whose input is closed.
+    fn let_go(&mut self) {
+        if let Some(mut carrier) = self.carrier.take() {
+            if !matches!(client::await_end(&mut carrier, TO_END), Ok(Some(_))) {
+                let _ = carrier.kill();
+            }
+            let _ = carrier.wait();
+        }
+    }
+}
+
+impl Machine for Remote {
+    fn kind(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        Path::new(&self.guard.facts.folder).join("plimsoll")
+    }
+
+    fn bring(&self, session: &Session, target: &Path) -> Result<PathBuf, Error> {
+        let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, there)) = brought.as_ref().filter(|(here, _)| here == target) {
+            return Ok(there.clone());
+        }
+        let there = transfer::folder(&self.client, &self.guard.facts, target).map_err(|reason| {
+            let host = self.name.clone();
+            if session.is_open() { Error::Host { host, reason } } else { Error::HostLost { host, reason } }
+        })?;
+        *brought = Some((target.to_path_buf(), there.clone()));
+        Ok(there)
+    }
+
+    fn boot(&mut self) -> Result<Arc<Session>, Error> {
+        let host = self.name.clone();
+        let refused = |reason: String| Error::Host { host: host.clone(), reason };
+        let script = scripts::runner(&self.guard.facts.folder);
+        let mut errors = client::memory().map_err(Error::system("get memory for what ssh says"))?;
+        let held = errors.try_clone().map_err(Error::system("get memory for what ssh says"))?;
+        let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
+        let mut carrier =
+            self.client.spawn(Part::Passenger, &script, pipes).map_err(|error| refused(guard::no_ssh(&error)))?;
+        let (Some(input), Some(mut output)) = (carrier.stdin.take(), carrier.stdout.take()) else {
+            return Err(refused("ssh was started without pipes".to_owned()));
+        };
+        self.let_go();
+        self.carrier = Some(carrier);
+        let until = Instant::now() + TO_BE_READY;
+        while let Some(line) = guard::line(&mut output, until).map_err(|error| refused(silent(&error)))? {
+            if line.strip_prefix(scripts::OURS) == Some("runner") {
+                return Session::open(Box::new(input), Box::new(output), &self.setup, TO_BE_READY);
+            }
+        }
+        self.let_go();
+        let errors = client::written(&mut errors).unwrap_or_default();
+        Err(refused(complaint::unreached(&errors, self.client.destination())))
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        Err(Error::Needs {
+            what: "`host_crash`".to_owned(),
+            needs: format!("a host that Plimsoll has made, and {} is a real machine", self.name),
+            instead: "`kill` on all roles comes near; the fault `command` can have the power switched".to_owned(),
+        })
+    }
+
+    fn figures(&self) -> HostFigures {
+        HostFigures { address: Some(self.address.clone()), ..HostFigures::default() }
+    }
+
+    fn close(&mut self) {
+        self.let_go();
+        self.guard.dismiss();
+    }
+}
+
+/// Whether this program can run there.
+fn suits(facts: &guard::Facts) -> Result<(), String> {
+    let us = rustix::system::uname();
+    let ours = format!("{} {}", us.sysname().to_string_lossy(), us.machine().to_string_lossy());
+    if facts.system != ours {
+        return Err(format!(
+            "it is {}, and this machine is {ours}: the program that runs here is copied there, so both must be alike",
+            facts.system
+        ));
+    }
+    if !scripts::is_plain(&facts.folder) {
+        return Err(format!("the name of its folder for temporary files is odd: {}", facts.folder));
+    }
+    Ok(())
+}
+
+fn silent(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::TimedOut {
+        return format!("its runner did not start within {} s", TO_BE_READY.as_secs());
+    }
+    format!("cannot hear its runner: {error}")
+}
+
+#[cfg(test)]
+mod tests;

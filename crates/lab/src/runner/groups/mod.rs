@@ -13,7 +13,7 @@ mod cpu;
 use std::sync::Arc;
 use std::time::Duration;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use experiment::profile::Disk;
 
@@ -199,7 +199,10 @@ impl Groups {
     /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
-        self.made.as_ref().map(|made| made.cpu.join_files()).unwrap_or_default()
+        let Ok(made) = &self.made else { return Vec::new() };
+        let Some(root) = made.root_of_disk() else { return made.cpu.join_files() };
+        let at_root = |file: PathBuf| if file.starts_with(root) { root.join("cgroup.procs") } else { file };
+        made.cpu.join_files().into_iter().map(at_root).collect()
     }
 
     /// The same for the runner itself.
@@ -260,7 +263,11 @@ impl Groups {
     pub fn usage(&self) -> Usage {
         let Ok(made) = &self.made else { return Usage { cores: cpu::cores(&self.envelope), ..Usage::default() } };
         let target = &made.target;
-        let transferred = target.transferred();
+        let mut transferred = target.transferred();
+        if made.root_of_disk().is_some() {
+            transferred = Group::root(&made.hierarchies).transferred();
+            transferred.iter_mut().for_each(|all| all.retain(|transfer| Some(transfer.0) == made.device));
+        }
         let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
         Usage {
             cpu: target.cpu_time(),
@@ -303,6 +310,14 @@ impl Groups {
 }
 
 impl Made {
+    /// The root of the controller of disks in which the target stays, where its volume is limited there: of version 1. A
+    /// journal is written in the root and at once, however much; what it costs is paid by who waits for it only there.
+    fn root_of_disk(&self) -> Option<&Path> {
+        let hierarchy = self.hierarchies.of(Controller::Block).filter(|_| self.device.is_some())?;
+        let is_alone = hierarchy.version == Version::V1 && hierarchy.controllers.len() == 1;
+        is_alone.then_some(hierarchy.root.as_path())
+    }
+
     /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,
     /// and the volume is only this host's. The root of version 2 cannot be limited; there it is the target's group.
     fn set_throttle(&self, throttle: &Throttle) -> Result<(), Refusal> {

@@ -17,6 +17,7 @@ use crate::registry::MARK;
 use crate::remains::Marks;
 use crate::runner::controls::Controls;
 use crate::runner::groups::Groups;
+use crate::runner::load_average::LoadAverage;
 use crate::runner::sampler::Sampler;
 use crate::runner::{Answer, HOST_MARK, Order, Program, Refusal, Request, Said, Setup, VERSION};
 use crate::runner::{machine, storage, wire};
@@ -30,6 +31,8 @@ pub struct Runner {
     groups: Arc<Groups>,
     controls: Controls,
     sampler: Mutex<Sampler>,
+    /// Kept while the host is there.
+    _load_average: Option<LoadAverage>,
     processes: Arc<Processes>,
 }
 
@@ -37,13 +40,17 @@ impl Runner {
     /// Makes what the host needs and says that it is ready.
     pub fn begin(setup: &Setup, voice: Arc<Voice>) -> Result<Self, String> {
         let room = Room::make(setup)?;
-        let (groups, notices) = match Groups::make(setup) {
+        let (groups, mut notices) = match Groups::make(setup) {
             Ok((groups, notices)) => (Arc::new(groups), notices),
             Err(reason) => {
                 room.end();
                 return Err(reason);
             }
         };
+        let load_average = LoadAverage::of_host(setup).unwrap_or_else(|error| {
+            notices.push(format!("{}: its load average is that of the machine: {error}", setup.host));
+            None
+        });
         let ready = Said::Ready {
             version: VERSION.to_owned(),
             // In a host of its own it counts otherwise than the machine does.
@@ -58,7 +65,8 @@ impl Runner {
                 &Setup { folder: room.folder().to_path_buf(), ..setup.clone() },
                 Arc::clone(&groups),
             ),
-            sampler: Mutex::new(Sampler::new(setup, Arc::clone(&groups))),
+            sampler: Mutex::new(Sampler::new(setup)),
+            _load_average: load_average,
             processes: Arc::new(Processes::new(Arc::clone(&voice))),
             groups,
             room,

@@ -1,14 +1,13 @@
 //! Faults of a site's hosts: states imposed on them and lifted, crashes and boots. It must not know how a host does that.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use record::events::{HostFigures, What};
-use rustix::process::Signal;
+use record::events::HostFigures;
 
 use crate::Error;
 use crate::hosts::Output;
 use crate::runner::{Control, Program};
-use crate::site::{Observed, Site};
+use crate::site::Site;
 
 /// A state that a host is in.
 #[derive(Debug)]
@@ -54,26 +53,14 @@ impl Site {
             return Err(Error::Fault(format!("{host} is down already")));
         }
         let posts: Vec<usize> = (0..self.posts.len()).filter(|post| self.posts[*post].host == index).collect();
+        // Who has ended before did so without it.
         for post in &posts {
             self.note_end(*post);
         }
         self.hosts[index].crash()?;
         self.broken.crashed.push((key.to_owned(), index));
         self.broken.restarts.retain(|restart| !posts.contains(&restart.post));
-        let at = Instant::now();
-        self.observed.push_back(Observed { at, what: What::HostDown { host: host.to_owned(), expected: true } });
-        for post in posts {
-            let post = &mut self.posts[post];
-            // Nothing of its group can be left, and nobody is there to say how it ended.
-            post.last = None;
-            if post.process.take().is_some() {
-                post.end_expected = true;
-                let (process, how) = (post.start.role.clone(), format!("signal {}", Signal::KILL.as_raw()));
-                let what = What::ProcessDown { host: host.to_owned(), process, how, expected: true };
-                self.observed.push_back(Observed { at, what });
-            }
-        }
-        self.watch();
+        self.host_down(index, true);
         Ok(())
     }
 
@@ -98,10 +85,7 @@ impl Site {
             return Ok(());
         }
         host.boot()?;
-        let name = host.name().to_owned();
-        let profile = self.broken.profiles.get(&name).map(|(profile, _)| profile.clone());
-        let what = What::HostUp { kind: host.kind().to_owned(), profile, is: host.figures(), host: name };
-        self.observed.push_back(Observed { at: Instant::now(), what });
+        self.host_up(index);
         let mut failed = None;
         for imposed in self.broken.imposed.iter().filter(|imposed| imposed.host == index) {
             if let Err(error) = self.hosts[index].impose(&imposed.key, &imposed.control) {

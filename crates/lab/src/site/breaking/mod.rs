@@ -22,8 +22,8 @@ use crate::{Caller, Error};
 pub(super) struct Broken {
     /// Time dilation; 1 is real time.
     speed: f64,
-    /// Profile and disk by host.
-    profiles: BTreeMap<String, (String, Disk)>,
+    /// What the profile of each host says of its disk, by host.
+    disks: BTreeMap<String, Disk>,
     /// Posts that each occurrence of a fault hit: name, number.
     hit: BTreeMap<(String, u32), Vec<usize>>,
     /// Posts that stand still, each with the occurrence that holds it.
@@ -41,12 +41,12 @@ pub(super) struct Broken {
 impl Broken {
     /// Nothing, in this lab.
     pub fn of(lab: &plan::Lab) -> Self {
-        let profiles = lab.hosts.iter().filter_map(|host| {
+        let disks = lab.hosts.iter().filter_map(|host| {
             let profile = lab.profile_of(host)?;
-            Some((host.name.clone(), (profile.name.clone(), profile.disk.clone())))
+            Some((host.name.clone(), profile.disk.clone()))
         });
         let speed = if lab.speed > 0.0 { lab.speed } else { 1.0 };
-        Self { speed, profiles: profiles.collect(), ..Self::default() }
+        Self { speed, disks: disks.collect(), ..Self::default() }
     }
 }
 
@@ -79,7 +79,7 @@ impl Site {
 
     /// What the profile of a host says of its disk, at the lab's speed.
     pub(crate) fn profiled_disk(&self, host: &str) -> Option<Disk> {
-        let (_, disk) = self.broken.profiles.get(host)?;
+        let disk = self.broken.disks.get(host)?;
         let at_speed = |figure: Option<f64>| figure.map(|figure| figure * self.broken.speed);
         Some(Disk {
             size_bytes: disk.size_bytes,

@@ -1,0 +1,122 @@
+//! The load as a trial performs it: preparation, start, end, read-back, all from where the clients are. It must not decide when.
+
+use std::time::Duration;
+
+use experiment::plan;
+use lab::Site;
+use lab::probes::Probes;
+use load::{Orders, Purpose};
+use record::clock::Clock;
+
+use super::Shell;
+use crate::Error;
+use crate::conductor::Input;
+use crate::preparation;
+use crate::read_back::read_back;
+use crate::recording::Recording;
+
+/// Between the decision to start the load and its first operation: time for threads and files to get ready.
+const LEAD: Duration = Duration::from_millis(50);
+
+impl Shell<'_> {
+    fn orders(&self, mut load: plan::Load, purpose: Purpose) -> Orders {
+        let own_cpus = self.site.as_ref().map_or(0, |site| site.ground().cpus().len());
+        if let (None, Ok(threads @ 1..)) = (load.threads, u32::try_from(own_cpus)) {
+            load.threads = Some(threads);
+        }
+        Orders {
+            protocol: self.trial.target.protocol.clone(),
+            services: self.services(),
+            slot_s: slot_s(load.time_s),
+            load,
+            purpose,
+            seed: self.trial.seed,
+            files: self.run.files.clone(),
+        }
+    }
+
+    fn services(&self) -> Vec<String> {
+        self.site.as_ref().map(Site::services).unwrap_or_default()
+    }
+
+    pub(super) fn prepare(&mut self) -> Result<(), Error> {
+        let (interrupts, answered) = (self.interrupts, self.answered);
+        for prepare in &self.trial.prepare {
+            let load = preparation::load(prepare, self.trial.load.as_ref());
+            let orders = self.orders(load, Purpose::Prepare { count: prepare.count });
+            let interrupted = || interrupts.asked() > answered;
+            let done = inside(self.site.as_ref(), || preparation::perform(orders, &interrupted))?;
+            self.prepared.push(done);
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_load(&mut self) -> Result<(), Error> {
+        self.inspect("before_load");
+        let clock = Clock::starting_in(LEAD);
+        self.clock = Some(clock);
+        self.diary.start_clock(clock).map_err(Error::Record)?;
+        let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
+        let before = preparation::history(std::mem::take(&mut self.prepared), clock);
+        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.heard_in.clone())?;
+        self.recording = Some(recording);
+        let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
+        let probes = self.probes.insert(lab::probes::Probes::start(watched.clone(), clock, sinks.samples)?);
+        inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
+        if let Some(load) = &self.trial.load {
+            let orders = self.orders(load.clone(), Purpose::Measure);
+            let start = || Ok(load::start(orders, clock, sinks.intervals)?);
+            self.load = Some(inside(self.site.as_ref(), start)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_load(&mut self) -> Input {
+        let Some(load) = self.load.take() else { return Input::LoadEnded };
+        let summary = load.join();
+        self.inspect("after_load");
+        match summary {
+            Ok(_) => Input::LoadEnded,
+            // A load whose records nobody takes any more says only that; why is for the recording to say.
+            Err(_) if self.recording.as_ref().is_some_and(Recording::has_stopped) => self.recording_broke(),
+            Err(error) => {
+                let reason = error.to_string();
+                self.error.get_or_insert(error.into());
+                Input::Broke(reason)
+            }
+        }
+    }
+
+    pub(super) fn recording_broke(&mut self) -> Input {
+        let ended = self.recording.take().map_or(Ok(()), Recording::end);
+        let error = ended.err().unwrap_or_else(|| Error::Broken("recording ended before the trial".to_owned()));
+        let reason = error.to_string();
+        self.error.get_or_insert(error);
+        Input::Broke(reason)
+    }
+
+    pub(super) fn read_back(&mut self) -> Result<Input, Error> {
+        // The load's recorder holds the history until it is closed.
+        self.close_records()?;
+        let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
+        let (interrupts, answered) = (self.interrupts, self.answered);
+        let give_up = || interrupts.asked() > answered;
+        let (folder, protocol, services) = (&self.folder, self.trial.target.protocol.as_str(), site.services());
+        let read = || read_back(folder, protocol, &services, clock, &give_up);
+        let done = inside(Some(site), read)?;
+        Ok(Input::ReadBack(done.keys, done.unread))
+    }
+}
+
+/// Does something where the clients are.
+fn inside<T: Send>(site: Option<&Site>, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    match site {
+        Some(site) => site.ground().inside(work)?,
+        None => work(),
+    }
+}
+
+/// Slots of 1 ms up to 200 s of load; beyond, as long as it takes to stay under 200,000 rows.
+fn slot_s(time_s: f64) -> f64 {
+    ((time_s / 200.0).ceil() / 1000.0).max(0.001)
+}

@@ -1,0 +1,239 @@
+//! Tests of virtual hosts with the program itself, which has to be built before: `cargo build -p plimsoll`, then as root
+//! `cargo test -p lab -- --ignored hosts::netns`. What they leave on the machine is looked for.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use experiment::plan;
+use experiment::profile::{Disk, Link};
+
+use super::*;
+use crate::fixture::{Bench, folder_trial, until};
+use crate::hosts::{Ended, Start};
+use crate::runner::Program;
+
+/// Beside the tests: `target/debug/plimsoll`.
+fn built() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let built = tests.ancestors().nth(2).unwrap().join("plimsoll");
+    assert!(built.exists(), "cargo build -p plimsoll");
+    built
+}
+
+/// What of this machine hosts could change.
+fn machine() -> BTreeMap<&'static str, String> {
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    BTreeMap::from([
+        ("links", said("ip", &["-o", "link"])),
+        ("rules", said("nft", &["list", "ruleset"])),
+        ("mounts", fs::read_to_string("/proc/self/mountinfo").unwrap()),
+        ("loops", said("losetup", &["--list"])),
+        ("groups", said("sh", &["-c", "find /sys/fs/cgroup -name 'plimsoll*' -type d"])),
+        ("limits", said("sh", &["-c", "cat /sys/fs/cgroup/blkio/blkio.throttle.*_device 2>/dev/null"])),
+        ("name", fs::read_to_string("/proc/sys/kernel/hostname").unwrap()),
+        ("names", fs::read_to_string("/etc/hosts").unwrap()),
+    ])
+}
+
+fn host(name: &str, networks: &[&str], routes: bool) -> plan::Host {
+    let networks = networks.iter().map(|network| (*network).to_owned()).collect();
+    plan::Host { name: name.to_owned(), networks, routes, ..plan::Host::default() }
+}
+
+type Hosts = Vec<Box<dyn Host>>;
+
+/// Makes a lab, works with it, takes it down, and holds the machine against what it was before.
+fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mut Hosts, &Ground, &Bench)) {
+    let before = machine();
+    let bench = Bench::new();
+    let build = Build {
+        measures_storage: false,
+        registry: &bench.registry,
+        trial,
+        manifest: None,
+        folder: Some(&bench.folder),
+        logs: bench.folder.join("logs"),
+        plimsoll: built(),
+    };
+    let placement = Placement { generator_cpus: vec![0], envelopes };
+    let begin = Instant::now();
+    let (mut hosts, ground) = raise(&build, &placement, &bench.registry.ledger()).unwrap();
+    println!("up after {:?}", begin.elapsed());
+    work(&mut hosts, &ground, &bench);
+    let begin = Instant::now();
+    drop(hosts);
+    drop(ground);
+    println!("down after {:?}", begin.elapsed());
+    let folder = bench.registry.scratch().unwrap();
+    bench.registry.end();
+    assert!(!folder.exists());
+    until("nothing is left", || {
+        machine() == before || {
+            println!("{:#?}", machine());
+            false
+        }
+    });
+}
+
+fn trial(hosts: Vec<plan::Host>) -> plan::Trial {
+    let mut trial = folder_trial();
+    trial.lab.hosts = hosts;
+    trial
+}
+
+fn run(host: &dyn Host, command: &[&str]) -> String {
+    let command = command.iter().map(|part| (*part).to_owned()).collect();
+    let program = Program { role: String::new(), command, ..Program::default() };
+    let output = host.run(&program, "", Duration::from_secs(20)).unwrap();
+    assert_eq!(output.ended, Ended::Exit(0), "{} {}", output.output, output.errors);
+    output.output
+}
+
+fn sh(host: &dyn Host, script: &str) -> String {
+    run(host, &["sh", "-c", script])
+}
+
+/// Listens on port 7000 for ever, and says its host's name to whoever connects.
+fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::hosts::Process> {
+    let script = "import socket\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7000))\ns.listen(9)\nwhile 1:\n c,_=s.accept()\n c.send(socket.gethostname().encode())\n c.close()";
+    let start = Start {
+        role: "speaker".to_owned(),
+        program: "python3".into(),
+        arguments: vec!["-c".into(), script.into()],
+        environment: Vec::new(),
+        folder: None,
+        log: bench.folder.join(format!("{}.log", host.name())),
+    };
+    host.start(&start).unwrap()
+}
+
+const ASK: &str = "import socket,sys,time\nfor i in range(200):\n try: c=socket.create_connection((sys.argv[1],7000),2)\n except OSError: time.sleep(0.05); continue\n print(c.recv(99).decode()); break";
+
+#[test]
+#[ignore = "needs the built program"]
+fn three_hosts_know_and_reach_each_other() {
+    let hosts = ["n1", "n2", "n3"].map(|name| host(name, &[], false)).to_vec();
+    with_lab(&trial(hosts), vec![Envelope::default(); 3], |hosts, ground, bench| {
+        let mut speakers: Vec<_> = hosts.iter().map(|host| start_speaker(&**host, bench)).collect();
+        assert_eq!(sh(&*hosts[0], "hostname; cat /etc/hostname"), "n1\nn1\n");
+        for host in hosts.iter() {
+            for name in ["n1", "n2", "n3"] {
+                assert_eq!(run(&**host, &["python3", "-c", ASK, name]).trim(), name);
+            }
+        }
+        let mut answer = String::new();
+        ground.inside(|| TcpStream::connect("10.83.0.2:7000").unwrap().read_to_string(&mut answer).unwrap()).unwrap();
+        assert_eq!(answer, "n2");
+        // Its own processes, mounts and network, and the machine's groups.
+        assert_eq!(
+            sh(&*hosts[1], "ls /run /tmp /sys/class/net | tr '\n' ' '"),
+            "/run:\nlock\nplimsoll\n\n/sys/class/net:\neth0\nlo\n\n/tmp:\n".replace('\n', " ")
+        );
+        assert!(sh(&*hosts[1], "cat /proc/1/comm; ls /sys/fs/cgroup").starts_with("plimsoll\n"));
+        assert_eq!(sh(&*hosts[1], "cat /etc/resolv.conf; stat -c %a /tmp /dev/shm"), "1777\n1777\n");
+        assert!(sh(&*hosts[1], "cat /proc/loadavg").ends_with("1/1 1\n"));
+        // The target's folder.
+        bench.folder.write("program", "hello");
+        let target = hosts[2].bring(&bench.folder).unwrap();
+        assert_eq!(run(&*hosts[2], &["cat", &target.join("program").display().to_string()]), "hello");
+        // Power off and on: same name, address and data, and known to the others at once.
+        sh(&*hosts[1], "echo kept > /run/plimsoll/data/file; echo kept > /tmp/file");
+        hosts[1].crash().unwrap();
+        assert!(!hosts[1].is_up());
+        assert!(speakers[1].wait(Duration::from_secs(5)).is_some());
+        hosts[1].boot().unwrap();
+        assert_eq!(sh(&*hosts[1], "cat /run/plimsoll/data/file; hostname -i"), "kept\n10.83.0.2\n");
+        speakers[1] = start_speaker(&*hosts[1], bench);
+        assert_eq!(run(&*hosts[0], &["python3", "-c", ASK, "n2"]).trim(), "n2");
+    });
+}
+
+#[test]
+#[ignore = "needs the built program"]
+fn sixteen_hosts_come_up_and_go() {
+    let hosts: Vec<_> = (1..=16).map(|number| host(&format!("n{number}"), &[], false)).collect();
+    for _ in 0..3 {
+        with_lab(&trial(hosts.clone()), vec![Envelope::default(); 16], |_, _, _| {});
+    }
+}
+
+#[test]
+#[ignore = "needs the built program"]
+fn hosts_behind_a_router_are_reached_through_it() {
+    let mut trial = trial(vec![host("proxy", &["front", "back"], true), host("n1", &["back"], false)]);
+    let network = |name: &str| plan::Network { name: name.to_owned(), ..plan::Network::default() };
+    trial.lab.networks = vec![network("front"), network("back")];
+    with_lab(&trial, vec![Envelope::default(); 2], |hosts, ground, bench| {
+        let _speaker = start_speaker(&*hosts[1], bench);
+        assert_eq!(run(&*hosts[0], &["python3", "-c", ASK, "n1"]).trim(), "n1");
+        let mut answer = String::new();
+        ground.inside(|| TcpStream::connect("10.83.1.2:7000").unwrap().read_to_string(&mut answer).unwrap()).unwrap();
+        assert_eq!(answer, "n1");
+        assert_eq!(
+            sh(&*hosts[1], "python3 -c 'import socket; print(socket.gethostbyname(\"clients\"))'"),
+            "10.83.0.254\n"
+        );
+    });
+}
+
+#[test]
+#[ignore = "needs the built program"]
+fn a_profile_limits_link_and_disk() {
+    let limited = Envelope {
+        link: Link { rate_bits_per_s: Some(10e6), ..Link::default() },
+        disk: Disk { size_bytes: Some(64 << 20), write_iops: Some(50.0), ..Disk::default() },
+        ..Envelope::default()
+    };
+    let hosts = vec![host("n1", &[], false), host("n2", &[], false)];
+    with_lab(&trial(hosts), vec![limited, Envelope::default()], |hosts, _, _| {
+        assert!(sh(&*hosts[0], "tc qdisc").contains("rate 10Mbit"));
+        let size: u64 = sh(&*hosts[0], "df -B1 --output=size /run/plimsoll/data | tail -1").trim().parse().unwrap();
+        assert!((50 << 20..64 << 20).contains(&size), "{size}");
+        let script = "import os,time\nf=os.open('/run/plimsoll/data/x',os.O_CREAT|os.O_WRONLY)\nt=time.time()\nfor i in range(100): os.write(f,b'x'*4096); os.fsync(f)\nprint((time.time()-t)/100*1000)";
+        println!(
+            "{}",
+            sh(
+                &*hosts[0],
+                "cat /sys/fs/cgroup/blkio/blkio.throttle.*_device; cat /proc/self/cgroup; grep data /proc/self/mounts"
+            )
+        );
+        println!("fsync, ms: {}", run(&*hosts[0], &["python3", "-c", script]));
+        hosts[0].crash().unwrap();
+        hosts[0].boot().unwrap();
+        assert_eq!(sh(&*hosts[0], "ls /run/plimsoll/data/x; tc qdisc | grep -c tbf"), "/run/plimsoll/data/x\n2\n");
+    });
+}
+
+#[test]
+#[ignore = "needs the built program"]
+fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
+    let before = machine();
+    let bench = Bench::new();
+    let slow = Envelope { link: Link { delay_s: Some(0.01), ..Link::default() }, ..Envelope::default() };
+    let trial = trial(vec![host("n1", &[], false), host("n2", &[], false)]);
+    let build = Build {
+        measures_storage: false,
+        registry: &bench.registry,
+        trial: &trial,
+        manifest: None,
+        folder: None,
+        logs: bench.folder.join("logs"),
+        plimsoll: built(),
+    };
+    let placement = Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(), slow] };
+    match raise(&build, &placement, &bench.registry.ledger()) {
+        Ok(_) => println!("this kernel has netem"),
+        Err(error) => assert!(error.to_string().contains("netem is missing"), "{error}"),
+    }
+    drop(bench);
+    until("nothing is left", || machine() == before);
+    let _ = std::io::stdout().flush();
+}

@@ -1,0 +1,124 @@
+//! Sends this program and the target's folder to a host. It must not know what they are for.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::client::{self, Client, Part};
+use super::guard::{Facts, no_ssh};
+use super::{complaint, scripts};
+use crate::linux::spawn;
+
+/// For the program, over a slow line.
+const TO_SEND: Duration = Duration::from_secs(300);
+/// For a target's folder, over a slow line.
+const TO_SEND_FOLDER: Duration = Duration::from_secs(900);
+/// For tar to end after its last byte.
+const TO_LET_GO: Duration = Duration::from_secs(5);
+/// For the program to be packed.
+const TO_PACK: Duration = Duration::from_secs(60);
+/// Space that a host must have beside the program itself.
+const TO_SPARE_KIB: u64 = 64 * 1024;
+
+/// Hosts are reached side by side, and the program is packed once.
+static PACKING: Mutex<()> = Mutex::new(());
+
+/// Sends this program into the guard's folder, and tries it there.
+///
+/// # Errors
+/// In words: little space, another C library, a broken connection.
+pub fn program(client: &Client, facts: &Facts, program: &Path, scratch: &Path) -> Result<(), String> {
+    let size = fs::metadata(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?.len();
+    fits(facts, size)?;
+    let packed = if facts.has_gzip { packed(program, scratch) } else { None };
+    let (path, unpack) = packed.as_deref().map_or((program, "cat"), |packed| (packed, "gzip -dc"));
+    let input = File::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let script = scripts::receive_program(&facts.folder, unpack);
+    let outcome = client.run(Part::Passenger, &script, input.into(), TO_SEND).map_err(|error| no_ssh(&error))?;
+    if outcome.is_ok() {
+        return Ok(());
+    }
+    if outcome.status.is_none() {
+        return Err(format!("it did not take this program within {} s", TO_SEND.as_secs()));
+    }
+    if outcome.is_ssh() {
+        return Err(complaint::unreached(&outcome.errors, client.destination()));
+    }
+    Err(complaint::does_not_run(&outcome.errors))
+}
+
+fn fits(facts: &Facts, size: u64) -> Result<(), String> {
+    let needed_kib = size / 1024 + TO_SPARE_KIB;
+    match facts.free_kib {
+        Some(free_kib) if free_kib < needed_kib => Err(format!(
+            "{} MiB are free where {} is, and {} MiB are needed; set TMPDIR there",
+            free_kib / 1024,
+            facts.folder,
+            needed_kib.div_ceil(1024)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The program, compressed, once for the whole run; `None` where that cannot be done: then it goes as it is.
+fn packed(program: &Path, scratch: &Path) -> Option<PathBuf> {
+    let path = scratch.join("plimsoll.gz");
+    let _alone = PACKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if path.exists() {
+        return Some(path);
+    }
+    let half = scratch.join("plimsoll.gz.half");
+    let pack = || -> io::Result<bool> {
+        let mut command = Command::new("gzip");
+        command.args(["-1", "-c"]).stdin(File::open(program)?).stdout(File::create(&half)?).stderr(Stdio::null());
+        let mut child = spawn::spawn(command)?;
+        let status = client::await_end(&mut child, TO_PACK)?;
+        if status.is_none() {
+            child.kill()?;
+            child.wait()?;
+        }
+        fs::rename(&half, &path)?;
+        Ok(status.is_some_and(|status| status.success()))
+    };
+    match pack() {
+        Ok(true) => Some(path),
+        _ => {
+            let _ = fs::remove_file(&half).and_then(|()| fs::remove_file(&path));
+            None
+        }
+    }
+}
+
+/// Sends a folder with all that is in it; it replaces none.
+///
+/// # Errors
+/// In words.
+pub fn folder(client: &Client, facts: &Facts, folder: &Path) -> Result<PathBuf, String> {
+    let mut errors = client::memory().map_err(|error| format!("no memory for what tar says: {error}"))?;
+    let mut tar = Command::new("tar");
+    tar.arg("-C").arg(folder).args(["-cf", "-", "."]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let pack = |error: io::Error| format!("cannot pack {} with tar: {error}", folder.display());
+    tar.stderr(errors.try_clone().map_err(pack)?);
+    let mut tar = spawn::spawn(tar).map_err(pack)?;
+    let archive = tar.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let script = scripts::receive_folder(&facts.folder);
+    let outcome = client.run(Part::Passenger, &script, archive, TO_SEND_FOLDER);
+    // Whoever it wrote to has read it all, or is gone.
+    if client::await_end(&mut tar, TO_LET_GO).map_err(pack)?.is_none() {
+        tar.kill().map_err(pack)?;
+    }
+    let packed = tar.wait().map_err(pack)?;
+    let outcome = outcome.map_err(|error| no_ssh(&error))?;
+    if !outcome.is_ok() {
+        let last = complaint::last_line(&outcome.errors);
+        return Err(format!("it did not take the target's folder {}: {last}", folder.display()));
+    }
+    if !packed.success() {
+        let errors = client::written(&mut errors).unwrap_or_default();
+        return Err(format!("cannot pack {} with tar: {}", folder.display(), complaint::last_line(&errors)));
+    }
+    Ok(Path::new(&facts.folder).join("target"))
+}

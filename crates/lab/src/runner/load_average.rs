@@ -1,0 +1,155 @@
+//! Load averages of a host by itself, reckoned as the kernel does for a whole machine, and shown to the host's programs in
+//! place of the machine's: some of them throttle themselves by it. It must not count the runner, which is no part of it.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::Setup;
+use crate::Error;
+use crate::linux::procfs;
+
+/// In the host, bound over `/proc/loadavg` when it is made.
+const FILE: &str = "/run/plimsoll/loadavg";
+/// How often threads are counted: the kernel's `LOAD_FREQ`.
+const EVERY: Duration = Duration::from_secs(5);
+/// The first process of a host, which starts the runner.
+const INIT: u32 = 1;
+/// Bits after the point of the kernel's fixed-point numbers.
+const FSHIFT: u32 = 11;
+const FIXED_1: u64 = 1 << FSHIFT;
+/// What is left of an average after 5 s: 1/exp(5 s/1 min), 1/exp(5 s/5 min), 1/exp(5 s/15 min), times `FIXED_1`.
+const DAMPING: [u64; 3] = [1884, 2014, 2037];
+
+/// The averages over 1, 5 and 15 minutes, in the kernel's numbers (`include/linux/sched/loadavg.h`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Averages([u64; 3]);
+
+impl Averages {
+    /// Five seconds later, with so many threads active: the kernel's `calc_load`.
+    fn after(self, active: u64) -> Self {
+        let active = active * FIXED_1;
+        let mut averages = self.0;
+        for (average, damping) in averages.iter_mut().zip(DAMPING) {
+            let mut sum = *average * damping + active * (FIXED_1 - damping);
+            // Rounded up while it grows, so that it gets there.
+            if active >= *average {
+                sum += FIXED_1 - 1;
+            }
+            *average = sum / FIXED_1;
+        }
+        Self(averages)
+    }
+
+    /// A line as of `/proc/loadavg`.
+    fn text(self, count: Count) -> String {
+        let [one, five, fifteen] = self.0.map(|average| {
+            let average = average + FIXED_1 / 200;
+            format!("{}.{:02}", average >> FSHIFT, ((average & (FIXED_1 - 1)) * 100) >> FSHIFT)
+        });
+        format!("{one} {five} {fifteen} {}/{} {}\n", count.running, count.threads, count.last_pid)
+    }
+}
+
+/// Threads at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Count {
+    /// That run or could.
+    running: u64,
+    /// That wait for a disk or the like and cannot be interrupted.
+    waiting: u64,
+    threads: u64,
+    /// The number that was given out last.
+    last_pid: u32,
+}
+
+impl Count {
+    /// Of all processes of `proc` but the runner and what started it. A thread that its CPU quota keeps waiting counts as one that could run: so it
+    /// would on a machine that is as slow.
+    fn of(proc: &Path, ours: &[u32]) -> Self {
+        let pids = procfs::numbers(proc);
+        let mut count = Self { last_pid: pids.iter().copied().max().unwrap_or_default(), ..Self::default() };
+        for pid in pids.into_iter().filter(|pid| !ours.contains(pid)) {
+            let folder = proc.join(pid.to_string()).join("task");
+            for thread in procfs::numbers(&folder) {
+                let Some(stat) = procfs::stat_at(&folder.join(thread.to_string())) else { continue };
+                count.threads += 1;
+                count.running += u64::from(stat.state == 'R');
+                count.waiting += u64::from(stat.state == 'D');
+            }
+        }
+        if let Some(last) = procfs::text(&proc.join("sys/kernel/ns_last_pid")).and_then(|text| text.trim().parse().ok())
+        {
+            count.last_pid = last;
+        }
+        count
+    }
+}
+
+/// A thread that keeps the averages of its pid namespace. Dropped, it ends; what it wrote last stays.
+#[derive(Debug)]
+pub struct LoadAverage {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LoadAverage {
+    /// Of a host that Plimsoll made, which shows the file instead of the machine's; `None`: the machine's own are right.
+    ///
+    /// # Errors
+    /// As of [`Self::start`].
+    pub fn of_host(setup: &Setup) -> Result<Option<Self>, Error> {
+        let shows_it = setup.isolation.is_some() && Path::new(FILE).exists();
+        shows_it.then(|| Self::start(Path::new(FILE))).transpose()
+    }
+
+    /// Writes the averages to `file`, now and then every 5 s, in place: whoever has it open, or bound elsewhere, sees them
+    /// change. `/proc` has to be of the pid namespace that this program is in.
+    ///
+    /// # Errors
+    /// If the file cannot be written or no thread can be started.
+    pub fn start(file: &Path) -> Result<Self, Error> {
+        let writing = || format!("write {}", file.display());
+        let opened = File::options().create(true).truncate(false).write(true).open(file);
+        let file = opened.map_err(Error::system(writing()))?;
+        let (proc, ours) = (PathBuf::from("/proc"), [INIT, std::process::id()]);
+        show(&file, Averages::default(), Count::of(&proc, &ours)).map_err(Error::system(writing()))?;
+        let (stop, stopped) = channel();
+        let keep = move || {
+            let mut averages = Averages::default();
+            let mut due = Instant::now() + EVERY;
+            while stopped.recv_timeout(due.saturating_duration_since(Instant::now())) == Err(RecvTimeoutError::Timeout)
+            {
+                let count = Count::of(&proc, &ours);
+                averages = averages.after(count.running + count.waiting);
+                // A full disk under it is somebody else's trouble; the next is written again.
+                let _ = show(&file, averages, count);
+                due += EVERY;
+            }
+        };
+        let thread = std::thread::Builder::new().name("load-average".to_owned()).spawn(keep);
+        Ok(Self { stop: Some(stop), thread: Some(thread.map_err(Error::system("start a thread"))?) })
+    }
+}
+
+impl Drop for LoadAverage {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One write, so that a reader sees the old line or the new one.
+fn show(file: &File, averages: Averages, count: Count) -> std::io::Result<()> {
+    let text = averages.text(count);
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len() as u64)
+}
+
+#[cfg(test)]
+mod tests;

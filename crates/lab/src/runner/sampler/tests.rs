@@ -1,0 +1,36 @@
+//! Tests of what a runner answers, on this machine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use crate::fixture::until;
+use crate::runner::Isolation;
+
+fn rows(setup: &Setup) -> Vec<Sample> {
+    let us = Member { host: "n1".to_owned(), role: "server".to_owned(), pid: std::process::id() };
+    let mut sampler = Sampler::new(setup);
+    assert_eq!(sampler.sample(std::slice::from_ref(&us)), [], "the base of the next");
+    let mut rows = Vec::new();
+    // The clock's ticks are 10 ms; without one there is no figure.
+    until("there are figures", || {
+        rows = sampler.sample(std::slice::from_ref(&us));
+        rows.iter().all(|row| row.cpu_user_pct.is_some())
+    });
+    rows
+}
+
+#[test]
+fn a_machine_has_a_row_and_each_role_has_but_the_runner_has_none() {
+    let rows = rows(&Setup { host: "n1".to_owned(), ..Setup::default() });
+    let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
+    assert_eq!(roles, ["", "server"]);
+    assert!(rows[0].cpu_strangers_pct.is_some() && rows[0].memory_available_bytes.is_some());
+    assert!(rows.iter().all(|row| row.at_s == 0.0), "whoever asks knows the time");
+}
+
+#[test]
+fn a_host_is_what_its_processes_are_without_the_runner() {
+    let rows = rows(&Setup { isolation: Some(Isolation::default()), run: "none".to_owned(), ..Setup::default() });
+    assert_eq!(rows.len(), 2);
+    assert!(rows[0].threads.is_some() && rows[0].io_wait_threads.is_some());
+    assert_eq!((rows[0].cpu_strangers_pct, rows[0].cpu_steal_pct, rows[0].memory_used_bytes), (None, None, None));
+}

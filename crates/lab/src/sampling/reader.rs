@@ -1,0 +1,91 @@
+//! All probes and the processes of one machine or host, read together; and what of the machine's CPU time the run and
+//! strangers took. It must not know when it is due, or where the rows go.
+
+use std::time::Instant;
+
+use record::rows::Sample;
+
+use super::group::{CpuTime, Group};
+use super::source::{Proc, Source};
+use crate::probes::{KINDS, Probe};
+use crate::process_tree::{Forest, Reading};
+use crate::site::Member;
+
+/// All probes, and the processes.
+pub(crate) struct Reader {
+    source: Source,
+    probes: Vec<Box<dyn Probe>>,
+    forest: Forest,
+    last: Option<Instant>,
+}
+
+/// What a reading came to.
+pub(crate) struct Rows {
+    /// The machine or host.
+    pub host: Sample,
+    /// Each role that runs.
+    pub roles: Vec<Sample>,
+    /// This program; `process` is empty.
+    pub own: Option<Sample>,
+}
+
+impl Reader {
+    pub fn new(source: Source) -> Self {
+        let probes = KINDS.iter().map(|kind| (kind.make)()).collect();
+        Self { source, probes, forest: Forest::default(), last: None }
+    }
+
+    pub fn proc(&self) -> &Proc {
+        &self.source.proc
+    }
+
+    /// Reads everything and fills in `host`, which has time and name; `None` at the first reading.
+    pub fn read(&mut self, now: Instant, members: &[Member], mut host: Sample) -> Option<Rows> {
+        let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
+        let length_s = interval_s.unwrap_or(f64::NAN);
+        // First, so that a host's control group, where it knows better, has the last word.
+        let Reading { roles, own } = self.forest.read(&self.source, members, length_s, &mut host);
+        for probe in &mut self.probes {
+            probe.read(&self.source, length_s, &mut host);
+        }
+        interval_s.map(|_| Rows { host, roles, own })
+    }
+}
+
+/// What is busy and neither the target nor Plimsoll. The kernel counts both sides in clock ticks, so a small difference
+/// is noise and one below 0 is none.
+pub(crate) fn strangers_pct(host: &Sample, ours: &[Sample]) -> Option<f64> {
+    let busy = host.cpu_user_pct? + host.cpu_system_pct?;
+    let ours = ours.iter().map(|sample| Some(sample.cpu_user_pct? + sample.cpu_system_pct?)).sum::<Option<f64>>()?;
+    Some((busy - ours).max(0.0))
+}
+
+/// All hosts of a run on this machine together: the control group that theirs are in. Processes come and go, its account
+/// stays.
+pub(super) struct RunGroup {
+    name: String,
+    /// What it had used, and when.
+    last: Option<(Instant, CpuTime)>,
+}
+
+impl RunGroup {
+    pub fn of(run: &str) -> Self {
+        Self { name: format!("plimsoll-{run}"), last: None }
+    }
+
+    /// Its CPU time since the last reading; empty if nothing is known.
+    pub fn read(&mut self, proc: &Proc, now: Instant) -> Sample {
+        let time = Group::find(proc, &self.name).cpu_time();
+        let last = std::mem::replace(&mut self.last, time.map(|time| (now, time)));
+        let used = last.zip(time).and_then(|((then, before), time)| {
+            let (user_us, system_us) = time.since(&before)?;
+            let capacity_us = now.duration_since(then).as_secs_f64() * 1e6 * proc.cpus()?;
+            Some((user_us / capacity_us * 100.0, system_us / capacity_us * 100.0))
+        });
+        Sample {
+            cpu_user_pct: used.map(|(user, _)| user),
+            cpu_system_pct: used.map(|(_, system)| system),
+            ..Sample::default()
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A target's own figures, asked of it over HTTP as Prometheus does. It must not wait for longer than leaves the next second
+//! its turn, and must not make up what was not answered.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::{Duration, Instant};
+
+use record::rows::Metric;
+
+use super::exposition;
+use crate::url::Place;
+
+/// For everything, from the connection to the last byte.
+const PATIENCE: Duration = Duration::from_millis(800);
+/// Of an answer; what is longer is not read.
+const ANSWER_BYTES: usize = 4 << 20;
+
+/// Where a host's figures are, and which of them are recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The host.
+    pub host: String,
+    /// Complete: `http://10.83.0.1:9100/metrics`.
+    pub url: String,
+    /// Names, without labels.
+    pub keep: Vec<String>,
+}
+
+impl Endpoint {
+    /// What it says now; nothing, if it does not answer in time or not with 200.
+    pub fn ask(&self, at_s: f64) -> Vec<Metric> {
+        let Ok(answer) = fetch(&self.url) else { return Vec::new() };
+        let Some(body) = body(&answer) else { return Vec::new() };
+        let text = String::from_utf8_lossy(&body);
+        let kept = exposition::figures(&text).filter(|figure| self.keep.iter().any(|name| name == figure.name));
+        let metrics = kept.map(|figure| Metric {
+            at_s,
+            host: self.host.clone(),
+            name: format!("{}{}", figure.name, figure.labels),
+            value: figure.value,
+        });
+        metrics.collect()
+    }
+}
+
+/// The whole answer, head and body.
+fn fetch(url: &str) -> io::Result<Vec<u8>> {
+    let place = Place::parse(url).map_err(io::Error::other)?;
+    let until = Instant::now() + PATIENCE;
+    let left = || match until.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(io::Error::from(io::ErrorKind::TimedOut)),
+        left => Ok(left),
+    };
+    let mut addresses = (place.host.as_str(), place.port).to_socket_addrs()?;
+    let address = addresses.next().ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
+    let mut stream = TcpStream::connect_timeout(&address, left()?)?;
+    stream.set_write_timeout(Some(left()?))?;
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}:{}\r\nAccept: text/plain;version=0.0.4\r\nConnection: close\r\n\r\n",
+        place.path, place.host, place.port
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    while !is_complete(&answer) {
+        stream.set_read_timeout(Some(left()?))?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => answer.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if answer.len() > ANSWER_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+    }
+    Ok(answer)
+}
+
+/// Head, without its end, and what follows.
+fn parts(answer: &[u8]) -> Option<(&str, &[u8])> {
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    Some((std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]))
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+fn is_chunked(head: &str) -> bool {
+    header(head, "transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
+}
+
+/// Whether nothing more is to come from a server that keeps the connection open all the same.
+fn is_complete(answer: &[u8]) -> bool {
+    let Some((head, body)) = parts(answer) else { return false };
+    if is_chunked(head) {
+        return body.ends_with(b"0\r\n\r\n") && unchunked(body).is_some();
+    }
+    header(head, "content-length")
+        .and_then(|length| length.parse().ok())
+        .is_some_and(|length: usize| body.len() >= length)
+}
+
+/// The body of an answer with status 200; `None` for every other, and for one that was cut off.
+fn body(answer: &[u8]) -> Option<Vec<u8>> {
+    let (head, body) = parts(answer)?;
+    let mut line = head.lines().next()?.split(' ');
+    if !line.next()?.starts_with("HTTP/1.") || line.next()? != "200" {
+        return None;
+    }
+    if is_chunked(head) {
+        return unchunked(body);
+    }
+    match header(head, "content-length") {
+        Some(length) => body.get(..length.parse().ok()?).map(<[u8]>::to_vec),
+        None => Some(body.to_vec()),
+    }
+}
+
+fn unchunked(mut body: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    loop {
+        let end = body.windows(2).position(|bytes| bytes == b"\r\n")?;
+        let line = std::str::from_utf8(&body[..end]).ok()?;
+        let size = usize::from_str_radix(line.split(';').next()?.trim(), 16).ok()?;
+        body = &body[end + 2..];
+        if size == 0 {
+            return Some(whole);
+        }
+        whole.extend_from_slice(body.get(..size)?);
+        body = body.get(size..)?.strip_prefix(b"\r\n")?;
+    }
+}
+
+#[cfg(test)]
+mod tests;

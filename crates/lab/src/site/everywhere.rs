@@ -1,0 +1,34 @@
+//! One piece of work on several hosts at once: sixteen of them must not wait for each other. It must not know what the work
+//! is.
+
+use std::thread;
+
+use crate::Error;
+use crate::hosts::Host;
+
+/// Does `work` on every host at the same time; what came of it, in the hosts' order. One host needs no thread.
+pub fn on_all<T: Send>(
+    hosts: &mut [Box<dyn Host>],
+    work: impl Fn(usize, &mut dyn Host) -> Result<T, Error> + Sync,
+) -> Vec<Result<T, Error>> {
+    let items = hosts.iter_mut().enumerate().collect();
+    at_once(items, |(index, host)| work(index, host.as_mut()))
+}
+
+/// Does `work` with every item at the same time; what came of it, in the items' order.
+pub fn at_once<I: Send, T: Send>(items: Vec<I>, work: impl Fn(I) -> Result<T, Error> + Sync) -> Vec<Result<T, Error>> {
+    if items.len() < 2 {
+        return items.into_iter().map(work).collect();
+    }
+    let work = &work;
+    thread::scope(|scope| {
+        let begin = |item| thread::Builder::new().name("host".to_owned()).spawn_scoped(scope, move || work(item));
+        let threads: Vec<_> = items.into_iter().map(begin).collect();
+        let end = |thread: std::io::Result<thread::ScopedJoinHandle<'_, Result<T, Error>>>| {
+            let thread = thread.map_err(Error::system("start a thread"))?;
+            // A panic there is one here.
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(end).collect()
+    })
+}

@@ -1,0 +1,151 @@
+//! Which hosts of a site are up: told when they come and when they go. It must not make or end one.
+
+use std::time::{Duration, Instant};
+
+use record::events::{HostFigures, What};
+use rustix::process::Signal;
+
+use super::everywhere::on_all;
+use super::{Build, Observed, Site, Watched};
+use crate::Error;
+use crate::hosts::{Ended, Host};
+use crate::sampling::Sources;
+
+/// The kind of host that is this machine, which the probes read directly.
+const LOCAL: &str = "local";
+/// How long the storage of each host is measured.
+const MEASURE: Duration = Duration::from_secs(1);
+
+/// What a site knows of a host, beside it.
+#[derive(Debug, Clone, Default)]
+pub struct Presence {
+    /// Name of its profile.
+    profile: Option<String>,
+    /// How its storage did, if that was measured.
+    storage: HostFigures,
+    /// Whether it was said to be up last.
+    is_up: bool,
+}
+
+/// Every host's presence, none of them told yet.
+pub fn of(build: &Build<'_>, hosts: &mut [Box<dyn Host>]) -> Vec<Presence> {
+    let storage = if build.measures_storage { measure(hosts) } else { Vec::new() };
+    let mut storage = storage.into_iter();
+    let planned = &build.trial.lab.hosts;
+    (0..hosts.len())
+        .map(|index| Presence {
+            profile: planned.get(index).and_then(|host| host.profile.clone()),
+            storage: storage.next().unwrap_or_default(),
+            is_up: false,
+        })
+        .collect()
+}
+
+/// Whom the probes ask, and under which host's name they read this machine.
+pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> Watched {
+    let local = hosts.iter().find(|host| host.kind() == LOCAL);
+    let sources = Sources::of(hosts.iter().map(|host| host.kind()), run);
+    Watched { host: local.map(|host| host.name()).unwrap_or_default().into(), sources, ..Watched::default() }
+}
+
+/// Virtual hosts share this machine's disk, and would measure each other; real ones are measured at once.
+fn measure(hosts: &mut [Box<dyn Host>]) -> Vec<HostFigures> {
+    let of_one = |host: &mut dyn Host| host.measure_storage(MEASURE);
+    let measured: Vec<Result<HostFigures, Error>> = if hosts.iter().all(|host| host.kind() == "ssh") {
+        on_all(hosts, |_, host| of_one(host))
+    } else {
+        hosts.iter_mut().map(|host| of_one(host.as_mut())).collect()
+    };
+    let unmeasured =
+        |error: Error| HostFigures { storage_unmeasured: Some(error.to_string()), ..HostFigures::default() };
+    measured.into_iter().map(|figures| figures.unwrap_or_else(unmeasured)).collect()
+}
+
+impl Site {
+    /// Looks which hosts have come and gone since it looked last. What a fault did was told by the fault, with
+    /// [`Site::host_down`], so whatever is noticed here went by itself.
+    pub(super) fn note_hosts(&mut self) {
+        for index in 0..self.presence.len() {
+            match (self.presence[index].is_up, self.hosts[index].is_up()) {
+                (true, false) => self.host_down(index, false),
+                (false, true) => self.host_up(index),
+                _ => {}
+            }
+        }
+    }
+
+    /// A host is up (again): tells so, once.
+    pub(super) fn host_up(&mut self, index: usize) {
+        let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
+        if std::mem::replace(&mut presence.is_up, true) {
+            return;
+        }
+        let storage = presence.storage.clone();
+        let is = HostFigures {
+            storage_read_per_s: storage.storage_read_per_s,
+            storage_write_per_s: storage.storage_write_per_s,
+            storage_sync_us: storage.storage_sync_us,
+            storage_unmeasured: storage.storage_unmeasured,
+            ..host.figures()
+        };
+        let profile = presence.profile.clone();
+        let name = host.name().to_owned();
+        let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
+        self.watched.sources.set(&name, host.session());
+        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        tell(What::HostUp { host: name.clone(), kind: host.kind().to_owned(), profile, is });
+        for notice in notices {
+            tell(What::Notice { text: format!("host {name}: {notice}") });
+        }
+    }
+
+    /// A host is down, and with it everything that ran there: tells so, once. Without a fault or the end of the trial
+    /// (`expected`) it is nothing that the target could have done, and that is told, too.
+    pub(super) fn host_down(&mut self, index: usize, expected: bool) {
+        let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
+        if !std::mem::replace(&mut presence.is_up, false) {
+            return;
+        }
+        let (name, kind) = (host.name().to_owned(), host.kind());
+        self.watched.sources.set(&name, None);
+        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        tell(What::HostDown { host: name.clone(), expected });
+        if !expected {
+            let why = if kind == "ssh" {
+                "the connection to it broke: whether it went down itself cannot be told from here"
+            } else {
+                "its runner ended, which is Plimsoll's program and no part of the target"
+            };
+            tell(What::Notice { text: format!("host {name} was lost without a fault: {why}") });
+        }
+        for post in 0..self.posts.len() {
+            if self.posts[post].host == index {
+                self.lose_post(post, expected);
+            }
+        }
+        self.watch();
+    }
+
+    /// A post's process is gone with its host.
+    fn lose_post(&mut self, index: usize, expected: bool) {
+        let Some(post) = self.posts.get_mut(index) else { return };
+        post.end_expected |= expected;
+        self.note_end(index);
+        let Some(post) = self.posts.get_mut(index) else { return };
+        // Of its group nothing can be left, and nobody is there to say how it ended.
+        post.last = None;
+        if post.process.take().is_none() {
+            return;
+        }
+        let what = What::ProcessDown {
+            host: self.hosts[post.host].name().to_owned(),
+            process: post.start.role.clone(),
+            how: Ended::Signal(Signal::KILL.as_raw()).to_string(),
+            expected: post.end_expected,
+        };
+        self.observed.push_back(Observed { at: Instant::now(), what });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Several services: who goes where, and what one of them being down does to the others.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use experiment::plan::Step;
+use load::{Error, Orders, Purpose};
+use record::events::Outcome;
+
+use crate::server::{Reply, Server, nobody};
+use crate::setting::{load, orders, play, step, try_play};
+
+fn to(services: &[String], agents: u32, steps: Vec<Step>) -> Orders {
+    let mut load = load(agents, 0.2, steps);
+    load.threads = Some(2);
+    Orders { services: services.to_vec(), ..orders("", load) }
+}
+
+#[test]
+fn agents_are_spread_evenly() {
+    let servers = [(); 3].map(|()| Server::frames(|_| Reply::Frame(0, Vec::new())));
+    let services: Vec<String> = servers.iter().map(Server::service).collect();
+    let came = play(to(&services, 7, vec![step("ping", &[])]));
+    assert!(came.summary.ok >= 7 && came.summary.failed == 0);
+    assert_eq!(servers.each_ref().map(|server| server.connections.load(Ordering::SeqCst)), [3, 2, 2]);
+}
+
+#[test]
+fn each_agent_stays_with_its_service_and_names_it() {
+    let hosts: Arc<Mutex<BTreeMap<usize, String>>> = Arc::default();
+    let servers = [0, 1].map(|number| {
+        let hosts = Arc::clone(&hosts);
+        Server::http(move |request| {
+            let text = String::from_utf8_lossy(&request.body).into_owned();
+            let host = text.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap().to_owned();
+            let path = text.split(' ').nth(1).unwrap().to_owned();
+            hosts.lock().unwrap().insert(number, format!("{host} {path}"));
+            Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec())
+        })
+    });
+    let services = servers.each_ref().map(|server| format!("http://{}/base", server.service()));
+    let steps = vec![step("get", &["path=/first"]), step("get", &["path=/last"])];
+    let mut orders = to(&services, 2, steps);
+    orders.protocol = "http".into();
+    let came = play(Orders { purpose: Purpose::Prepare { count: 2 }, ..orders });
+    assert_eq!(came.summary.ok, 4);
+    let expected = servers.each_ref().map(|server| format!("{} /base/last", server.service()));
+    assert_eq!(*hosts.lock().unwrap(), expected.into_iter().enumerate().collect());
+}
+
+#[test]
+fn one_that_is_down_fails_only_its_agents() {
+    let servers = [Server::names(), Server::names()];
+    let services = [servers[0].service(), nobody(), servers[1].service()];
+    let save = Step { audit: true, ..step("save", &["key={agent}", "value=v"]) };
+    let came = play(to(&services, 6, vec![save]));
+    let mut outcomes: BTreeMap<u32, Vec<Outcome>> = BTreeMap::new();
+    for line in came.history() {
+        let seen = outcomes.entry(line.agent.unwrap()).or_default();
+        if !seen.contains(&line.outcome) {
+            seen.push(line.outcome);
+        }
+    }
+    let expected = |agent| if agent % 3 == 2 { Outcome::Failed } else { Outcome::Ok };
+    assert_eq!(outcomes, (1..=6).map(|agent| (agent, vec![expected(agent)])).collect());
+}
+
+#[test]
+fn one_without_an_address_is_named() {
+    let services = ["127.0.0.1:1".to_owned(), "no-such-host.invalid:1".to_owned()];
+    let error = try_play(to(&services, 2, vec![step("ping", &[])])).err().unwrap();
+    assert!(matches!(&error, Error::Service { service, .. } if service == "no-such-host.invalid:1"), "{error}");
+}

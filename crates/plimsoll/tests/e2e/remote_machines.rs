@@ -1,0 +1,268 @@
+//! Machines that are reached over ssh, made for a test: each a set of namespaces with Debian's own sshd, its own processes,
+//! temporary folders and address, on a bridge in a namespace where the test plays Plimsoll. They end with the test, whatever
+//! ends it: the kernel kills whoever holds them.
+#![allow(clippy::disallowed_methods, reason = "a test waits for another process by looking again")]
+#![allow(clippy::print_stderr, reason = "what was not tested is said where the test is played")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::stage::{Stage, until};
+
+/// What a machine does first. Arguments: its folder, its address. Its standard input says when its link is there.
+const INIT: &str = r#"
+set -e
+folder=$1
+read go
+mount --make-rprivate /
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/sshd /run/here "$folder/tmp" "$folder/var" "$folder/root"
+cp "$folder/host_key" "$folder/sshd_config" "$folder/authorized" /run/here
+chmod 600 /run/here/host_key
+chmod 1777 "$folder/tmp" "$folder/var"
+ip link set lo up
+ip addr add "$2/24" dev eth0
+ip link set eth0 up
+mount --bind "$folder/root" /root
+mount --bind "$folder/var" /var/tmp
+mount --bind "$folder/tmp" /tmp
+exec /usr/sbin/sshd -D -e -f /run/here/sshd_config
+"#;
+
+const SSHD: &str = "HostKey /run/here/host_key\nAuthorizedKeysFile /run/here/authorized\nStrictModes no\nUsePAM no\n\
+                    PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPidFile none\n\
+                    ClientAliveInterval 3\nClientAliveCountMax 2\n\
+                    SetEnv PATH=/run/here/bin:/usr/sbin:/usr/bin:/sbin:/bin\n";
+
+/// Some machines and the network between them.
+pub struct Machines {
+    folder: PathBuf,
+    wire: Child,
+    machines: Vec<Machine>,
+}
+
+/// One of them.
+pub struct Machine {
+    folder: PathBuf,
+    pub address: String,
+    holder: Child,
+    init: u32,
+}
+
+impl Machines {
+    /// Makes so many. `None`, with a message, where that cannot be done.
+    pub fn make(stage: &Stage, count: usize) -> Option<Self> {
+        for program in ["/usr/sbin/sshd", "/usr/bin/ssh"] {
+            if !Path::new(program).exists() {
+                eprintln!("NOT TESTED: there is no {program} (openssh-server, openssh-client)");
+                return None;
+            }
+        }
+        if said(Command::new("id").arg("-u")) != "0" {
+            eprintln!("NOT TESTED: machines of its own take root");
+            return None;
+        }
+        let folder = stage.path().join("machines");
+        fs::create_dir(&folder).unwrap();
+        key(&folder.join("key"));
+        let mut wire = held("unshare", &["-n", "sh", "-c", WIRE]);
+        let mut up = String::new();
+        BufReader::new(wire.stdout.take().unwrap()).read_line(&mut up).unwrap();
+        assert_eq!(up, "up\n", "the network of the machines");
+        let mut machines = Self { folder, wire, machines: Vec::new() };
+        for number in 1..=count {
+            let machine = machines.machine(number);
+            machines.machines.push(machine);
+        }
+        machines.write_config();
+        Some(machines)
+    }
+
+    fn machine(&self, number: usize) -> Machine {
+        let (folder, address) = (self.folder.join(format!("m{number}")), format!("10.84.0.{number}"));
+        fs::create_dir(&folder).unwrap();
+        key(&folder.join("host_key"));
+        fs::copy(self.folder.join("key.pub"), folder.join("authorized")).unwrap();
+        fs::write(folder.join("sshd_config"), SSHD).unwrap();
+        let words = ["-n", "-m", "-p", "-i", "-u", "-f", "--kill-child", "--mount-proc", "sh", "-c", INIT, "init"];
+        let mut holder = held("unshare", &[&words[..], &[folder.to_str().unwrap(), &address]].concat());
+        let log = fs::File::create(folder.join("log")).unwrap();
+        drain(holder.stderr.take().unwrap(), log);
+        let mut init = 0;
+        until("the machine is there", || {
+            let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder.id())).unwrap_or_default();
+            init = children.trim().parse().unwrap_or(0);
+            init != 0
+        });
+        let link = format!(
+            "ip link add m{number} type veth peer name eth0 netns {init} && ip link set m{number} master bridge up"
+        );
+        self.on_the_wire(&link);
+        holder.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+        let machine = Machine { folder, address, holder, init };
+        until("its sshd listens", || machine.log().contains("Server listening"));
+        machine
+    }
+
+    /// Writes ssh's configuration and the host keys it knows.
+    fn write_config(&self) {
+        let folder = self.folder.display();
+        let config = format!(
+            "Host *\n  User root\n  IdentityFile {folder}/key\n  IdentitiesOnly yes\n  UserKnownHostsFile {folder}/known\n  \
+             GlobalKnownHostsFile /dev/null\n"
+        );
+        fs::write(self.config(), config).unwrap();
+        let known = self.machines.iter().map(|machine| {
+            let key = fs::read_to_string(machine.folder.join("host_key.pub")).unwrap();
+            format!("{} {key}", machine.address)
+        });
+        fs::write(self.known(), known.collect::<String>()).unwrap();
+    }
+
+    /// Puts more into ssh's configuration, before everything else.
+    pub fn configure(&self, more: &str) {
+        let config = fs::read_to_string(self.config()).unwrap();
+        fs::write(self.config(), format!("{more}{config}")).unwrap();
+    }
+
+    /// ssh's configuration: `PLIMSOLL_SSH_CONFIG`.
+    pub fn config(&self) -> PathBuf {
+        self.folder.join("config")
+    }
+
+    /// The host keys that ssh knows.
+    pub fn known(&self) -> PathBuf {
+        self.folder.join("known")
+    }
+
+    /// What a command is played through so that it is on the machines' network.
+    pub fn through(&self) -> Vec<String> {
+        vec!["nsenter".to_owned(), format!("--net=/proc/{}/ns/net", self.wire.id()), "--".to_owned()]
+    }
+
+    /// Plays a shell script on the network.
+    pub fn on_the_wire(&self, script: &str) {
+        let through = self.through();
+        let played = Command::new(&through[0]).args(&through[1..]).args(["sh", "-c", script]).status().unwrap();
+        assert!(played.success(), "{script}");
+    }
+
+    /// Takes a machine off the network, without a word to anybody.
+    pub fn unplug(&self, number: usize) {
+        self.on_the_wire(&format!("ip link set m{number} down"));
+    }
+
+    /// The machine with this number, from 1.
+    pub fn of(&self, number: usize) -> &Machine {
+        &self.machines[number - 1]
+    }
+
+    /// What is left on all of them after a while: processes and files.
+    pub fn leftovers(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        for _ in 0..400 {
+            left = self.machines.iter().flat_map(|machine| [machine.processes(), machine.files()].concat()).collect();
+            if left.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        left
+    }
+}
+
+impl Machine {
+    /// What its sshd said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Command lines of its processes, those of sshd aside.
+    pub fn processes(&self) -> Vec<String> {
+        let space = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let own = space(&self.init.to_string());
+        let numbers = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let inside = numbers.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()) && space(pid) == own);
+        let lines = inside.map(|pid| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).replace('\0', " ")
+        });
+        lines.filter(|line| !line.starts_with("sshd: ") && !line.is_empty()).collect()
+    }
+
+    /// What is in its folders for temporary files and in its home folder.
+    pub fn files(&self) -> Vec<String> {
+        let rooms = ["tmp", "var", "root"].map(|room| self.folder.join(room));
+        let entries = rooms.iter().flat_map(|room| fs::read_dir(room).unwrap().flatten());
+        entries.map(|entry| entry.path().display().to_string()).collect()
+    }
+
+    /// A program that is found there before the system's own.
+    pub fn pretend(&self, name: &str, script: &str) {
+        let path = self.folder.join("tmp").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let into = format!("mkdir -p /run/here/bin && mv /tmp/{name} /run/here/bin && chmod 755 /run/here/bin/{name}");
+        self.play(&into);
+    }
+
+    /// Plays a shell script there, by the back door.
+    pub fn play(&self, script: &str) {
+        let target = self.init.to_string();
+        let played =
+            Command::new("nsenter").args(["-t", &target, "-m", "-p", "-n", "-u", "sh", "-c", script]).status().unwrap();
+        assert!(played.success(), "{script}");
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        for machine in &mut self.machines {
+            if std::thread::panicking() {
+                eprintln!("sshd at {}:\n{}", machine.address, machine.log());
+            }
+            end(&mut machine.holder);
+            let process = format!("/proc/{}", machine.init);
+            for _ in 0..200 {
+                if !Path::new(&process).exists() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        end(&mut self.wire);
+    }
+}
+
+/// The network: a bridge, on which Plimsoll has the address .254.
+const WIRE: &str = "ip link set lo up && ip link add bridge type bridge && ip addr add 10.84.0.254/24 dev bridge && \
+                    ip link set bridge up && echo up && read end";
+
+/// A process that holds namespaces. The kernel kills it when the thread that plays the test ends.
+fn held(program: &str, words: &[&str]) -> Child {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", program]).args(words);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn drain(mut from: impl std::io::Read + Send + 'static, mut to: fs::File) {
+    let copy = move || std::io::copy(&mut from, &mut to);
+    std::thread::Builder::new().name("sshd's log".to_owned()).spawn(copy).unwrap();
+}
+
+fn key(path: &Path) {
+    let mut command = Command::new("ssh-keygen");
+    command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path);
+    assert!(command.status().unwrap().success());
+}
+
+fn said(command: &mut Command) -> String {
+    String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
+}
