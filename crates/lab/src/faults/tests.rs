@@ -217,7 +217,7 @@ fn a_slow_disk_goes_by_its_profile_or_by_what_was_measured() {
     assert!(stage.begin(&by, 1).err().unwrap().to_string().contains("nobody knows what the disk of n1 does"));
 
     let mut stage = Stage::with(1, plan::Lab::default(), |host| {
-        host.set_figures(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
+        host.set_storage(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
     });
     stage.begin(&by, 1).unwrap();
     assert!(stage.done()[0].contains(r#""write_iops":50.0"#));

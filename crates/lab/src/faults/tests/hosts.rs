@@ -99,6 +99,7 @@ fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
         folder: Some(&bench.folder),
         logs: bench.folder.join("logs"),
         plimsoll: built,
+        measures_storage: false,
     };
     let (hosts, ground) = hosts::of(&build).unwrap();
     let inside = || {

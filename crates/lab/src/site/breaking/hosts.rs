@@ -121,9 +121,10 @@ impl Site {
         own.into_iter().map(|(_, host)| host).collect()
     }
 
-    /// What was measured of a host.
-    pub(crate) fn figures_of(&self, host: &str) -> Result<HostFigures, Error> {
-        Ok(self.hosts[self.host_index(host)?].figures())
+    /// What was measured of a host's storage.
+    pub(crate) fn storage_of(&self, host: &str) -> Result<HostFigures, Error> {
+        let presence = self.presence.get(self.host_index(host)?);
+        Ok(presence.map(|presence| presence.storage().clone()).unwrap_or_default())
     }
 
     /// Lifts everything and lets everybody go on, so that it can be taken down. What resists goes with its host.
