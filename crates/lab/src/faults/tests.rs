@@ -186,11 +186,18 @@ fn a_group_of_hosts_is_hit_together_or_not_at_all() {
     let mut stage = Stage::of(3);
     let all = with("squeeze", "all", json!({"cpu": 0.5}));
     assert_eq!(stage.begin(&all, 1).unwrap(), "n1, n2, n3");
+    stage.done();
     stage.heal(&all, 1).unwrap();
-    assert_eq!(stage.done()[3..], ["n3 lift it#1", "n2 lift it#1", "n1 lift it#1"]);
+    assert_eq!(stage.done(), ["n1 lift it#1", "n2 lift it#1", "n3 lift it#1"]);
     stage.refuse(Some("n3 impose"));
     assert_eq!(stage.begin(&all, 2).err().unwrap().to_string(), "fault `it`: n3: it cannot");
-    assert_eq!(stage.done()[2..], ["n2 lift it#2", "n1 lift it#2"]);
+    let mut lifted: Vec<_> = stage.done().into_iter().filter(|line| line.contains("lift")).collect();
+    lifted.sort();
+    assert_eq!(
+        lifted,
+        ["n1 lift it#2", "n2 lift it#2", "n3 lift it#2"],
+        "also where it was refused: nobody knows how far it came"
+    );
     stage.heal(&all, 2).unwrap();
     assert_eq!(stage.done(), [] as [&str; 0]);
     let error = stage.begin(&with("squeeze", "n9", json!({"cpu": 0.5})), 3).err().unwrap();
@@ -242,7 +249,7 @@ fn a_partition_cuts_every_host_as_its_shape_says() {
     let (n1, n2, n3) = ("127.0.0.1", "127.0.0.2", "127.0.0.3");
     assert_eq!(stage.done(), [cut("n1", &[n2], &[]), cut("n2", &[n1, n3], &[]), cut("n3", &[n2], &[])]);
     stage.heal(&halves, 1).unwrap();
-    assert_eq!(stage.done(), ["n3 lift it#1", "n2 lift it#1", "n1 lift it#1"]);
+    assert_eq!(stage.done(), ["n1 lift it#1", "n2 lift it#1", "n3 lift it#1"]);
 
     stage.begin(&with("partition", "n2", json!({"shape": "one_way"})), 1).unwrap();
     assert_eq!(stage.done(), [cut("n1", &[n2], &[]), cut("n3", &[n2], &[])]);
