@@ -11,7 +11,7 @@
 mod cpu;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use std::path::{Path, PathBuf};
 
@@ -229,12 +229,20 @@ impl Groups {
         Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
     }
 
-    /// It has this much memory; `None`: as the profile says.
+    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first: the kernel
+    /// does that itself in version 2, and in version 1 refuses the limit until it is done.
     ///
     /// # Errors
-    /// What is missing; that more is in use and cannot be freed (version 1); what the system says.
+    /// What is missing; that more is in use than can be freed; what the system says.
     pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
-        Ok(self.made("less memory")?.target.set_memory(bytes.or(self.envelope.memory_bytes))?)
+        let target = &self.made("less memory")?.target;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match target.set_memory(bytes.or(self.envelope.memory_bytes)) {
+                Err(Error::MemoryInUse { .. }) if Instant::now() < until && target.kill_largest() => {}
+                done => return Ok(done?),
+            }
+        }
     }
 
     /// Its disk is like this, but for its size; `None`: as the profile says.
