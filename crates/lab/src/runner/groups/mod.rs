@@ -205,6 +205,17 @@ impl Groups {
         made.cpu.join_files().into_iter().map(at_root).collect()
     }
 
+    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 2 that
+    /// is all of them.
+    #[must_use]
+    pub fn disk_join_files(&self) -> Vec<PathBuf> {
+        let Ok(made) = &self.made else { return Vec::new() };
+        match made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version) {
+            Some(Version::V2) => self.join_files(),
+            _ => made.root_of_disk().map(|root| root.join("cgroup.procs")).into_iter().collect(),
+        }
+    }
+
     /// The same for the runner itself.
     #[must_use]
     pub fn runner_join_files(&self) -> Vec<PathBuf> {

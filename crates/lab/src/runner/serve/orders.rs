@@ -19,8 +19,9 @@ use crate::runner::controls::Controls;
 use crate::runner::groups::Groups;
 use crate::runner::load_average::LoadAverage;
 use crate::runner::sampler::Sampler;
+use crate::runner::storage::Measure;
 use crate::runner::{Answer, HOST_MARK, Order, Program, Refusal, Request, Said, Setup, VERSION};
-use crate::runner::{machine, storage, wire};
+use crate::runner::{machine, wire};
 use crate::{Error, ports};
 
 /// A host's runner.
@@ -135,7 +136,12 @@ impl Runner {
             Order::Impose { key, control } => self.controls.impose(&key, &control).map(|()| Answer::Nothing),
             Order::Lift { key } => self.controls.lift(&key).map(|()| Answer::Nothing),
             Order::MeasureStorage { for_s } => {
-                Ok(Answer::Figures { figures: Box::new(storage::measure(self.room.folder(), for_s)) })
+                let measure = Measure {
+                    folder: self.room.folder(),
+                    groups: &self.groups.disk_join_files(),
+                    is_throttled: self.setup.envelope.disk.is_throttled(),
+                };
+                Ok(Answer::Figures { figures: Box::new(measure.take(for_s)) })
             }
             Order::Figures => Ok(Answer::Figures { figures: Box::new(self.figures()) }),
             Order::MeasureMachine => {
@@ -160,6 +166,7 @@ impl Runner {
         HostFigures {
             cores: envelope.cores.or(cores),
             core_speed: envelope.core_speed,
+            quota_period_s: self.groups.quota_period_s(),
             memory_bytes: envelope.memory_bytes.or_else(machines_memory),
             link_bits_per_s: envelope.link.rate_bits_per_s,
             ..HostFigures::default()
