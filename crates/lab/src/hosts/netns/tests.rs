@@ -55,6 +55,7 @@ fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mu
     let before = machine();
     let bench = Bench::new();
     let build = Build {
+        measures_storage: false,
         registry: &bench.registry,
         trial,
         manifest: None,
@@ -219,6 +220,7 @@ fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
     let slow = Envelope { link: Link { delay_s: Some(0.01), ..Link::default() }, ..Envelope::default() };
     let trial = trial(vec![host("n1", &[], false), host("n2", &[], false)]);
     let build = Build {
+        measures_storage: false,
         registry: &bench.registry,
         trial: &trial,
         manifest: None,
