@@ -26,13 +26,15 @@ pub struct Group {
     name: String,
     /// Only where this controller is.
     only: Option<Controller>,
+    /// Not where this controller is.
+    except: Option<Controller>,
 }
 
 impl Group {
     /// The group of that name, such as `a/b/c`, in every hierarchy.
     #[must_use]
     pub fn new(hierarchies: &Arc<Hierarchies>, name: impl Into<String>) -> Self {
-        Self { hierarchies: Arc::clone(hierarchies), name: name.into(), only: None }
+        Self { hierarchies: Arc::clone(hierarchies), name: name.into(), only: None, except: None }
     }
 
     /// The root of every hierarchy. It is there already, and of its verbs only a few make sense.
@@ -60,6 +62,12 @@ impl Group {
         Self { only: Some(Controller::Cpu), ..self.clone() }
     }
 
+    /// The same group, but not where `controller` is: there, what is in it stays where it was.
+    #[must_use]
+    pub fn except(&self, controller: Controller) -> Self {
+        Self { except: Some(controller), ..self.clone() }
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -68,7 +76,10 @@ impl Group {
 
     /// Which hierarchies it is in, and its folder in each.
     fn places(&self) -> impl Iterator<Item = (&Hierarchy, PathBuf)> {
-        let has = |hierarchy: &&Hierarchy| self.only.is_none_or(|only| hierarchy.controllers.contains(&only));
+        let controls = |hierarchy: &Hierarchy, it: Controller| hierarchy.controllers.contains(&it);
+        let has = move |hierarchy: &&Hierarchy| {
+            self.only.is_none_or(|it| controls(hierarchy, it)) && !self.except.is_some_and(|it| controls(hierarchy, it))
+        };
         self.hierarchies.all().iter().filter(has).map(|hierarchy| (hierarchy, hierarchy.root.join(&self.name)))
     }
 

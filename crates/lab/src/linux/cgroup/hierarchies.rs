@@ -202,4 +202,4 @@ impl Hierarchy {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub mod tests;

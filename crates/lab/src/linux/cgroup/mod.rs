@@ -16,7 +16,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 pub use group::Group;
-pub use hierarchies::{Controller, Hierarchies, Hierarchy, Version};
+#[cfg(test)]
+pub use hierarchies::tests as recorded;
+pub use hierarchies::{Controller, Hierarchies, Version};
 pub use limits::{Quota, Throttle};
 pub use readings::{CpuTime, Memory, Resource, Stall, Throttling};
 pub use remains::{Removed, clear_throttle, leftovers, remove_tree};

@@ -54,7 +54,8 @@ pub(super) fn leftovers_of(hierarchies: &Hierarchies, prefix: &str) -> Vec<Strin
     found.into_iter().collect()
 }
 
-/// Takes back every limit on a device that was set at the root: version 1 only, version 2 has none there.
+/// Takes back every limit on a device that was set at the root: version 1 only, version 2 has none there. A device that is
+/// gone took its limits with it.
 ///
 /// # Errors
 /// What the system says.
@@ -62,8 +63,16 @@ pub fn clear_throttle(device: Device) -> Result<(), Error> {
     let hierarchies = Arc::new(Hierarchies::detect());
     match hierarchies.of(Controller::Block) {
         Some(hierarchy) if hierarchy.version == Version::V1 => {
-            Group::root(&hierarchies).set_throttle(device, &Throttle::default())
+            match Group::root(&hierarchies).set_throttle(device, &Throttle::default()) {
+                Err(Error::System { error, .. }) if is_gone(&error) => Ok(()),
+                done => done,
+            }
         }
         _ => Ok(()),
     }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(errno, Some(rustix::io::Errno::NODEV | rustix::io::Errno::NXIO))
 }

@@ -12,7 +12,7 @@ pub struct Thread {
     pub id: u32,
     /// Share of the time in which it ran or waited to run, 0 to 1.
     pub demand: f64,
-    /// It was moved lately, and stays.
+    /// It was moved lately, or is new, and stays.
     pub stays: bool,
 }
 
@@ -25,9 +25,9 @@ pub struct Move {
 
 /// The sum of the demands on a core is the mean number of threads that want it. Up to this, it is one at a time, and another
 /// core would not help it: it would only add its quota to that of the first.
-const ONE_AT_A_TIME: f64 = 1.2;
+const ONE_AT_A_TIME: f64 = 1.35;
 /// A move must make the fuller of the two cores that much emptier.
-const WORTH_IT: f64 = 0.25;
+const WORTH_IT: f64 = 0.3;
 /// Moves at once; the rest is for the next look.
 const AT_ONCE: usize = 32;
 

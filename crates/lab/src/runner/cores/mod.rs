@@ -5,6 +5,9 @@
 //! so a host that does not use its cores up costs no more than reading a line per slot and tick; and looking that leads to
 //! nothing is done ever more rarely, at most a thousandth of the time. Threads are moved only from a core on which more than
 //! one of them waits: a move brings fresh quota, so a needless one makes the core faster than it is.
+//!
+//! What it cannot tell from two busy threads is one piece of work that two threads hand to and fro within a period: of both,
+//! one or the other always waits for quota. They are spread, and each gets a core's.
 
 mod balance;
 mod threads;
@@ -22,8 +25,10 @@ use crate::linux::cgroup::{Group, Throttling};
 use balance::{Move, Slot};
 use threads::Demands;
 
-/// Between two looks at the slots.
+/// Between two looks at the slots; every second one is left out while nothing changes.
 const TICK: Duration = Duration::from_millis(50);
+/// Nothing changes if for so long no slot became full and nothing was moved.
+const CALM: Duration = Duration::from_secs(1);
 /// A thread that was moved stays so long.
 const STAYS: Duration = Duration::from_millis(500);
 /// Between two scans that lead to nothing, at most, if they are cheap …
@@ -65,7 +70,7 @@ fn run(mut spread: Spread, stopped: &Receiver<()>) {
     let mut due = Instant::now();
     loop {
         // Ticks that were slept through are not made up for.
-        due = (due + TICK).max(Instant::now());
+        due = (due + spread.pause(due)).max(Instant::now());
         match stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => spread.tick(Instant::now()),
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
@@ -113,25 +118,29 @@ struct Spread {
     demands: Demands,
     /// Which slots were full at the last tick.
     full: Vec<bool>,
-    /// When the next scan may be.
+    /// When the next scan is due …
     next_scan: Instant,
+    /// … and when it may be at the earliest, if something has been started.
+    affordable: Instant,
     /// Time until the scan after that, if the next leads to nothing.
     patience: Duration,
     /// Threads that were moved, and when.
     moved: BTreeMap<u32, Instant>,
+    /// When something last changed.
+    changed: Instant,
 }
 
 impl Spread {
     fn new(slots: Vec<Files>) -> Self {
         let full = vec![false; slots.len()];
-        Self {
-            slots,
-            demands: Demands::default(),
-            full,
-            next_scan: Instant::now(),
-            patience: TICK,
-            moved: BTreeMap::new(),
-        }
+        let now = Instant::now();
+        let (demands, moved) = (Demands::default(), BTreeMap::new());
+        Self { slots, demands, full, next_scan: now, affordable: now, patience: TICK, moved, changed: now }
+    }
+
+    /// Until the next tick.
+    fn pause(&self, now: Instant) -> Duration {
+        if now.saturating_duration_since(self.changed) < CALM { TICK } else { 2 * TICK }
     }
 
     fn tick(&mut self, now: Instant) {
@@ -144,26 +153,25 @@ impl Spread {
         // What was learned about how rarely to look holds as long as the same slots are full.
         if newly_full {
             self.patience = TICK;
-            self.next_scan = self.next_scan.min(now + TICK);
+            self.next_scan = self.next_scan.min(now);
+            self.changed = now;
         }
-        if now >= self.next_scan {
+        if now >= self.next_scan || (now >= self.affordable && self.has_new_threads()) {
             self.scan(now);
         }
+    }
+
+    /// Short-lived children are gone before it is clear what they want; like a scheduler, a place is chosen when they start.
+    fn has_new_threads(&self) -> bool {
+        let full = self.slots.iter().zip(&self.full).filter(|(_, full)| **full);
+        full.flat_map(|(slot, _)| listed(&slot.threads)).any(|id| !self.demands.knows(id))
     }
 
     fn scan(&mut self, now: Instant) {
         self.moved.retain(|_, at| now.duration_since(*at) < STAYS);
         let lists: Vec<Vec<u32>> = self.slots.iter().map(|slot| listed(&slot.threads)).collect();
         let has_base = self.demands.read(&lists, now);
-        let threads = |list: &Vec<u32>| {
-            let thread = |id: &u32| balance::Thread {
-                id: *id,
-                demand: self.demands.of(*id),
-                stays: self.moved.contains_key(id),
-            };
-            list.iter().map(thread).collect()
-        };
-        let slots: Vec<Slot> = lists.iter().map(|list| Slot { threads: threads(list) }).collect();
+        let slots: Vec<Slot> = lists.iter().map(|list| self.slot(list)).collect();
         let moves = balance::moves(&slots);
         for Move { thread, to } in &moves {
             // One that has ended meanwhile is not there to be moved.
@@ -172,13 +180,25 @@ impl Spread {
                 self.moved.insert(*thread, now);
             }
         }
+        let cost = COST * now.elapsed();
+        self.affordable = now + cost;
         if !has_base || !moves.is_empty() {
             self.patience = TICK;
-            self.next_scan = now + TICK;
+            self.next_scan = now;
+            self.changed = now;
             return;
         }
-        self.next_scan = now + self.patience.max(COST * now.elapsed());
+        self.next_scan = now + self.patience.max(cost);
         self.patience = (2 * self.patience).min(RARELY);
+    }
+
+    fn slot(&self, list: &[u32]) -> Slot {
+        let thread = |id: &u32| {
+            let demand = self.demands.of(*id);
+            let stays = demand.is_none() || self.moved.contains_key(id);
+            balance::Thread { id: *id, demand: demand.unwrap_or(0.0), stays }
+        };
+        Slot { threads: list.iter().map(thread).collect() }
     }
 }
 

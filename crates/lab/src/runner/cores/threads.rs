@@ -9,7 +9,9 @@ use crate::linux::procfs;
 /// A thread that did not run for so long is asleep and not only waiting for its turn.
 const AWAKE: Duration = Duration::from_secs(2);
 /// Weight of the newest reading in a thread's demand.
-const NEWEST: f64 = 0.6;
+const NEWEST: f64 = 0.5;
+/// Readings until that means something: one is blurred by what was waited before it and is counted in it.
+const ENOUGH: u32 = 2;
 
 /// What is known about the threads of all slots.
 #[derive(Debug, Default)]
@@ -24,6 +26,10 @@ struct Known {
     wanted_ns: u64,
     /// When that was last seen to grow.
     awake: Instant,
+    /// Readings since the first.
+    readings: u32,
+    /// It was not there at a reading before.
+    is_new: bool,
     demand: f64,
 }
 
@@ -44,25 +50,38 @@ impl Demands {
     fn reading(&self, id: u32, interval_ns: f64, now: Instant) -> Option<Known> {
         let wanted_ns = wanted_ns(&procfs::text(&Path::new("/proc").join(id.to_string()).join("schedstat"))?)?;
         let Some(before) = self.known.get(&id) else {
-            // New, or the first reading: a base for the next.
-            return Some(Known { wanted_ns, awake: now, demand: 0.0 });
+            // A base for the next. What has just been started and runs, wants to.
+            let is_new = interval_ns.is_finite();
+            let demand = if is_new && is_runnable(id) { 1.0 } else { 0.0 };
+            return Some(Known { wanted_ns, awake: now, readings: 0, is_new, demand });
         };
-        let grown = wanted_ns.saturating_sub(before.wanted_ns);
+        let grown_ns = wanted_ns.saturating_sub(before.wanted_ns);
         // The time waited is counted when the waiting ends. A thread that has waited all the time, for its group's next
         // quota or for its turn among many, seems to have wanted nothing.
-        let is_waiting = || grown == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
-        let newest = if is_waiting() { 1.0 } else { (grown as f64 / interval_ns).clamp(0.0, 1.0) };
-        let demand = if before.demand == 0.0 { newest } else { NEWEST * newest + (1.0 - NEWEST) * before.demand };
-        Some(Known { wanted_ns, awake: if grown > 0 { now } else { before.awake }, demand })
+        let is_waiting = || grown_ns == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
+        let wanted = if is_waiting() { 1.0 } else { (grown_ns as f64 / interval_ns).clamp(0.0, 1.0) };
+        let newest = if before.readings == 0 && !before.is_new { 1.0 } else { NEWEST };
+        Some(Known {
+            wanted_ns,
+            awake: if grown_ns > 0 { now } else { before.awake },
+            readings: before.readings.saturating_add(1),
+            is_new: before.is_new,
+            demand: newest * wanted + (1.0 - newest) * before.demand,
+        })
     }
 
-    /// Share of the time in which it ran or waited to run; 0 if not known.
-    pub fn of(&self, id: u32) -> f64 {
-        self.known.get(&id).map_or(0.0, |known| known.demand)
+    /// Whether it was there at the last reading.
+    pub fn knows(&self, id: u32) -> bool {
+        self.known.contains_key(&id)
+    }
+
+    /// Share of the time in which it ran or waited to run; `None` if that is not clear yet.
+    pub fn of(&self, id: u32) -> Option<f64> {
+        self.known.get(&id).filter(|known| known.is_new || known.readings >= ENOUGH).map(|known| known.demand)
     }
 }
 
-/// Nanoseconds: the first two figures of a task's `schedstat`: time on a CPU, time waiting for one.
+/// Nanoseconds: the first two figures of a task's `schedstat`, on a CPU and waiting for one.
 pub fn wanted_ns(text: &str) -> Option<u64> {
     let mut figures = text.split_ascii_whitespace().map_while(|figure| figure.parse::<u64>().ok());
     Some(figures.next()? + figures.next()?)

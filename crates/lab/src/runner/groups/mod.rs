@@ -69,9 +69,9 @@ pub struct Usage {
     pub io_stall: Option<Stall>,
     /// … memory.
     pub memory_stall: Option<Stall>,
-    /// Bytes read from all disks.
+    /// Bytes read from all disks; of version 1, if the host has a volume: from that.
     pub read_bytes: Option<u64>,
-    /// Bytes written to all disks; what the page cache still holds is not.
+    /// Bytes written, likewise; what the page cache still holds is not.
     pub written_bytes: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u64>,
@@ -103,7 +103,7 @@ pub fn make_top(run: &str, hosts: usize) -> Result<(), Error> {
 /// # Errors
 /// If the group is there and cannot be entered.
 pub fn enter(setup: &Setup) -> Result<(), Error> {
-    let runner = Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host).child("runner");
+    let runner = host_of(&Arc::new(Hierarchies::detect()), setup).child("runner");
     if runner.make().is_err() {
         return Ok(());
     }
@@ -118,6 +118,15 @@ pub fn enter(setup: &Setup) -> Result<(), Error> {
 pub fn remove_host(setup: &Setup) -> Result<(), Error> {
     let host = Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host);
     host.remove(PATIENCE).map(|_| ())
+}
+
+/// The group of a host. Where its volume is limited, that is done at the root of version 1, and what is in a group of its own
+/// there would not be touched by it: limits of version 1 do not reach down.
+fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Group {
+    let host = Group::new(hierarchies, top_of(&setup.run)).child(&setup.host);
+    let has_volume = setup.isolation.as_ref().is_some_and(|isolation| isolation.volume.is_some());
+    let is_v1 = hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
+    if has_volume && is_v1 { host.except(Controller::Block) } else { host }
 }
 
 fn allow_cpus(group: &Group, envelope: &Envelope) -> Result<(), Error> {
@@ -139,7 +148,7 @@ impl Groups {
         let envelope = setup.envelope.clone();
         let refused = |error: Error| format!("{}: {error}", setup.host);
         let top = Group::new(&hierarchies, top_of(&setup.run));
-        let host = top.child(&setup.host);
+        let host = host_of(&hierarchies, setup);
         let (runner, target) = (host.child("runner"), host.child("target"));
         let made = if hierarchies.is_empty() {
             Err("no control groups are mounted".to_owned())
@@ -321,6 +330,15 @@ impl Groups {
 }
 
 impl Made {
+    /// By the group, or by everybody on the volume that only the host uses.
+    fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
+        let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
+        let Some(volume) = self.device.filter(|_| is_v1) else { return self.target.transferred() };
+        let mut all = Group::root(&self.hierarchies).transferred()?;
+        all.retain(|(device, _, _)| *device == volume);
+        Some(all)
+    }
+
     /// The root of the controller of disks in which the target stays, where its volume is limited there: of version 1. A
     /// journal is written in the root and at once, however much; what it costs is paid by who waits for it only there.
     fn root_of_disk(&self) -> Option<&Path> {
@@ -379,5 +397,7 @@ impl From<Error> for Refusal {
     }
 }
 
+#[cfg(test)]
+mod measured;
 #[cfg(test)]
 mod tests;

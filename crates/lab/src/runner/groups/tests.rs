@@ -3,25 +3,24 @@
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use experiment::profile::Disk;
 
 use super::cpu::Plan;
-use super::{Groups, Setup, make_top, throttle, top_of};
+use super::{Groups, Setup, host_of, make_top, throttle, top_of};
 use crate::linux::cgroup::{Controller, Hierarchies, Quota, Throttle, leftovers, remove_tree};
-use crate::runner::{Envelope, Refusal};
+use crate::runner::{Envelope, Isolation, Refusal, Volume};
 
-fn setup(name: &str, envelope: Envelope) -> Setup {
+pub fn setup(name: &str, envelope: Envelope) -> Setup {
     Setup { host: "n1".to_owned(), run: format!("test-{name}-{}", std::process::id()), envelope, ..Setup::default() }
 }
 
-fn slow(cores: u32, speed: f64) -> Envelope {
+pub fn slow(cores: u32, speed: f64) -> Envelope {
     Envelope { cores: Some(cores), core_speed: Some(speed), ..Envelope::default() }
 }
 
 /// As root, with the controllers a slow host needs.
-fn can_be_slow() -> bool {
+pub fn can_be_slow() -> bool {
     let can = rustix::process::geteuid().is_root() && Hierarchies::detect().of(Controller::Cpu).is_some();
     if !can {
         eprintln!("skipped: slow cores need root and the control group controller `cpu`");
@@ -69,6 +68,19 @@ fn without_control_groups_only_a_limited_host_is_refused() {
     let Err(Refusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
     assert!(reason.starts_with("freezing a host needs control groups"), "{reason}");
     groups.remove().unwrap();
+}
+
+#[test]
+fn a_host_with_a_volume_stays_where_its_limits_are() {
+    let machine = crate::linux::cgroup::recorded::Machine::v1();
+    let volume = Volume { file: "/x".into(), device: "/dev/loop3".into(), at: "/data".into() };
+    let isolation = |volume| Some(Isolation { volume, ..Isolation::default() });
+    for (volume, is_in_blkio) in [(Some(volume), false), (None, true)] {
+        let setup = Setup { isolation: isolation(volume), ..setup("volume", Envelope::default()) };
+        let files = host_of(&machine.hierarchies(), &setup).child("target").join_files();
+        assert_eq!(files.iter().any(|file| file.starts_with(machine.path("blkio"))), is_in_blkio, "{files:?}");
+        assert!(files.iter().any(|file| file.starts_with(machine.path("memory"))));
+    }
 }
 
 #[test]
