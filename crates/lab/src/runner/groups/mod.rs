@@ -225,12 +225,6 @@ impl Groups {
         }
     }
 
-    /// The same for the runner itself.
-    #[must_use]
-    pub fn runner_join_files(&self) -> Vec<PathBuf> {
-        self.made.as_ref().map(|made| made.runner.join_files()).unwrap_or_default()
-    }
-
     /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
     /// slow now, with everything that runs, and as before afterwards.
     ///

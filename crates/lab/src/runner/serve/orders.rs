@@ -66,7 +66,7 @@ impl Runner {
                 &Setup { folder: room.folder().to_path_buf(), ..setup.clone() },
                 Arc::clone(&groups),
             ),
-            sampler: Mutex::new(Sampler::new(setup)),
+            sampler: Mutex::new(Sampler::new(setup, Arc::clone(&groups))),
             _load_average: load_average,
             processes: Arc::new(Processes::new(Arc::clone(&voice))),
             groups,
