@@ -214,10 +214,15 @@ impl Groups {
         made.cpu.join_files().into_iter().map(at_root).collect()
     }
 
-    /// The same for the runner itself.
+    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 2 that
+    /// is all of them.
     #[must_use]
-    pub fn runner_join_files(&self) -> Vec<PathBuf> {
-        self.made.as_ref().map(|made| made.runner.join_files()).unwrap_or_default()
+    pub fn disk_join_files(&self) -> Vec<PathBuf> {
+        let Ok(made) = &self.made else { return Vec::new() };
+        match made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version) {
+            Some(Version::V2) => self.join_files(),
+            _ => made.root_of_disk().map(|root| root.join("cgroup.procs")).into_iter().collect(),
+        }
     }
 
     /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
