@@ -84,7 +84,7 @@ impl Group {
     }
 
     /// Its folders.
-    fn folders(&self) -> Vec<PathBuf> {
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
         self.places().map(|(_, folder)| folder).collect()
     }
 
@@ -256,19 +256,8 @@ impl Group {
         }
     }
 
-    /// Kills the process in it that has the most memory, as the kernel does where memory runs out. False if there is none.
-    pub fn kill_largest(&self) -> bool {
-        let us = std::process::id();
-        let resident = |process: &u32| procfs::stat(*process).map_or(0, |stat| stat.resident_pages);
-        let largest = self.processes().into_iter().filter(|process| *process != us).max_by_key(resident);
-        let Some(process) = largest else { return false };
-        self.kill_process(process);
-        pidfd::await_end(process, GLANCE);
-        true
-    }
-
     /// A number may have gone to another process since the list was read.
-    fn kill_process(&self, process: u32) {
+    pub(super) fn kill_process(&self, process: u32) {
         let Some(stat) = procfs::stat(process) else { return };
         let groups = procfs::text(&Path::new("/proc").join(process.to_string()).join("cgroup")).unwrap_or_default();
         if groups.contains(&format!("/{}", self.name)) {

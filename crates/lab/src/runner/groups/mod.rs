@@ -11,7 +11,7 @@
 mod cpu;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use std::path::{Path, PathBuf};
 
@@ -234,20 +234,16 @@ impl Groups {
         Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
     }
 
-    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first: the kernel
-    /// does that itself in version 2, and in version 1 refuses the limit until it is done.
+    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first.
     ///
     /// # Errors
     /// What is missing; that more is in use than can be freed; what the system says.
     pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
         let target = &self.made("less memory")?.target;
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match target.set_memory(bytes.or(self.envelope.memory_bytes)) {
-                Err(Error::MemoryInUse { .. }) if Instant::now() < until && target.kill_largest() => {}
-                done => return Ok(done?),
-            }
-        }
+        Ok(match bytes {
+            Some(bytes) => target.shrink_memory(bytes, PATIENCE)?,
+            None => target.set_memory(self.envelope.memory_bytes)?,
+        })
     }
 
     /// Its disk is like this, but for its size; `None`: as the profile says.
