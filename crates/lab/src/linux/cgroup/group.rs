@@ -62,25 +62,30 @@ impl Group {
         Self { only: Some(Controller::Cpu), ..self.clone() }
     }
 
-    /// The same group, but not where `controller` is: there, what is in it stays where it was.
+    /// The same group, but not where `controller` is: there, what joins it goes to the root.
     #[must_use]
     pub fn except(&self, controller: Controller) -> Self {
         Self { except: Some(controller), ..self.clone() }
     }
 
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Which hierarchies it is in, and its folder in each.
     fn places(&self) -> impl Iterator<Item = (&Hierarchy, PathBuf)> {
-        let controls = |hierarchy: &Hierarchy, it: Controller| hierarchy.controllers.contains(&it);
-        let has = move |hierarchy: &&Hierarchy| {
-            self.only.is_none_or(|it| controls(hierarchy, it)) && !self.except.is_some_and(|it| controls(hierarchy, it))
-        };
-        self.hierarchies.all().iter().filter(has).map(|hierarchy| (hierarchy, hierarchy.root.join(&self.name)))
+        let has = |hierarchy: &&Hierarchy| !self.is_left_out(hierarchy);
+        self.concerned().filter(has).map(|hierarchy| (hierarchy, hierarchy.root.join(&self.name)))
+    }
+
+    fn concerned(&self) -> impl Iterator<Item = &Hierarchy> {
+        let is = |hierarchy: &&Hierarchy| self.only.is_none_or(|only| hierarchy.controllers.contains(&only));
+        self.hierarchies.all().iter().filter(is)
+    }
+
+    fn is_left_out(&self, hierarchy: &Hierarchy) -> bool {
+        self.except.is_some_and(|except| hierarchy.controllers.contains(&except))
+    }
+
+    fn join_file(&self, hierarchy: &Hierarchy) -> PathBuf {
+        let name = if self.is_left_out(hierarchy) { "" } else { &self.name };
+        hierarchy.root.join(name).join("cgroup.procs")
     }
 
     /// Its folders.
@@ -152,15 +157,14 @@ impl Group {
     /// The files that a process writes `0` into, one after the other, to be in this group: before it starts anything.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
-        self.folders().into_iter().map(|folder| folder.join("cgroup.procs")).collect()
+        self.concerned().map(|hierarchy| self.join_file(hierarchy)).collect()
     }
 
     /// The same for a process that is to be in this group and, where CPU time is limited, in a slot of it.
     #[must_use]
     pub fn join_files_with(&self, slot: &Self) -> Vec<PathBuf> {
-        let others = self.places().filter(|(hierarchy, _)| !hierarchy.controllers.contains(&Controller::Cpu));
-        let others = others.map(|(_, folder)| folder.join("cgroup.procs")).collect::<Vec<_>>();
-        others.into_iter().chain(slot.join_files()).collect()
+        let others = self.concerned().filter(|hierarchy| !hierarchy.controllers.contains(&Controller::Cpu));
+        others.map(|hierarchy| self.join_file(hierarchy)).chain(slot.join_files()).collect()
     }
 
     /// Puts this process here, with all its threads.
@@ -188,15 +192,6 @@ impl Group {
     #[must_use]
     pub fn processes(&self) -> BTreeSet<u32> {
         self.folders().iter().flat_map(|folder| processes_below(folder)).collect()
-    }
-
-    /// The threads in it and below it.
-    #[must_use]
-    pub fn threads(&self) -> Vec<u32> {
-        let Some((_, folder)) = self.places().min_by_key(|(hierarchy, _)| hierarchy.version == Version::V1) else {
-            return Vec::new();
-        };
-        deepest_first(&folder).iter().filter_map(|folder| threads_file(folder)).flat_map(|file| pids(&file)).collect()
     }
 
     /// The file that lists the threads of a slot, and into which the number of one is written to move it there.

@@ -52,7 +52,7 @@ fn cpus(envelope: &Envelope) -> u32 {
 }
 
 /// Its cores.
-pub fn cores(envelope: &Envelope) -> u32 {
+fn cores(envelope: &Envelope) -> u32 {
     envelope.cores.unwrap_or_else(|| cpus(envelope)).max(1)
 }
 
@@ -153,15 +153,6 @@ impl Cpu {
         let Some(emptiest) = in_turn.min_by_key(threads) else { return self.target.join_files() };
         state.last_start = emptiest;
         self.target.join_files_with(&state.slots[emptiest])
-    }
-
-    pub fn throttled_ns(&self) -> Option<u64> {
-        let state = self.state();
-        let throttled_ns = |group: &Group| Some(group.throttling()?.throttled_ns);
-        if state.slots.is_empty() {
-            return throttled_ns(&self.target);
-        }
-        state.slots.iter().map(throttled_ns).sum()
     }
 
     pub fn period_us(&self) -> Option<u64> {

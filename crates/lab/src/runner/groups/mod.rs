@@ -13,14 +13,12 @@ mod cpu;
 use std::sync::Arc;
 use std::time::Duration;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use experiment::profile::Disk;
 
 use super::{Envelope, Refusal, Setup};
-use crate::linux::cgroup::{
-    Controller, CpuTime, Device, Error, Group, Hierarchies, Memory, Resource, Stall, Throttle, Version,
-};
+use crate::linux::cgroup::{Controller, Device, Error, Group, Hierarchies, Throttle, Version};
 use cpu::Cpu;
 
 /// Processes and threads in a host: enough for any target, and an end to one that multiplies.
@@ -48,33 +46,6 @@ struct Made {
     device: Option<Device>,
     /// Whether the group of the run is ours to remove.
     is_alone: bool,
-}
-
-/// What the host has used since it was made; of what this kernel does not count, nothing. Figures are of the target's
-/// processes together, without the runner. Counters only grow, but may begin anew when a fault of the CPU comes or goes.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Usage {
-    /// CPU time.
-    pub cpu: Option<CpuTime>,
-    /// Time its quotas kept it from running, nanoseconds, summed over its cores (and, of a core whose threads were on several
-    /// CPUs, over those). 0 if there is no quota.
-    pub throttled_ns: Option<u64>,
-    /// Cores to spread that over: divided by these and by wall time it is `cpu_throttled_pct`.
-    pub cores: u32,
-    /// Memory.
-    pub memory: Option<Memory>,
-    /// Time in which some or all of its tasks waited for a CPU, …
-    pub cpu_stall: Option<Stall>,
-    /// … a disk, …
-    pub io_stall: Option<Stall>,
-    /// … memory.
-    pub memory_stall: Option<Stall>,
-    /// Bytes read from all disks; of version 1, if the host has a volume: from that.
-    pub read_bytes: Option<u64>,
-    /// Bytes written, likewise; what the page cache still holds is not.
-    pub written_bytes: Option<u64>,
-    /// Processes and threads.
-    pub pids: Option<u64>,
 }
 
 /// Name of the group that holds all of a run: what `linux::cgroup::remove_tree` takes.
@@ -125,8 +96,9 @@ pub fn remove_host(setup: &Setup) -> Result<(), Error> {
 fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Group {
     let host = Group::new(hierarchies, top_of(&setup.run)).child(&setup.host);
     let has_volume = setup.isolation.as_ref().is_some_and(|isolation| isolation.volume.is_some());
-    let is_v1 = hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
-    if has_volume && is_v1 { host.except(Controller::Block) } else { host }
+    let block = hierarchies.of(Controller::Block);
+    let is_at_root = block.is_some_and(|block| block.version == Version::V1 && block.controllers.len() == 1);
+    if has_volume && is_at_root { host.except(Controller::Block) } else { host }
 }
 
 fn allow_cpus(group: &Group, envelope: &Envelope) -> Result<(), Error> {
@@ -198,26 +170,11 @@ impl Groups {
         self.made.as_ref().map_err(cannot)
     }
 
-    /// Whether there are any.
-    #[must_use]
-    pub fn are_there(&self) -> bool {
-        self.made.is_ok()
-    }
-
     /// The files that a new process of the target writes `0` into, all of them and in this order, each time asked anew: on
     /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
-        let Ok(made) = &self.made else { return Vec::new() };
-        let Some(root) = made.root_of_disk() else { return made.cpu.join_files() };
-        let at_root = |file: PathBuf| if file.starts_with(root) { root.join("cgroup.procs") } else { file };
-        made.cpu.join_files().into_iter().map(at_root).collect()
-    }
-
-    /// The same for the runner itself.
-    #[must_use]
-    pub fn runner_join_files(&self) -> Vec<PathBuf> {
-        self.made.as_ref().map(|made| made.runner.join_files()).unwrap_or_default()
+        self.made.as_ref().map(|made| made.cpu.join_files()).unwrap_or_default()
     }
 
     /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
@@ -242,7 +199,7 @@ impl Groups {
     /// # Errors
     /// If its data is not on a volume of its own; what is missing, or what the system says.
     pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), Refusal> {
-        Ok(self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))?)
+        self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))
     }
 
     /// All of the target stands still, or goes on. What is started while it stands still does not run either.
@@ -259,37 +216,6 @@ impl Groups {
     /// Without groups; that some do not die.
     pub fn kill_all(&self) -> Result<usize, Refusal> {
         Ok(self.made("killing all of a host")?.target.kill(PATIENCE)?)
-    }
-
-    /// Every thread of the target, for a probe that looks at their states. Empty without groups.
-    #[must_use]
-    pub fn threads(&self) -> Vec<u32> {
-        self.made.as_ref().map(|made| made.target.threads()).unwrap_or_default()
-    }
-
-    /// What has been used.
-    #[must_use]
-    pub fn usage(&self) -> Usage {
-        let Ok(made) = &self.made else { return Usage { cores: cpu::cores(&self.envelope), ..Usage::default() } };
-        let target = &made.target;
-        let mut transferred = target.transferred();
-        if made.root_of_disk().is_some() {
-            transferred = Group::root(&made.hierarchies).transferred();
-            transferred.iter_mut().for_each(|all| all.retain(|transfer| Some(transfer.0) == made.device));
-        }
-        let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
-        Usage {
-            cpu: target.cpu_time(),
-            throttled_ns: made.cpu.throttled_ns(),
-            cores: cpu::cores(&self.envelope),
-            memory: target.memory(),
-            cpu_stall: target.stall(Resource::Cpu),
-            io_stall: target.stall(Resource::Io),
-            memory_stall: target.stall(Resource::Memory),
-            read_bytes: sum(|transfer| transfer.1),
-            written_bytes: sum(|transfer| transfer.2),
-            pids: target.pids(),
-        }
     }
 
     /// The period of the CPU quota in force, seconds: below it a slow core is not slow. `None`: no quota.
@@ -319,23 +245,6 @@ impl Groups {
 }
 
 impl Made {
-    /// By the group, or by everybody on the volume that only the host uses.
-    fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
-        let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
-        let Some(volume) = self.device.filter(|_| is_v1) else { return self.target.transferred() };
-        let mut all = Group::root(&self.hierarchies).transferred()?;
-        all.retain(|(device, _, _)| *device == volume);
-        Some(all)
-    }
-
-    /// The root of the controller of disks in which the target stays, where its volume is limited there: of version 1. A
-    /// journal is written in the root and at once, however much; what it costs is paid by who waits for it only there.
-    fn root_of_disk(&self) -> Option<&Path> {
-        let hierarchy = self.hierarchies.of(Controller::Block).filter(|_| self.device.is_some())?;
-        let is_alone = hierarchy.version == Version::V1 && hierarchy.controllers.len() == 1;
-        is_alone.then_some(hierarchy.root.as_path())
-    }
-
     /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,
     /// and the volume is only this host's. The root of version 2 cannot be limited; there it is the target's group.
     fn set_throttle(&self, throttle: &Throttle) -> Result<(), Refusal> {

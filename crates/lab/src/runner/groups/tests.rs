@@ -8,7 +8,7 @@ use experiment::profile::Disk;
 
 use super::cpu::Plan;
 use super::{Groups, Setup, host_of, make_top, throttle, top_of};
-use crate::linux::cgroup::{Controller, Hierarchies, Quota, Throttle, leftovers, remove_tree};
+use crate::linux::cgroup::{Controller, Group, Hierarchies, Quota, Throttle, leftovers, remove_tree};
 use crate::runner::{Envelope, Isolation, Refusal, Volume};
 
 pub fn setup(name: &str, envelope: Envelope) -> Setup {
@@ -64,7 +64,7 @@ fn without_control_groups_only_a_limited_host_is_refused() {
     assert!(why.starts_with("n1: no control groups are mounted; a host with limits needs"), "{why}");
     let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
     assert_eq!(notices.len(), 1);
-    assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());
+    assert!(groups.join_files().is_empty());
     let Err(Refusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
     assert!(reason.starts_with("freezing a host needs control groups"), "{reason}");
     groups.remove().unwrap();
@@ -75,10 +75,13 @@ fn a_host_with_a_volume_stays_where_its_limits_are() {
     let machine = crate::linux::cgroup::recorded::Machine::v1();
     let volume = Volume { file: "/x".into(), device: "/dev/loop3".into(), at: "/data".into() };
     let isolation = |volume| Some(Isolation { volume, ..Isolation::default() });
-    for (volume, is_in_blkio) in [(Some(volume), false), (None, true)] {
+    let own = format!("{}/n1/target", top_of(&setup("volume", Envelope::default()).run));
+    for (volume, folder) in [(Some(volume), ""), (None, &own)] {
         let setup = Setup { isolation: isolation(volume), ..setup("volume", Envelope::default()) };
         let files = host_of(&machine.hierarchies(), &setup).child("target").join_files();
-        assert_eq!(files.iter().any(|file| file.starts_with(machine.path("blkio"))), is_in_blkio, "{files:?}");
+        let wanted = machine.path("blkio").join(folder).join("cgroup.procs");
+        assert!(files.contains(&wanted), "{wanted:?} is not in {files:?}");
+        assert_eq!(files.len(), 7);
         assert!(files.iter().any(|file| file.starts_with(machine.path("memory"))));
     }
 }
@@ -98,9 +101,7 @@ fn a_host_with_slow_cores_comes_and_goes() {
     let slots: BTreeSet<_> = (0..3).map(|_| slot(&groups.join_files())).collect();
     assert_eq!(slots.len(), 3);
     let mut process = started(&groups, &["sleep", "600"]);
-    assert_eq!(groups.threads(), [process.id()]);
-    assert_eq!(groups.usage().cores, 3);
-    assert!(groups.usage().throttled_ns.is_some());
+    assert_eq!(in_slots(&setup), BTreeSet::from([process.id()]));
     // A fault, on top of it, and the end of that.
     groups.set_cpu(Some(0.5)).unwrap();
     assert_eq!(groups.quota_period_s(), Some(0.040));
@@ -129,7 +130,7 @@ fn a_fault_makes_fast_cores_slow_with_all_that_runs() {
     for of_profile in [Some(0.25), None, Some(0.5)] {
         groups.set_cpu(of_profile).unwrap();
         assert_eq!(groups.quota_period_s(), of_profile.map(|_| 0.010));
-        assert_eq!(groups.threads().into_iter().collect::<BTreeSet<_>>(), ids);
+        assert_eq!(target_of(&setup).processes(), ids);
         assert_eq!(in_slots(&setup), if of_profile.is_some() { ids.clone() } else { BTreeSet::new() });
     }
     // The host crashes, is booted again, and has what its profile says.
@@ -142,10 +143,12 @@ fn a_fault_makes_fast_cores_slow_with_all_that_runs() {
     groups.remove().unwrap();
 }
 
+fn target_of(setup: &Setup) -> Group {
+    host_of(&Arc::new(Hierarchies::detect()), setup).child("target")
+}
+
 fn in_slots(setup: &Setup) -> BTreeSet<u32> {
-    let target = crate::linux::cgroup::Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run));
-    let target = target.child("n1").child("target");
-    (0..64).flat_map(|index| target.slot(&format!("core{index}")).processes()).collect()
+    (0..64).flat_map(|index| target_of(setup).slot(&format!("core{index}")).processes()).collect()
 }
 
 fn started(groups: &Groups, command: &[&str]) -> Child {
