@@ -170,6 +170,12 @@ impl Groups {
         self.made.as_ref().map_err(cannot)
     }
 
+    /// Whether there are any.
+    #[must_use]
+    pub fn are_there(&self) -> bool {
+        self.made.is_ok()
+    }
+
     /// The files that a new process of the target writes `0` into, all of them and in this order, each time asked anew: on
     /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
     #[must_use]
@@ -210,21 +216,13 @@ impl Groups {
         Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
     }
 
-    /// Kills all of the target, also what is frozen and what left its process group; how many processes that were.
-    ///
-    /// # Errors
-    /// Without groups; that some do not die.
-    pub fn kill_all(&self) -> Result<usize, Refusal> {
-        Ok(self.made("killing all of a host")?.target.kill(PATIENCE)?)
-    }
-
     /// The period of the CPU quota in force, seconds: below it a slow core is not slow. `None`: no quota.
     #[must_use]
     pub fn quota_period_s(&self) -> Option<f64> {
         self.made.as_ref().ok()?.cpu.period_us().map(|us| us as f64 / 1e6)
     }
 
-    /// Kills all of the target, takes back what was set outside of the groups, and removes them; this process is moved out
+    /// Kills all of the target, also what is frozen and what left its process group; takes back what was set outside of the groups, and removes them; this process is moved out
     /// before. The runner's group stays as long as a keeper is in it, and the run's as long as the lab may need it.
     ///
     /// # Errors

@@ -160,6 +160,7 @@ impl Runner {
         HostFigures {
             cores: envelope.cores.or(cores),
             core_speed: envelope.core_speed,
+            quota_period_s: self.groups.quota_period_s(),
             memory_bytes: envelope.memory_bytes.or_else(machines_memory),
             link_bits_per_s: envelope.link.rate_bits_per_s,
             ..HostFigures::default()
