@@ -206,7 +206,7 @@ impl Shell<'_> {
             folder: path.as_deref(),
             logs: self.folder.logs(),
             plimsoll: self.run.plimsoll.clone(),
-            measures_storage: self.measures_storage(),
+            measures_storage: measures_storage(self.run.plan, self.trial),
         };
         let caller = Arc::new(ProtocolCaller { protocol: self.trial.target.protocol.clone() });
         match Site::up(build, caller, self.interrupts.flag()) {
@@ -220,12 +220,6 @@ impl Shell<'_> {
                 Err((*error).into())
             }
         }
-    }
-
-    /// Storage is measured once for each lab of the run: at its first trial.
-    fn measures_storage(&self) -> bool {
-        let first = self.run.plan.trials.iter().find(|trial| trial.lab == self.trial.lab);
-        self.trial.lab.measure_storage && first.is_none_or(|first| first.id == self.trial.id)
     }
 
     fn stop_target(&mut self, at_once: bool) {
@@ -288,3 +282,12 @@ impl Shell<'_> {
         }
     }
 }
+
+/// Storage is measured once for each lab of the run: at its first trial.
+fn measures_storage(plan: &plan::Plan, trial: &plan::Trial) -> bool {
+    let first = plan.trials.iter().find(|other| other.lab == trial.lab);
+    trial.lab.measure_storage && first.is_none_or(|first| first.id == trial.id)
+}
+
+#[cfg(test)]
+mod tests;

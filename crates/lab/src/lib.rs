@@ -2,17 +2,21 @@
 //! It must not know what the load is, and must not judge what it sees.
 
 mod arguments;
+mod attended;
 pub mod environment;
 mod error;
 pub mod faults;
 #[cfg(test)]
 mod fixture;
+mod ground;
 mod hooks;
 pub mod hosts;
 mod linux;
 mod placeholders;
+pub mod placement;
 mod ports;
 pub mod probes;
+mod process_log;
 mod process_tree;
 pub mod profiles;
 mod readiness;
@@ -28,7 +32,7 @@ mod victims;
 use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
-pub use hosts::ground::Ground;
+pub use ground::Ground;
 pub use site::{Build, Member, NotUp, Observed, Site, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.

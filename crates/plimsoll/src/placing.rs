@@ -3,7 +3,7 @@
 use experiment::duration;
 use experiment::plan::{Host, Lab, Plan, Trial};
 use experiment::quantity::{show_bits_per_s, show_bytes, show_bytes_per_s};
-use lab::hosts::placement::{Placement, place};
+use lab::placement::{Placement, place};
 use lab::runner::Envelope;
 
 /// A line for each host of each lab, or what keeps it from being made; empty without hosts.

@@ -104,3 +104,24 @@ fn an_empty_file_says_what_is_missing() {
         ["target.toml:1:1: the section [about] is missing", "target.toml:1:1: the section [process] is missing"]
     );
 }
+
+#[test]
+fn placeholders_of_several_hosts_are_known() {
+    for placeholder in [
+        "name",
+        "index",
+        "hosts",
+        "names",
+        "peers",
+        "first",
+        "cores",
+        "memory_mb",
+        "host.server",
+        "hosts.server",
+        "port.server.main",
+    ] {
+        assert!(read(&SMALL.replace("{size}", &format!("{{{placeholder}}}"))).is_ok(), "{placeholder}");
+    }
+    let told = read(&SMALL.replace("{size}", "{host.sever}")).unwrap_err();
+    assert!(told[0].contains("{host.sever} stands for nothing"), "{told:?}");
+}

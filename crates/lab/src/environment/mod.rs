@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use experiment::plan;
 use record::environment::{Cpu, Disk, Environment, Limits};
 
-use crate::hosts::placement::{Room, needs_score};
 use crate::linux::procfs;
+use crate::placement::{Room, needs_score};
 use crate::probes::memory_bytes;
 use crate::runner::machine::score as machine_score;
 

@@ -112,20 +112,12 @@ fn impose_each(
     site: &mut Site,
     controls: Vec<(String, Control)>,
 ) -> Result<(), Error> {
-    let key = key(fault, number);
-    for (host, control) in controls {
-        if let Err(error) = site.impose_on(&host, &key, &control) {
-            // What resists goes with its host.
-            let _ = site.lift_from(&key);
-            return Err(refused(fault, format!("{host}: {error}")));
-        }
-    }
-    Ok(())
+    site.impose(&key(fault, number), &controls).map_err(|error| refused(fault, error))
 }
 
 /// Ends a fault that is a state of hosts.
 fn lift(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
-    site.lift_from(&key(fault, number))
+    site.lift(&key(fault, number))
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ fn so_far(fault: &plan::Fault, host: &str, site: &Site) -> Result<Disk, Error> {
     if let Some(disk) = site.profiled_disk(host).filter(Disk::is_throttled) {
         return Ok(disk);
     }
-    let figures = site.figures_of(host)?;
+    let figures = site.storage_of(host)?;
     let (read_iops, write_iops) = (figures.storage_read_per_s, figures.storage_write_per_s);
     let measured = Disk { read_iops, write_iops, ..Disk::default() };
     if measured.is_throttled() {

@@ -1,6 +1,9 @@
 //! Tests of the faults on real processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod catalog;
+mod hosts;
+
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -184,11 +187,18 @@ fn a_group_of_hosts_is_hit_together_or_not_at_all() {
     let mut stage = Stage::of(3);
     let all = with("squeeze", "all", json!({"cpu": 0.5}));
     assert_eq!(stage.begin(&all, 1).unwrap(), "n1, n2, n3");
+    stage.done();
     stage.heal(&all, 1).unwrap();
-    assert_eq!(stage.done()[3..], ["n3 lift it#1", "n2 lift it#1", "n1 lift it#1"]);
+    assert_eq!(stage.done(), ["n1 lift it#1", "n2 lift it#1", "n3 lift it#1"]);
     stage.refuse(Some("n3 impose"));
     assert_eq!(stage.begin(&all, 2).err().unwrap().to_string(), "fault `it`: n3: it cannot");
-    assert_eq!(stage.done()[2..], ["n2 lift it#2", "n1 lift it#2"]);
+    let mut lifted: Vec<_> = stage.done().into_iter().filter(|line| line.contains("lift")).collect();
+    lifted.sort();
+    assert_eq!(
+        lifted,
+        ["n1 lift it#2", "n2 lift it#2", "n3 lift it#2"],
+        "also where it was refused: nobody knows how far it came"
+    );
     stage.heal(&all, 2).unwrap();
     assert_eq!(stage.done(), [] as [&str; 0]);
     let error = stage.begin(&with("squeeze", "n9", json!({"cpu": 0.5})), 3).err().unwrap();
@@ -215,7 +225,7 @@ fn a_slow_disk_goes_by_its_profile_or_by_what_was_measured() {
     assert!(stage.begin(&by, 1).err().unwrap().to_string().contains("nobody knows what the disk of n1 does"));
 
     let mut stage = Stage::with(1, plan::Lab::default(), |host| {
-        host.set_figures(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
+        host.set_storage(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
     });
     stage.begin(&by, 1).unwrap();
     assert!(stage.done()[0].contains(r#""write_iops":50.0"#));
@@ -240,7 +250,7 @@ fn a_partition_cuts_every_host_as_its_shape_says() {
     let (n1, n2, n3) = ("127.0.0.1", "127.0.0.2", "127.0.0.3");
     assert_eq!(stage.done(), [cut("n1", &[n2], &[]), cut("n2", &[n1, n3], &[]), cut("n3", &[n2], &[])]);
     stage.heal(&halves, 1).unwrap();
-    assert_eq!(stage.done(), ["n3 lift it#1", "n2 lift it#1", "n1 lift it#1"]);
+    assert_eq!(stage.done(), ["n1 lift it#1", "n2 lift it#1", "n3 lift it#1"]);
 
     stage.begin(&with("partition", "n2", json!({"shape": "one_way"})), 1).unwrap();
     assert_eq!(stage.done(), [cut("n1", &[n2], &[]), cut("n3", &[n2], &[])]);
@@ -319,80 +329,4 @@ fn this_machine_is_not_broken_as_a_host() {
     }
     assert_eq!(stage.done(), [] as [&str; 0]);
     stage.begin(&with("pause", "n1", json!({})), 1).unwrap();
-}
-
-#[test]
-fn wrong_arguments_are_found_before_the_run() {
-    let wrong = |kind: &str, arguments: Value| {
-        let check = find(kind).unwrap().info.check.unwrap();
-        check(&with(kind, "one", arguments).with).into_iter().map(|wrong| wrong.what).collect::<Vec<_>>().join("; ")
-    };
-    let table = [
-        ("clock_skew", json!({"offset": 5}), "`offset = 5` is not a duration"),
-        ("command", json!({"run": "x", "within": "long"}), "`within = \"long\"` is not a duration"),
-        ("full_disk", json!({"leave": "none"}), "`leave = \"none\"` is not a size"),
-        ("kill", json!({"signal": "STOP"}), "`STOP` is no signal that it sends"),
-        ("link_flap", json!({"down": "1ms"}), "`down` is too short to be kept"),
-        ("lossy_link", json!({"loss_pct": 0}), "`loss_pct = 0` is not possible"),
-        ("memory_limit", json!({"size": "0B"}), "a host without memory is a crash"),
-        ("partition", json!({"shape": "half"}), "`shape = \"half\"` is not one of them"),
-        ("restart", json!({"wait": "1"}), "`wait = \"1\"` is not a duration"),
-        ("slow_disk", json!({}), "nothing says how slow"),
-        ("slow_disk", json!({"factor": 0.5, "write_iops": 5}), "`factor` and figures exclude each other"),
-        (
-            "slow_link",
-            json!({"rate": "fast", "delay": "-1s"}),
-            "`rate = \"fast\"` is not a rate; `delay = \"-1s\"` is not a duration",
-        ),
-        ("squeeze", json!({"cpu": 1}), "the whole is no squeeze"),
-        ("squeeze", json!({"cpu": "half"}), "`cpu = \"half\"` is not possible"),
-    ];
-    for (kind, arguments, expected) in table {
-        assert_eq!(wrong(kind, arguments), expected, "{kind}");
-    }
-    for (kind, arguments) in [
-        ("slow_link", json!({"delay": "50ms"})),
-        ("slow_disk", json!({"write_rate": "10MB/s"})),
-        ("lossy_link", json!({"loss_pct": 100})),
-        ("kill", json!({})),
-    ] {
-        assert_eq!(wrong(kind, arguments), "", "{kind}");
-    }
-}
-
-#[test]
-fn every_argument_that_is_checked_is_one_that_is_taken() {
-    for kind in KINDS {
-        let info = kind.info;
-        let Some(check) = info.check else { continue };
-        for field in info.takes {
-            let with = BTreeMap::from([(field.name.to_owned(), Value::from(vec![1]))]);
-            for wrong in check(&with) {
-                let named = wrong.argument.is_none_or(|name| info.takes.iter().any(|field| field.name == name));
-                assert!(named && wrong.hint.is_some(), "{}: {wrong:?}", info.name);
-            }
-        }
-    }
-}
-
-#[test]
-fn colours_are_told_apart_on_light_and_on_dark() {
-    let parts = |colour: &str| [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()));
-    let luminance = |colour: &str| {
-        let linear = parts(colour).map(|part| {
-            let part = part / 255.0;
-            if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
-        });
-        0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    };
-    for (index, kind) in KINDS.iter().enumerate() {
-        let light = luminance(kind.info.colour);
-        // 3 : 1 against white, and against the ground of a dark page.
-        assert!((0.13..=0.3).contains(&light), "{}: {light}", kind.info.name);
-        for other in &KINDS[..index] {
-            let (a, b) = (parts(kind.info.colour), parts(other.info.colour));
-            let apart: f64 = (0..3).map(|at| (a[at] - b[at]).abs()).sum();
-            assert!(apart >= 50.0, "{} and {}: {apart}", kind.info.name, other.info.name);
-        }
-    }
 }

@@ -1,12 +1,8 @@
 //! Where target processes run. A host starts processes, hands out addresses, ports and private folders; how it does so is
 //! its kind's business. It must not know what the processes are for.
 
-pub(crate) mod attended;
-pub(crate) mod ground;
 mod local;
-pub(crate) mod log;
 pub(crate) mod netns;
-pub mod placement;
 mod ssh;
 
 use std::ffi::OsString;
@@ -18,11 +14,11 @@ use record::events::HostFigures;
 use rustix::process::Signal;
 
 use crate::Error;
+use crate::ground::Ground;
 use crate::registry::Ledger;
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::site::Build;
-use ground::Ground;
 pub(crate) use ssh::Leftover;
 
 /// A kind of host.
@@ -180,7 +176,7 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
         if let Some(host) = lab.hosts.iter().find(|host| host.ssh.is_some()) {
             return Err(Error::MixedLab { host: host.name.clone() });
         }
-        let placement = placement::place(lab, &crate::environment::room(lab))?;
+        let placement = crate::placement::place(lab, &crate::environment::room(lab))?;
         return netns::raise(build, &placement, &ledger);
     }
     Ok((reach_all(build, &ledger)?, Ground::default()))

@@ -188,3 +188,66 @@ fn a_torn_entry_is_read_as_far_as_it_goes() {
     clean_all(&folder);
     assert!(!empty.exists() && young.exists() && !path.exists());
 }
+
+/// A loop device of its own, that stays when this goes; and the run whose folder its file is in.
+fn forgotten_loop(id: &str) -> Option<(PathBuf, PathBuf, PathBuf)> {
+    if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
+        println!("skipped: loop devices need root");
+        return None;
+    }
+    let folder = entry::scratch_of(id);
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("volume");
+    File::create(&file).unwrap().set_len(1 << 20).unwrap();
+    let output = Command::new("losetup").args(["--find", "--show"]).arg(&file).output().unwrap();
+    let device = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+    Some((folder, file, device))
+}
+
+#[test]
+fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
+    let id = format!("test-{}-kernel", std::process::id());
+    let Some((scratch, file, device)) = forgotten_loop(&id) else { return };
+    let group = top_of(&id);
+    crate::runner::groups::make_top(&id, 1).unwrap();
+    let folder = Scratch::new();
+    let mut owner = Owner::this_process();
+    owner.started_ticks += 1;
+    let lines = [
+        Line::Run { id, owner, folder: folder.join("run") },
+        Line::Scratch { path: scratch.clone() },
+        Line::Cgroups { name: group.clone() },
+        Line::Loop { device: device.clone(), file: file.clone() },
+        Line::Throttle { device: device.clone() },
+    ];
+    let text: String = lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect();
+    folder.write("entry.jsonl", &text);
+    let removed = clean_all(&folder);
+    let expected = [
+        format!("control groups {group}"),
+        format!("loop device {}", device.display()),
+        format!("folder {}", scratch.display()),
+    ];
+    assert_eq!(removed[..3], expected);
+    assert_ne!(crate::linux::loop_device::backing(&device).as_ref(), Some(&file));
+}
+
+#[test]
+fn what_another_made_in_the_kernel_stays() {
+    let Some((scratch, file, device)) = forgotten_loop(&format!("test-{}-other", std::process::id())) else { return };
+    let folder = Scratch::new();
+    // A damaged entry, and a device that went to another file.
+    let lines = [
+        Line::Cgroups { name: "system.slice".to_owned() },
+        Line::Loop { device: device.clone(), file: file.clone() },
+        Line::Loop { device: device.clone(), file: entry::scratch_of("test-1").join("volume") },
+        Line::Loop { device: PathBuf::from("/dev/null"), file: entry::scratch_of("test-1").join("volume") },
+        Line::Throttle { device: device.clone() },
+    ];
+    abandoned(&folder, |owner| owner.started_ticks += 1, &lines);
+    let removed = clean_all(&folder);
+    assert_eq!(removed.len(), 1, "{removed:?}");
+    assert_eq!(crate::linux::loop_device::backing(&device).as_ref(), Some(&file));
+    assert!(crate::linux::loop_device::detach(&device, &file).unwrap());
+    fs::remove_dir_all(&scratch).unwrap();
+}

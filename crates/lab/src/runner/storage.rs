@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -22,14 +22,14 @@ const MEBIBYTE: u64 = 1 << 20;
 const LAYING_OUT: Duration = Duration::from_secs(40);
 
 /// Measures the storage under `folder` for `for_s` seconds in all. Only the `storage_…` figures are filled in; what could not
-/// be measured is empty, and why is in `storage_unmeasured`.
-pub fn measure(folder: &Path, for_s: f64) -> HostFigures {
+/// be measured is empty, and why is in `storage_unmeasured`. It is measured from within `groups`, as the target will use it.
+pub fn measure(folder: &Path, for_s: f64, groups: &[PathBuf]) -> HostFigures {
     let file = folder.join(FILE);
     let measured = room(folder).and_then(|bytes| {
         // Not every file system can go past the page cache.
-        run(folder, &file, bytes, for_s, true).or_else(|first| match first {
+        run(folder, &file, bytes, for_s, groups, true).or_else(|first| match first {
             Failure::NotStarted(_) => Err(first),
-            Failure::Failed(_) => run(folder, &file, bytes, for_s, false),
+            Failure::Failed(_) => run(folder, &file, bytes, for_s, groups, false),
         })
     });
     let _ = fs::remove_file(&file);
@@ -63,11 +63,18 @@ fn room(folder: &Path) -> Result<u64, Failure> {
     (bytes > 0).then_some(bytes).ok_or_else(full)
 }
 
-fn run(folder: &Path, file: &Path, bytes: u64, for_s: f64, past_cache: bool) -> Result<HostFigures, Failure> {
+fn run(
+    folder: &Path,
+    file: &Path,
+    bytes: u64,
+    for_s: f64,
+    groups: &[PathBuf],
+    past_cache: bool,
+) -> Result<HostFigures, Failure> {
     let mut command = Command::new("fio");
     command.args(arguments(file, bytes, for_s, past_cache)).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let child = spawn::spawn(command).map_err(|error| {
+    let child = spawn::spawn_in(command, groups).map_err(|error| {
         Failure::NotStarted(match error.kind() {
             io::ErrorKind::NotFound => "fio is not installed".to_owned(),
             _ => format!("cannot start fio: {error}"),

@@ -23,8 +23,6 @@ fn batch(wiring: &Wiring) -> String {
     let mut text = "link set lo up\n".to_owned();
     for interface in &wiring.interfaces {
         let name = &interface.name;
-        // Without an address of version 6: nobody uses it, and the kernel would announce it.
-        let _ = writeln!(text, "link set {name} addrgenmode none");
         let _ = writeln!(text, "address add {}/{} brd + dev {name}", interface.address, interface.prefix);
         let _ = writeln!(text, "link set {name} up");
     }

@@ -16,7 +16,7 @@ use super::breaking::Broken;
 use super::everywhere::{at_once, on_all};
 use super::layout::{Basis, Post, Service};
 use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
-use crate::hosts::ground::Ground;
+use crate::ground::Ground;
 use crate::hosts::{self, Process, Start};
 use crate::readiness::{self, Check, Waiting};
 use crate::url::Place;

@@ -20,7 +20,7 @@ use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::What;
 
-use crate::hosts::ground::Ground;
+use crate::ground::Ground;
 use crate::hosts::{Ended, Host};
 use crate::registry::{Ledger, Registry};
 use crate::sampling::Sources;

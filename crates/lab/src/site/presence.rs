@@ -27,6 +27,13 @@ pub struct Presence {
     is_up: bool,
 }
 
+impl Presence {
+    /// How its storage did at lab-up; nothing is filled in if that was not measured.
+    pub fn storage(&self) -> &HostFigures {
+        &self.storage
+    }
+}
+
 /// Every host's presence, none of them told yet.
 pub fn of(build: &Build<'_>, hosts: &mut [Box<dyn Host>]) -> Vec<Presence> {
     let storage = if build.measures_storage { measure(hosts) } else { Vec::new() };

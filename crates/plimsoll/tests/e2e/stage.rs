@@ -42,7 +42,7 @@ impl Stage {
     pub fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("e2e-{}-{number}", std::process::id()));
-        for room in ["registry", "scratch"] {
+        for room in ["registry", "scratch", "profiles"] {
             fs::create_dir_all(folder.join(room)).unwrap();
         }
         Self { folder, through: Vec::new(), variables: Vec::new() }
@@ -63,6 +63,14 @@ impl Stage {
     pub fn beside(&mut self, machines: &Machines) {
         self.through = machines.through();
         self.variables.push(("PLIMSOLL_SSH_CONFIG", machines.config()));
+    }
+
+    /// Targets and profiles of the tests are found from now on: the targets in `tests/targets`, the profiles in this stage
+    /// itself.
+    pub fn with_shelves(mut self) -> Self {
+        self.variables.push(("PLIMSOLL_TARGETS", root().join("crates/plimsoll/tests/targets")));
+        self.variables.push(("PLIMSOLL_PROFILES", self.folder.join("profiles")));
+        self
     }
 
     /// Plays `plimsoll WORDS…` to its end, in the workspace's root.

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use record::events::HostFigures;
 use rustix::process::{Signal, kill_process, kill_process_group};
 
-use super::log::Log;
 use super::{Ended, Host, Kind, Output, Process, Start};
 use crate::linux::{pidfd, procfs, spawn};
+use crate::process_log::Log;
 use crate::registry::{Ledger, MARK};
 use crate::remains::Marks;
 use crate::runner::session::Session;

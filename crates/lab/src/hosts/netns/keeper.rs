@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::linux::mount::{self, Place};
-use crate::linux::{namespace, pidfd};
+use crate::linux::{namespace, network, pidfd};
 use crate::runner::{Isolation, Setup, groups};
 
 /// Everything of ours inside a host.
@@ -34,12 +34,14 @@ pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
     if isolation.is_switch {
         namespace::leave_network().map_err(cannot("leave the machine's network"))?;
         mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
+        network::only_given_addresses();
         own_sys()?;
         return Ok(None);
     }
     groups::enter(setup).map_err(|error| error.to_string())?;
     namespace::leave_machine().map_err(cannot("leave the machine's namespaces"))?;
     mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
+    network::only_given_addresses();
     furnish(&setup.host, isolation)?;
     namespace::be_called(&setup.host).map_err(cannot("be called by its name"))?;
     let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;

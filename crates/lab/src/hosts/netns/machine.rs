@@ -14,7 +14,7 @@ use super::switch::Switch;
 use super::volume::Volume;
 use super::{KIND, keeper};
 use crate::Error;
-use crate::hosts::attended::Machine;
+use crate::attended::Machine;
 use crate::linux::{pidfd, procfs, spawn};
 use crate::registry::{Ledger, MARK};
 use crate::runner::session::Session;

@@ -12,11 +12,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::attended::Attended;
-use super::ground::Ground;
-use super::placement::Placement;
 use super::{Host, Kind};
 use crate::Error;
+use crate::attended::Attended;
+use crate::ground::Ground;
+use crate::placement::Placement;
 use crate::registry::Ledger;
 use crate::runner::{self, Bind, Envelope, Isolation, Setup, VERSION, Wiring, groups};
 use crate::site::Build;

@@ -2,8 +2,8 @@
 //! `cargo test -p lab -- --ignored hosts::netns`. What they leave on the machine is looked for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,22 +25,29 @@ fn built() -> PathBuf {
     built
 }
 
-/// What of this machine hosts could change.
-fn machine() -> BTreeMap<&'static str, String> {
+/// What of this machine hosts could change, a line each.
+fn machine() -> BTreeSet<String> {
     let said = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    BTreeMap::from([
-        ("links", said("ip", &["-o", "link"])),
-        ("rules", said("nft", &["list", "ruleset"])),
-        ("mounts", fs::read_to_string("/proc/self/mountinfo").unwrap()),
-        ("loops", said("losetup", &["--list"])),
-        ("groups", said("sh", &["-c", "find /sys/fs/cgroup -name 'plimsoll*' -type d"])),
-        ("limits", said("sh", &["-c", "cat /sys/fs/cgroup/blkio/blkio.throttle.*_device 2>/dev/null"])),
-        ("name", fs::read_to_string("/proc/sys/kernel/hostname").unwrap()),
-        ("names", fs::read_to_string("/etc/hosts").unwrap()),
-    ])
+    let texts = [
+        said("ip", &["-o", "link"]),
+        said("nft", &["list", "ruleset"]),
+        said("losetup", &["--list", "--noheadings", "--output", "BACK-FILE"]),
+        said("sh", &["-c", "find /sys/fs/cgroup -name 'plimsoll*' -type d"]),
+        fs::read_to_string("/proc/self/mountinfo").unwrap(),
+        fs::read_to_string("/proc/sys/kernel/hostname").unwrap(),
+        fs::read_to_string("/etc/hosts").unwrap(),
+    ];
+    texts.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
+}
+
+/// Waits until nothing is there that was not there before. What another program makes meanwhile is not looked at.
+fn nothing_is_left(before: &BTreeSet<String>, run: &str) {
+    let others = |line: &str| line.contains("plimsoll-") && !line.contains(run);
+    let left = || machine().difference(before).filter(|line| !others(line)).cloned().collect::<Vec<_>>();
+    until("nothing is left", || left().is_empty());
 }
 
 fn host(name: &str, networks: &[&str], routes: bool) -> plan::Host {
@@ -55,13 +62,13 @@ fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mu
     let before = machine();
     let bench = Bench::new();
     let build = Build {
-        measures_storage: false,
         registry: &bench.registry,
         trial,
         manifest: None,
         folder: Some(&bench.folder),
         logs: bench.folder.join("logs"),
         plimsoll: built(),
+        measures_storage: false,
     };
     let placement = Placement { generator_cpus: vec![0], envelopes };
     let begin = Instant::now();
@@ -73,14 +80,10 @@ fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mu
     drop(ground);
     println!("down after {:?}", begin.elapsed());
     let folder = bench.registry.scratch().unwrap();
+    let run = bench.registry.id().to_owned();
     bench.registry.end();
     assert!(!folder.exists());
-    until("nothing is left", || {
-        machine() == before || {
-            println!("{:#?}", machine());
-            false
-        }
-    });
+    nothing_is_left(&before, &run);
 }
 
 fn trial(hosts: Vec<plan::Host>) -> plan::Trial {
@@ -139,7 +142,7 @@ fn three_hosts_know_and_reach_each_other() {
         );
         assert!(sh(&*hosts[1], "cat /proc/1/comm; ls /sys/fs/cgroup").starts_with("plimsoll\n"));
         assert_eq!(sh(&*hosts[1], "cat /etc/resolv.conf; stat -c %a /tmp /dev/shm"), "1777\n1777\n");
-        assert!(sh(&*hosts[1], "cat /proc/loadavg").ends_with("1/1 1\n"));
+        sh(&*hosts[1], "cmp /proc/loadavg /run/plimsoll/loadavg");
         // The target's folder.
         bench.folder.write("program", "hello");
         let target = hosts[2].bring(&bench.folder).unwrap();
@@ -198,13 +201,6 @@ fn a_profile_limits_link_and_disk() {
         let size: u64 = sh(&*hosts[0], "df -B1 --output=size /run/plimsoll/data | tail -1").trim().parse().unwrap();
         assert!((50 << 20..64 << 20).contains(&size), "{size}");
         let script = "import os,time\nf=os.open('/run/plimsoll/data/x',os.O_CREAT|os.O_WRONLY)\nt=time.time()\nfor i in range(100): os.write(f,b'x'*4096); os.fsync(f)\nprint((time.time()-t)/100*1000)";
-        println!(
-            "{}",
-            sh(
-                &*hosts[0],
-                "cat /sys/fs/cgroup/blkio/blkio.throttle.*_device; cat /proc/self/cgroup; grep data /proc/self/mounts"
-            )
-        );
         println!("fsync, ms: {}", run(&*hosts[0], &["python3", "-c", script]));
         hosts[0].crash().unwrap();
         hosts[0].boot().unwrap();
@@ -220,20 +216,96 @@ fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
     let slow = Envelope { link: Link { delay_s: Some(0.01), ..Link::default() }, ..Envelope::default() };
     let trial = trial(vec![host("n1", &[], false), host("n2", &[], false)]);
     let build = Build {
-        measures_storage: false,
         registry: &bench.registry,
         trial: &trial,
         manifest: None,
         folder: None,
         logs: bench.folder.join("logs"),
         plimsoll: built(),
+        measures_storage: false,
     };
     let placement = Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(), slow] };
     match raise(&build, &placement, &bench.registry.ledger()) {
         Ok(_) => println!("this kernel has netem"),
         Err(error) => assert!(error.to_string().contains("netem is missing"), "{error}"),
     }
+    let run = bench.registry.id().to_owned();
     drop(bench);
-    until("nothing is left", || machine() == before);
-    let _ = std::io::stdout().flush();
+    nothing_is_left(&before, &run);
 }
+
+/// Not a test: a lab that is not taken down.
+#[test]
+#[ignore = "started by another test"]
+fn own() {
+    let Ok(folder) = std::env::var("OWNED_LAB") else { return };
+    let folder = PathBuf::from(folder);
+    let registry = crate::registry::Registry::begin_in(&folder.join("registry"), &folder).unwrap();
+    let trial = trial(vec![host("n1", &[], false), host("n2", &[], false)]);
+    let build = Build {
+        registry: &registry,
+        trial: &trial,
+        manifest: None,
+        folder: None,
+        logs: folder.join("logs"),
+        plimsoll: built(),
+        measures_storage: false,
+    };
+    let disk = Disk { write_iops: Some(100.0), ..Disk::default() };
+    let envelopes = vec![Envelope { disk, ..Envelope::default() }, Envelope::default()];
+    let raised = raise(&build, &Placement { generator_cpus: Vec::new(), envelopes }, &registry.ledger()).unwrap();
+    // One that leaves its group, its parent and its environment.
+    sh(&*raised.0[0], "setsid env -i sleep 1000 >/dev/null 2>&1 &");
+    fs::write(folder.join("up"), registry.id()).unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+#[ignore = "needs the built program"]
+fn what_a_killed_lab_left_is_removed() {
+    let before = machine();
+    let folder = crate::fixture::Scratch::new();
+    let ourselves = crate::fixture::ourselves("hosts::netns::tests::own");
+    let mut owner = Command::new(&ourselves[0]).args(&ourselves[1..]).env("OWNED_LAB", &*folder).spawn().unwrap();
+    until("it is up", || folder.join("up").exists());
+    let run = fs::read_to_string(folder.join("up")).unwrap();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let mut cleaned = crate::registry::Cleaned::default();
+    crate::registry::clean_in(&folder.join("registry"), &mut cleaned).unwrap();
+    println!("{:#?}", cleaned.removed);
+    assert!(cleaned.removed.iter().any(|line| line.starts_with("control groups plimsoll-")));
+    nothing_is_left(&before, &run);
+}
+
+/// Asked against got, both ways, to be printed and not judged.
+#[test]
+#[ignore = "it measures, and needs the built program"]
+fn links_asked_and_got() {
+    for rate in [1e6, 10e6, 100e6, 1e9] {
+        let limited = Envelope { link: Link { rate_bits_per_s: Some(rate), ..Link::default() }, ..Envelope::default() };
+        let hosts = vec![host("n1", &[], false), host("n2", &[], false)];
+        with_lab(&trial(hosts), vec![limited, Envelope::default()], |hosts, _, bench| {
+            for (from, to) in [(0, 1), (1, 0)] {
+                let start = Start {
+                    role: "sink".to_owned(),
+                    program: "python3".into(),
+                    arguments: vec!["-c".into(), SINK.into()],
+                    environment: Vec::new(),
+                    folder: None,
+                    log: bench.folder.join(format!("sink{from}.log")),
+                };
+                let mut sink = hosts[to].start(&start).unwrap();
+                run(&*hosts[from], &["python3", "-c", SOURCE, if to == 0 { "n1" } else { "n2" }]);
+                sink.wait(Duration::from_secs(20));
+                let way = if from == 0 { "out" } else { "in " };
+                println!("asked {:7.1} Mbit/s, {way}: {:?}", rate / 1e6, sink.last_lines());
+            }
+        });
+    }
+}
+
+const SINK: &str = "import socket,time\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7001))\ns.listen(1)\nc,_=s.accept()\nn=0\nt0=time.time()\na=None\nwhile 1:\n b=c.recv(1<<18)\n if not b: break\n t=time.time()\n if t-t0>1.5:\n  if a is None: a=t; n=0\n  else: n+=len(b); z=t\nprint('%.3f Mbit/s of payload'%(n*8/(z-a)/1e6))";
+const SOURCE: &str = "import socket,sys,time\nfor i in range(200):\n try: c=socket.create_connection((sys.argv[1],7001),2); break\n except OSError: time.sleep(0.05)\nt=time.time()\nc.settimeout(9)\nwhile time.time()-t<6: c.send(b'x'*16384)\nc.close()";

@@ -100,7 +100,7 @@ impl Cables {
                 "link add net{network} address {} type bridge mcast_snooping 0",
                 hardware(network, CLIENTS.into())
             );
-            let _ = writeln!(text, "link set net{network} addrgenmode none\nlink set net{network} up");
+            let _ = writeln!(text, "link set net{network} up");
         }
         let _ = writeln!(text, "address add {}/{PREFIX} brd + dev net0", clients());
         text
@@ -127,7 +127,7 @@ impl Cables {
                 hardware(*network, host + 1)
             );
             let segments = if self.cuts_segments { " gso_max_segs 1" } else { "" };
-            let _ = writeln!(text, "link set {port} master net{network} addrgenmode none{segments} up");
+            let _ = writeln!(text, "link set {port} master net{network}{segments} up");
         }
         text
     }

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use experiment::plan;
 use record::events::HostFigures;
 
-use super::attended::{Attended, Machine};
 use super::{Host, Kind};
 use crate::Error;
+use crate::attended::{Attended, Machine};
 use crate::registry::Ledger;
 use crate::runner::session::Session;
 use crate::runner::{Setup, VERSION};

@@ -71,6 +71,12 @@ pub fn ip_says(arguments: &[&str]) -> Result<String, Trouble> {
     run("ip", arguments, "", "ask for interfaces")
 }
 
+/// From now on no interface of this namespace gets an address of version 6 by itself: nobody would use it, and the kernel
+/// would announce it. Where there is no version 6 it gets none anyway.
+pub fn only_given_addresses() {
+    let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
+}
+
 fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<String, Trouble> {
     let refused = |error: io::Error| Trouble::System { doing: doing.to_owned(), error: error.to_string() };
     let mut command = Command::new(program);

@@ -135,7 +135,8 @@ impl Runner {
             Order::Impose { key, control } => self.controls.impose(&key, &control).map(|()| Answer::Nothing),
             Order::Lift { key } => self.controls.lift(&key).map(|()| Answer::Nothing),
             Order::MeasureStorage { for_s } => {
-                Ok(Answer::Figures { figures: Box::new(storage::measure(self.room.folder(), for_s)) })
+                let figures = storage::measure(self.room.folder(), for_s, &self.groups.join_files());
+                Ok(Answer::Figures { figures: Box::new(figures) })
             }
             Order::Figures => Ok(Answer::Figures { figures: Box::new(self.figures()) }),
             Order::MeasureMachine => {

@@ -12,8 +12,8 @@ use rustix::process::Signal;
 
 use super::{PATIENCE, Session};
 use crate::Error;
-use crate::hosts::log::{Sink, Tail};
 use crate::hosts::{Ended, Process, Start};
+use crate::process_log::{Sink, Tail};
 use crate::runner::{Order, Program};
 
 /// For a process that was killed to be gone.

@@ -17,10 +17,8 @@ fn addresses_come_before_the_routes_that_need_them() {
     };
     let expected = "\
 link set lo up
-link set eth0 addrgenmode none
 address add 10.83.0.1/24 brd + dev eth0
 link set eth0 up
-link set eth1 addrgenmode none
 address add 10.83.1.1/24 brd + dev eth1
 link set eth1 up
 route add 224.0.0.0/4 dev eth0

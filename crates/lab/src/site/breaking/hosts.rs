@@ -5,9 +5,10 @@ use std::time::Duration;
 use record::events::HostFigures;
 
 use crate::Error;
-use crate::hosts::Output;
+use crate::hosts::{Host, Output};
 use crate::runner::{Control, Program};
 use crate::site::Site;
+use crate::site::everywhere::at_once;
 
 /// A state that a host is in.
 #[derive(Debug)]
@@ -18,32 +19,37 @@ pub(super) struct Imposed {
 }
 
 impl Site {
-    /// Imposes a fault on a host under a key. On one that is down it comes into force when the host is up again.
-    pub(crate) fn impose_on(&mut self, host: &str, key: &str, control: &Control) -> Result<(), Error> {
-        let index = self.host_index(host)?;
-        if self.hosts[index].is_up() {
-            self.hosts[index].impose(key, control)?;
-        }
-        self.broken.imposed.push(Imposed { key: key.to_owned(), host: index, control: control.clone() });
-        Ok(())
+    /// Imposes a fault on hosts under a key, at the same time on all of them, or on none. On one that is down it comes into
+    /// force when the host is up again.
+    pub(crate) fn impose(&mut self, key: &str, controls: &[(String, Control)]) -> Result<(), Error> {
+        let imposed = |(host, control): &(String, Control)| {
+            Ok(Imposed { key: key.to_owned(), host: self.host_index(host)?, control: control.clone() })
+        };
+        let wanted: Vec<Imposed> = controls.iter().map(imposed).collect::<Result<_, Error>>()?;
+        let hosts = self.hosts.iter_mut().enumerate();
+        let items = hosts.filter_map(|(index, host)| Some((wanted.iter().find(|one| one.host == index)?, host)));
+        let done = at_once(items.filter(|(_, host)| host.is_up()).collect(), |(imposed, host)| {
+            let name = host.name().to_owned();
+            host.impose(key, &imposed.control).map_err(|error| Error::Fault(format!("{name}: {error}")))
+        });
+        self.broken.imposed.extend(wanted);
+        let Some(error) = done.into_iter().find_map(Result::err) else { return Ok(()) };
+        // What resists goes with its host.
+        let _ = self.lift(key);
+        Err(error)
     }
 
-    /// Lifts from every host what was imposed under this key; the last first.
-    pub(crate) fn lift_from(&mut self, key: &str) -> Result<(), Error> {
+    /// Lifts from every host what was imposed under this key.
+    pub(crate) fn lift(&mut self, key: &str) -> Result<(), Error> {
         let (own, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.broken.imposed).into_iter().partition(|imposed| imposed.key == key);
         self.broken.imposed = others;
-        let mut failed = None;
-        for imposed in own.iter().rev() {
-            let host = &self.hosts[imposed.host];
-            // With a host that is down, all that was imposed on it is gone.
-            if host.is_up()
-                && let Err(error) = host.lift(key)
-            {
-                failed.get_or_insert(error);
-            }
-        }
-        failed.map_or(Ok(()), Err)
+        let hosts = self.hosts.iter_mut().enumerate();
+        let items = hosts.filter(|(index, _)| own.iter().any(|imposed| imposed.host == *index));
+        // With a host that is down, all that was imposed on it is gone.
+        let items = items.map(|(_, host)| host).filter(|host| host.is_up()).collect();
+        let done = at_once(items, |host: &mut Box<dyn Host>| host.lift(key));
+        done.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
     /// Ends a host at once, with all that runs on it.
@@ -121,9 +127,10 @@ impl Site {
         own.into_iter().map(|(_, host)| host).collect()
     }
 
-    /// What was measured of a host.
-    pub(crate) fn figures_of(&self, host: &str) -> Result<HostFigures, Error> {
-        Ok(self.hosts[self.host_index(host)?].figures())
+    /// What was measured of a host's storage.
+    pub(crate) fn storage_of(&self, host: &str) -> Result<HostFigures, Error> {
+        let presence = self.presence.get(self.host_index(host)?);
+        Ok(presence.map(|presence| presence.storage().clone()).unwrap_or_default())
     }
 
     /// Lifts everything and lets everybody go on, so that it can be taken down. What resists goes with its host.
@@ -131,7 +138,7 @@ impl Site {
         self.broken.restarts.clear();
         let keys: Vec<String> = self.broken.imposed.iter().rev().map(|imposed| imposed.key.clone()).collect();
         for key in keys {
-            let _ = self.lift_from(&key);
+            let _ = self.lift(&key);
         }
         for (_, index) in std::mem::take(&mut self.broken.paused) {
             self.go_on(index);

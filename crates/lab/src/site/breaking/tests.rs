@@ -28,30 +28,31 @@ fn seen(site: &mut Site) -> Vec<String> {
 #[test]
 fn what_one_occurrence_imposed_only_it_lifts() {
     let mut stage = Stage::of(3);
-    stage.site.impose_on("n1", "a#1", &SQUEEZE).unwrap();
-    stage.site.impose_on("n3", "a#1", &SQUEEZE).unwrap();
-    stage.site.impose_on("n3", "a#2", &SQUEEZE).unwrap();
+    stage.site.impose("a#1", &[("n1".to_owned(), SQUEEZE), ("n3".to_owned(), SQUEEZE)]).unwrap();
+    stage.site.impose("a#2", &[("n3".to_owned(), SQUEEZE)]).unwrap();
     stage.done();
-    stage.site.lift_from("a#1").unwrap();
-    assert_eq!(stage.done(), ["n3 lift a#1", "n1 lift a#1"]);
-    stage.site.lift_from("a#1").unwrap();
+    stage.site.lift("a#1").unwrap();
+    assert_eq!(stage.done(), ["n1 lift a#1", "n3 lift a#1"]);
+    stage.site.lift("a#1").unwrap();
     assert_eq!(stage.done(), [] as [&str; 0]);
-    assert!(stage.site.impose_on("n9", "a#3", &SQUEEZE).err().unwrap().to_string().contains("no member `n9`"));
+    assert!(
+        stage.site.impose("a#3", &[("n9".to_owned(), SQUEEZE)]).err().unwrap().to_string().contains("no member `n9`")
+    );
 }
 
 #[test]
 fn a_control_outlives_a_crash() {
     let mut stage = Stage::of(2);
     seen(&mut stage.site);
-    stage.site.impose_on("n2", "cut#1", &SQUEEZE).unwrap();
+    stage.site.impose("cut#1", &[("n2".to_owned(), SQUEEZE)]).unwrap();
     stage.site.crash_host("n2", "crash#1").unwrap();
     assert_eq!(stage.done(), [&format!("n2 impose cut#1 {SQUEEZED}"), "n2 crash"]);
     assert_eq!(seen(&mut stage.site), ["n2 down true", "n2 server down signal 9 true", "n2 agent down signal 9 true"]);
     assert_eq!(stage.site.members().len(), 2);
 
     // What is imposed on a host that is down waits for it; what is lifted meanwhile is gone.
-    stage.site.impose_on("n2", "cut#2", &SQUEEZE).unwrap();
-    stage.site.lift_from("cut#1").unwrap();
+    stage.site.impose("cut#2", &[("n2".to_owned(), SQUEEZE)]).unwrap();
+    stage.site.lift("cut#1").unwrap();
     assert!(stage.site.crash_host("n2", "crash#2").err().unwrap().to_string().contains("n2 is down already"));
     assert_eq!(stage.done(), [] as [&str; 0]);
 
@@ -126,7 +127,7 @@ fn everything_is_mended_before_the_end() {
     let mut stage = Stage::of(2);
     let post = stage.site.post_of("n1", None).unwrap();
     stage.site.pause(post, "a#1").unwrap();
-    stage.site.impose_on("n2", "b#1", &Control::Freeze).unwrap();
+    stage.site.impose("b#1", &[("n2".to_owned(), Control::Freeze)]).unwrap();
     stage.done();
     stage.site.stop().unwrap();
     assert_eq!(stage.done()[..2], ["n2 lift b#1", "n1 server group signal 18"]);

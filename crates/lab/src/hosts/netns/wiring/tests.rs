@@ -41,14 +41,13 @@ fn one_network_needs_no_routes() {
     let bridges = "\
 link set lo up
 link add net0 address 02:50:4c:53:00:fe type bridge mcast_snooping 0
-link set net0 addrgenmode none
 link set net0 up
 address add 10.83.0.254/24 brd + dev net0
 ";
     assert_eq!(cables.bridges(), bridges);
     let plug = "\
 link add h2n0 type veth peer name eth0 address 02:50:4c:53:00:02 netns 77
-link set h2n0 master net0 addrgenmode none up
+link set h2n0 master net0 up
 ";
     assert_eq!(cables.plug(1, 77), plug);
     assert_eq!(cables.unplug(1), ["link del h2n0\n"]);
@@ -68,7 +67,7 @@ fn others_go_through_the_host_that_routes() {
     assert_eq!(address_of(&cables, 1), "10.83.1.2");
     assert_eq!(routes(&cables, 1), ["10.83.0.0/24 via 10.83.1.1"]);
     assert_eq!(cables.clients_routes(), "route add 10.83.1.0/24 via 10.83.0.1\n");
-    assert!(cables.plug(0, 5).contains("link set h1n1 master net1 addrgenmode none gso_max_segs 1 up\n"));
+    assert!(cables.plug(0, 5).contains("link set h1n1 master net1 gso_max_segs 1 up\n"));
     assert!(cables.hosts_file().contains("10.83.0.1\tproxy\n10.83.1.1\tproxy\n"));
 }
 

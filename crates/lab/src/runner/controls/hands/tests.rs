@@ -79,7 +79,7 @@ struct Made {
 
 impl Made {
     fn new(host: &str, isolation: Option<Isolation>) -> Self {
-        let run = format!("test-hands-{}", std::process::id());
+        let run = format!("test-hands-{host}-{}", std::process::id());
         let setup = Setup { run, host: host.to_owned(), isolation, ..Setup::default() };
         let groups = Arc::new(Groups::make(&setup).unwrap().0);
         Self { setup, groups }
@@ -138,6 +138,7 @@ fn everything_is_performed_for_real_and_undone() {
             .unwrap();
         let made = Made::new("c", Some(Isolation::default()));
         let controls = Controls::new(&made.setup, Arc::clone(&made.groups));
+        until("both ends are up", || in_force().matches("state UP").count() == 2);
         let before = in_force();
         let limited = |link: Link| Control::Link { link, peers: None };
         let all = [

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use record::events::HostFigures;
 
-use super::{Host, Output, Process, Start};
 use crate::Error;
+use crate::hosts::{Host, Output, Process, Start};
 use crate::runner::session::Session;
 use crate::runner::{Control, Order, Program};
 

@@ -1,0 +1,59 @@
+//! Tests of what a trial decides from the plan alone; what it does is tested with the binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
+
+use super::*;
+
+fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
+    let host = |name: &&str| Host { name: (*name).to_owned(), ..Host::default() };
+    Trial {
+        id: id.to_owned(),
+        variant: None,
+        point: BTreeMap::new(),
+        repeat: 1,
+        seed: 1,
+        target: Target {
+            kind: TargetKind::Running { url: "http://127.0.0.1:1/".to_owned() },
+            protocol: "http".to_owned(),
+        },
+        lab: Lab { hosts: hosts.iter().map(host).collect(), measure_storage, speed: 1.0, ..Lab::default() },
+        prepare: Vec::new(),
+        load: None,
+        faults: Vec::new(),
+        steps: Vec::new(),
+    }
+}
+
+fn plan(trials: Vec<Trial>) -> Plan {
+    Plan {
+        format: FORMAT,
+        title: "A plan".to_owned(),
+        asks: "?".to_owned(),
+        variants: Vec::new(),
+        swept: Vec::new(),
+        trials,
+        requirements: Vec::new(),
+        claims: Vec::new(),
+        find: None,
+    }
+}
+
+#[test]
+fn storage_is_measured_at_the_first_trial_of_each_lab() {
+    let plan = plan(vec![
+        trial("001", &["n1"], true),
+        trial("002", &["n1", "n2"], true),
+        trial("003", &["n1"], true),
+        trial("004", &["n1", "n2", "n3"], false),
+    ]);
+    let measures: Vec<bool> = plan.trials.iter().map(|trial| measures_storage(&plan, trial)).collect();
+    assert_eq!(measures, [true, true, false, false]);
+}
+
+#[test]
+fn a_plan_with_hosts_can_be_played() {
+    assert!(crate::can_play(&plan(vec![trial("001", &["n1", "n2"], false)])).is_ok());
+}
