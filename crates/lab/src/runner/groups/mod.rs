@@ -171,6 +171,7 @@ impl Groups {
     }
 
     /// Whether there are any.
+    #[cfg(test)]
     #[must_use]
     pub fn are_there(&self) -> bool {
         self.made.is_ok()
