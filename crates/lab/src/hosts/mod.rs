@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use crate::Error;
 use crate::ground::Ground;
-use crate::registry::Ledger;
+use crate::registry::{Ledger, Registry};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::site::Build;
@@ -182,6 +182,15 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
     Ok((reach_all(build, &ledger)?, Ground::default()))
 }
 
+/// Measures a machine that is reached over ssh at `destination`, with this program sent there: a profile in TOML.
+///
+/// # Errors
+/// That it is not reached, or cannot be measured.
+pub fn measure(destination: &str, plimsoll: &Path) -> Result<String, Error> {
+    let registry = Registry::begin(Path::new("profile measure"))?;
+    ssh::measure(destination, plimsoll, &registry.ledger())
+}
+
 /// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
 fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>) -> Result<Vec<Box<dyn Host>>, Error> {
     std::thread::scope(|scope| {
@@ -219,12 +228,12 @@ pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<Stri
 
 /// This machine, as `n1`.
 #[cfg(test)]
-pub(crate) fn local(registry: &crate::registry::Registry) -> Box<dyn Host> {
+pub(crate) fn local(registry: &Registry) -> Box<dyn Host> {
     local::make("n1", registry.ledger())
 }
 
 /// This machine under another name.
 #[cfg(test)]
-pub(crate) fn named(name: &str, registry: &crate::registry::Registry) -> Box<dyn Host> {
+pub(crate) fn named(name: &str, registry: &Registry) -> Box<dyn Host> {
     local::make(name, registry.ledger())
 }

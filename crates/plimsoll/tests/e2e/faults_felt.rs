@@ -20,13 +20,13 @@ struct Felt {
 const SETTLED_S: f64 = 0.6;
 
 /// The records of a trial.
-struct Seen {
+pub struct Seen {
     events: Vec<Event>,
     slots: Vec<OutcomeSlot>,
 }
 
 impl Seen {
-    fn in_run(run: &Path) -> Self {
+    pub fn in_run(run: &Path) -> Self {
         let trial = record::folder::RunFolder::at(run).trial("001");
         Self {
             events: record::lines::read_events(&trial.events()).unwrap().items,
@@ -58,7 +58,7 @@ impl Seen {
 
     /// Clients get errors or no answers while the fault lasts, and none before the next one begins.
     #[track_caller]
-    fn broke_and_healed(&self, name: &str, quiet_s: f64) {
+    pub fn broke_and_healed(&self, name: &str, quiet_s: f64) {
         let (begun_s, healed_s) = self.stretch(name);
         let during = self.felt(begun_s, healed_s.max(begun_s + 0.5));
         assert!(during.not_ok_per_s > 0.0, "{name} was not felt: {during:?}");
@@ -79,13 +79,13 @@ impl Seen {
 }
 
 /// Plays an experiment on the notebook; its faults follow each other.
-fn play(stage: &Stage, lab: &str, pages: &[&str], faults: &[(&str, &str, &str)], every_s: f64) -> Seen {
+pub fn play(stage: &Stage, lab: &str, pages: &[&str], faults: &[(&str, &str, &str)], every_s: f64) -> Seen {
     stage.run(&[&experiment(stage, lab, pages, faults, every_s)]).exits(0);
     Seen::in_run(&stage.run_folder())
 }
 
 /// Writes that experiment: the faults by kind, how long each lasts, and the rest of it.
-fn experiment(stage: &Stage, lab: &str, pages: &[&str], faults: &[(&str, &str, &str)], every_s: f64) -> String {
+pub fn experiment(stage: &Stage, lab: &str, pages: &[&str], faults: &[(&str, &str, &str)], every_s: f64) -> String {
     let steps: String =
         pages.iter().map(|page| format!("[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"{page}\" }}\n")).collect();
     let timed = faults.iter().enumerate().map(|(index, (kind, lasts, more))| {

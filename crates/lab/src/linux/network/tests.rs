@@ -50,11 +50,11 @@ fn a_link_is_limited_in_both_directions_and_restored() {
         assert_eq!(before.matches("qdisc tbf").count(), 2, "{before}");
         assert!(before.contains("rate 100Mbit"), "{before}");
         // Worse, only toward one; then loss on top.
-        link::shape("eth0", &profile, &[(vec![THERE], link(Some(1e6), None))]).unwrap();
+        link::shape("eth0", &profile, &[(vec![THERE], link(Some(1e6), None))], None).unwrap();
         let now = qdiscs();
         assert_eq!(now.matches("qdisc htb").count(), 2, "{now}");
         assert_eq!((now.matches("rate 1Mbit").count(), now.matches("rate 100Mbit").count()), (2, 2), "{now}");
-        link::shape("eth0", &profile, &[(vec![THERE], link(None, Some(1.5)))]).unwrap();
+        link::shape("eth0", &profile, &[(vec![THERE], link(None, Some(1.5)))], None).unwrap();
         assert!(said("nft", &["list", "ruleset"]).contains("numgen random mod 1000000 < 15000"));
         link::restore("eth0", &profile).unwrap();
         let handles = |text: &str| text.replace(char::is_numeric, "");
@@ -142,14 +142,10 @@ fn what_is_cut_off_vanishes_and_nobody_is_told() {
         assert_eq!(heard.recv().unwrap(), 1);
         let cuts = [Cut { from: only(&[]), to: only(&[THERE]) }, Cut { from: None, to: None }];
         for cut in &cuts {
-            drops::cut(std::slice::from_ref(cut), &[]).unwrap();
+            drops::cut(std::slice::from_ref(cut), None).unwrap();
             send(2);
         }
-        // All that is cut does not concern whom it spares, nor others.
-        drops::cut(&cuts, &[THERE]).unwrap();
-        send(3);
-        assert_eq!(heard.recv().unwrap(), 3);
-        drops::cut(&[Cut { from: only(&[THERE]), to: only(&[HERE]) }], &[]).unwrap();
+        drops::cut(&[Cut { from: only(&[THERE]), to: only(&[HERE]) }], None).unwrap();
         send(4);
         assert_eq!(heard.recv().unwrap(), 4);
         drops::uncut_all().unwrap();
@@ -162,7 +158,7 @@ fn what_is_cut_off_vanishes_and_nobody_is_told() {
 #[test]
 fn a_link_that_loses_all_loses_both_ways() {
     with_a_neighbour(|socket, heard| {
-        link::shape("eth0", &link(Some(1e9), Some(100.0)), &[]).unwrap();
+        link::shape("eth0", &link(Some(1e9), Some(100.0)), &[], None).unwrap();
         socket.send(&[1]).unwrap();
         link::restore("eth0", &Link::default()).unwrap();
         socket.send(&[2]).unwrap();

@@ -1,0 +1,123 @@
+//! One experiment file on virtual hosts and on machines over ssh: what is recorded and found has the same shape, so that
+//! whoever reads the results need not know where they come from.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::remote_machines::Machines;
+use crate::stage::{Stage, json};
+
+const EXPERIMENT: &str = r#"
+title = "one file"
+asks  = "Does it matter where the hosts are?"
+[target]
+use = "notebook"
+[lab]
+[load]
+agents  = 4
+time    = "6s"
+timeout = "300ms"
+think   = "10ms"
+warmup  = "1s"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+[[fault]]
+name = "partition"
+kind = "partition"
+on   = "n1"
+at   = "1s"
+for  = "500ms"
+with = { clients = "majority" }
+[[fault]]
+name = "loss"
+kind = "lossy_link"
+on   = "n2"
+at   = "2s"
+for  = "500ms"
+with = { loss_pct = 30 }
+[[fault]]
+name = "kill"
+kind = "kill"
+on   = "n1"
+at   = "3s"
+for  = "500ms"
+[[require]]
+metric = "outcomes.wrong"
+at_most = 0
+"#;
+
+/// What a run's records look like, without what they say.
+#[derive(Debug, PartialEq)]
+struct Shape {
+    /// Paths of all keys in `analysis.json`.
+    keys: BTreeSet<String>,
+    /// Columns of `samples.csv`.
+    columns: String,
+    /// Whose rows there are: host and process.
+    rows: BTreeSet<String>,
+    /// Kinds of events, each with its fields.
+    events: BTreeSet<String>,
+}
+
+impl Shape {
+    fn of(run: &Path) -> Self {
+        let (mut keys, mut events) = (BTreeSet::new(), BTreeSet::new());
+        gather(&json(&run.join("analysis.json")), "", &mut keys);
+        let trial = run.join("trials/001");
+        for line in fs::read_to_string(trial.join("events.jsonl")).unwrap().lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            let mut fields = BTreeSet::new();
+            gather(&event, "", &mut fields);
+            events.insert(format!("{} {fields:?}", event["what"]));
+        }
+        let samples = fs::read_to_string(trial.join("samples.csv")).unwrap();
+        let (columns, samples) = samples.split_once('\n').unwrap();
+        assert!(columns.starts_with("at_s,host,process,"), "{columns}");
+        let rows = samples.lines().map(|line| line.split(',').skip(1).take(2).collect::<Vec<_>>().join(" "));
+        Self { keys, columns: columns.to_owned(), rows: rows.collect(), events }
+    }
+}
+
+/// Paths of all keys; elements of a list that have names by their names, all others as one.
+fn gather(value: &Value, path: &str, keys: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let path = format!("{path}.{key}");
+                gather(value, &path, keys);
+                keys.insert(path);
+            }
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                let name = element["name"].as_str().unwrap_or_default();
+                gather(element, &format!("{path}[{name}]"), keys);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn one_file_has_results_of_one_shape_wherever_its_hosts_are() {
+    let mut over_ssh = Stage::new().with_shelves();
+    let Some(machines) = Machines::make(&over_ssh, 2) else { return };
+    over_ssh.beside(&machines);
+    let virtually = Stage::new().with_shelves();
+    let shape = |stage: &Stage, lab: &str| {
+        stage.run(&[&stage.file("one-file.toml", EXPERIMENT), "--set", lab]).exits(0);
+        Shape::of(&stage.run_folder())
+    };
+    let (there, here) = (shape(&over_ssh, "lab.ssh=[\"10.84.0.1\", \"10.84.0.2\"]"), shape(&virtually, "lab.hosts=2"));
+    let differ = |there: &BTreeSet<String>, here: &BTreeSet<String>| -> Vec<String> {
+        there.symmetric_difference(here).cloned().collect()
+    };
+    assert_eq!(differ(&there.keys, &here.keys), [""; 0], "keys of analysis.json");
+    assert_eq!(there.columns, here.columns);
+    assert_eq!(differ(&there.rows, &here.rows), [""; 0], "hosts and processes in samples.csv");
+    assert_eq!(differ(&there.events, &here.events), [""; 0], "events");
+}
