@@ -70,11 +70,6 @@ impl Attended {
     pub fn measure(&self) -> Result<String, Error> {
         self.session.measure_machine()
     }
-
-    /// What a user should know of it.
-    pub fn notices(&self) -> &[String] {
-        self.session.notices()
-    }
 }
 
 /// What is known from outside, and for the rest what is known inside.

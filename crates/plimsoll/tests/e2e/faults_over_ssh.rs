@@ -60,6 +60,11 @@ fn a_killed_lab_heals_machines_over_ssh() {
     let before = machines.of(1).network();
     let playing = broken(&stage);
     assert_ne!(machines.of(1).network(), before, "or else this test shows nothing");
+    // Whoever knocks at ssh is let in, and whoever knocks elsewhere is not even refused.
+    machines.on_the_wire(
+        "bash -c 'read -r -t 9 banner </dev/tcp/10.84.0.1/22' && \
+         { timeout 1 bash -c '</dev/tcp/10.84.0.1/9' 2>/dev/null; [ $? = 124 ]; }",
+    );
     playing.signal("KILL");
     playing.wait();
     assert_eq!(machines.leftovers(), [""; 0]);
