@@ -18,7 +18,7 @@ const LASTING: [(&str, &str, &str); 4] = [
 
 /// Plays the lasting faults until all are in force.
 fn broken(stage: &Stage) -> crate::stage::Playing {
-    let file = experiment(stage, LAB, &["/"], &LASTING, 0.1);
+    let file = experiment(stage, LAB, "/", &LASTING, 0.1);
     let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
     for (name, ..) in LASTING {
         playing.wait_for_event(&format!("\"fault\":\"{name}\""));
@@ -42,7 +42,7 @@ fn faults_over_ssh_are_felt_and_healed() {
         ("restart", "", "on = \"n1\""),
         ("command", "800ms", "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
     ];
-    let seen = play(&stage, LAB, &["/"], &faults, 3.0);
+    let seen = play(&stage, LAB, "/", &faults, 3.0);
     for (name, ..) in faults {
         seen.broke_and_healed(name, 3.0);
     }

@@ -214,10 +214,15 @@ impl Groups {
         made.cpu.join_files().into_iter().map(at_root).collect()
     }
 
-    /// The same for the runner itself.
+    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 2 that
+    /// is all of them.
     #[must_use]
-    pub fn runner_join_files(&self) -> Vec<PathBuf> {
-        self.made.as_ref().map(|made| made.runner.join_files()).unwrap_or_default()
+    pub fn disk_join_files(&self) -> Vec<PathBuf> {
+        let Ok(made) = &self.made else { return Vec::new() };
+        match made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version) {
+            Some(Version::V2) => self.join_files(),
+            _ => made.root_of_disk().map(|root| root.join("cgroup.procs")).into_iter().collect(),
+        }
     }
 
     /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
@@ -229,12 +234,16 @@ impl Groups {
         Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
     }
 
-    /// It has this much memory; `None`: as the profile says.
+    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first.
     ///
     /// # Errors
-    /// What is missing; that more is in use and cannot be freed (version 1); what the system says.
+    /// What is missing; that more is in use than can be freed; what the system says.
     pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
-        Ok(self.made("less memory")?.target.set_memory(bytes.or(self.envelope.memory_bytes))?)
+        let target = &self.made("less memory")?.target;
+        Ok(match bytes {
+            Some(bytes) => target.shrink_memory(bytes, PATIENCE)?,
+            None => target.set_memory(self.envelope.memory_bytes)?,
+        })
     }
 
     /// Its disk is like this, but for its size; `None`: as the profile says.
