@@ -29,11 +29,6 @@ pub fn shape(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>
     impose(interface, all, toward, spared).inspect_err(|_| clear(interface))
 }
 
-/// Makes a link what its profile says it is.
-pub fn restore(interface: &str, profile: &Link) -> Result<(), Trouble> {
-    shape(interface, profile, &[], None)
-}
-
 /// Like [`shape`], for an interface that nothing was done to.
 pub fn impose(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Result<(), Trouble> {
     let text = commands(interface, all, toward, spared);
