@@ -66,9 +66,9 @@ impl Attended {
         Ok(Self { name: name.to_owned(), session, machine, figures })
     }
 
-    /// What a user should know of it.
-    pub fn notices(&self) -> &[String] {
-        self.session.notices()
+    /// Measures it for a profile.
+    pub fn measure(&self) -> Result<String, Error> {
+        self.session.measure_machine()
     }
 }
 

@@ -15,10 +15,10 @@ use rustix::process::Signal;
 
 use crate::Error;
 use crate::ground::Ground;
-use crate::registry::Ledger;
+use crate::registry::{Ledger, Registry};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
-use crate::site::Build;
+use crate::site::{Build, at_once};
 pub(crate) use ssh::Leftover;
 
 /// A kind of host.
@@ -182,22 +182,32 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
     Ok((reach_all(build, &ledger)?, Ground::default()))
 }
 
-/// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
+/// Measures a machine that is reached over ssh at `destination`, with this program sent there: a profile in TOML.
+///
+/// # Errors
+/// That it is not reached, or cannot be measured.
+pub fn measure(destination: &str, plimsoll: &Path) -> Result<String, Error> {
+    let registry = Registry::begin(Path::new("profile measure"))?;
+    ssh::measure(destination, plimsoll, &registry.ledger())
+}
+
+/// Reaches all hosts at the same time. If one cannot be reached, all others are let go, at the same time as well.
 fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>) -> Result<Vec<Box<dyn Host>>, Error> {
-    std::thread::scope(|scope| {
-        let reaching = build.trial.lab.hosts.iter().map(|host| {
-            let name = format!("reach {}", host.name);
-            let reach = || ssh::reach(build, host, ledger);
-            std::thread::Builder::new().name(name).spawn_scoped(scope, reach).map_err(Error::system("start a thread"))
-        });
-        // All are begun before the first is waited for.
-        let reaching: Vec<_> = reaching.collect();
-        let reached = reaching.into_iter().map(|thread| {
-            // A panic inside is one outside.
-            thread.and_then(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
-        reached.collect()
-    })
+    let hosts = build.trial.lab.hosts.iter().collect();
+    let reached = at_once(hosts, |host| ssh::reach(build, host, ledger));
+    let (mut hosts, mut failed) = (Vec::new(), None);
+    for reached in reached {
+        match reached {
+            Ok(host) => hosts.push(host),
+            Err(error) => drop(failed.get_or_insert(error)),
+        }
+    }
+    let Some(error) = failed else { return Ok(hosts) };
+    drop(at_once(hosts, |host| {
+        drop(host);
+        Ok(())
+    }));
+    Err(error)
 }
 
 /// Removes what an abandoned run may have left on other machines, at the same time on all: what was removed on each, or why
@@ -219,12 +229,12 @@ pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<Stri
 
 /// This machine, as `n1`.
 #[cfg(test)]
-pub(crate) fn local(registry: &crate::registry::Registry) -> Box<dyn Host> {
+pub(crate) fn local(registry: &Registry) -> Box<dyn Host> {
     local::make("n1", registry.ledger())
 }
 
 /// This machine under another name.
 #[cfg(test)]
-pub(crate) fn named(name: &str, registry: &crate::registry::Registry) -> Box<dyn Host> {
+pub(crate) fn named(name: &str, registry: &Registry) -> Box<dyn Host> {
     local::make(name, registry.ledger())
 }

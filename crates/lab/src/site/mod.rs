@@ -25,6 +25,7 @@ use crate::hosts::{Ended, Host};
 use crate::registry::{Ledger, Registry};
 use crate::sampling::Sources;
 use crate::{Caller, Error};
+pub(crate) use everywhere::at_once;
 pub(crate) use layout::stop_signal;
 use layout::{HookHost, Post};
 use presence::Presence;

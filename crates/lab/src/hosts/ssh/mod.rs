@@ -60,25 +60,25 @@ struct Remote {
 
 /// Reaches one host and puts a runner on it.
 pub(super) fn reach(build: &Build<'_>, host: &plan::Host, ledger: &Arc<Ledger>) -> Result<Box<dyn Host>, Error> {
-    let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
     let text = host.ssh.as_deref().unwrap_or_default();
-    let destination = Destination::read(text).map_err(refused)?;
-    let remote = Remote::reach(build, host, destination, ledger)?;
+    let remote = Remote::reach(&host.name, text, &build.plimsoll, ledger)?;
     Ok(Box::new(Attended::raise(&host.name, Box::new(remote))?))
+}
+
+/// Measures a machine for a profile; nothing is left there.
+pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<Ledger>) -> Result<String, Error> {
+    let remote = Remote::reach(destination, destination, plimsoll, ledger)?;
+    Attended::raise(destination, Box::new(remote))?.measure()
 }
 
 impl Remote {
     /// Connects, looks whether this program can run there, and copies it there.
-    fn reach(
-        build: &Build<'_>,
-        host: &plan::Host,
-        destination: Destination,
-        ledger: &Arc<Ledger>,
-    ) -> Result<Self, Error> {
-        let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
+    fn reach(name: &str, destination: &str, plimsoll: &Path, ledger: &Arc<Ledger>) -> Result<Self, Error> {
+        let refused = |reason: String| Error::Host { host: name.to_owned(), reason };
+        let destination = Destination::read(destination).map_err(refused)?;
         let scratch = ledger.scratch()?;
         let socket = format!("ssh-{}", SOCKETS.fetch_add(1, Ordering::Relaxed));
-        let folder_name = scripts::folder_name(ledger.id(), &host.name);
+        let folder_name = scripts::folder_name(ledger.id(), name);
         ledger.remote(&destination.text, &folder_name)?;
 
         let client = Client::new(destination, &scratch, &socket);
@@ -92,18 +92,18 @@ impl Remote {
             None => client.with_connect_timeout(CONNECT_TIMEOUT_S),
         };
 
-        let guard = Guard::post(&client, ledger.id(), &host.name).map_err(refused)?;
+        let guard = Guard::post(&client, ledger.id(), name).map_err(refused)?;
         let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
-        transfer::program(&client, &guard.facts, &build.plimsoll, &scratch).map_err(refused)?;
+        transfer::program(&client, &guard.facts, plimsoll, &scratch).map_err(refused)?;
         let setup = Setup {
             version: VERSION.to_owned(),
-            host: host.name.clone(),
+            host: name.to_owned(),
             run: ledger.id().to_owned(),
             folder: Path::new(&guard.facts.folder).join("data"),
             ..Setup::default()
         };
-        let (name, address) = (host.name.clone(), address.to_string());
+        let (name, address) = (name.to_owned(), address.to_string());
         Ok(Self { name, client, address, setup, brought: Mutex::default(), carrier: None, guard })
     }
 

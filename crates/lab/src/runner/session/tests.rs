@@ -142,21 +142,6 @@ fn programs_are_given_input_and_are_missed_by_name() {
 }
 
 #[test]
-fn files_go_there_and_come_back() {
-    let host = host();
-    let content: Vec<u8> = (0..700_000_u32).map(|at| (at % 251) as u8).collect();
-    for content in [&content[..], &content[..262_144], b""] {
-        host.session.put(Path::new("some/where"), 0o750, content).unwrap();
-        assert_eq!(host.session.read(Path::new("some/where")).unwrap(), content);
-    }
-    use std::os::unix::fs::PermissionsExt as _;
-    let there = host.session.folder().join("some/where");
-    assert_eq!(there.metadata().unwrap().permissions().mode() & 0o777, 0o750);
-    assert_eq!(host.session.read(&there).unwrap(), b"");
-    assert!(host.session.read(Path::new("none")).unwrap_err().to_string().contains("on n1"));
-}
-
-#[test]
 fn folders_are_empty_each_time_and_stay_inside() {
     let host = host();
     let folder = host.session.make_folder("server").unwrap();
