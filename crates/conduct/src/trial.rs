@@ -208,7 +208,8 @@ impl Shell<'_> {
             plimsoll: self.run.plimsoll.clone(),
             measures_storage: measures_storage(self.run.plan, self.trial),
         };
-        let caller = Arc::new(ProtocolCaller { protocol: self.trial.target.protocol.clone() });
+        let caller =
+            Arc::new(ProtocolCaller { protocol: self.trial.target.protocol.clone(), speed: self.trial.lab.speed });
         match Site::up(build, caller, self.interrupts.flag()) {
             Ok(site) => {
                 self.site = Some(site);

@@ -65,11 +65,6 @@ impl Attended {
         let figures = both(machine.figures(), inside);
         Ok(Self { name: name.to_owned(), session, machine, figures })
     }
-
-    /// What a user should know of it.
-    pub fn notices(&self) -> &[String] {
-        self.session.notices()
-    }
 }
 
 /// What is known from outside, and for the rest what is known inside.

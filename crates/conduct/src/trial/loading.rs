@@ -61,7 +61,7 @@ impl Shell<'_> {
         let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.heard_in.clone())?;
         self.recording = Some(recording);
         let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
-        let probes = self.probes.insert(lab::probes::Probes::start(watched.clone(), clock, sinks.samples)?);
+        let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
         if let Some(load) = &self.trial.load {
             let orders = self.orders(load.clone(), Purpose::Measure);

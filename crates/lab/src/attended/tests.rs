@@ -37,11 +37,15 @@ impl Machine for Thread {
 
     fn bring(&self, session: &Session, target: &Path) -> Result<PathBuf, Error> {
         session.put(Path::new("target/here"), 0o644, target.as_os_str().as_encoded_bytes())?;
-        Ok(session.folder().join("target"))
+        Ok(self.setup.folder.join("target"))
     }
 
     fn boot(&mut self) -> Result<Arc<Session>, Error> {
         self.story.lock().unwrap().push("boot");
+        // Other than one whose power fails, this runner ends in good order, and would take what the next one starts with it.
+        if let Some(serving) = self.serving.take() {
+            assert_eq!(serving.join().unwrap(), 0);
+        }
         let (input, to) = std::io::pipe().unwrap();
         let (from, output) = std::io::pipe().unwrap();
         self.power = Some(to.try_clone().unwrap());

@@ -20,7 +20,7 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, |site| read(fault, control(&fault.with, site.speed()))),
+    begin: |fault, number, site| impose(fault, number, site, |site| read(control(&fault.with, site.speed()))),
     heal: lift,
 };
 

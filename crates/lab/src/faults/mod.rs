@@ -79,15 +79,16 @@ fn key(fault: &plan::Fault, number: u32) -> String {
     format!("{}#{number}", fault.name)
 }
 
-fn refused(fault: &plan::Fault, reason: impl std::fmt::Display) -> Error {
-    Error::Fault(format!("fault `{}`: {reason}", fault.name))
+/// Why it was not done. Whoever tells that says which fault it was.
+fn refused(reason: impl std::fmt::Display) -> Error {
+    Error::Fault(reason.to_string())
 }
 
 /// What came of reading the arguments; the plan has seen them, so that this is for whoever did not ask it.
-fn read<T>(fault: &plan::Fault, read: Result<T, Vec<Wrong>>) -> Result<T, Error> {
+fn read<T>(read: Result<T, Vec<Wrong>>) -> Result<T, Error> {
     read.map_err(|wrongs| {
         let whats: Vec<String> = wrongs.into_iter().map(|wrong| wrong.what).collect();
-        refused(fault, whats.join("; "))
+        refused(whats.join("; "))
     })
 }
 
@@ -112,7 +113,7 @@ fn impose_each(
     site: &mut Site,
     controls: Vec<(String, Control)>,
 ) -> Result<(), Error> {
-    site.impose(&key(fault, number), &controls).map_err(|error| refused(fault, error))
+    site.impose(&key(fault, number), &controls).map_err(refused)
 }
 
 /// Ends a fault that is a state of hosts.

@@ -8,12 +8,15 @@ mod ssh;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use experiment::plan;
 use record::events::HostFigures;
 use rustix::process::Signal;
 
 use crate::Error;
+use crate::everywhere::{all_or_none, at_once};
 use crate::ground::Ground;
 use crate::registry::Ledger;
 use crate::runner::session::Session;
@@ -166,8 +169,9 @@ pub(crate) trait Process: Send {
     fn last_lines(&mut self) -> Vec<String>;
 }
 
-/// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`.
-pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
+/// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`. Once `stop` is set, none are
+/// made.
+pub(crate) fn of(build: &Build<'_>, stop: &AtomicBool) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
     let (lab, ledger) = (&build.trial.lab, build.registry.ledger());
     if lab.hosts.is_empty() {
         return Ok((vec![local::make("n1", ledger)], Ground::default()));
@@ -177,44 +181,22 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
             return Err(Error::MixedLab { host: host.name.clone() });
         }
         let placement = crate::placement::place(lab, &crate::environment::room(lab))?;
-        return netns::raise(build, &placement, &ledger);
+        return netns::raise(build, &placement, &ledger, stop);
     }
-    Ok((reach_all(build, &ledger)?, Ground::default()))
+    Ok((reach_all(build, &ledger, stop)?, Ground::default()))
 }
 
 /// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
-fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>) -> Result<Vec<Box<dyn Host>>, Error> {
-    std::thread::scope(|scope| {
-        let reaching = build.trial.lab.hosts.iter().map(|host| {
-            let name = format!("reach {}", host.name);
-            let reach = || ssh::reach(build, host, ledger);
-            std::thread::Builder::new().name(name).spawn_scoped(scope, reach).map_err(Error::system("start a thread"))
-        });
-        // All are begun before the first is waited for.
-        let reaching: Vec<_> = reaching.collect();
-        let reached = reaching.into_iter().map(|thread| {
-            // A panic inside is one outside.
-            thread.and_then(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
-        reached.collect()
-    })
+fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>, stop: &AtomicBool) -> Result<Vec<Box<dyn Host>>, Error> {
+    let hosts: Vec<&plan::Host> = build.trial.lab.hosts.iter().collect();
+    all_or_none(at_once(hosts, |host| ssh::reach(build, host, ledger, stop)))
 }
 
 /// Removes what an abandoned run may have left on other machines, at the same time on all: what was removed on each, or why
 /// that is not known.
 pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<String>, String>> {
-    std::thread::scope(|scope| {
-        let looking = left.iter().map(|left| {
-            let look = || ssh::remove(left, run);
-            std::thread::Builder::new().name("look for leftovers".to_owned()).spawn_scoped(scope, look)
-        });
-        let looking: Vec<_> = looking.collect();
-        let looked = looking.into_iter().map(|thread| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(error) => Err(format!("cannot start a thread: {error}")),
-        });
-        looked.collect()
-    })
+    let removed = at_once(left.iter().collect(), |left| Ok(ssh::remove(left, run)));
+    removed.into_iter().map(|removed| removed.unwrap_or_else(|error| Err(error.to_string()))).collect()
 }
 
 /// This machine, as `n1`.

@@ -24,6 +24,8 @@ use record::rows::{Metric, Sample};
 use crate::Error;
 use crate::site::Watched;
 pub(crate) use group::CpuTime;
+#[cfg(test)]
+pub(crate) use group::Group;
 pub(crate) use group::figure;
 use reader::RunGroup;
 pub(crate) use reader::{Reader, strangers_pct};

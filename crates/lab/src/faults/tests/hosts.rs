@@ -101,7 +101,7 @@ fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
         plimsoll: built,
         measures_storage: false,
     };
-    let (hosts, ground) = hosts::of(&build).unwrap();
+    let (hosts, ground) = hosts::of(&build, &AtomicBool::new(false)).unwrap();
     let inside = || {
         let site = Site::up_on(hosts, Ground::default(), &build, Arc::new(Lines), &AtomicBool::new(false)).unwrap();
         let mut ward = Ward { site };
@@ -173,7 +173,7 @@ fn links_and_limits_of_virtual_hosts() {
         assert!(ward.refused("full_disk", json!({})).contains("give its profile a disk"));
         assert!(ward.refused("slow_disk", json!({"write_iops": 5})).contains("volume of its own"));
         let refused = ward.refused("command", json!({"run": "hostname >&2; exit 3"}));
-        assert_eq!(refused, "fault `it`: `run` on n1: exit 3: n1");
+        assert_eq!(refused, "`run` on n1: exit 3: n1");
         ward.begin("restart", "n1", json!({})).unwrap();
         until("it is down", || !ward.answers("n1"));
         until("it serves again", || {

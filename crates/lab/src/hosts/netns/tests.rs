@@ -72,7 +72,7 @@ fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mu
     };
     let placement = Placement { generator_cpus: vec![0], envelopes };
     let begin = Instant::now();
-    let (mut hosts, ground) = raise(&build, &placement, &bench.registry.ledger()).unwrap();
+    let (mut hosts, ground) = raise(&build, &placement, &bench.registry.ledger(), &AtomicBool::new(false)).unwrap();
     println!("up after {:?}", begin.elapsed());
     work(&mut hosts, &ground, &bench);
     let begin = Instant::now();
@@ -225,7 +225,7 @@ fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
         measures_storage: false,
     };
     let placement = Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(), slow] };
-    match raise(&build, &placement, &bench.registry.ledger()) {
+    match raise(&build, &placement, &bench.registry.ledger(), &AtomicBool::new(false)) {
         Ok(_) => println!("this kernel has netem"),
         Err(error) => assert!(error.to_string().contains("netem is missing"), "{error}"),
     }
@@ -253,7 +253,13 @@ fn own() {
     };
     let disk = Disk { write_iops: Some(100.0), ..Disk::default() };
     let envelopes = vec![Envelope { disk, ..Envelope::default() }, Envelope::default()];
-    let raised = raise(&build, &Placement { generator_cpus: Vec::new(), envelopes }, &registry.ledger()).unwrap();
+    let raised = raise(
+        &build,
+        &Placement { generator_cpus: Vec::new(), envelopes },
+        &registry.ledger(),
+        &AtomicBool::new(false),
+    )
+    .unwrap();
     // One that leaves its group, its parent and its environment.
     sh(&*raised.0[0], "setsid env -i sleep 1000 >/dev/null 2>&1 &");
     fs::write(folder.join("up"), registry.id()).unwrap();

@@ -12,7 +12,7 @@ mod transfer;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -59,11 +59,16 @@ struct Remote {
 }
 
 /// Reaches one host and puts a runner on it.
-pub(super) fn reach(build: &Build<'_>, host: &plan::Host, ledger: &Arc<Ledger>) -> Result<Box<dyn Host>, Error> {
+pub(super) fn reach(
+    build: &Build<'_>,
+    host: &plan::Host,
+    ledger: &Arc<Ledger>,
+    stop: &AtomicBool,
+) -> Result<Box<dyn Host>, Error> {
     let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
     let text = host.ssh.as_deref().unwrap_or_default();
     let destination = Destination::read(text).map_err(refused)?;
-    let remote = Remote::reach(build, host, destination, ledger)?;
+    let remote = Remote::reach(build, host, destination, ledger, stop)?;
     Ok(Box::new(Attended::raise(&host.name, Box::new(remote))?))
 }
 
@@ -74,7 +79,10 @@ impl Remote {
         host: &plan::Host,
         destination: Destination,
         ledger: &Arc<Ledger>,
+        stop: &AtomicBool,
     ) -> Result<Self, Error> {
+        // Between two steps: each has a time limit of its own.
+        let go_on = || if stop.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) };
         let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
         let scratch = ledger.scratch()?;
         let socket = format!("ssh-{}", SOCKETS.fetch_add(1, Ordering::Relaxed));
@@ -92,9 +100,11 @@ impl Remote {
             None => client.with_connect_timeout(CONNECT_TIMEOUT_S),
         };
 
+        go_on()?;
         let guard = Guard::post(&client, ledger.id(), &host.name).map_err(refused)?;
         let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
+        go_on()?;
         transfer::program(&client, &guard.facts, &build.plimsoll, &scratch).map_err(refused)?;
         let setup = Setup {
             version: VERSION.to_owned(),
@@ -103,6 +113,7 @@ impl Remote {
             folder: Path::new(&guard.facts.folder).join("data"),
             ..Setup::default()
         };
+        go_on()?;
         let (name, address) = (host.name.clone(), address.to_string());
         Ok(Self { name, client, address, setup, brought: Mutex::default(), carrier: None, guard })
     }

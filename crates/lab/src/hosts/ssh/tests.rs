@@ -31,7 +31,7 @@ fn by_hand() {
         measures_storage: false,
     };
     let begun = Instant::now();
-    let (hosts, _) = of(&build).unwrap();
+    let (hosts, _) = of(&build, &AtomicBool::new(false)).unwrap();
     println!("two hosts within {:?}; {:?}", begun.elapsed(), hosts[0].figures());
 
     let target = bench.folder.join("target");

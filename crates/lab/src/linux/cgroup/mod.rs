@@ -20,8 +20,10 @@ pub use group::Group;
 pub use hierarchies::tests as recorded;
 pub use hierarchies::{Controller, Hierarchies, Version};
 pub use limits::{Quota, Throttle};
-pub use readings::{CpuTime, Memory, Resource, Stall, Throttling};
-pub use remains::{Removed, clear_throttle, leftovers, remove_tree};
+pub use readings::Throttling;
+#[cfg(test)]
+pub use remains::tests::leftovers;
+pub use remains::{clear_throttle, remove_tree};
 
 /// Why something could not be done with a group.
 #[derive(Debug, thiserror::Error)]
@@ -104,12 +106,6 @@ impl Device {
         }
         let number = found.rdev();
         Ok(Self { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
-    }
-
-    /// From `7:3`.
-    fn parse(text: &str) -> Option<Self> {
-        let (major, minor) = text.split_once(':')?;
-        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 }
 

@@ -27,11 +27,6 @@ pub fn shape(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Troub
     impose(interface, all, toward).inspect_err(|_| clear(interface))
 }
 
-/// Makes a link what its profile says it is.
-pub fn restore(interface: &str, profile: &Link) -> Result<(), Trouble> {
-    shape(interface, profile, &[])
-}
-
 /// Like [`shape`], for an interface that nothing was done to.
 pub fn impose(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Trouble> {
     let text = commands(interface, all, toward);

@@ -44,7 +44,7 @@ fn a_link_is_limited_in_both_directions_and_restored() {
     apart(move || {
         ip("link add eth0 type veth peer name far\nlink set eth0 up\nlink set far up\n").unwrap();
         assert_eq!(interfaces(), ["far", "eth0"]);
-        link::restore("eth0", &profile).unwrap();
+        link::shape("eth0", &profile, &[]).unwrap();
         let qdiscs = || said("tc", &["qdisc"]);
         let before = qdiscs();
         assert_eq!(before.matches("qdisc tbf").count(), 2, "{before}");
@@ -56,10 +56,10 @@ fn a_link_is_limited_in_both_directions_and_restored() {
         assert_eq!((now.matches("rate 1Mbit").count(), now.matches("rate 100Mbit").count()), (2, 2), "{now}");
         link::shape("eth0", &profile, &[(vec![THERE], link(None, Some(1.5)))]).unwrap();
         assert!(said("nft", &["list", "ruleset"]).contains("numgen random mod 1000000 < 15000"));
-        link::restore("eth0", &profile).unwrap();
+        link::shape("eth0", &profile, &[]).unwrap();
         let handles = |text: &str| text.replace(char::is_numeric, "");
         assert_eq!(handles(&qdiscs()), handles(&before));
-        link::restore("eth0", &Link::default()).unwrap();
+        link::shape("eth0", &Link::default(), &[]).unwrap();
         assert!(!qdiscs().contains("tbf"));
         assert!(!said("ip", &["link"]).contains("ifb"));
         assert_eq!(said("nft", &["list", "ruleset"]), "");
@@ -85,7 +85,7 @@ fn a_delay_needs_netem_and_leaves_nothing_without() {
     apart(|| {
         ip("link add eth0 type veth peer name far\nlink set eth0 up\n").unwrap();
         let slow = Link { rate_bits_per_s: Some(1e6), delay_s: Some(0.01), loss_pct: None };
-        match link::restore("eth0", &slow) {
+        match link::shape("eth0", &slow, &[]) {
             Ok(()) => assert!(said("tc", &["qdisc"]).contains("delay 10ms")),
             Err(trouble) => {
                 assert_eq!(trouble.to_string(), "not on this kernel: netem is missing");
@@ -164,7 +164,7 @@ fn a_link_that_loses_all_loses_both_ways() {
     with_a_neighbour(|socket, heard| {
         link::shape("eth0", &link(Some(1e9), Some(100.0)), &[]).unwrap();
         socket.send(&[1]).unwrap();
-        link::restore("eth0", &Link::default()).unwrap();
+        link::shape("eth0", &Link::default(), &[]).unwrap();
         socket.send(&[2]).unwrap();
         assert_eq!(heard.recv_timeout(Duration::from_secs(20)).unwrap(), 2);
     });

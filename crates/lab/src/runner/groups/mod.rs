@@ -18,9 +18,7 @@ use std::path::{Path, PathBuf};
 use experiment::profile::Disk;
 
 use super::{Envelope, Refusal, Setup};
-use crate::linux::cgroup::{
-    Controller, CpuTime, Device, Error, Group, Hierarchies, Memory, Resource, Stall, Throttle, Version,
-};
+use crate::linux::cgroup::{Controller, Device, Error, Group, Hierarchies, Throttle, Version};
 use cpu::Cpu;
 
 /// Processes and threads in a host: enough for any target, and an end to one that multiplies.
@@ -48,33 +46,6 @@ struct Made {
     device: Option<Device>,
     /// Whether the group of the run is ours to remove.
     is_alone: bool,
-}
-
-/// What the host has used since it was made; of what this kernel does not count, nothing. Figures are of the target's
-/// processes together, without the runner. Counters only grow, but may begin anew when a fault of the CPU comes or goes.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Usage {
-    /// CPU time.
-    pub cpu: Option<CpuTime>,
-    /// Time its quotas kept it from running, nanoseconds, summed over its cores (and, of a core whose threads were on several
-    /// CPUs, over those). 0 if there is no quota.
-    pub throttled_ns: Option<u64>,
-    /// Cores to spread that over: divided by these and by wall time it is `cpu_throttled_pct`.
-    pub cores: u32,
-    /// Memory.
-    pub memory: Option<Memory>,
-    /// Time in which some or all of its tasks waited for a CPU, …
-    pub cpu_stall: Option<Stall>,
-    /// … a disk, …
-    pub io_stall: Option<Stall>,
-    /// … memory.
-    pub memory_stall: Option<Stall>,
-    /// Bytes read from all disks; of version 1, if the host has a volume: from that.
-    pub read_bytes: Option<u64>,
-    /// Bytes written, likewise; what the page cache still holds is not.
-    pub written_bytes: Option<u64>,
-    /// Processes and threads.
-    pub pids: Option<u64>,
 }
 
 /// Name of the group that holds all of a run: what `linux::cgroup::remove_tree` takes.
@@ -139,14 +110,17 @@ impl Groups {
     /// that need them are then refused.
     ///
     /// # Errors
-    /// In words: a limit that cannot be set, and the controller that is missing for it.
+    /// In words: a limit that cannot be set, and the controller that is missing for it; a setup without a run or a host.
     pub fn make(setup: &Setup) -> Result<(Self, Vec<String>), String> {
         Self::make_with(Arc::new(Hierarchies::detect()), setup)
     }
 
     fn make_with(hierarchies: Arc<Hierarchies>, setup: &Setup) -> Result<(Self, Vec<String>), String> {
+        if setup.run.is_empty() || setup.host.is_empty() {
+            return Err("its control groups have no name: the run or the host has none".to_owned());
+        }
         let envelope = setup.envelope.clone();
-        let refused = |error: Error| format!("{}: {error}", setup.host);
+        let refused = |error: Error| error.to_string();
         let top = Group::new(&hierarchies, top_of(&setup.run));
         let host = host_of(&hierarchies, setup);
         let (runner, target) = (host.child("runner"), host.child("target"));
@@ -158,10 +132,9 @@ impl Groups {
         if let Err(why) = made {
             if is_limited(&envelope) {
                 let remedy = "a host with limits needs control groups, and so root; without a profile it runs without";
-                return Err(format!("{}: {why}; {remedy}", setup.host));
+                return Err(format!("{why}; {remedy}"));
             }
-            let notice =
-                format!("{}: no control groups ({why}): faults of its CPU, memory and disk are refused", setup.host);
+            let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
             return Ok((Self { made: Err(why), envelope }, vec![notice]));
         }
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
@@ -170,11 +143,11 @@ impl Groups {
         let cpu = Cpu::new(&target, &envelope);
         let made = Made { hierarchies, top, host, runner, target, cpu, device, is_alone };
         let groups = Self { made: Ok(made), envelope };
-        let notices = groups.set_envelope(&setup.host).map_err(|why| format!("{}: {}", setup.host, why.in_words()))?;
+        let notices = groups.set_envelope().map_err(|why| why.in_words())?;
         Ok((groups, notices))
     }
 
-    fn set_envelope(&self, host: &str) -> Result<Vec<String>, Refusal> {
+    fn set_envelope(&self) -> Result<Vec<String>, Refusal> {
         let Ok(made) = &self.made else { return Ok(Vec::new()) };
         let envelope = &self.envelope;
         // What a host that crashed was left with.
@@ -189,7 +162,7 @@ impl Groups {
         if envelope.disk.is_throttled() {
             made.set_throttle(&throttle(&envelope.disk))?;
         }
-        let unbounded = |error: Error| format!("{host}: {error}: a target that multiplies is not stopped");
+        let unbounded = |error: Error| format!("{error}: a target that multiplies is not stopped");
         Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
     }
 
@@ -199,7 +172,7 @@ impl Groups {
     }
 
     /// Whether there are any.
-    #[must_use]
+    #[cfg(test)]
     pub fn are_there(&self) -> bool {
         self.made.is_ok()
     }
@@ -212,12 +185,6 @@ impl Groups {
         let Some(root) = made.root_of_disk() else { return made.cpu.join_files() };
         let at_root = |file: PathBuf| if file.starts_with(root) { root.join("cgroup.procs") } else { file };
         made.cpu.join_files().into_iter().map(at_root).collect()
-    }
-
-    /// The same for the runner itself.
-    #[must_use]
-    pub fn runner_join_files(&self) -> Vec<PathBuf> {
-        self.made.as_ref().map(|made| made.runner.join_files()).unwrap_or_default()
     }
 
     /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
@@ -242,7 +209,7 @@ impl Groups {
     /// # Errors
     /// If its data is not on a volume of its own; what is missing, or what the system says.
     pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), Refusal> {
-        Ok(self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))?)
+        self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))
     }
 
     /// All of the target stands still, or goes on. What is started while it stands still does not run either.
@@ -251,45 +218,6 @@ impl Groups {
     /// What is missing, or what the system says.
     pub fn freeze(&self, frozen: bool) -> Result<(), Refusal> {
         Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
-    }
-
-    /// Kills all of the target, also what is frozen and what left its process group; how many processes that were.
-    ///
-    /// # Errors
-    /// Without groups; that some do not die.
-    pub fn kill_all(&self) -> Result<usize, Refusal> {
-        Ok(self.made("killing all of a host")?.target.kill(PATIENCE)?)
-    }
-
-    /// Every thread of the target, for a probe that looks at their states. Empty without groups.
-    #[must_use]
-    pub fn threads(&self) -> Vec<u32> {
-        self.made.as_ref().map(|made| made.target.threads()).unwrap_or_default()
-    }
-
-    /// What has been used.
-    #[must_use]
-    pub fn usage(&self) -> Usage {
-        let Ok(made) = &self.made else { return Usage { cores: cpu::cores(&self.envelope), ..Usage::default() } };
-        let target = &made.target;
-        let mut transferred = target.transferred();
-        if made.root_of_disk().is_some() {
-            transferred = Group::root(&made.hierarchies).transferred();
-            transferred.iter_mut().for_each(|all| all.retain(|transfer| Some(transfer.0) == made.device));
-        }
-        let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
-        Usage {
-            cpu: target.cpu_time(),
-            throttled_ns: made.cpu.throttled_ns(),
-            cores: cpu::cores(&self.envelope),
-            memory: target.memory(),
-            cpu_stall: target.stall(Resource::Cpu),
-            io_stall: target.stall(Resource::Io),
-            memory_stall: target.stall(Resource::Memory),
-            read_bytes: sum(|transfer| transfer.1),
-            written_bytes: sum(|transfer| transfer.2),
-            pids: target.pids(),
-        }
     }
 
     /// The period of the CPU quota in force, seconds: below it a slow core is not slow. `None`: no quota.
@@ -319,15 +247,6 @@ impl Groups {
 }
 
 impl Made {
-    /// By the group, or by everybody on the volume that only the host uses.
-    fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
-        let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
-        let Some(volume) = self.device.filter(|_| is_v1) else { return self.target.transferred() };
-        let mut all = Group::root(&self.hierarchies).transferred()?;
-        all.retain(|(device, _, _)| *device == volume);
-        Some(all)
-    }
-
     /// The root of the controller of disks in which the target stays, where its volume is limited there: of version 1. A
     /// journal is written in the root and at once, however much; what it costs is paid by who waits for it only there.
     fn root_of_disk(&self) -> Option<&Path> {

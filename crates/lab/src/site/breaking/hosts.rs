@@ -5,10 +5,10 @@ use std::time::Duration;
 use record::events::HostFigures;
 
 use crate::Error;
+use crate::everywhere::at_once;
 use crate::hosts::{Host, Output};
 use crate::runner::{Control, Program};
 use crate::site::Site;
-use crate::site::everywhere::at_once;
 
 /// A state that a host is in.
 #[derive(Debug)]
