@@ -10,6 +10,7 @@ mod faults_felt;
 mod first_runs;
 mod killed_labs;
 mod machine;
+mod other_labs;
 mod over_ssh;
 mod remote_machines;
 mod stage;
