@@ -9,6 +9,7 @@ mod hierarchies;
 mod limits;
 mod readings;
 mod remains;
+mod shrinking;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -20,7 +21,7 @@ pub use group::Group;
 pub use hierarchies::tests as recorded;
 pub use hierarchies::{Controller, Hierarchies, Version};
 pub use limits::{Quota, Throttle};
-pub use readings::Throttling;
+pub use readings::{CpuTime, Memory, Resource, Stall, Throttling};
 #[cfg(test)]
 pub use remains::tests::leftovers;
 pub use remains::{clear_throttle, remove_tree};
@@ -106,6 +107,12 @@ impl Device {
         }
         let number = found.rdev();
         Ok(Self { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
+    }
+
+    /// From `7:3`.
+    fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once(':')?;
+        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 }
 

@@ -155,6 +155,15 @@ impl Cpu {
         self.target.join_files_with(&state.slots[emptiest])
     }
 
+    pub fn throttled_ns(&self) -> Option<u64> {
+        let state = self.state();
+        let throttled_ns = |group: &Group| Some(group.throttling()?.throttled_ns);
+        if state.slots.is_empty() {
+            return throttled_ns(&self.target);
+        }
+        state.slots.iter().map(throttled_ns).sum()
+    }
+
     pub fn period_us(&self) -> Option<u64> {
         self.state().plan.quota().map(|quota| quota.period_us)
     }

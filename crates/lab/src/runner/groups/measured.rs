@@ -1,7 +1,6 @@
 //! Asked against got: how slow a slow core is. Run by hand, as root, on a machine that is otherwise quiet:
 //! `cargo test -p lab -- --ignored --nocapture asked_and_got`. It must not judge the figures.
 
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -11,7 +10,6 @@ use super::{Groups, make_top, top_of};
 use crate::fixture::ourselves;
 use crate::linux::cgroup::remove_tree;
 use crate::linux::procfs;
-use crate::sampling::{self, Proc};
 
 /// For how long each is measured, after as long as it takes to settle.
 const MEASURED: Duration = Duration::from_secs(3);
@@ -69,13 +67,11 @@ fn measure(work: &Work, cores: u32, speed: f64, balanced: bool) -> (f64, f64) {
     }
     let mut process = worker(&groups, work.0, (work.1)(cores as usize));
     pause(SETTLES);
-    let target = sampling::Group::find(&Proc::at(Path::new("/proc")), &format!("{}/n1/target", top_of(&setup.run)));
-    let used = || target.cpu_time().unwrap_or_default();
-    let (before, own_ns, start) = (used(), balancer_ns(), Instant::now());
+    let used_ns = || groups.usage().cpu.map_or(0, |cpu| cpu.user_ns + cpu.system_ns);
+    let (before_ns, own_ns, start) = (used_ns(), balancer_ns(), Instant::now());
     pause(MEASURED);
     let took_ns = start.elapsed().as_nanos() as f64;
-    let (user_us, system_us) = used().since(&before).unwrap();
-    let got = (user_us + system_us) * 1000.0 / took_ns;
+    let got = (used_ns() - before_ns) as f64 / took_ns;
     let cost = balancer_ns().saturating_sub(own_ns) as f64 / took_ns;
     groups.remove().unwrap();
     remove_tree(&top_of(&setup.run)).unwrap();
@@ -89,7 +85,7 @@ fn pause(time: Duration) {
 }
 
 fn balancer_ns() -> u64 {
-    let tasks = Path::new("/proc/self/task");
+    let tasks = std::path::Path::new("/proc/self/task");
     let figure = |id: u32| {
         let folder = tasks.join(id.to_string());
         procfs::stat_at(&folder).filter(|stat| stat.name == "cores")?;

@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use experiment::profile::Disk;
 
 use super::{Envelope, Refusal, Setup};
-use crate::linux::cgroup::{Controller, Device, Error, Group, Hierarchies, Throttle, Version};
+use crate::linux::cgroup::{
+    Controller, CpuTime, Device, Error, Group, Hierarchies, Memory, Resource, Stall, Throttle, Version,
+};
 use cpu::Cpu;
 
 /// Processes and threads in a host: enough for any target, and an end to one that multiplies.
@@ -46,6 +48,33 @@ struct Made {
     device: Option<Device>,
     /// Whether the group of the run is ours to remove.
     is_alone: bool,
+}
+
+/// What the host has used since it was made; of what this kernel does not count, nothing. Figures are of the target's
+/// processes together, without the runner. Counters only grow, but may begin anew when a fault of the CPU comes or goes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time.
+    pub cpu: Option<CpuTime>,
+    /// Time its quotas kept it from running, nanoseconds, summed over its cores (and, of a core whose threads were on several
+    /// CPUs, over those). 0 if there is no quota.
+    pub throttled_ns: Option<u64>,
+    /// Cores to spread that over: divided by these and by wall time it is `cpu_throttled_pct`.
+    pub cores: u32,
+    /// Memory.
+    pub memory: Option<Memory>,
+    /// Time in which some or all of its tasks waited for a CPU, …
+    pub cpu_stall: Option<Stall>,
+    /// … a disk, …
+    pub io_stall: Option<Stall>,
+    /// … memory.
+    pub memory_stall: Option<Stall>,
+    /// Bytes read from all disks; of version 1, if the host has a volume: from that.
+    pub read_bytes: Option<u64>,
+    /// Bytes written, likewise; what the page cache still holds is not.
+    pub written_bytes: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
 }
 
 /// Name of the group that holds all of a run: what `linux::cgroup::remove_tree` takes.
@@ -187,6 +216,17 @@ impl Groups {
         made.cpu.join_files().into_iter().map(at_root).collect()
     }
 
+    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 2 that
+    /// is all of them.
+    #[must_use]
+    pub fn disk_join_files(&self) -> Vec<PathBuf> {
+        let Ok(made) = &self.made else { return Vec::new() };
+        match made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version) {
+            Some(Version::V2) => self.join_files(),
+            _ => made.root_of_disk().map(|root| root.join("cgroup.procs")).into_iter().collect(),
+        }
+    }
+
     /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
     /// slow now, with everything that runs, and as before afterwards.
     ///
@@ -196,12 +236,17 @@ impl Groups {
         Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
     }
 
-    /// It has this much memory; `None`: as the profile says.
+    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first.
     ///
     /// # Errors
-    /// What is missing; that more is in use and cannot be freed (version 1); what the system says.
+    /// What is missing; that more is in use than can be freed; what the system says.
     pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
-        Ok(self.made("less memory")?.target.set_memory(bytes.or(self.envelope.memory_bytes))?)
+        let target = &self.made("less memory")?.target;
+        match bytes {
+            Some(bytes) => target.shrink_memory(bytes, PATIENCE)?,
+            None => target.set_memory(self.envelope.memory_bytes)?,
+        }
+        Ok(())
     }
 
     /// Its disk is like this, but for its size; `None`: as the profile says.
@@ -218,6 +263,27 @@ impl Groups {
     /// What is missing, or what the system says.
     pub fn freeze(&self, frozen: bool) -> Result<(), Refusal> {
         Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
+    }
+
+    /// What has been used.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let Ok(made) = &self.made else { return Usage { cores: cpu::cores(&self.envelope), ..Usage::default() } };
+        let target = &made.target;
+        let transferred = made.transferred();
+        let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
+        Usage {
+            cpu: target.cpu_time(),
+            throttled_ns: made.cpu.throttled_ns(),
+            cores: cpu::cores(&self.envelope),
+            memory: target.memory(),
+            cpu_stall: target.stall(Resource::Cpu),
+            io_stall: target.stall(Resource::Io),
+            memory_stall: target.stall(Resource::Memory),
+            read_bytes: sum(|transfer| transfer.1),
+            written_bytes: sum(|transfer| transfer.2),
+            pids: target.pids(),
+        }
     }
 
     /// The period of the CPU quota in force, seconds: below it a slow core is not slow. `None`: no quota.
@@ -247,6 +313,15 @@ impl Groups {
 }
 
 impl Made {
+    /// By the group, or by everybody on the volume that only the host uses.
+    fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
+        let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
+        let Some(volume) = self.device.filter(|_| is_v1) else { return self.target.transferred() };
+        let mut all = Group::root(&self.hierarchies).transferred()?;
+        all.retain(|(device, _, _)| *device == volume);
+        Some(all)
+    }
+
     /// The root of the controller of disks in which the target stays, where its volume is limited there: of version 1. A
     /// journal is written in the root and at once, however much; what it costs is paid by who waits for it only there.
     fn root_of_disk(&self) -> Option<&Path> {

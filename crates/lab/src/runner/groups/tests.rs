@@ -64,7 +64,7 @@ fn without_control_groups_only_a_limited_host_is_refused() {
     assert!(why.starts_with("no control groups are mounted; a host with limits needs"), "{why}");
     let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
     assert_eq!(notices.len(), 1);
-    assert!(groups.made.is_err() && groups.join_files().is_empty());
+    assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());
     let Err(Refusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
     assert!(reason.starts_with("freezing a host needs control groups"), "{reason}");
     groups.remove().unwrap();
@@ -109,6 +109,8 @@ fn a_host_with_slow_cores_comes_and_goes() {
     assert_eq!(slots.len(), 3);
     let mut process = started(&groups, &["sleep", "600"]);
     assert_eq!(in_slots(&setup), BTreeSet::from([process.id()]));
+    assert_eq!(groups.usage().cores, 3);
+    assert!(groups.usage().throttled_ns.is_some());
     // A fault, on top of it, and the end of that.
     groups.set_cpu(Some(0.5)).unwrap();
     assert_eq!(groups.quota_period_s(), Some(0.040));

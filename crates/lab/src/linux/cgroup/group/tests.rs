@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use super::Group;
 use crate::linux::cgroup::hierarchies::tests::Machine;
-use crate::linux::cgroup::remains::tests::{leftovers, leftovers_of};
-use crate::linux::cgroup::{Controller, Device, Error, Hierarchies, Quota, Throttle, Throttling, remove_tree};
+use crate::linux::cgroup::remains::tests::leftovers_of;
+use crate::linux::cgroup::{
+    Controller, CpuTime, Device, Error, Hierarchies, Memory, Quota, Resource, Stall, Throttle, Throttling, leftovers,
+    remove_tree,
+};
 
 const TARGET: &str = "plimsoll-x/n1/target";
 const LOOP: Device = Device { major: 7, minor: 3 };
@@ -142,8 +145,8 @@ fn a_slot_of_version_2_is_threaded() {
 }
 
 #[test]
-fn what_a_quota_did_in_both_versions() {
-    let throttling = Throttling { periods: 40, throttled_periods: 30 };
+fn readings_of_both_versions() {
+    let throttling = Throttling { periods: 40, throttled_periods: 30, throttled_ns: 5000 };
     assert_eq!(
         Throttling::parse("nr_periods 40\nnr_throttled 30\nthrottled_time 5000\nnr_bursts 0\n"),
         Some(throttling)
@@ -151,6 +154,44 @@ fn what_a_quota_did_in_both_versions() {
     let v2 = "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 40\nnr_throttled 30\nthrottled_usec 5\n";
     assert_eq!(Throttling::parse(v2), Some(throttling));
     assert_eq!(Throttling::parse("usage_usec 9\n"), None, "not controlled");
+
+    let machine = Machine::v2();
+    let file = |name: &str, text: &str| machine.folder.write(&format!("sys/fs/cgroup/{TARGET}/{name}"), text);
+    file("cpu.stat", v2);
+    file("memory.current", "8192\n");
+    file("memory.max", "max\n");
+    file("memory.stat", "anon 1\nfile 4096\ninactive_file 2048\n");
+    file("memory.events", "low 0\noom 2\noom_kill 1\noom_group_kill 0\n");
+    file("io.stat", "7:3 rbytes=10 wbytes=20 rios=1 wios=1\n8:0 rbytes=1 wbytes=2 rios=1 wios=1 dbytes=0 dios=0\n");
+    file(
+        "io.pressure",
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
+    );
+    let group = Group::new(&machine.hierarchies(), TARGET);
+    assert_eq!(group.cpu_time(), Some(CpuTime { user_ns: 5000, system_ns: 4000 }));
+    let memory = Memory { used_bytes: 8192, inactive_file_bytes: 2048, limit_bytes: None, oom_kills: Some(1) };
+    assert_eq!(group.memory(), Some(memory));
+    let disk = Device { major: 8, minor: 0 };
+    assert_eq!(group.transferred(), Some(vec![(LOOP, 10, 20), (disk, 1, 2)]));
+    assert_eq!(group.stall(Resource::Io), Some(Stall { some_us: 77, full_us: Some(7) }));
+    assert_eq!(group.stall(Resource::Cpu), None);
+
+    let machine = Machine::v1();
+    let file = |name: &str, text: &str| machine.folder.write(&format!("sys/fs/cgroup/{name}"), text);
+    file(&format!("cpuacct/{TARGET}/cpuacct.usage_user"), "50\n");
+    file(&format!("cpuacct/{TARGET}/cpuacct.usage_sys"), "40\n");
+    file(&format!("memory/{TARGET}/memory.usage_in_bytes"), "8192\n");
+    file(&format!("memory/{TARGET}/memory.limit_in_bytes"), "9223372036854771712\n");
+    file(&format!("memory/{TARGET}/memory.stat"), "inactive_file 1\ntotal_inactive_file 2048\n");
+    file(&format!("memory/{TARGET}/memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+    file(
+        &format!("blkio/{TARGET}/blkio.throttle.io_service_bytes_recursive"),
+        "7:3 Read 10\n7:3 Write 20\n7:3 Sync 30\n7:3 Total 30\n8:0 Read 1\n8:0 Write 2\nTotal 33\n",
+    );
+    let group = Group::new(&machine.hierarchies(), TARGET);
+    assert_eq!(group.cpu_time(), Some(CpuTime { user_ns: 50, system_ns: 40 }));
+    assert_eq!(group.memory(), Some(memory));
+    assert_eq!(group.transferred(), Some(vec![(LOOP, 10, 20), (disk, 1, 2)]));
 }
 
 #[test]
@@ -207,8 +248,11 @@ fn limits_on_this_machine_are_what_was_asked() {
     let has = |controller| hierarchies.of(controller).is_some();
     if has(Controller::Memory) {
         group.set_memory(Some(64 << 20)).unwrap();
+        assert_eq!(group.memory().unwrap().limit_bytes, Some(64 << 20));
         group.set_memory(Some(32 << 20)).unwrap();
+        assert_eq!(group.memory().unwrap().limit_bytes, Some(32 << 20));
         group.set_memory(None).unwrap();
+        assert_eq!(group.memory().unwrap().limit_bytes, None);
     }
     if has(Controller::Cpu) {
         // Every change of quota and period must be one that the kernel takes.
@@ -217,6 +261,7 @@ fn limits_on_this_machine_are_what_was_asked() {
         }
         group.set_quota(None).unwrap();
         group.set_weight(16.0).unwrap();
+        assert!(group.throttling().is_some());
     }
     if has(Controller::Cpuset) {
         group.set_cpus(&[0]).unwrap();
@@ -224,7 +269,9 @@ fn limits_on_this_machine_are_what_was_asked() {
     }
     if has(Controller::Pids) {
         group.set_pids(Some(100)).unwrap();
+        assert_eq!(group.pids(), Some(0));
     }
+    assert!(group.cpu_time().is_some());
     group.remove(Duration::from_secs(5)).unwrap();
     assert!(leftovers(&top).is_empty());
 }
