@@ -18,8 +18,11 @@ mod slow_disk;
 mod slow_link;
 mod squeeze;
 
+use std::collections::BTreeMap;
+
 use experiment::catalog::Wrong;
 use experiment::{catalog, plan};
+use serde_json::Value;
 
 use crate::arguments;
 use crate::runner::Control;
@@ -92,15 +95,13 @@ fn read<T>(read: Result<T, Vec<Wrong>>) -> Result<T, Error> {
     })
 }
 
-/// Begins a fault that is a state of every host it hits.
-fn impose(
-    fault: &plan::Fault,
-    number: u32,
-    site: &mut Site,
-    control: impl FnOnce(&Site) -> Result<Control, Error>,
-) -> Result<Begun, Error> {
+/// Makes a state of hosts out of a fault's arguments and the lab's speed.
+type Reads = fn(&BTreeMap<String, Value>, f64) -> Result<Control, Vec<Wrong>>;
+
+/// Begins a fault that is a state of every host it hits: the one that `control` makes of the arguments and the lab's speed.
+fn impose(fault: &plan::Fault, number: u32, site: &mut Site, control: Reads) -> Result<Begun, Error> {
     let hosts = victims::hosts(fault, number, site)?;
-    let control = control(site)?;
+    let control = read(control(&fault.with, site.speed()))?;
     let on = hosts.join(", ");
     impose_each(fault, number, site, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
     Ok(Begun { on })

@@ -92,15 +92,7 @@ fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
     let manifest = manifest(vec![server.ready_when(ReadyCheck::Tcp("server.service".to_owned()), 20.0)]);
     let built = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("plimsoll");
     assert!(built.exists(), "cargo build -p plimsoll");
-    let build = Build {
-        registry: &bench.registry,
-        trial: &trial,
-        manifest: Some(&manifest),
-        folder: Some(&bench.folder),
-        logs: bench.folder.join("logs"),
-        plimsoll: built,
-        measures_storage: false,
-    };
+    let build = Build { plimsoll: built, ..bench.build(&trial, Some(&manifest)) };
     let (hosts, ground) = hosts::of(&build, &AtomicBool::new(false)).unwrap();
     let inside = || {
         let site = Site::up_on(hosts, Ground::default(), &build, Arc::new(Lines), &AtomicBool::new(false)).unwrap();
