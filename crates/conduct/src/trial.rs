@@ -180,8 +180,8 @@ impl Shell<'_> {
             if self.load.as_ref().is_some_and(Running::is_finished) {
                 return self.end_load();
             }
-            if self.recording.as_ref().is_some_and(Recording::has_stopped) {
-                return self.recording_broke();
+            if let Some(input) = self.look_at_recording() {
+                return input;
             }
             let due_in_s = conductor.next_s().map_or(f64::INFINITY, |next_s| next_s - self.now_s());
             if due_in_s <= 0.0 {
