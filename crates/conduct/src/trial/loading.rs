@@ -63,10 +63,13 @@ impl Shell<'_> {
         let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
-        if let Some(load) = &self.trial.load {
-            let orders = self.orders(load.clone(), Purpose::Measure);
-            let start = || Ok(load::start(orders, clock, sinks.intervals)?);
-            self.load = Some(inside(self.site.as_ref(), start)?);
+        match &self.trial.load {
+            Some(load) => {
+                let orders = self.orders(load.clone(), Purpose::Measure);
+                let start = || Ok(load::start(orders, clock, sinks.intervals)?);
+                self.load = Some(inside(self.site.as_ref(), start)?);
+            }
+            None => self.no_load = Some(sinks.intervals),
         }
         Ok(())
     }

@@ -125,8 +125,9 @@ pub fn remove_host(setup: &Setup) -> Result<(), Error> {
 fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Group {
     let host = Group::new(hierarchies, top_of(&setup.run)).child(&setup.host);
     let has_volume = setup.isolation.as_ref().is_some_and(|isolation| isolation.volume.is_some());
-    let is_v1 = hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
-    if has_volume && is_v1 { host.except(Controller::Block) } else { host }
+    let block = hierarchies.of(Controller::Block);
+    let is_at_root = block.is_some_and(|block| block.version == Version::V1 && block.controllers.len() == 1);
+    if has_volume && is_at_root { host.except(Controller::Block) } else { host }
 }
 
 fn allow_cpus(group: &Group, envelope: &Envelope) -> Result<(), Error> {
@@ -210,21 +211,16 @@ impl Groups {
     /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
-        let Ok(made) = &self.made else { return Vec::new() };
-        let Some(root) = made.root_of_disk() else { return made.cpu.join_files() };
-        let at_root = |file: PathBuf| if file.starts_with(root) { root.join("cgroup.procs") } else { file };
-        made.cpu.join_files().into_iter().map(at_root).collect()
+        self.made.as_ref().map(|made| made.cpu.join_files()).unwrap_or_default()
     }
 
-    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 2 that
-    /// is all of them.
+    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 1 there are
+    /// none: a host with a volume stays in the root of that controller.
     #[must_use]
     pub fn disk_join_files(&self) -> Vec<PathBuf> {
         let Ok(made) = &self.made else { return Vec::new() };
-        match made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version) {
-            Some(Version::V2) => self.join_files(),
-            _ => made.root_of_disk().map(|root| root.join("cgroup.procs")).into_iter().collect(),
-        }
+        let version = made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version);
+        if version == Some(Version::V2) { self.join_files() } else { Vec::new() }
     }
 
     /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
@@ -320,14 +316,6 @@ impl Made {
         let mut all = Group::root(&self.hierarchies).transferred()?;
         all.retain(|(device, _, _)| *device == volume);
         Some(all)
-    }
-
-    /// The root of the controller of disks in which the target stays, where its volume is limited there: of version 1. A
-    /// journal is written in the root and at once, however much; what it costs is paid by who waits for it only there.
-    fn root_of_disk(&self) -> Option<&Path> {
-        let hierarchy = self.hierarchies.of(Controller::Block).filter(|_| self.device.is_some())?;
-        let is_alone = hierarchy.version == Version::V1 && hierarchy.controllers.len() == 1;
-        is_alone.then_some(hierarchy.root.as_path())
     }
 
     /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,
