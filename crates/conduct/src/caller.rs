@@ -14,11 +14,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct ProtocolCaller {
     /// Name of the protocol.
     pub protocol: String,
+    /// Time dilation of the lab: on slow hosts an answer takes longer.
+    pub speed: f64,
 }
 
 impl ProtocolCaller {
     fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
-        Client::connect(&self.protocol, service, PATIENCE)?.call(operation, with)
+        let slowdown = if self.speed > 0.0 { 1.0 / self.speed.min(1.0) } else { 1.0 };
+        Client::connect(&self.protocol, service, PATIENCE.mul_f64(slowdown))?.call(operation, with)
     }
 }
 

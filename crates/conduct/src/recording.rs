@@ -70,11 +70,17 @@ impl Recording {
         Ok((Self { load, probes, metrics: said }, Sinks { intervals, samples, metrics }))
     }
 
-    /// Whether a thread has ended although its senders live: a disk is full, or worse.
+    /// Whether the load's records are at their end: the load is, or a disk is full, or worse.
+    #[must_use]
+    pub fn has_load_stopped(&self) -> bool {
+        self.load.is_finished()
+    }
+
+    /// Whether those of the probes are, although they live. Few targets give any metrics, so the thread for them may well be
+    /// done from the start.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
-        // Few targets give any metrics, so the thread for them may well be done from the start.
-        self.load.is_finished() || self.probes.is_finished()
+        self.probes.is_finished()
     }
 
     /// Waits until everything is on disk.

@@ -188,8 +188,8 @@ impl Shell<'_> {
             if self.load.as_ref().is_some_and(Running::is_finished) {
                 return self.end_load();
             }
-            if self.recording.as_ref().is_some_and(Recording::has_stopped) {
-                return self.recording_broke();
+            if let Some(input) = self.look_at_recording() {
+                return input;
             }
             let due_in_s = conductor.next_s().map_or(f64::INFINITY, |next_s| next_s - self.now_s());
             if due_in_s <= 0.0 {
@@ -216,7 +216,8 @@ impl Shell<'_> {
             plimsoll: self.run.plimsoll.clone(),
             measures_storage: measures_storage(self.run.plan, self.trial),
         };
-        let caller = Arc::new(ProtocolCaller { protocol: self.trial.target.protocol.clone() });
+        let caller =
+            Arc::new(ProtocolCaller { protocol: self.trial.target.protocol.clone(), speed: self.trial.lab.speed });
         match Site::up(build, caller, self.interrupts.flag()) {
             Ok(site) => {
                 self.site = Some(site);

@@ -1,7 +1,6 @@
 //! What the tests of this crate share: a folder that goes away, a small server, a trial, a caller. Not for anything else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-pub mod fake;
 pub mod hosts;
 
 use std::collections::BTreeMap;

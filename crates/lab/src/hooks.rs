@@ -19,6 +19,8 @@ use crate::runner::Program;
 /// Of a line of a hook's output; what is longer is cut.
 const LINE_BYTES: u64 = 8 << 20;
 const GLANCE: Duration = Duration::from_millis(5);
+/// Between the end of a hook and the end of its output, which what it left running in the background may hold open for ever.
+const LINGER: Duration = Duration::from_millis(300);
 
 /// Where a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,23 +138,22 @@ impl Hook {
         until: Instant,
         line: &mut dyn FnMut(Stream, &str),
     ) -> Result<ExitStatus, Error> {
-        let mut ended = None;
+        let mut ended: Option<(ExitStatus, Instant)> = None;
         loop {
-            match lines.recv_timeout(GLANCE) {
-                Ok((stream, text)) => line(stream, &text),
-                Err(RecvTimeoutError::Disconnected) if ended.is_none() => pidfd::await_end(child.id(), GLANCE),
-                // What it left running in the background may hold its output open for ever.
-                Err(_) => {
-                    if let Some(status) = ended {
-                        return Ok(status);
-                    }
-                }
+            match (lines.recv_timeout(GLANCE), ended) {
+                (Ok((stream, text)), _) => line(stream, &text),
+                (Err(RecvTimeoutError::Disconnected), Some((status, _))) => return Ok(status),
+                (Err(RecvTimeoutError::Disconnected), None) => pidfd::await_end(child.id(), GLANCE),
+                (Err(RecvTimeoutError::Timeout), Some((status, at))) if at.elapsed() >= LINGER => return Ok(status),
+                (Err(RecvTimeoutError::Timeout), _) => {}
             }
             if ended.is_none() {
-                ended = child.try_wait().map_err(|error| self.failed(error.to_string()))?;
+                let status = child.try_wait().map_err(|error| self.failed(error.to_string()))?;
+                ended = status.map(|status| (status, Instant::now()));
             }
             if Instant::now() >= until {
-                return Err(self.failed(format!("not done within {} s", self.within.as_secs())));
+                let late = || self.failed(format!("not done within {} s", self.within.as_secs()));
+                return ended.map(|(status, _)| status).ok_or_else(late);
             }
         }
     }

@@ -5,6 +5,7 @@ mod arguments;
 mod attended;
 pub mod environment;
 mod error;
+mod everywhere;
 pub mod faults;
 #[cfg(test)]
 mod fixture;

@@ -70,9 +70,10 @@ pub enum What {
         host: String,
         /// Role.
         process: String,
-        /// `exit 1`, `signal 9`.
+        /// `exit 1`, `signal 9`, `lost with its host`.
         how: String,
-        /// Whether Plimsoll meant it to (a fault, or the end of the trial).
+        /// Whether that is no fault of the target's: Plimsoll meant it to (a fault, or the end of the trial), or its host was
+        /// lost.
         expected: bool,
     },
     /// A host of the lab is up.

@@ -81,7 +81,7 @@ impl Shell<'_> {
         match summary {
             Ok(_) => Input::LoadEnded,
             // A load whose records nobody takes any more says only that; why is for the recording to say.
-            Err(_) if self.recording.as_ref().is_some_and(Recording::has_stopped) => self.recording_broke(),
+            Err(_) if self.recording.as_ref().is_some_and(Recording::has_load_stopped) => self.recording_broke(),
             Err(error) => {
                 let reason = error.to_string();
                 self.error.get_or_insert(error.into());
@@ -90,7 +90,24 @@ impl Shell<'_> {
         }
     }
 
-    pub(super) fn recording_broke(&mut self) -> Input {
+    /// What has come of the recording, if it has stopped.
+    pub(super) fn look_at_recording(&mut self) -> Option<Input> {
+        let recording = self.recording.as_ref()?;
+        if recording.has_stopped() {
+            return Some(self.recording_broke());
+        }
+        // The load's records also end when it does, and that may be seen a moment before its own end. Else nobody takes what it
+        // records, and it ends with an error.
+        (self.load.is_some() && recording.has_load_stopped()).then(|| self.end_load())
+    }
+
+    fn recording_broke(&mut self) -> Input {
+        // Its threads end only when all who give them something have.
+        if let Some(load) = self.load.take() {
+            load.abort();
+            // That nobody takes its records is known.
+            let _ = load.join();
+        }
         let ended = self.close_records();
         let error = ended.err().unwrap_or_else(|| Error::Broken("recording ended before the trial".to_owned()));
         let reason = error.to_string();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
 
-use super::{Begun, Kind, argument};
+use super::{Begun, Kind, argument, refused};
 use crate::{Error, Site, victims};
 
 /// The table's entry.
@@ -25,17 +25,16 @@ pub static KIND: Kind = Kind {
 };
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
-    let operation = argument(fault, "call")
-        .ok_or_else(|| Error::Fault(format!("fault `{}`: with.call names no operation", fault.name)))?;
+    let operation = argument(fault, "call").ok_or_else(|| refused("with.call names no operation"))?;
     let names = fault.with.keys().filter(|name| *name != "call");
     let with: BTreeMap<String, String> =
         names.filter_map(|name| Some((name.clone(), argument(fault, name)?))).collect();
     let victims = victims::choose(fault, number, site)?;
     for host in &victims {
         let service = site.service_of(host);
-        site.caller().provoke(&service, &operation, &with).map_err(|reason| {
-            Error::Fault(format!("fault `{}`: call `{operation}` to {host} ({service}): {reason}", fault.name))
-        })?;
+        site.caller()
+            .provoke(&service, &operation, &with)
+            .map_err(|reason| refused(format!("call `{operation}` to {host} ({service}): {reason}")))?;
     }
     Ok(Begun { on: victims.join(", ") })
 }

@@ -14,7 +14,7 @@ use crate::runner::Program;
 use crate::{Error, Site, victims};
 
 /// Seconds that a command is given.
-const WITHIN_S: f64 = 10.0;
+const WITHIN_S: f64 = 5.0;
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -24,7 +24,11 @@ pub static KIND: Kind = Kind {
         takes: &[
             Field { name: "run", help: "the command; any exit code but 0 is a failure", required: true },
             Field { name: "heal", help: "the command that undoes it", required: false },
-            Field { name: "within", help: "killed after so long; 10s without it", required: false },
+            Field {
+                name: "within",
+                help: "killed after so long; 5s without it. Meanwhile no other fault begins or heals",
+                required: false,
+            },
         ],
         label: "command",
         colour: "#666384",
@@ -67,7 +71,7 @@ fn heal(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> 
 fn run(fault: &plan::Fault, which: &str, host: &str, site: &Site) -> Result<(), Error> {
     let command = argument(fault, which).unwrap_or_default();
     // Not scaled by the lab's speed: it bounds a program of this machine, and means nothing else.
-    let within_s = read(fault, within_s(&fault.with))?;
+    let within_s = read(within_s(&fault.with))?;
     let program = Program {
         role: fault.name.clone(),
         command: vec!["sh".to_owned(), "-c".to_owned(), command],
@@ -81,5 +85,5 @@ fn run(fault: &plan::Fault, which: &str, host: &str, site: &Site) -> Result<(), 
     }
     let last = output.errors.lines().rev().find(|line| !line.trim().is_empty());
     let says = last.map_or_else(String::new, |line| format!(": {}", line.trim()));
-    Err(refused(fault, format!("`{which}` on {host}: {}{says}", output.ended)))
+    Err(refused(format!("`{which}` on {host}: {}{says}", output.ended)))
 }

@@ -25,7 +25,7 @@ pub static KIND: Kind = Kind {
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let hosts = victims::hosts(fault, number, site)?;
     for host in &hosts {
-        site.crash_host(host, &key(fault, number)).map_err(|error| refused(fault, error))?;
+        site.crash_host(host, &key(fault, number)).map_err(refused)?;
     }
     Ok(Begun { on: hosts.join(", ") })
 }

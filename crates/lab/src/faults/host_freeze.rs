@@ -17,6 +17,6 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: None,
     },
-    begin: |fault, number, site| impose(fault, number, site, |_| Ok(Control::Freeze)),
+    begin: |fault, number, site| impose(fault, number, site, |_, _| Ok(Control::Freeze)),
     heal: lift,
 };

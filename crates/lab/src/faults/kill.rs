@@ -63,12 +63,12 @@ fn ends(signal: Signal) -> bool {
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let role = argument(fault, "process");
     let victims = victims::running(fault, number, site, role.as_deref())?;
-    read(fault, checked(&fault.with))?;
+    read(checked(&fault.with))?;
     let signal = argument(fault, "signal").and_then(|name| signal(&name)).unwrap_or(Signal::KILL);
     let mut hit = Vec::new();
     for host in &victims {
-        let post = site.post_of(host, role.as_deref()).map_err(|error| refused(fault, error))?;
-        site.signal(post, signal, ends(signal)).map_err(|error| refused(fault, error))?;
+        let post = site.post_of(host, role.as_deref()).map_err(refused)?;
+        site.signal(post, signal, ends(signal)).map_err(refused)?;
         hit.push(post);
         site.remember_hit(&fault.name, number, hit.clone());
     }

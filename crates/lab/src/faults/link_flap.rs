@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, Field, Heals, Wrong};
 use serde_json::Value;
 
-use super::{Kind, impose, lift, read};
+use super::{Kind, impose, lift};
 use crate::arguments::Arguments;
 use crate::runner::Control;
 
@@ -26,7 +26,7 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, |site| read(fault, control(&fault.with, site.speed()))),
+    begin: |fault, number, site| impose(fault, number, site, control),
     heal: lift,
 };
 

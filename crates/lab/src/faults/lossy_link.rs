@@ -6,7 +6,7 @@ use experiment::catalog::{self, Field, Heals, Wrong};
 use experiment::profile::Link;
 use serde_json::Value;
 
-use super::{Kind, impose, lift, read};
+use super::{Kind, impose, lift};
 use crate::arguments::Arguments;
 use crate::runner::Control;
 
@@ -21,7 +21,7 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, |site| read(fault, control(&fault.with, site.speed()))),
+    begin: |fault, number, site| impose(fault, number, site, control),
     heal: lift,
 };
 

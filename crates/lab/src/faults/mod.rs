@@ -18,8 +18,11 @@ mod slow_disk;
 mod slow_link;
 mod squeeze;
 
+use std::collections::BTreeMap;
+
 use experiment::catalog::Wrong;
 use experiment::{catalog, plan};
+use serde_json::Value;
 
 use crate::arguments;
 use crate::runner::Control;
@@ -79,27 +82,26 @@ fn key(fault: &plan::Fault, number: u32) -> String {
     format!("{}#{number}", fault.name)
 }
 
-fn refused(fault: &plan::Fault, reason: impl std::fmt::Display) -> Error {
-    Error::Fault(format!("fault `{}`: {reason}", fault.name))
+/// Why it was not done. Whoever tells that says which fault it was.
+fn refused(reason: impl std::fmt::Display) -> Error {
+    Error::Fault(reason.to_string())
 }
 
 /// What came of reading the arguments; the plan has seen them, so that this is for whoever did not ask it.
-fn read<T>(fault: &plan::Fault, read: Result<T, Vec<Wrong>>) -> Result<T, Error> {
+fn read<T>(read: Result<T, Vec<Wrong>>) -> Result<T, Error> {
     read.map_err(|wrongs| {
         let whats: Vec<String> = wrongs.into_iter().map(|wrong| wrong.what).collect();
-        refused(fault, whats.join("; "))
+        refused(whats.join("; "))
     })
 }
 
-/// Begins a fault that is a state of every host it hits.
-fn impose(
-    fault: &plan::Fault,
-    number: u32,
-    site: &mut Site,
-    control: impl FnOnce(&Site) -> Result<Control, Error>,
-) -> Result<Begun, Error> {
+/// Makes a state of hosts out of a fault's arguments and the lab's speed.
+type Reads = fn(&BTreeMap<String, Value>, f64) -> Result<Control, Vec<Wrong>>;
+
+/// Begins a fault that is a state of every host it hits: the one that `control` makes of the arguments and the lab's speed.
+fn impose(fault: &plan::Fault, number: u32, site: &mut Site, control: Reads) -> Result<Begun, Error> {
     let hosts = victims::hosts(fault, number, site)?;
-    let control = control(site)?;
+    let control = read(control(&fault.with, site.speed()))?;
     let on = hosts.join(", ");
     impose_each(fault, number, site, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
     Ok(Begun { on })
@@ -112,7 +114,7 @@ fn impose_each(
     site: &mut Site,
     controls: Vec<(String, Control)>,
 ) -> Result<(), Error> {
-    site.impose(&key(fault, number), &controls).map_err(|error| refused(fault, error))
+    site.impose(&key(fault, number), &controls).map_err(refused)
 }
 
 /// Ends a fault that is a state of hosts.

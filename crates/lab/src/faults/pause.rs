@@ -36,7 +36,7 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
         let paused = site.post_of(host, role.as_deref()).and_then(|post| site.pause(post, &key(fault, number)));
         if let Err(error) = paused {
             site.unpause(&key(fault, number));
-            return Err(refused(fault, error));
+            return Err(refused(error));
         }
     }
     Ok(Begun { on: hosts.join(", ") })

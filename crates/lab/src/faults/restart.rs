@@ -39,11 +39,11 @@ fn wait_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<Wrong>> {
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let role = argument(fault, "process");
     let hosts = victims::running(fault, number, site, role.as_deref())?;
-    let wait_s = read(fault, wait_s(&fault.with))? / site.speed();
+    let wait_s = read(wait_s(&fault.with))? / site.speed();
     let wait = Duration::try_from_secs_f64(wait_s).unwrap_or_default();
     for host in &hosts {
         let restarted = site.post_of(host, role.as_deref()).and_then(|post| site.restart(post, wait));
-        restarted.map_err(|error| refused(fault, error))?;
+        restarted.map_err(refused)?;
     }
     Ok(Begun { on: hosts.join(", ") })
 }

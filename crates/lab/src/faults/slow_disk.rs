@@ -81,7 +81,7 @@ fn times(disk: &Disk, factor: f64) -> Disk {
 }
 
 /// What the disk of a host did: its profile's limits, else what was measured at lab-up.
-fn so_far(fault: &plan::Fault, host: &str, site: &Site) -> Result<Disk, Error> {
+fn so_far(host: &str, site: &Site) -> Result<Disk, Error> {
     if let Some(disk) = site.profiled_disk(host).filter(Disk::is_throttled) {
         return Ok(disk);
     }
@@ -91,23 +91,20 @@ fn so_far(fault: &plan::Fault, host: &str, site: &Site) -> Result<Disk, Error> {
     if measured.is_throttled() {
         return Ok(measured);
     }
-    Err(refused(
-        fault,
-        format!(
-            "nobody knows what the disk of {host} does, so `factor` has nothing to go by: give `write_iops`, a profile \
-             with a disk, or let the storage be measured"
-        ),
-    ))
+    Err(refused(format!(
+        "nobody knows what the disk of {host} does, so `factor` has nothing to go by: give `write_iops`, a profile \
+         with a disk, or let the storage be measured"
+    )))
 }
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let hosts = victims::hosts(fault, number, site)?;
-    let slower = read(fault, slower(&fault.with))?;
+    let slower = read(slower(&fault.with))?;
     let mut controls = Vec::new();
     for host in &hosts {
         let disk = match &slower {
             Slower::To(disk) => times(disk, site.speed()),
-            Slower::By(factor) => times(&so_far(fault, host, site)?, *factor),
+            Slower::By(factor) => times(&so_far(host, site)?, *factor),
         };
         controls.push((host.clone(), Control::Disk { disk }));
     }

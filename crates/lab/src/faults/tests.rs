@@ -14,7 +14,7 @@ use record::events::What;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::fake::Stage;
+use crate::fixture::hosts::Stage;
 use crate::fixture::{Bench, is_alive, manifest, server, trial, until};
 
 fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {
@@ -98,8 +98,8 @@ fn what_kill_cannot_do_is_said() {
     let mut refused = |with: &[(&str, &str)]| {
         (find("kill").unwrap().begin)(&fault("kill", with), 1, &mut site).err().unwrap().to_string()
     };
-    assert_eq!(refused(&[("signal", "STOP")]), "fault `it`: `STOP` is no signal that it sends");
-    assert_eq!(refused(&[("process", "hub")]), "fault `it`: n1 has no process `hub`");
+    assert_eq!(refused(&[("signal", "STOP")]), "`STOP` is no signal that it sends");
+    assert_eq!(refused(&[("process", "hub")]), "n1 has no process `hub`");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_group_of_hosts_is_hit_together_or_not_at_all() {
     stage.heal(&all, 1).unwrap();
     assert_eq!(stage.done(), ["n1 lift it#1", "n2 lift it#1", "n3 lift it#1"]);
     stage.refuse(Some("n3 impose"));
-    assert_eq!(stage.begin(&all, 2).err().unwrap().to_string(), "fault `it`: n3: it cannot");
+    assert_eq!(stage.begin(&all, 2).err().unwrap().to_string(), "n3: it cannot");
     let mut lifted: Vec<_> = stage.done().into_iter().filter(|line| line.contains("lift")).collect();
     lifted.sort();
     assert_eq!(
@@ -225,7 +225,7 @@ fn a_slow_disk_goes_by_its_profile_or_by_what_was_measured() {
     assert!(stage.begin(&by, 1).err().unwrap().to_string().contains("nobody knows what the disk of n1 does"));
 
     let mut stage = Stage::with(1, plan::Lab::default(), |host| {
-        host.set_storage(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
+        host.storage = Some(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
     });
     stage.begin(&by, 1).unwrap();
     assert!(stage.done()[0].contains(r#""write_iops":50.0"#));
@@ -260,7 +260,7 @@ fn a_partition_cuts_every_host_as_its_shape_says() {
     assert_eq!(stage.done()[1], cut("n2", &[n1, n3, n1], &[n1]));
 
     let refused = stage.begin(&with("partition", "n1", json!({"shape": "ring"})), 1).err().unwrap();
-    assert_eq!(refused.to_string(), "fault `it`: in a ring of 3 hosts all are neighbours: it takes 4");
+    assert_eq!(refused.to_string(), "in a ring of 3 hosts all are neighbours: it takes 4");
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn processes_are_paused_and_restarted() {
     stage.site.poll();
     assert_eq!(stage.done(), ["n1 server signal 15", "n1 start server"]);
     let refused = stage.begin(&with("restart", "n1", json!({"process": "hub"})), 1).err().unwrap();
-    assert_eq!(refused.to_string(), "fault `it`: n1 has no process `hub`");
+    assert_eq!(refused.to_string(), "n1 has no process `hub`");
 }
 
 #[test]
@@ -303,12 +303,12 @@ fn a_command_is_run_and_undone() {
     stage.heal(&command, 1).unwrap();
     assert_eq!(stage.done(), ["n2 run `break it` within 3 s", "n2 run `mend it` within 3 s"]);
     let refused = stage.begin(&with("command", "n1", json!({"run": "fail"})), 1).err().unwrap();
-    assert_eq!(refused.to_string(), "fault `it`: `run` on n1: exit 1: it is broken");
+    assert_eq!(refused.to_string(), "`run` on n1: exit 1: it is broken");
 }
 
 #[test]
 fn this_machine_is_not_broken_as_a_host() {
-    let mut stage = Stage::with(1, plan::Lab::default(), |host| host.set_kind("local"));
+    let mut stage = Stage::with(1, plan::Lab::default(), |host| host.kind = "local");
     let of_hosts = [
         "clock_skew",
         "full_disk",

@@ -8,17 +8,20 @@ mod ssh;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use experiment::plan;
 use record::events::HostFigures;
 use rustix::process::Signal;
 
 use crate::Error;
+use crate::everywhere::{all_or_none, at_once};
 use crate::ground::Ground;
 use crate::registry::{Ledger, Registry};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
-use crate::site::{Build, at_once};
+use crate::site::Build;
 pub(crate) use ssh::Leftover;
 
 /// A kind of host.
@@ -166,8 +169,9 @@ pub(crate) trait Process: Send {
     fn last_lines(&mut self) -> Vec<String>;
 }
 
-/// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`.
-pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
+/// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`. Once `stop` is set, none are
+/// made.
+pub(crate) fn of(build: &Build<'_>, stop: &AtomicBool) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
     let (lab, ledger) = (&build.trial.lab, build.registry.ledger());
     if lab.hosts.is_empty() {
         return Ok((vec![local::make("n1", ledger)], Ground::default()));
@@ -177,9 +181,9 @@ pub(crate) fn of(build: &Build<'_>) -> Result<(Vec<Box<dyn Host>>, Ground), Erro
             return Err(Error::MixedLab { host: host.name.clone() });
         }
         let placement = crate::placement::place(lab, &crate::environment::room(lab))?;
-        return netns::raise(build, &placement, &ledger);
+        return netns::raise(build, &placement, &ledger, stop);
     }
-    Ok((reach_all(build, &ledger)?, Ground::default()))
+    Ok((reach_all(build, &ledger, stop)?, Ground::default()))
 }
 
 /// Measures a machine that is reached over ssh at `destination`, with this program sent there: a profile in TOML.
@@ -191,40 +195,17 @@ pub fn measure(destination: &str, plimsoll: &Path) -> Result<String, Error> {
     ssh::measure(destination, plimsoll, &registry.ledger())
 }
 
-/// Reaches all hosts at the same time. If one cannot be reached, all others are let go, at the same time as well.
-fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>) -> Result<Vec<Box<dyn Host>>, Error> {
-    let hosts = build.trial.lab.hosts.iter().collect();
-    let reached = at_once(hosts, |host| ssh::reach(build, host, ledger));
-    let (mut hosts, mut failed) = (Vec::new(), None);
-    for reached in reached {
-        match reached {
-            Ok(host) => hosts.push(host),
-            Err(error) => drop(failed.get_or_insert(error)),
-        }
-    }
-    let Some(error) = failed else { return Ok(hosts) };
-    drop(at_once(hosts, |host| {
-        drop(host);
-        Ok(())
-    }));
-    Err(error)
+/// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
+fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>, stop: &AtomicBool) -> Result<Vec<Box<dyn Host>>, Error> {
+    let hosts: Vec<&plan::Host> = build.trial.lab.hosts.iter().collect();
+    all_or_none(at_once(hosts, |host| ssh::reach(build, host, ledger, stop)))
 }
 
 /// Removes what an abandoned run may have left on other machines, at the same time on all: what was removed on each, or why
 /// that is not known.
 pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<String>, String>> {
-    std::thread::scope(|scope| {
-        let looking = left.iter().map(|left| {
-            let look = || ssh::remove(left, run);
-            std::thread::Builder::new().name("look for leftovers".to_owned()).spawn_scoped(scope, look)
-        });
-        let looking: Vec<_> = looking.collect();
-        let looked = looking.into_iter().map(|thread| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(error) => Err(format!("cannot start a thread: {error}")),
-        });
-        looked.collect()
-    })
+    let removed = at_once(left.iter().collect(), |left| Ok(ssh::remove(left, run)));
+    removed.into_iter().map(|removed| removed.unwrap_or_else(|error| Err(error.to_string()))).collect()
 }
 
 /// This machine, as `n1`.

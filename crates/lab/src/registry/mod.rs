@@ -256,7 +256,11 @@ fn remove(path: &Path, record: &Record, cleaned: &mut Cleaned) -> Result<(), Err
             Err(why) => cleaned.unreached.push(why),
         }
     }
-    fs::remove_file(path).map_err(Error::system(format!("remove {}", path.display())))?;
+    match fs::remove_file(path) {
+        // Another that begins at the same time has been quicker.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        done => done.map_err(Error::system(format!("remove {}", path.display())))?,
+    }
     cleaned.removed.push(format!("run {} ({})", record.id, record.folder.display()));
     Ok(())
 }

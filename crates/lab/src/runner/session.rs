@@ -7,7 +7,6 @@ mod process;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +26,8 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Session {
     shared: Arc<Shared>,
     out: Mutex<Out>,
-    ready: Ready,
+    /// What the runner said of the host when it was ready.
+    notices: Vec<String>,
 }
 
 /// What is asked.
@@ -37,14 +37,6 @@ struct Out {
     number: u64,
     /// To the thread that writes, so that a runner that does not read holds up nobody; `None`: closed.
     lines: Option<Sender<Vec<u8>>>,
-}
-
-/// What the runner said of itself.
-#[derive(Debug)]
-struct Ready {
-    pid: u32,
-    folder: PathBuf,
-    notices: Vec<String>,
 }
 
 /// What is known to whoever asks and to whoever hears.
@@ -81,14 +73,14 @@ impl Session {
         let first = hearing::begin(output, Arc::clone(&shared))?;
         // If it is gone already, that is heard.
         let _ = lines.send(line(setup)?);
-        let ready = match first.recv_timeout(within) {
-            Ok(ready) => ready.map_err(failed)?,
+        let notices = match first.recv_timeout(within) {
+            Ok(notices) => notices.map_err(failed)?,
             Err(RecvTimeoutError::Timeout) => {
                 return Err(failed(format!("its runner was not ready within {} s", within.as_secs_f64())));
             }
             Err(RecvTimeoutError::Disconnected) => return Err(failed(shared.reason())),
         };
-        Ok(Arc::new(Self { shared, out: Mutex::new(Out { number: 0, lines: Some(lines) }), ready }))
+        Ok(Arc::new(Self { shared, out: Mutex::new(Out { number: 0, lines: Some(lines) }), notices }))
     }
 
     /// Has an order carried out.
@@ -127,19 +119,9 @@ impl Session {
         self.shared.state().lost.is_none()
     }
 
-    /// The pid that the runner gave for itself; 0 where it does not know how the machine counts.
-    pub fn pid(&self) -> u32 {
-        self.ready.pid
-    }
-
-    /// Where the host's private folders are, as the runner sees it.
-    pub fn folder(&self) -> &Path {
-        &self.ready.folder
-    }
-
     /// What a user should know of the host.
     pub fn notices(&self) -> &[String] {
-        &self.ready.notices
+        &self.notices
     }
 
     /// Has the host undo everything, and ends the conversation. False if it did not say in time that it has.

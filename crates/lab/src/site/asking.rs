@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Site;
+use super::bring_up::slowdown;
 use crate::Error;
 use crate::hooks::{self, Hook};
 use crate::hosts::Host;
@@ -55,7 +56,7 @@ impl Site {
             path,
             arguments: Vec::new(),
             environment,
-            within: PATIENCE,
+            within: PATIENCE.mul_f64(slowdown(self.speed())),
             in_foreground: false,
         };
         Some(Question { hook, on: host.session().is_some().then_some(host.as_ref()) })

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use experiment::manifest::Manifest;
 use experiment::plan::TargetKind;
@@ -13,12 +15,13 @@ use record::events::What;
 use rustix::process::Signal;
 
 use super::breaking::Broken;
-use super::everywhere::{at_once, on_all};
 use super::layout::{Basis, Post, Service};
 use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
+use crate::everywhere::{at_once, on_all};
 use crate::ground::Ground;
 use crate::hosts::{self, Process, Start};
 use crate::readiness::{self, Check, Waiting};
+use crate::runner::session::Session;
 use crate::url::Place;
 use crate::{Caller, Error, placeholders, ports};
 
@@ -26,12 +29,14 @@ use crate::{Caller, Error, placeholders, ports};
 const COMMAND_ROLE: &str = "target";
 /// Seconds that such a target is given to stop.
 const COMMAND_STOP_S: f64 = 10.0;
+/// How often it is looked whether the user wants an end.
+const GLANCE: Duration = Duration::from_millis(20);
 
 pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Site, NotUp> {
     let lab = match &build.trial.target.kind {
         // It is wherever it is: hosts would stand idle.
         TargetKind::Running { .. } => Ok((Vec::new(), Ground::default())),
-        TargetKind::Folder { .. } | TargetKind::Started { .. } => hosts::of(build),
+        TargetKind::Folder { .. } | TargetKind::Started { .. } => hosts::of(build, stop),
     };
     match lab {
         Ok((hosts, ground)) => up_on(hosts, ground, build, caller, stop),
@@ -47,7 +52,7 @@ pub fn up_on(
     caller: Arc<dyn Caller>,
     stop: &AtomicBool,
 ) -> Result<Site, NotUp> {
-    let presence = presence::of(build, &mut hosts);
+    let presence = interruptible(&sessions(&hosts), stop, || presence::of(build, &mut hosts));
     let watched = presence::watched(build.registry.id(), &hosts);
     let ground = Arc::new(ground);
     let mut site = Site {
@@ -65,15 +70,51 @@ pub fn up_on(
         broken: Broken::of(&build.trial.lab),
     };
     site.note_hosts();
-    let prepared = site.prepare(build);
+    let prepared = interruptible(&sessions(&site.hosts), stop, || site.prepare(build));
     match prepared.and_then(|()| site.start(caller.as_ref(), stop)) {
         Ok(()) => Ok(site),
         Err(error) => {
+            let interrupted = stop.load(Ordering::SeqCst);
+            if interrupted {
+                // Those that were given up were not lost.
+                let down: Vec<usize> = (0..site.hosts.len()).filter(|index| !site.hosts[*index].is_up()).collect();
+                down.into_iter().for_each(|index| site.host_down(index, true));
+            }
+            let error = if interrupted { Error::Interrupted } else { error };
             // What cannot be ended is in the registry's entry; why there is no target matters more.
             let _ = site.kill_all();
             Err(NotUp { error: Box::new(error), observed: site.poll() })
         }
     }
+}
+
+/// How many times longer than at its own speed a target may take in a lab of this speed.
+pub fn slowdown(speed: f64) -> f64 {
+    if speed > 0.0 && speed < 1.0 { 1.0 / speed } else { 1.0 }
+}
+
+fn sessions(hosts: &Hosts) -> Vec<Arc<Session>> {
+    hosts.iter().filter_map(|host| host.session()).collect()
+}
+
+/// Does work that asks hosts for what may take long. Once `stop` is set, the hosts are given up, so that no answer is waited
+/// for any more; each then ends all that it was doing by itself.
+fn interruptible<T>(sessions: &[Arc<Session>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let (done, is_done) = channel::<()>();
+        let watch = move || {
+            while is_done.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
+                if stop.load(Ordering::SeqCst) {
+                    return sessions.iter().for_each(|session| session.give_up("interrupted"));
+                }
+            }
+        };
+        // Without a thread it is only less patient with the user.
+        let _watching = thread::Builder::new().name("stop".to_owned()).spawn_scoped(scope, watch);
+        let did = work();
+        drop(done);
+        did
+    })
 }
 
 /// Calls from where the clients are.
@@ -118,7 +159,7 @@ fn started(build: &Build<'_>, command: &str, check: Check, within_s: f64, host: 
         check,
         ready_within_s: within_s,
         stop_signal: Signal::TERM,
-        stop_within_s: COMMAND_STOP_S,
+        stop_within_s: COMMAND_STOP_S * slowdown(build.trial.lab.speed),
         stops_group: true,
         may_detach: true,
         serves: true,
@@ -164,7 +205,16 @@ impl Site {
         let parameters = &placeholders::parameters(manifest, with)?;
         let hosts = &survey::look_around(build, manifest, parameters, &mut self.hosts)?;
         let ports = &survey::choose_ports(manifest, parameters, service, hosts, &self.hosts)?;
-        let laid_out = Basis { manifest, parameters, service, hosts, ports, logs: &build.logs }.lay_out()?;
+        let laid_out = Basis {
+            manifest,
+            parameters,
+            service,
+            hosts,
+            ports,
+            logs: &build.logs,
+            slowdown: slowdown(build.trial.lab.speed),
+        }
+        .lay_out()?;
         self.posts = laid_out.posts;
         self.hook_hosts = laid_out.hook_hosts;
         self.watched.sources.set_endpoints(laid_out.endpoints);
@@ -231,6 +281,7 @@ impl Site {
             (name, post)
         });
         let posts: Vec<(String, &mut Post)> = posts.collect();
+        let places: Vec<usize> = posts.iter().map(|(_, post)| post.host).collect();
         let failed = AtomicBool::new(false);
         let must_stop = || stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
         let ready = self.ground.inside(|| {
@@ -247,7 +298,17 @@ impl Site {
                 ready
             })
         })?;
-        let mut failures: Vec<Error> = ready.into_iter().filter_map(Result::err).collect();
+        let failures = places.into_iter().zip(ready).filter_map(|(host, ready)| Some((host, ready.err()?)));
+        // Where there is no host any more, it is not the target that failed.
+        let mut failures: Vec<Error> = failures
+            .map(|(index, error)| match self.hosts[index].is_up() {
+                false if error.is_targets() => {
+                    let reason = "it was lost while the target was being started".to_owned();
+                    Error::HostLost { host: self.hosts[index].name().to_owned(), reason }
+                }
+                _ => error,
+            })
+            .collect();
         // Those that were only told to stop are not why.
         let why = failures.iter().position(|error| !matches!(error, Error::Interrupted)).unwrap_or(0);
         if failures.is_empty() { Ok(()) } else { Err(failures.swap_remove(why)) }

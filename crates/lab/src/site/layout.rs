@@ -115,6 +115,8 @@ pub struct Basis<'a> {
     pub ports: &'a Ports,
     /// Where the output of every process goes.
     pub logs: &'a Path,
+    /// How many times longer than on a machine at its own speed everything may take.
+    pub slowdown: f64,
 }
 
 /// Processes so that each comes after the one it names in `after`, and else in file order.
@@ -206,10 +208,10 @@ impl OnHost<'_> {
                 log: self.basis.logs.join(format!("{}.{}.log", self.host.name, process.role)),
             },
             check: self.check(process, &values)?,
-            ready_within_s: process.ready.within_s,
+            ready_within_s: process.ready.within_s * self.basis.slowdown,
             stop_signal: stop_signal(&process.stop.signal)
                 .ok_or_else(|| Error::Manifest(format!("`{}` is not a stop signal", process.stop.signal)))?,
-            stop_within_s: process.stop.within_s,
+            stop_within_s: process.stop.within_s * self.basis.slowdown,
             stops_group: false,
             may_detach: false,
             serves,

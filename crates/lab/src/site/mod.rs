@@ -4,7 +4,6 @@
 mod asking;
 mod breaking;
 mod bring_up;
-mod everywhere;
 mod layout;
 mod presence;
 mod survey;
@@ -25,7 +24,6 @@ use crate::hosts::{Ended, Host};
 use crate::registry::{Ledger, Registry};
 use crate::sampling::Sources;
 use crate::{Caller, Error};
-pub(crate) use everywhere::at_once;
 pub(crate) use layout::stop_signal;
 use layout::{HookHost, Post};
 use presence::Presence;
@@ -209,6 +207,12 @@ impl Site {
     fn note_end(&mut self, index: usize) {
         let Some(post) = self.posts.get_mut(index) else { return };
         let Some(ended) = post.process.as_mut().and_then(|process| process.ended()) else { return };
+        let host = post.host;
+        // First things first: it may only seem to have ended because its host is gone.
+        if self.presence.get(host).is_some_and(Presence::is_up) && !self.hosts[host].is_up() {
+            return self.host_down(host, false);
+        }
+        let Some(post) = self.posts.get_mut(index) else { return };
         let expected = post.end_expected || (post.may_detach && ended == Ended::Exit(0));
         let what = What::ProcessDown {
             host: self.hosts[post.host].name().to_owned(),

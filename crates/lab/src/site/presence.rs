@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use record::events::{HostFigures, What};
 use rustix::process::Signal;
 
-use super::everywhere::on_all;
 use super::{Build, Observed, Site, Watched};
 use crate::Error;
+use crate::everywhere::on_all;
 use crate::hosts::{Ended, Host};
 use crate::sampling::Sources;
 
@@ -28,6 +28,11 @@ pub struct Presence {
 }
 
 impl Presence {
+    /// Whether it was said to be up last.
+    pub fn is_up(&self) -> bool {
+        self.is_up
+    }
+
     /// How its storage did at lab-up; nothing is filled in if that was not measured.
     pub fn storage(&self) -> &HostFigures {
         &self.storage
@@ -137,7 +142,12 @@ impl Site {
     fn lose_post(&mut self, index: usize, expected: bool) {
         let Some(post) = self.posts.get_mut(index) else { return };
         post.end_expected |= expected;
-        self.note_end(index);
+        let signal = Ended::Signal(Signal::KILL.as_raw());
+        let ended = post.process.as_mut().and_then(|process| process.ended());
+        // That one was killed is also what is said of all when nobody is left to say anything.
+        if ended.is_some_and(|ended| expected || ended != signal) {
+            self.note_end(index);
+        }
         let Some(post) = self.posts.get_mut(index) else { return };
         // Of its group nothing can be left, and nobody is there to say how it ended.
         post.last = None;
@@ -147,8 +157,9 @@ impl Site {
         let what = What::ProcessDown {
             host: self.hosts[post.host].name().to_owned(),
             process: post.start.role.clone(),
-            how: Ended::Signal(Signal::KILL.as_raw()).to_string(),
-            expected: post.end_expected,
+            how: if expected { signal.to_string() } else { "lost with its host".to_owned() },
+            // It is not the target that failed.
+            expected: true,
         };
         self.observed.push_back(Observed { at: Instant::now(), what });
     }

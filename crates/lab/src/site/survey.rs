@@ -9,8 +9,8 @@ use experiment::manifest::{self, Manifest};
 use record::events::HostFigures;
 
 use super::Build;
-use super::everywhere::on_all;
 use super::layout::Service;
+use crate::everywhere::on_all;
 use crate::hooks::{self, Hook};
 use crate::hosts::{Ended, Host};
 use crate::linux::procfs;

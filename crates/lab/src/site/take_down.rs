@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::Site;
-use super::everywhere::at_once;
 use crate::Error;
+use crate::everywhere::at_once;
 use crate::hosts::Host;
 
 /// Between SIGKILL and the end of a process.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Waits for this test's turn to make labs. `None`, and why on standard error, where this user cannot make any.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 pub fn turn() -> Option<MutexGuard<'static, ()>> {
     let user = Command::new("id").arg("-u").output().unwrap();
     if String::from_utf8_lossy(&user.stdout).trim() != "0" {

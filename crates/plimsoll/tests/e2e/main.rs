@@ -11,6 +11,7 @@ mod faults_over_ssh;
 mod first_runs;
 mod killed_labs;
 mod machine;
+mod other_labs;
 mod over_ssh;
 mod remote_machines;
 mod same_shape;

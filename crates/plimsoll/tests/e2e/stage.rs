@@ -186,10 +186,15 @@ impl Playing {
 
     /// Sends a signal by name: `INT`, `TERM`, `KILL`.
     pub fn signal(&self, name: &str) {
-        let pid = self.child.as_ref().unwrap().id().to_string();
+        let pid = self.pid().to_string();
         // The shell's own: /bin/kill is not everywhere.
         let sent = Command::new("sh").args(["-c", "kill -s $0 $1", name, &pid]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
     }
 
     /// Waits for the end.
@@ -288,6 +293,16 @@ pub fn marked(mark: &str) -> Vec<String> {
             String::from_utf8_lossy(&words).replace('\0', " ")
         })
         .collect()
+}
+
+/// The processes that a process has started and that run.
+pub fn children(of: u32) -> Vec<u32> {
+    let numbers = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let is_child = |pid: &u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == of.to_string()))
+    };
+    numbers.filter(is_child).collect()
 }
 
 fn only_folder(path: &Path) -> Option<PathBuf> {

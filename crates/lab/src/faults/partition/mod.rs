@@ -62,10 +62,10 @@ fn shape(with: &BTreeMap<String, Value>) -> Result<(Shape, bool), Vec<Wrong>> {
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let side = victims::hosts(fault, number, site)?;
-    let (shape, majority) = read(fault, shape(&fault.with))?;
+    let (shape, majority) = read(shape(&fault.with))?;
     let names = site.host_names();
     let group = Group { count: names.len(), side: indices(&side, &names) };
-    let deaf = shapes::deaf(shape, &group).map_err(|reason| refused(fault, reason))?;
+    let deaf = shapes::deaf(shape, &group).map_err(refused)?;
     let hidden = if majority { shapes::smaller(shape, &group) } else { Vec::new() };
     let addresses = site.addresses()?;
     let mut controls = Vec::new();

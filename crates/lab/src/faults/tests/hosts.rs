@@ -92,16 +92,8 @@ fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
     let manifest = manifest(vec![server.ready_when(ReadyCheck::Tcp("server.service".to_owned()), 20.0)]);
     let built = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("plimsoll");
     assert!(built.exists(), "cargo build -p plimsoll");
-    let build = Build {
-        registry: &bench.registry,
-        trial: &trial,
-        manifest: Some(&manifest),
-        folder: Some(&bench.folder),
-        logs: bench.folder.join("logs"),
-        plimsoll: built,
-        measures_storage: false,
-    };
-    let (hosts, ground) = hosts::of(&build).unwrap();
+    let build = Build { plimsoll: built, ..bench.build(&trial, Some(&manifest)) };
+    let (hosts, ground) = hosts::of(&build, &AtomicBool::new(false)).unwrap();
     let inside = || {
         let site = Site::up_on(hosts, Ground::default(), &build, Arc::new(Lines), &AtomicBool::new(false)).unwrap();
         let mut ward = Ward { site };
@@ -173,7 +165,7 @@ fn links_and_limits_of_virtual_hosts() {
         assert!(ward.refused("full_disk", json!({})).contains("give its profile a disk"));
         assert!(ward.refused("slow_disk", json!({"write_iops": 5})).contains("volume of its own"));
         let refused = ward.refused("command", json!({"run": "hostname >&2; exit 3"}));
-        assert_eq!(refused, "fault `it`: `run` on n1: exit 3: n1");
+        assert_eq!(refused, "`run` on n1: exit 3: n1");
         ward.begin("restart", "n1", json!({})).unwrap();
         until("it is down", || !ward.answers("n1"));
         until("it serves again", || {

@@ -11,10 +11,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Host, Kind};
 use crate::Error;
 use crate::attended::Attended;
+use crate::everywhere::{all_or_none, at_once};
 use crate::ground::Ground;
 use crate::placement::Placement;
 use crate::registry::Ledger;
@@ -37,6 +39,7 @@ pub(super) fn raise(
     build: &Build<'_>,
     placement: &Placement,
     ledger: &Arc<Ledger>,
+    stop: &AtomicBool,
 ) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
     let envelopes = &placement.envelopes;
     needs::check(build, envelopes)?;
@@ -47,38 +50,25 @@ pub(super) fn raise(
     let _ = groups::make_top(ledger.id(), envelopes.len());
     let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
-    let machines = in_parallel(hosts, |(index, envelope)| {
+    let machines = all_or_none(at_once(hosts, |(index, envelope)| {
+        if stop.load(Ordering::SeqCst) {
+            return Err(Error::Interrupted);
+        }
         let mut machine = site.lay_out(index, envelope, &switch, ledger)?;
         machine.session = Some(machine.start()?);
         Ok(machine)
-    })?;
+    }))?;
     let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.kept.as_ref()?.pid()))).collect();
     switch.plug(&plugged)?;
-    let hosts = in_parallel(machines, |machine| {
+    let hosts = all_or_none(at_once(machines, |machine| {
         let session = machine.session.clone();
         session.map_or(Ok(()), |session| machine.wire(&session))?;
         let name = machine.setup.host.clone();
         Attended::raise(&name, Box::new(machine))
-    })?;
+    }))?;
     switch.route_clients()?;
     let ground = Ground { network: Some(switch.network()?), cpus: placement.generator_cpus.clone() };
     Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
-}
-
-/// Does the same to each, all at once; gives what came of it in their order, or the first error.
-fn in_parallel<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> Result<R, Error> + Sync) -> Result<Vec<R>, Error> {
-    std::thread::scope(|scope| {
-        let begin = |one| {
-            let builder = std::thread::Builder::new().name("raise".to_owned());
-            builder.spawn_scoped(scope, || work(one)).map_err(Error::system("start a thread"))
-        };
-        // All are begun before the first is waited for.
-        let threads: Vec<_> = all.into_iter().map(begin).collect();
-        let join = |thread: Result<std::thread::ScopedJoinHandle<'_, _>, Error>| {
-            thread?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().map(join).collect()
-    })
 }
 
 /// What all hosts of a lab are made from.

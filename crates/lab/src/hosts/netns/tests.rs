@@ -61,18 +61,10 @@ type Hosts = Vec<Box<dyn Host>>;
 fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mut Hosts, &Ground, &Bench)) {
     let before = machine();
     let bench = Bench::new();
-    let build = Build {
-        registry: &bench.registry,
-        trial,
-        manifest: None,
-        folder: Some(&bench.folder),
-        logs: bench.folder.join("logs"),
-        plimsoll: built(),
-        measures_storage: false,
-    };
+    let build = Build { plimsoll: built(), ..bench.build(trial, None) };
     let placement = Placement { generator_cpus: vec![0], envelopes };
     let begin = Instant::now();
-    let (mut hosts, ground) = raise(&build, &placement, &bench.registry.ledger()).unwrap();
+    let (mut hosts, ground) = raise(&build, &placement, &bench.registry.ledger(), &AtomicBool::new(false)).unwrap();
     println!("up after {:?}", begin.elapsed());
     work(&mut hosts, &ground, &bench);
     let begin = Instant::now();
@@ -215,17 +207,9 @@ fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
     let bench = Bench::new();
     let slow = Envelope { link: Link { delay_s: Some(0.01), ..Link::default() }, ..Envelope::default() };
     let trial = trial(vec![host("n1", &[], false), host("n2", &[], false)]);
-    let build = Build {
-        registry: &bench.registry,
-        trial: &trial,
-        manifest: None,
-        folder: None,
-        logs: bench.folder.join("logs"),
-        plimsoll: built(),
-        measures_storage: false,
-    };
+    let build = Build { plimsoll: built(), folder: None, ..bench.build(&trial, None) };
     let placement = Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(), slow] };
-    match raise(&build, &placement, &bench.registry.ledger()) {
+    match raise(&build, &placement, &bench.registry.ledger(), &AtomicBool::new(false)) {
         Ok(_) => println!("this kernel has netem"),
         Err(error) => assert!(error.to_string().contains("netem is missing"), "{error}"),
     }
@@ -253,7 +237,13 @@ fn own() {
     };
     let disk = Disk { write_iops: Some(100.0), ..Disk::default() };
     let envelopes = vec![Envelope { disk, ..Envelope::default() }, Envelope::default()];
-    let raised = raise(&build, &Placement { generator_cpus: Vec::new(), envelopes }, &registry.ledger()).unwrap();
+    let raised = raise(
+        &build,
+        &Placement { generator_cpus: Vec::new(), envelopes },
+        &registry.ledger(),
+        &AtomicBool::new(false),
+    )
+    .unwrap();
     // One that leaves its group, its parent and its environment.
     sh(&*raised.0[0], "setsid env -i sleep 1000 >/dev/null 2>&1 &");
     fs::write(folder.join("up"), registry.id()).unwrap();

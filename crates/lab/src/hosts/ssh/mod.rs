@@ -12,7 +12,7 @@ mod transfer;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -59,21 +59,34 @@ struct Remote {
 }
 
 /// Reaches one host and puts a runner on it.
-pub(super) fn reach(build: &Build<'_>, host: &plan::Host, ledger: &Arc<Ledger>) -> Result<Box<dyn Host>, Error> {
+pub(super) fn reach(
+    build: &Build<'_>,
+    host: &plan::Host,
+    ledger: &Arc<Ledger>,
+    stop: &AtomicBool,
+) -> Result<Box<dyn Host>, Error> {
     let text = host.ssh.as_deref().unwrap_or_default();
-    let remote = Remote::reach(&host.name, text, &build.plimsoll, ledger)?;
+    let remote = Remote::reach(&host.name, text, &build.plimsoll, ledger, stop)?;
     Ok(Box::new(Attended::raise(&host.name, Box::new(remote))?))
 }
 
 /// Measures a machine for a profile; nothing is left there.
 pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<Ledger>) -> Result<String, Error> {
-    let remote = Remote::reach(destination, destination, plimsoll, ledger)?;
+    let remote = Remote::reach(destination, destination, plimsoll, ledger, &AtomicBool::new(false))?;
     Attended::raise(destination, Box::new(remote))?.measure()
 }
 
 impl Remote {
     /// Connects, looks whether this program can run there, and copies it there.
-    fn reach(name: &str, destination: &str, plimsoll: &Path, ledger: &Arc<Ledger>) -> Result<Self, Error> {
+    fn reach(
+        name: &str,
+        destination: &str,
+        plimsoll: &Path,
+        ledger: &Arc<Ledger>,
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
+        // Between two steps: each has a time limit of its own.
+        let go_on = || if stop.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) };
         let refused = |reason: String| Error::Host { host: name.to_owned(), reason };
         let destination = Destination::read(destination).map_err(refused)?;
         let scratch = ledger.scratch()?;
@@ -92,9 +105,11 @@ impl Remote {
             None => client.with_connect_timeout(CONNECT_TIMEOUT_S),
         };
 
+        go_on()?;
         let guard = Guard::post(&client, ledger.id(), name).map_err(refused)?;
         let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
+        go_on()?;
         transfer::program(&client, &guard.facts, plimsoll, &scratch).map_err(refused)?;
         let setup = Setup {
             version: VERSION.to_owned(),
@@ -103,6 +118,7 @@ impl Remote {
             folder: Path::new(&guard.facts.folder).join("data"),
             ..Setup::default()
         };
+        go_on()?;
         let (name, address) = (name.to_owned(), address.to_string());
         Ok(Self { name, client, address, setup, brought: Mutex::default(), carrier: None, guard })
     }

@@ -21,17 +21,9 @@ fn by_hand() {
     let mut trial = folder_trial();
     let host = |name: &str| plan::Host { name: name.to_owned(), ssh: Some(destination.clone()), ..Default::default() };
     trial.lab.hosts = vec![host("n1"), host("n2")];
-    let build = Build {
-        registry: &bench.registry,
-        trial: &trial,
-        manifest: None,
-        folder: None,
-        logs: bench.folder.join("logs"),
-        plimsoll: program.into(),
-        measures_storage: false,
-    };
+    let build = Build { plimsoll: program.into(), folder: None, ..bench.build(&trial, None) };
     let begun = Instant::now();
-    let (hosts, _) = of(&build).unwrap();
+    let (hosts, _) = of(&build, &AtomicBool::new(false)).unwrap();
     println!("two hosts within {:?}; {:?}", begun.elapsed(), hosts[0].figures());
 
     let target = bench.folder.join("target");

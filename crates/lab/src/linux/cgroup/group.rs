@@ -68,12 +68,6 @@ impl Group {
         Self { except: Some(controller), ..self.clone() }
     }
 
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Which hierarchies it is in, and its folder in each.
     fn places(&self) -> impl Iterator<Item = (&Hierarchy, PathBuf)> {
         let controls = |hierarchy: &Hierarchy, it: Controller| hierarchy.controllers.contains(&it);
@@ -188,15 +182,6 @@ impl Group {
     #[must_use]
     pub fn processes(&self) -> BTreeSet<u32> {
         self.folders().iter().flat_map(|folder| processes_below(folder)).collect()
-    }
-
-    /// The threads in it and below it.
-    #[must_use]
-    pub fn threads(&self) -> Vec<u32> {
-        let Some((_, folder)) = self.places().min_by_key(|(hierarchy, _)| hierarchy.version == Version::V1) else {
-            return Vec::new();
-        };
-        deepest_first(&folder).iter().filter_map(|folder| threads_file(folder)).flat_map(|file| pids(&file)).collect()
     }
 
     /// The file that lists the threads of a slot, and into which the number of one is written to move it there.

@@ -25,12 +25,6 @@ impl Quota {
         let period_us = (1000.0 / cores).clamp(10_000.0, 1_000_000.0);
         Self { period_us: period_us.round() as u64, quota_us: (period_us * cores).round().max(1000.0) as u64 }
     }
-
-    /// Cores.
-    #[must_use]
-    pub fn cores(&self) -> f64 {
-        self.quota_us as f64 / self.period_us as f64
-    }
 }
 
 /// The most that is read from and written to a device; `None`: not limited.

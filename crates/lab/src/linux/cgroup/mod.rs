@@ -22,7 +22,9 @@ pub use hierarchies::tests as recorded;
 pub use hierarchies::{Controller, Hierarchies, Version};
 pub use limits::{Quota, Throttle};
 pub use readings::{CpuTime, Memory, Resource, Stall, Throttling};
-pub use remains::{Removed, clear_throttle, leftovers, remove_tree};
+#[cfg(test)]
+pub use remains::tests::leftovers;
+pub use remains::{clear_throttle, remove_tree};
 
 /// Why something could not be done with a group.
 #[derive(Debug, thiserror::Error)]

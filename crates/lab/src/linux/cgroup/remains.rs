@@ -1,12 +1,11 @@
 //! What is left of groups that nobody looks after any more: found by name and removed with all that is in them. It must not
 //! touch a group whose name is not one of Plimsoll's.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Controller, Device, Error, Group, Hierarchies, Throttle, Version, children};
+use super::{Controller, Device, Error, Group, Hierarchies, Throttle, Version};
 
 /// Until processes that were killed are said to hang.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,19 +40,6 @@ pub(super) fn remove_tree_of(hierarchies: &Arc<Hierarchies>, name: &str) -> Resu
     Ok(Removed { killed, folders: group.remove(PATIENCE)? })
 }
 
-/// Names at the top of any hierarchy that begin with `prefix`, sorted.
-#[must_use]
-pub fn leftovers(prefix: &str) -> Vec<String> {
-    leftovers_of(&Hierarchies::detect(), prefix)
-}
-
-pub(super) fn leftovers_of(hierarchies: &Hierarchies, prefix: &str) -> Vec<String> {
-    let groups = hierarchies.all().iter().flat_map(|hierarchy| children(&hierarchy.root));
-    let names = groups.filter_map(|group| Some(group.file_name()?.to_str()?.to_owned()));
-    let found: BTreeSet<String> = names.filter(|name| name.starts_with(prefix)).collect();
-    found.into_iter().collect()
-}
-
 /// Takes back every limit on a device that was set at the root: version 1 only, version 2 has none there. A device that is
 /// gone took its limits with it.
 ///
@@ -76,3 +62,6 @@ fn is_gone(error: &io::Error) -> bool {
     let errno = rustix::io::Errno::from_io_error(error);
     matches!(errno, Some(rustix::io::Errno::NODEV | rustix::io::Errno::NXIO))
 }
+
+#[cfg(test)]
+pub mod tests;

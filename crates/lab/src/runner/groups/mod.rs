@@ -13,7 +13,7 @@ mod cpu;
 use std::sync::Arc;
 use std::time::Duration;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use experiment::profile::Disk;
 
@@ -140,14 +140,17 @@ impl Groups {
     /// that need them are then refused.
     ///
     /// # Errors
-    /// In words: a limit that cannot be set, and the controller that is missing for it.
+    /// In words: a limit that cannot be set, and the controller that is missing for it; a setup without a run or a host.
     pub fn make(setup: &Setup) -> Result<(Self, Vec<String>), String> {
         Self::make_with(Arc::new(Hierarchies::detect()), setup)
     }
 
     fn make_with(hierarchies: Arc<Hierarchies>, setup: &Setup) -> Result<(Self, Vec<String>), String> {
+        if setup.run.is_empty() || setup.host.is_empty() {
+            return Err("its control groups have no name: the run or the host has none".to_owned());
+        }
         let envelope = setup.envelope.clone();
-        let refused = |error: Error| format!("{}: {error}", setup.host);
+        let refused = |error: Error| error.to_string();
         let top = Group::new(&hierarchies, top_of(&setup.run));
         let host = host_of(&hierarchies, setup);
         let (runner, target) = (host.child("runner"), host.child("target"));
@@ -159,10 +162,9 @@ impl Groups {
         if let Err(why) = made {
             if is_limited(&envelope) {
                 let remedy = "a host with limits needs control groups, and so root; without a profile it runs without";
-                return Err(format!("{}: {why}; {remedy}", setup.host));
+                return Err(format!("{why}; {remedy}"));
             }
-            let notice =
-                format!("{}: no control groups ({why}): faults of its CPU, memory and disk are refused", setup.host);
+            let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
             return Ok((Self { made: Err(why), envelope }, vec![notice]));
         }
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
@@ -171,11 +173,11 @@ impl Groups {
         let cpu = Cpu::new(&target, &envelope);
         let made = Made { hierarchies, top, host, runner, target, cpu, device, is_alone };
         let groups = Self { made: Ok(made), envelope };
-        let notices = groups.set_envelope(&setup.host).map_err(|why| format!("{}: {}", setup.host, why.in_words()))?;
+        let notices = groups.set_envelope().map_err(|why| why.in_words())?;
         Ok((groups, notices))
     }
 
-    fn set_envelope(&self, host: &str) -> Result<Vec<String>, Refusal> {
+    fn set_envelope(&self) -> Result<Vec<String>, Refusal> {
         let Ok(made) = &self.made else { return Ok(Vec::new()) };
         let envelope = &self.envelope;
         // What a host that crashed was left with.
@@ -190,7 +192,7 @@ impl Groups {
         if envelope.disk.is_throttled() {
             made.set_throttle(&throttle(&envelope.disk))?;
         }
-        let unbounded = |error: Error| format!("{host}: {error}: a target that multiplies is not stopped");
+        let unbounded = |error: Error| format!("{error}: a target that multiplies is not stopped");
         Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
     }
 
@@ -200,7 +202,7 @@ impl Groups {
     }
 
     /// Whether there are any.
-    #[must_use]
+    #[cfg(test)]
     pub fn are_there(&self) -> bool {
         self.made.is_ok()
     }
@@ -236,10 +238,11 @@ impl Groups {
     /// What is missing; that more is in use than can be freed; what the system says.
     pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
         let target = &self.made("less memory")?.target;
-        Ok(match bytes {
+        match bytes {
             Some(bytes) => target.shrink_memory(bytes, PATIENCE)?,
             None => target.set_memory(self.envelope.memory_bytes)?,
-        })
+        }
+        Ok(())
     }
 
     /// Its disk is like this, but for its size; `None`: as the profile says.
@@ -247,7 +250,7 @@ impl Groups {
     /// # Errors
     /// If its data is not on a volume of its own; what is missing, or what the system says.
     pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), Refusal> {
-        Ok(self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))?)
+        self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))
     }
 
     /// All of the target stands still, or goes on. What is started while it stands still does not run either.
@@ -258,30 +261,12 @@ impl Groups {
         Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
     }
 
-    /// Kills all of the target, also what is frozen and what left its process group; how many processes that were.
-    ///
-    /// # Errors
-    /// Without groups; that some do not die.
-    pub fn kill_all(&self) -> Result<usize, Refusal> {
-        Ok(self.made("killing all of a host")?.target.kill(PATIENCE)?)
-    }
-
-    /// Every thread of the target, for a probe that looks at their states. Empty without groups.
-    #[must_use]
-    pub fn threads(&self) -> Vec<u32> {
-        self.made.as_ref().map(|made| made.target.threads()).unwrap_or_default()
-    }
-
     /// What has been used.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let Ok(made) = &self.made else { return Usage { cores: cpu::cores(&self.envelope), ..Usage::default() } };
         let target = &made.target;
-        let mut transferred = target.transferred();
-        if made.root_of_disk().is_some() {
-            transferred = Group::root(&made.hierarchies).transferred();
-            transferred.iter_mut().for_each(|all| all.retain(|transfer| Some(transfer.0) == made.device));
-        }
+        let transferred = made.transferred();
         let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
         Usage {
             cpu: target.cpu_time(),
@@ -331,14 +316,6 @@ impl Made {
         let mut all = Group::root(&self.hierarchies).transferred()?;
         all.retain(|(device, _, _)| *device == volume);
         Some(all)
-    }
-
-    /// The root of the controller of disks in which the target stays, where its volume is limited there: of version 1. A
-    /// journal is written in the root and at once, however much; what it costs is paid by who waits for it only there.
-    fn root_of_disk(&self) -> Option<&Path> {
-        let hierarchy = self.hierarchies.of(Controller::Block).filter(|_| self.device.is_some())?;
-        let is_alone = hierarchy.version == Version::V1 && hierarchy.controllers.len() == 1;
-        is_alone.then_some(hierarchy.root.as_path())
     }
 
     /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,

@@ -8,7 +8,7 @@ use experiment::profile::Disk;
 
 use super::cpu::Plan;
 use super::{Groups, Setup, host_of, make_top, throttle, top_of};
-use crate::linux::cgroup::{Controller, Hierarchies, Quota, Throttle, leftovers, remove_tree};
+use crate::linux::cgroup::{Controller, Group, Hierarchies, Quota, Throttle, leftovers, remove_tree};
 use crate::runner::{Envelope, Isolation, Refusal, Volume};
 
 pub fn setup(name: &str, envelope: Envelope) -> Setup {
@@ -61,13 +61,23 @@ fn figures_of_a_disk_are_whole_numbers() {
 fn without_control_groups_only_a_limited_host_is_refused() {
     let none = || Arc::new(Hierarchies::default());
     let why = Groups::make_with(none(), &setup("none", slow(2, 0.5))).unwrap_err();
-    assert!(why.starts_with("n1: no control groups are mounted; a host with limits needs"), "{why}");
+    assert!(why.starts_with("no control groups are mounted; a host with limits needs"), "{why}");
     let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
     assert_eq!(notices.len(), 1);
     assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());
     let Err(Refusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
     assert!(reason.starts_with("freezing a host needs control groups"), "{reason}");
     groups.remove().unwrap();
+}
+
+#[test]
+fn groups_without_a_name_are_refused() {
+    for setup in [
+        Setup { run: String::new(), ..setup("", Envelope::default()) },
+        Setup { host: String::new(), ..setup("", Envelope::default()) },
+    ] {
+        assert!(Groups::make(&setup).unwrap_err().contains("no name"));
+    }
 }
 
 #[test]
@@ -98,7 +108,7 @@ fn a_host_with_slow_cores_comes_and_goes() {
     let slots: BTreeSet<_> = (0..3).map(|_| slot(&groups.join_files())).collect();
     assert_eq!(slots.len(), 3);
     let mut process = started(&groups, &["sleep", "600"]);
-    assert_eq!(groups.threads(), [process.id()]);
+    assert_eq!(in_slots(&setup), BTreeSet::from([process.id()]));
     assert_eq!(groups.usage().cores, 3);
     assert!(groups.usage().throttled_ns.is_some());
     // A fault, on top of it, and the end of that.
@@ -110,9 +120,8 @@ fn a_host_with_slow_cores_comes_and_goes() {
     groups.freeze(false).unwrap();
     let Err(Refusal::Cannot { reason }) = groups.set_disk(Some(&Disk::default())) else { panic!("it has no volume") };
     assert!(reason.contains("volume"), "{reason}");
-    assert_eq!(groups.kill_all().unwrap(), 1);
-    process.wait().unwrap();
     groups.remove().unwrap();
+    assert!(!process.wait().unwrap().success(), "it went with its group");
     assert!(leftovers(&top_of(&setup.run)).is_empty());
 }
 
@@ -129,7 +138,7 @@ fn a_fault_makes_fast_cores_slow_with_all_that_runs() {
     for of_profile in [Some(0.25), None, Some(0.5)] {
         groups.set_cpu(of_profile).unwrap();
         assert_eq!(groups.quota_period_s(), of_profile.map(|_| 0.010));
-        assert_eq!(groups.threads().into_iter().collect::<BTreeSet<_>>(), ids);
+        assert_eq!(target(&setup).processes(), ids);
         assert_eq!(in_slots(&setup), if of_profile.is_some() { ids.clone() } else { BTreeSet::new() });
     }
     // The host crashes, is booted again, and has what its profile says.
@@ -142,9 +151,12 @@ fn a_fault_makes_fast_cores_slow_with_all_that_runs() {
     groups.remove().unwrap();
 }
 
+fn target(setup: &Setup) -> Group {
+    Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child("n1").child("target")
+}
+
 fn in_slots(setup: &Setup) -> BTreeSet<u32> {
-    let target = crate::linux::cgroup::Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run));
-    let target = target.child("n1").child("target");
+    let target = target(setup);
     (0..64).flat_map(|index| target.slot(&format!("core{index}")).processes()).collect()
 }
 

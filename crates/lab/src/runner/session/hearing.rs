@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::{Ready, Shared};
+use super::Shared;
 use crate::Error;
 use crate::hosts::Ended;
 use crate::runner::{LINE_BYTES, Said};
@@ -13,7 +13,10 @@ use crate::runner::{LINE_BYTES, Said};
 const NOISE_LINES: usize = 5;
 
 /// Hears on a thread of its own; the first thing is whether the runner is ready.
-pub fn begin(output: Box<dyn Read + Send>, shared: Arc<Shared>) -> Result<Receiver<Result<Ready, String>>, Error> {
+pub fn begin(
+    output: Box<dyn Read + Send>,
+    shared: Arc<Shared>,
+) -> Result<Receiver<Result<Vec<String>, String>>, Error> {
     let (sender, first) = channel();
     let hear = move || {
         let mut lines = Lines { reader: BufReader::with_capacity(64 << 10, output), line: Vec::new() };
@@ -43,12 +46,12 @@ impl Lines {
 }
 
 /// Passes over what is not said by a runner, and hands on what it says first.
-fn until_ready(lines: &mut Lines, first: Sender<Result<Ready, String>>) -> Result<(), String> {
+fn until_ready(lines: &mut Lines, first: Sender<Result<Vec<String>, String>>) -> Result<(), String> {
     let mut noise: Vec<String> = Vec::new();
     let said = loop {
         let Some(line) = lines.next() else { break Err(silent(&noise)) };
         match serde_json::from_slice(line) {
-            Ok(Said::Ready { pid, folder, notices, .. }) => break Ok(Ready { pid, folder, notices }),
+            Ok(Said::Ready { notices, .. }) => break Ok(notices),
             Ok(Said::Failed { reason }) => break Err(reason),
             Ok(_) | Err(_) => {
                 noise.push(quoted(line));

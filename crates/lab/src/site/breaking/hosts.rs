@@ -5,10 +5,10 @@ use std::time::Duration;
 use record::events::HostFigures;
 
 use crate::Error;
+use crate::everywhere::at_once;
 use crate::hosts::{Host, Output};
 use crate::runner::{Control, Program};
 use crate::site::Site;
-use crate::site::everywhere::at_once;
 
 /// A state that a host is in.
 #[derive(Debug)]
@@ -30,7 +30,11 @@ impl Site {
         let items = hosts.filter_map(|(index, host)| Some((wanted.iter().find(|one| one.host == index)?, host)));
         let done = at_once(items.filter(|(_, host)| host.is_up()).collect(), |(imposed, host)| {
             let name = host.name().to_owned();
-            host.impose(key, &imposed.control).map_err(|error| Error::Fault(format!("{name}: {error}")))
+            host.impose(key, &imposed.control).map_err(|error| match error {
+                Error::Fault(reason) => Error::Fault(format!("{name}: {reason}")),
+                // It names the host itself.
+                other => other,
+            })
         });
         self.broken.imposed.extend(wanted);
         let Some(error) = done.into_iter().find_map(Result::err) else { return Ok(()) };

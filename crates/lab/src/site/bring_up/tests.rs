@@ -9,7 +9,8 @@ use experiment::manifest::ReadyCheck;
 
 use super::*;
 use crate::fixture::hosts::{Lab, story};
-use crate::fixture::{Adjust as _, Bench, manifest, ourselves, server, shell};
+use crate::fixture::{Adjust as _, Bench, Scratch, manifest, ourselves, server, shell};
+use crate::runner::{Program, Setup, VERSION, beside};
 
 fn as_set(words: &[String]) -> BTreeSet<&str> {
     words.iter().map(String::as_str).collect()
@@ -44,6 +45,39 @@ fn role_by_role_on_all_hosts_and_back() {
     // Once more is harmless.
     site.kill_all().unwrap();
     assert!(site.poll().is_empty() && site.serving().is_empty());
+}
+
+#[test]
+fn on_slow_hosts_everything_may_take_longer() {
+    assert_eq!([0.1, 0.5, 1.0, 2.0, 0.0].map(slowdown), [10.0, 2.0, 1.0, 1.0, 1.0]);
+    let bench = Bench::new();
+    let mut lab = Lab::new(&bench, &[""]);
+    lab.trial.lab.speed = 0.1;
+    let site = lab.up(&manifest(vec![server("server").stop_within(0.5)])).unwrap();
+    assert_eq!((site.posts[0].ready_within_s, site.posts[0].stop_within_s), (200.0, 5.0));
+}
+
+#[test]
+fn what_a_host_takes_long_for_is_given_up_when_the_user_wants_an_end() {
+    let folder = Scratch::new();
+    let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
+    let setup = Setup {
+        version: VERSION.to_owned(),
+        host: "n1".to_owned(),
+        run,
+        folder: folder.join("n1"),
+        ..Setup::default()
+    };
+    let (input, to) = std::io::pipe().unwrap();
+    let (from, output) = std::io::pipe().unwrap();
+    let serving = beside(input, output);
+    let long = Duration::from_secs(600);
+    let session = Session::open(Box::new(to), Box::new(from), &setup, long).unwrap();
+    let program = Program { command: vec!["sleep".to_owned(), "600".to_owned()], ..Program::default() };
+    let sessions = [session];
+    let ran = interruptible(&sessions, &AtomicBool::new(true), || sessions[0].run(&program, "", long));
+    assert!(matches!(ran, Err(Error::HostLost { .. })), "{ran:?}");
+    assert_eq!(serving.join().unwrap(), 0, "it has ended what it was doing");
 }
 
 #[test]

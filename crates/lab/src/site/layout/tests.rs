@@ -34,7 +34,7 @@ fn lay_out(manifest: &Manifest, hosts: &[Surveyed]) -> Result<Layout, Error> {
         }
     }
     let service = Service::of(manifest)?;
-    Basis { manifest, parameters, service, hosts, ports: &ports, logs: Path::new("/logs") }.lay_out()
+    Basis { manifest, parameters, service, hosts, ports: &ports, logs: Path::new("/logs"), slowdown: 1.0 }.lay_out()
 }
 
 /// A line for each post: its host, its role, what it is told.
@@ -137,7 +137,7 @@ fn the_hosts_that_serve_are_asked_for_their_own_figures() {
     let mut manifest = manifest(vec![server("server"), shell("beside", &[])]);
     let hosts = [host(1, Some("beside"), &["beside"]), host(2, Some("server"), &["server"])];
     assert_eq!(lay_out(&manifest, &hosts).unwrap().endpoints, []);
-    let metrics = |url: &str| experiment::manifest::Metrics { url: url.to_owned(), keep: vec!["up".to_owned()] };
+    let metrics = |url: &str| Metrics { url: url.to_owned(), keep: vec!["up".to_owned()] };
     manifest.metrics = Some(metrics("http://{host}:{port.service}/metrics"));
     let wanted = Endpoint {
         host: "n2".to_owned(),

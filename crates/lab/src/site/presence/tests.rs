@@ -18,7 +18,7 @@ fn a_host_that_is_lost_takes_its_processes_with_it_and_the_rest_goes_on() {
     site.poll();
     lab.strings[1].is_lost.store(true, Ordering::SeqCst);
     let told = story(&site.poll());
-    assert_eq!((told[0].as_str(), told[2].as_str(), told.len()), ("!n2", "!n2.server", 3));
+    assert_eq!((told[0].as_str(), told[2].as_str(), told.len()), ("!n2", "-n2.server", 3));
     assert!(told[1].starts_with("host n2 was lost without a fault: its runner ended"), "{}", told[1]);
     assert_eq!(site.members().len(), 1);
     assert!(site.poll().is_empty());

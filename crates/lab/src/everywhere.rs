@@ -32,3 +32,29 @@ pub fn at_once<I: Send, T: Send>(items: Vec<I>, work: impl Fn(I) -> Result<T, Er
         threads.into_iter().map(end).collect()
     })
 }
+
+/// What came of the same work at several places: all of it, or the first error. What the others got is let go of, also at the
+/// same time: the end of a host takes a moment.
+pub fn all_or_none<T: Send>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> {
+    let (mut all, mut failed) = (Vec::new(), None);
+    for one in done {
+        match one {
+            Ok(one) => all.push(one),
+            Err(error) => drop(failed.get_or_insert(error)),
+        }
+    }
+    let Some(error) = failed else { return Ok(all) };
+    let_go(all);
+    Err(error)
+}
+
+/// Drops all at the same time.
+pub fn let_go<T: Send>(all: Vec<T>) {
+    drop(at_once(all, |one| {
+        drop(one);
+        Ok(())
+    }));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! What befalls a lab from outside: another one beside it, with the same addresses; and a host that is lost, which is no fault of
+//! the target's.
+
+use std::process::Command;
+use std::time::Duration;
+
+use record::events::{Event, What};
+use record::rows::OutcomeSlot;
+
+use crate::machine;
+use crate::stage::{Stage, children};
+
+/// Hosts that serve pages, and clients that give up soon.
+fn experiment(stage: &Stage, hosts: u32, time_s: u32, faults: &str) -> String {
+    let text = format!(
+        "title = \"lab\"\nasks = \"Is it left alone?\"\n[target]\nuse = \"notebook\"\n\
+         [lab]\nhosts = {hosts}\nmeasure_storage = false\n\
+         [load]\nagents = 4\ntime = \"{time_s}s\"\ntimeout = \"2s\"\nthink = \"10ms\"\nwarmup = \"0s\"\n\
+         [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n{faults}"
+    );
+    stage.file("lab.toml", text)
+}
+
+/// A fault on two hosts and one that ends another, again and again.
+const FAULTS: &str = r#"
+[[fault]]
+name = "cut"
+kind = "partition"
+on   = "minority"
+at   = "500ms"
+for  = "500ms"
+[[fault]]
+name  = "crash"
+kind  = "host_crash"
+on    = "n4"
+every = "800ms"
+for   = "300ms"
+"#;
+
+fn events(stage: &Stage) -> Vec<Event> {
+    let trial = record::folder::RunFolder::at(&stage.run_folder()).trial("001");
+    record::lines::read_events(&trial.events()).unwrap().items
+}
+
+fn slots(stage: &Stage) -> Vec<OutcomeSlot> {
+    let trial = record::folder::RunFolder::at(&stage.run_folder()).trial("001");
+    record::rows::read(&trial.outcomes()).unwrap().items
+}
+
+fn not_ok(slots: &[OutcomeSlot]) -> u32 {
+    slots.iter().map(|slot| slot.failed + slot.timeout + slot.wrong).sum()
+}
+
+#[test]
+fn two_labs_at_once_do_not_touch_each_other() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let (broken, whole) = (Stage::new().with_shelves(), Stage::new().with_shelves());
+    let (broken_file, whole_file) = (experiment(&broken, 4, 3, FAULTS), experiment(&whole, 4, 6, ""));
+    // The one without faults is there before the other comes, and after it has gone.
+    let mut going_on = whole.start_run(&[&whole_file]);
+    going_on.wait_for_load(Duration::ZERO);
+    broken.run(&[&broken_file]).exits(0);
+    going_on.wait().exits(0);
+    let begun = |event: &&Event| matches!(event.what, What::FaultBegun { .. });
+    assert!(events(&broken).iter().filter(begun).count() > 2, "or else this test shows nothing");
+    assert_eq!(not_ok(&slots(&whole)), 0, "nobody was there to break it");
+    let events = events(&whole);
+    let disturbed = events.iter().filter(|event| match &event.what {
+        What::HostDown { expected, .. } | What::ProcessDown { expected, .. } => !expected,
+        What::FaultBegun { .. } | What::FaultFailed { .. } => true,
+        _ => false,
+    });
+    assert_eq!(disturbed.collect::<Vec<_>>(), [] as [&Event; 0]);
+    for stage in [&broken, &whole] {
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn a_host_that_is_lost_is_said_and_is_not_the_targets_failure() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let stage = Stage::new().with_shelves();
+    let file = experiment(&stage, 3, 4, "");
+    let mut playing = stage.start_run(&[&file]);
+    playing.wait_for_load(Duration::from_millis(800));
+    let keeper = children(playing.pid()).into_iter().find(|pid| name_of_host(*pid) == "n2").unwrap();
+    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", &keeper.to_string()]).status().unwrap().success());
+    let played = playing.wait().exits(0).says(&["host n2 was lost without a fault"]);
+    let trial = &played.json()["trials"][0];
+    assert_eq!((&trial["ended"], &trial["verdict"]["is"]), (&"done".into(), &"void".into()), "{trial:#}");
+    let reasons = trial["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("the host n2 was lost"), "{reasons}");
+    assert!(!reasons.contains("the target's process"), "{reasons}");
+    let lost = |event: &&Event| matches!(&event.what, What::HostDown { host, expected: false } if host == "n2");
+    let lost_s = events(&stage).iter().find(lost).unwrap().at_s;
+    let after = slots(&stage).into_iter().filter(|slot| slot.at_s > lost_s + 1.0);
+    assert!(after.map(|slot| slot.ok).sum::<u32>() > 0, "the rest goes on");
+    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+/// The hostname that a process sees.
+fn name_of_host(pid: u32) -> String {
+    let output = Command::new("nsenter").args(["--target", &pid.to_string(), "--uts", "hostname"]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
