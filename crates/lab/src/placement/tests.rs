@@ -8,7 +8,7 @@ use super::*;
 const GIB: u64 = 1 << 30;
 
 fn room(cpus: u32) -> Room {
-    Room { cpus: (0..cpus).collect(), memory_bytes: 16 * GIB, score: None }
+    Room { cpus: (0..cpus).collect(), memory_bytes: 16 * GIB, ..Room::default() }
 }
 
 fn pi() -> Profile {

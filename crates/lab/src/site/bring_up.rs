@@ -47,7 +47,7 @@ pub fn up_on(
     caller: Arc<dyn Caller>,
     stop: &AtomicBool,
 ) -> Result<Site, NotUp> {
-    let presence = presence::of(build, &mut hosts);
+    let presence = presence::of(build, &mut hosts, stop);
     let watched = presence::watched(build.registry.id(), &hosts);
     let ground = Arc::new(ground);
     let mut site = Site {
@@ -65,6 +65,8 @@ pub fn up_on(
         broken: Broken::of(&build.trial.lab),
     };
     site.note_hosts();
+    let notices = site.ground.notices.iter().cloned();
+    site.observed.extend(notices.map(|text| Observed { at: Instant::now(), what: What::Notice { text } }));
     let prepared = site.prepare(build);
     match prepared.and_then(|()| site.start(caller.as_ref(), stop)) {
         Ok(()) => Ok(site),

@@ -12,6 +12,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use experiment::plan;
+
 use super::{Host, Kind};
 use crate::Error;
 use crate::attended::Attended;
@@ -39,8 +41,7 @@ pub(super) fn raise(
     ledger: &Arc<Ledger>,
 ) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
     let envelopes = &placement.envelopes;
-    needs::check(build, envelopes)?;
-    let cables = Cables::plan(&build.trial.lab, needs::loses_packets(build.trial, envelopes))?;
+    let cables = can_make(build.trial, envelopes)?;
     let site = Site::of(build, &cables, ledger)?;
     ledger.grouped()?;
     // Where there are none, the hosts that need them say so.
@@ -61,8 +62,15 @@ pub(super) fn raise(
         Attended::raise(&name, Box::new(machine))
     })?;
     switch.route_clients()?;
-    let ground = Ground { network: Some(switch.network()?), cpus: placement.generator_cpus.clone() };
+    let notices = needs::notices(build.trial, placement, &site.scratch);
+    let ground = Ground { network: Some(switch.network()?), cpus: placement.generator_cpus.clone(), notices };
     Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
+}
+
+/// Whether all that the hosts need is there; how they would be wired.
+pub(super) fn can_make(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Cables, Error> {
+    needs::check(trial, envelopes)?;
+    Cables::plan(&trial.lab, needs::loses_packets(trial, envelopes))
 }
 
 /// Does the same to each, all at once; gives what came of it in their order, or the first error.
