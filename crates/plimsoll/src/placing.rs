@@ -41,7 +41,9 @@ fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {
     // The hosts are the same in all of these trials, their faults need not be.
     let refused = lab::hosts::can_make(trials.iter().copied()).err().map(|refused| {
         let hint = refused.hint().map(|hint| format!("\n  {hint}")).unwrap_or_default();
-        format!("  this machine cannot make them: {refused}{hint}\n")
+        let is_machines = matches!(refused, lab::Error::DoesNotFit { .. } | lab::Error::Needs { .. });
+        let who = if is_machines { "this machine cannot make them" } else { "no machine can make them" };
+        format!("  {who}: {refused}{hint}\n")
     });
     let Ok(placed) = place(lab, &lab::environment::room(lab)) else { return refused.unwrap_or_default() };
     let rows = grouped(lab.hosts.iter().zip(&placed.envelopes).map(|(host, envelope)| row(lab, host, envelope)));

@@ -145,7 +145,8 @@ struct Teller {
     of_hosts: usize,
     /// How many of them came up.
     up: usize,
-    is_stopping: bool,
+    /// Whether what happens to a host is a fault's doing: neither the start nor the end of the trial.
+    is_loading: bool,
 }
 
 impl Teller {
@@ -185,9 +186,10 @@ impl Teller {
                     Ordering::Greater => Some(format!("host {host} is up again")),
                 }
             }
-            What::HostDown { host, .. } if self.of_hosts > 0 && !self.is_stopping => Some(format!("host {host} is down")),
+            // One that went by itself is told of in a notice.
+            What::HostDown { host, expected: true } if self.is_loading => Some(format!("host {host} is down")),
             What::Phase { phase } => {
-                self.is_stopping |= *phase == Phase::Stopping;
+                self.is_loading = matches!(phase, Phase::Load | Phase::Draining);
                 (*phase == Phase::Starting && self.of_hosts > 0).then(|| {
                     let hosts = if self.of_hosts == 1 { "host" } else { "hosts" };
                     format!("starting {} {hosts} and the target", self.of_hosts)

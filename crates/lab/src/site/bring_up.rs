@@ -71,6 +71,7 @@ pub fn up_on(
     match prepared.and_then(|()| site.start(caller.as_ref(), stop)) {
         Ok(()) => Ok(site),
         Err(error) => {
+            let error = site.lost_host().unwrap_or(error);
             // What cannot be ended is in the registry's entry; why there is no target matters more.
             let _ = site.kill_all();
             Err(NotUp { error: Box::new(error), observed: site.poll() })
@@ -173,6 +174,15 @@ impl Site {
         self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
         self.hooks.clone_from(&manifest.hooks);
         Ok(())
+    }
+
+    /// The host that went by itself, if one did: of what ran there nothing can be said.
+    fn lost_host(&self) -> Option<Error> {
+        let lost = self.hosts.iter().find(|host| !host.is_up())?;
+        Some(Error::HostLost {
+            host: lost.name().to_owned(),
+            reason: "it went while the target was being started".to_owned(),
+        })
     }
 
     fn start(&mut self, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {

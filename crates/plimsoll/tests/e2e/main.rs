@@ -9,6 +9,7 @@ mod documents;
 mod faults_felt;
 mod first_runs;
 mod killed_labs;
+mod labs;
 mod machine;
 mod over_ssh;
 mod remote_machines;

@@ -48,13 +48,13 @@ pub(super) fn raise(
     let _ = groups::make_top(ledger.id(), envelopes.len());
     let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
-    let machines = in_parallel(hosts, |(index, envelope)| {
+    let mut machines = in_parallel(hosts, |(index, envelope)| {
         let mut machine = site.lay_out(index, envelope, &switch, ledger)?;
         machine.session = Some(machine.start()?);
         Ok(machine)
     })?;
     let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.kept.as_ref()?.pid()))).collect();
-    switch.plug(&plugged)?;
+    switch.plug(&plugged).map_err(|error| lost(&mut machines).unwrap_or(error))?;
     let hosts = in_parallel(machines, |machine| {
         let session = machine.session.clone();
         session.map_or(Ok(()), |session| machine.wire(&session))?;
@@ -71,6 +71,12 @@ pub(super) fn raise(
 pub(super) fn can_make(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Cables, Error> {
     needs::check(trial, envelopes)?;
     Cables::plan(&trial.lab, needs::loses_packets(trial, envelopes))
+}
+
+/// The host that was lost while it was being made, if one was: it cannot be wired, and that is not the switch's fault.
+fn lost(machines: &mut [Virtual]) -> Option<Error> {
+    let lost = machines.iter_mut().find_map(|one| one.kept.as_mut()?.has_ended().then_some(&one.setup.host))?;
+    Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
 /// Does the same to each, all at once; gives what came of it in their order, or the first error.

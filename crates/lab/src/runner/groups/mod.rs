@@ -146,7 +146,7 @@ impl Groups {
 
     fn make_with(hierarchies: Arc<Hierarchies>, setup: &Setup) -> Result<(Self, Vec<String>), String> {
         let envelope = setup.envelope.clone();
-        let refused = |error: Error| format!("{}: {error}", setup.host);
+        let refused = |error: Error| error.to_string();
         let top = Group::new(&hierarchies, top_of(&setup.run));
         let host = host_of(&hierarchies, setup);
         let (runner, target) = (host.child("runner"), host.child("target"));
@@ -158,10 +158,10 @@ impl Groups {
         if let Err(why) = made {
             if is_limited(&envelope) {
                 let remedy = "a host with limits needs control groups, and so root; without a profile it runs without";
-                return Err(format!("{}: {why}; {remedy}", setup.host));
+                return Err(format!("{why}; {remedy}"));
             }
             let notice =
-                format!("{}: no control groups ({why}): faults of its CPU, memory and disk are refused", setup.host);
+                format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
             return Ok((Self { made: Err(why), envelope }, vec![notice]));
         }
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
@@ -170,11 +170,11 @@ impl Groups {
         let cpu = Cpu::new(&target, &envelope);
         let made = Made { hierarchies, top, host, runner, target, cpu, device, is_alone };
         let groups = Self { made: Ok(made), envelope };
-        let notices = groups.set_envelope(&setup.host).map_err(|why| format!("{}: {}", setup.host, why.in_words()))?;
+        let notices = groups.set_envelope().map_err(|why| why.in_words())?;
         Ok((groups, notices))
     }
 
-    fn set_envelope(&self, host: &str) -> Result<Vec<String>, Refusal> {
+    fn set_envelope(&self) -> Result<Vec<String>, Refusal> {
         let Ok(made) = &self.made else { return Ok(Vec::new()) };
         let envelope = &self.envelope;
         // What a host that crashed was left with.
@@ -189,7 +189,7 @@ impl Groups {
         if envelope.disk.is_throttled() {
             made.set_throttle(&throttle(&envelope.disk))?;
         }
-        let unbounded = |error: Error| format!("{host}: {error}: a target that multiplies is not stopped");
+        let unbounded = |error: Error| format!("{error}: a target that multiplies is not stopped");
         Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
     }
 

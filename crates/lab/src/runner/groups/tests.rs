@@ -61,7 +61,7 @@ fn figures_of_a_disk_are_whole_numbers() {
 fn without_control_groups_only_a_limited_host_is_refused() {
     let none = || Arc::new(Hierarchies::default());
     let why = Groups::make_with(none(), &setup("none", slow(2, 0.5))).unwrap_err();
-    assert!(why.starts_with("n1: no control groups are mounted; a host with limits needs"), "{why}");
+    assert!(why.starts_with("no control groups are mounted; a host with limits needs"), "{why}");
     let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
     assert_eq!(notices.len(), 1);
     assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());

@@ -48,7 +48,7 @@ impl Runner {
             }
         };
         let load_average = LoadAverage::of_host(setup).unwrap_or_else(|error| {
-            notices.push(format!("{}: its load average is that of the machine: {error}", setup.host));
+            notices.push(format!("its load average is that of the machine: {error}"));
             None
         });
         let ready = Said::Ready {
