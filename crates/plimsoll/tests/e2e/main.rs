@@ -10,6 +10,7 @@ mod faults_felt;
 mod first_runs;
 mod killed_labs;
 mod labs;
+mod lost_labs;
 mod machine;
 mod over_ssh;
 mod remote_machines;

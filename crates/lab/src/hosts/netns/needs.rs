@@ -54,7 +54,8 @@ pub fn loses_packets(trial: &plan::Trial, envelopes: &[Envelope]) -> bool {
 /// The link that the kernel has to be able to make: as much of every kind as some profile or fault asks for.
 fn hardest_link(trial: &plan::Trial, envelopes: &[Envelope]) -> Link {
     let of_profiles = |figure: fn(&Link) -> Option<f64>| envelopes.iter().find_map(|envelope| figure(&envelope.link));
-    let of_faults = |key: &str| trial.faults.iter().any(|fault| fault.kind == "slow_link" && fault.with.contains_key(key));
+    let of_faults =
+        |key: &str| trial.faults.iter().any(|fault| fault.kind == "slow_link" && fault.with.contains_key(key));
     Link {
         rate_bits_per_s: of_profiles(|link| link.rate_bits_per_s).or_else(|| of_faults("rate").then_some(1e9)),
         delay_s: of_profiles(|link| link.delay_s).or_else(|| of_faults("delay").then_some(0.001)),
@@ -201,8 +202,7 @@ pub fn of_kernel(what: &str, part: &str) -> Error {
 
 fn program(needed: bool, what: &str, (program, package): (&str, &str), without: &str) -> Result<(), Error> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> =
-        env::split_paths(&path).filter(|folder| folder.join(program).is_file()).collect();
+    let folders: Vec<PathBuf> = env::split_paths(&path).filter(|folder| folder.join(program).is_file()).collect();
     // A host has folders of its own there, and starts it itself.
     let is_hidden = |folder: &PathBuf| ["/tmp", "/run", "/dev/shm"].iter().any(|own| folder.starts_with(own));
     if !needed || folders.iter().any(|folder| !is_hidden(folder)) {

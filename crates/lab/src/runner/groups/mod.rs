@@ -160,8 +160,7 @@ impl Groups {
                 let remedy = "a host with limits needs control groups, and so root; without a profile it runs without";
                 return Err(format!("{why}; {remedy}"));
             }
-            let notice =
-                format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
+            let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
             return Ok((Self { made: Err(why), envelope }, vec![notice]));
         }
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
