@@ -221,11 +221,12 @@ fn a_lab_that_does_not_fit_is_refused_with_what_would() {
     refused(&stage, run(&["lab.speed=0.05"]), &["less than 0.01", "lab.speed has to be 0.1 at least"]);
     let (many, many_file) = self::stage("hosts = 255", "");
     refused(&many, many.start_run(&[&many_file]).wait(), &["255 virtual hosts are more than the 253"]);
-    profile("cores = 64\nspeed = 1", "64MiB");
+    let all = std::thread::available_parallelism().unwrap().get();
+    profile(&format!("cores = {}\nspeed = 1", 2 * all), "64MiB");
     let done = run(&[]);
     let speed =
         done.stderr.lines().find_map(|line| line.split_once("the largest speed that fits is ")).unwrap().1.to_owned();
-    refused(&stage, done, &["ask for 128 of this machine's cores"]);
+    refused(&stage, done, &[&format!("ask for {} of this machine's cores", 4 * all)]);
     run(&[&speed, "load.agents=1"]).exits(0).says(&["all 2 hosts are up"]);
     assert_eq!(stage.leftovers(), [""; 0]);
 }
