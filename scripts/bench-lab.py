@@ -134,6 +134,13 @@ def measured(work, folder, measure, hosts=1, turns=1):
         [lab]
         profile = "asked"
         hosts = {hosts}
+        measure_storage = false
+        # By the time the target is ready everything has been measured.
+        [[fault]]
+        name = "none"
+        kind = "command"
+        at = "0s"
+        with = {{ run = "true" }}
         """,
         work,
         folder,

@@ -6,14 +6,14 @@ mod loading;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::{Duration, Instant};
 
 use experiment::catalog::Heals;
 use experiment::plan;
 use lab::registry::Registry;
 use lab::{Build, NotUp, Site};
-use load::Running;
+use load::{Interval, Running};
 use record::clock::Clock;
 use record::events::{Ending, What};
 use record::folder::TrialFolder;
@@ -59,6 +59,8 @@ pub fn play(
         probes: None,
         recording: None,
         prepared: Vec::new(),
+        injected: None,
+        no_load: None,
         heard_in,
         heard,
         error: None,
@@ -88,6 +90,10 @@ struct Shell<'a> {
     recording: Option<Recording>,
     /// What `[[prepare]]` did to audited keys.
     prepared: Vec<Preparation>,
+    /// When the fault that is being begun was injected.
+    injected: Option<Instant>,
+    /// Held where there is no load, whose recorder would take its end for a breakdown.
+    no_load: Option<SyncSender<Interval>>,
     heard_in: Sender<Heard>,
     heard: Receiver<Heard>,
     /// The first thing that went wrong, kept whole for the exit code.
@@ -122,7 +128,9 @@ impl Shell<'_> {
         let at_s = self.now_s();
         let came = match effect {
             Effect::Note(what) => {
-                self.note(Instant::now(), what);
+                // What a fault did may have been felt before it was through.
+                let injected = self.injected.take().filter(|_| matches!(what, What::FaultBegun { .. }));
+                self.note(injected.unwrap_or_else(Instant::now), what);
                 return None;
             }
             Effect::StartTarget => self.start_target().map(|()| self.unless_interrupted(Input::TargetUp)),
@@ -248,6 +256,7 @@ impl Shell<'_> {
         if let Some(probes) = self.probes.take() {
             probes.stop();
         }
+        self.no_load = None;
         let ended = self.recording.take().map_or(Ok(()), Recording::end);
         while let Ok(heard) = self.heard.try_recv() {
             self.pass_on(heard);

@@ -61,12 +61,15 @@ impl Shell<'_> {
         let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.heard_in.clone())?;
         self.recording = Some(recording);
         let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
-        let probes = self.probes.insert(lab::probes::Probes::start(watched.clone(), clock, sinks.samples)?);
+        let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
-        if let Some(load) = &self.trial.load {
-            let orders = self.orders(load.clone(), Purpose::Measure);
-            let start = || Ok(load::start(orders, clock, sinks.intervals)?);
-            self.load = Some(inside(self.site.as_ref(), start)?);
+        match &self.trial.load {
+            Some(load) => {
+                let orders = self.orders(load.clone(), Purpose::Measure);
+                let start = || Ok(load::start(orders, clock, sinks.intervals)?);
+                self.load = Some(inside(self.site.as_ref(), start)?);
+            }
+            None => self.no_load = Some(sinks.intervals),
         }
         Ok(())
     }
@@ -88,7 +91,7 @@ impl Shell<'_> {
     }
 
     pub(super) fn recording_broke(&mut self) -> Input {
-        let ended = self.recording.take().map_or(Ok(()), Recording::end);
+        let ended = self.close_records();
         let error = ended.err().unwrap_or_else(|| Error::Broken("recording ended before the trial".to_owned()));
         let reason = error.to_string();
         self.error.get_or_insert(error);

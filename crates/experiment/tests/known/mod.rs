@@ -88,6 +88,16 @@ static KILL: Fault = Fault {
     check: None,
 };
 
+static HOST_CRASH: Fault = Fault {
+    name: "host_crash",
+    help: "end a host at once; with `for`, boot it again after that time",
+    takes: &[],
+    label: "host crash",
+    colour: "#a35159",
+    heals: Heals::AfterFor,
+    check: None,
+};
+
 static CALL: Fault = Fault {
     name: "call",
     help: "call an operation of the target that makes it fail",
@@ -181,7 +191,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog {
         protocols: vec![&COMMAND, &HTTP, &VSNS],
-        faults: vec![&CALL, &KILL, &SLOW_LINK],
+        faults: vec![&CALL, &HOST_CRASH, &KILL, &SLOW_LINK],
         metrics: metrics(),
         ..Catalog::default()
     };

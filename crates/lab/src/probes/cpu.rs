@@ -1,13 +1,10 @@
 //! CPU time of the machine: user, system, waiting for disks, stolen; tasks that wait for a disk or for a CPU. Of a host:
 //! what its control group used, and for how long its quota kept it from running.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
 use record::rows::Sample;
 
 use super::{Kind, Probe, grown};
-use crate::sampling::CpuTime;
+use crate::linux::cgroup::CpuTime;
 use crate::sampling::{Bounds, Source};
 
 /// The table's entry.
@@ -22,7 +19,7 @@ struct Cpu {
     last: Option<Ticks>,
     last_run_delay_ns: Option<u64>,
     last_time: Option<CpuTime>,
-    last_throttled_us: Option<BTreeMap<PathBuf, u64>>,
+    last_throttled_ns: Option<u64>,
 }
 
 /// The line `cpu` of `/proc/stat`. Old kernels have fewer columns.
@@ -83,29 +80,21 @@ impl Cpu {
     /// Run delay and threads that wait for a disk have been added up over its processes, and CPU time as well, for hosts
     /// without a control group.
     fn read_host(&mut self, bounds: &Bounds, interval_s: f64, host: &mut Sample) {
-        let time = bounds.group.cpu_time();
-        if let Some((user_us, system_us)) = time.zip(self.last_time).and_then(|(now, last)| now.since(&last)) {
-            let percent = |us: f64| us / 1e6 / interval_s / bounds.capacity * 100.0;
-            host.cpu_user_pct = Some(percent(user_us));
-            host.cpu_system_pct = Some(percent(system_us));
+        let percent = 100.0 / (interval_s * 1e9 * bounds.capacity);
+        let now = bounds.usage.cpu;
+        if let Some(last) = self.last_time {
+            let share =
+                |of: fn(&CpuTime) -> u64| grown(Some(of(&last)), now.as_ref().map(of)).map(|ns| ns as f64 * percent);
+            (host.cpu_user_pct, host.cpu_system_pct) = (share(|time| time.user_ns), share(|time| time.system_ns));
         }
-        self.last_time = time;
-        let throttled_us = bounds.group.throttled_us();
-        if let Some((last, now)) = self.last_throttled_us.as_ref().zip(throttled_us.as_ref()) {
-            host.cpu_throttled_pct = Some(throttled_pct(bounds, last, now, interval_s));
-        }
-        self.last_throttled_us = throttled_us;
+        self.last_time = now;
+        let throttled_ns = bounds.usage.throttled_ns;
+        host.cpu_throttled_pct = grown(self.last_throttled_ns, throttled_ns).map(|ns| {
+            // The kernel adds up the CPUs on which a group waits, so that a slow core may seem to wait longer than there was.
+            (ns as f64 / (interval_s * 1e9 * f64::from(bounds.usage.cores)) * 100.0).min(100.0)
+        });
+        self.last_throttled_ns = throttled_ns;
     }
-}
-
-/// The mean over the host's cores. The kernel adds up the CPUs on which a group waits, so that one slow core may seem to
-/// wait for longer than there was.
-fn throttled_pct(bounds: &Bounds, last: &BTreeMap<PathBuf, u64>, now: &BTreeMap<PathBuf, u64>, interval_s: f64) -> f64 {
-    let waited = now.iter().map(|(folder, us)| {
-        let waited_s = us.saturating_sub(last.get(folder).copied().unwrap_or(0)) as f64 / 1e6;
-        waited_s.min(if bounds.group.is_slot(folder) { interval_s } else { interval_s * bounds.cores })
-    });
-    (waited.sum::<f64>() / interval_s / bounds.cores * 100.0).min(100.0)
 }
 
 fn fill(last: Ticks, now: Ticks, host: &mut Sample) {

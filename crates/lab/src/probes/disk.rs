@@ -9,7 +9,7 @@ use crate::sampling::{Bounds, Source};
 /// The table's entry.
 pub static KIND: Kind = Kind {
     name: "disk",
-    help: "bytes read and written, whole disks only: /proc/diskstats, a host's control group, /proc/PID/io",
+    help: "bytes read and written, whole disks only: /proc/diskstats, a host's processes' /proc/PID/io",
     make: || Box::new(Disk::default()),
 };
 
@@ -26,11 +26,10 @@ impl Probe for Disk {
         let diskstats = source.proc.text("diskstats").unwrap_or_default();
         let now = match &source.host {
             None => read_and_written_bytes(&diskstats),
-            Some(bounds) => match of_host(bounds, &diskstats) {
-                // Its processes' own account stays, which the process tree has filled in.
-                None => return,
-                now => now,
-            },
+            // Its processes' own account stays, which the process tree has filled in: version 1 of control groups leaves
+            // out what is written behind the cache, and disks that nobody throttles.
+            Some(Bounds { device: None, .. }) => return,
+            Some(Bounds { device: Some(device), .. }) => sum(rows(&diskstats).iter().filter(|row| row.name == device)),
         };
         host.disk_read_bytes = grown(self.last.map(|last| last.0), now.map(|now| now.0));
         host.disk_write_bytes = grown(self.last.map(|last| last.1), now.map(|now| now.1));
@@ -38,17 +37,8 @@ impl Probe for Disk {
     }
 }
 
-fn of_host(bounds: &Bounds, diskstats: &str) -> Option<(u64, u64)> {
-    match &bounds.device {
-        Some(device) => sum(rows(diskstats).iter().filter(|row| row.name == device)),
-        None => bounds.group.io_stat().map(|stat| by_group(&stat, diskstats)),
-    }
-}
-
 /// A line of `/proc/diskstats`.
 struct Row<'a> {
-    /// `MAJOR:MINOR`.
-    number: String,
     name: &'a str,
     read_bytes: u64,
     written_bytes: u64,
@@ -58,12 +48,7 @@ impl<'a> Row<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let columns: Vec<&str> = line.split_ascii_whitespace().collect();
         let bytes = |index: usize| Some(columns.get(index)?.parse::<u64>().ok()? * SECTOR_BYTES);
-        Some(Self {
-            number: format!("{}:{}", columns.first()?, columns.get(1)?),
-            name: columns.get(2)?,
-            read_bytes: bytes(5)?,
-            written_bytes: bytes(9)?,
-        })
+        Some(Self { name: columns.get(2)?, read_bytes: bytes(5)?, written_bytes: bytes(9)? })
     }
 }
 
@@ -85,24 +70,6 @@ fn sum<'a>(mut rows: impl Iterator<Item = &'a Row<'a>>) -> Option<(u64, u64)> {
             (sum.0 + row.read_bytes, sum.1 + row.written_bytes)
         }),
     )
-}
-
-/// `8:0 rbytes=… wbytes=… …`, a device a line; a device that the group has not used is not there.
-fn by_group(io_stat: &str, diskstats: &str) -> (u64, u64) {
-    let rows = rows(diskstats);
-    let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
-    let is_disk = |number: &str| rows.iter().any(|row| row.number == number && is_whole_disk(row.name, &names));
-    io_stat.lines().fold((0, 0), |sum, line| {
-        let mut fields = line.split_ascii_whitespace();
-        if !fields.next().is_some_and(is_disk) {
-            return sum;
-        }
-        let figure = |name: &str| {
-            let mut fields = line.split_ascii_whitespace();
-            fields.find_map(|field| field.strip_prefix(name)?.parse::<u64>().ok()).unwrap_or(0)
-        };
-        (sum.0 + figure("rbytes="), sum.1 + figure("wbytes="))
-    })
 }
 
 /// A partition is named after its disk: `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.

@@ -30,10 +30,10 @@ impl Probe for Memory {
 
 /// A host has no more than the machine has left, whatever it is allowed.
 fn fill(bounds: &Bounds, machine_has: Option<u64>, host: &mut Sample) {
-    let Some(memory) = bounds.group.memory() else { return };
-    host.memory_used_bytes = Some(memory.used);
-    let limit = memory.limit.or(bounds.memory_bytes);
-    let left = limit.map(|limit| limit.saturating_sub(memory.used));
+    let Some(memory) = &bounds.usage.memory else { return };
+    let used = memory.used_bytes.saturating_sub(memory.inactive_file_bytes);
+    host.memory_used_bytes = Some(used);
+    let left = memory.limit_bytes.or(bounds.memory_bytes).map(|limit| limit.saturating_sub(used));
     host.memory_available_bytes = left.into_iter().chain(machine_has).min();
 }
 

@@ -4,7 +4,6 @@ use record::rows::Sample;
 
 use super::{Kind, Probe, grown};
 use crate::sampling::Source;
-use crate::sampling::figure;
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -21,10 +20,14 @@ struct OutOfMemory {
 impl Probe for OutOfMemory {
     fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
         let now = match &source.host {
-            Some(bounds) => bounds.group.oom_kills(),
-            None => source.proc.text("vmstat").and_then(|text| figure(&text, "oom_kill")),
+            Some(bounds) => bounds.usage.memory.and_then(|memory| memory.oom_kills),
+            None => source.proc.text("vmstat").and_then(|text| oom_kills(&text)),
         };
         host.oom_kills = grown(self.last, now);
         self.last = now;
     }
+}
+
+fn oom_kills(vmstat: &str) -> Option<u64> {
+    vmstat.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }

@@ -3,6 +3,8 @@
 use record::rows::Sample;
 
 use super::{Kind, Probe, grown};
+use crate::linux::cgroup;
+use crate::runner::groups::Usage;
 use crate::sampling::Source;
 
 /// The table's entry.
@@ -22,13 +24,15 @@ struct Pressure {
 
 impl Probe for Pressure {
     fn read(&mut self, source: &Source, interval_s: f64, host: &mut Sample) {
-        let text = |of: &str| match &source.host {
-            Some(bounds) => bounds.group.pressure(of),
-            None => source.proc.text(&format!("pressure/{of}")),
+        let total = |name: &str, of: fn(&Usage) -> &Option<cgroup::Stall>| match &source.host {
+            Some(bounds) => of(&bounds.usage).map(|stall| stall.some_us),
+            None => source.proc.text(name).and_then(|text| total_us(&text)),
         };
-        host.psi_cpu_some_pct = self.cpu.share_pct(text("cpu"), interval_s);
-        host.psi_io_some_pct = self.io.share_pct(text("io"), interval_s);
-        host.psi_memory_some_pct = self.memory.share_pct(text("memory"), interval_s);
+        let cpu_us = total("pressure/cpu", |usage| &usage.cpu_stall);
+        host.psi_cpu_some_pct = self.cpu.share_pct(cpu_us, interval_s);
+        host.psi_io_some_pct = self.io.share_pct(total("pressure/io", |usage| &usage.io_stall), interval_s);
+        host.psi_memory_some_pct =
+            self.memory.share_pct(total("pressure/memory", |usage| &usage.memory_stall), interval_s);
     }
 }
 
@@ -38,15 +42,16 @@ struct Stall {
 }
 
 impl Stall {
-    /// From the total, not from `avg10`: that is a moving average.
-    fn share_pct(&mut self, text: Option<String>, interval_s: f64) -> Option<f64> {
-        let now_us = text.and_then(|text| {
-            let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-            some.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
-        });
+    fn share_pct(&mut self, now_us: Option<u64>, interval_s: f64) -> Option<f64> {
         let stalled_us = grown(self.last_us, now_us);
         self.last_us = now_us;
         // The kernel brings the total up to date a little late, so that a second may seem to have more than itself.
         stalled_us.map(|us| (us as f64 / 1e6 / interval_s * 100.0).min(100.0))
     }
+}
+
+/// Not `avg10`: that is a moving average.
+fn total_us(text: &str) -> Option<u64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::*;
 use crate::fixture::Scratch;
-use crate::sampling::Proc;
+use crate::linux::cgroup::{self, CpuTime, Stall};
+use crate::runner::groups::Usage;
+use crate::sampling::{Bounds, Proc};
 
 /// Two readings of a recorded machine, a second apart.
 fn second_of(before: &Path, after: &Path) -> Sample {
@@ -160,4 +162,89 @@ fn all_interfaces_count_with_or_without_a_space_after_the_colon() {
     after.write("net/dev", &dev(15));
     let host = second_of(&before, &after);
     assert_eq!((host.net_rx_bytes, host.net_tx_bytes), (Some(5), Some(10)));
+}
+
+/// Two readings of a host of two cores that can do a fifth each, 1.52 s apart; its processes' own account says 77 bytes.
+fn host_of(machine: &Scratch, device: Option<&str>, moments: [(Usage, &dyn Fn()); 2]) -> Sample {
+    let mut probes: Vec<Box<dyn Probe>> = KINDS.iter().map(|kind| (kind.make)()).collect();
+    let mut host = Sample::default();
+    for (usage, happen) in moments {
+        happen();
+        let bounds = Bounds { usage, capacity: 0.4, device: device.map(str::to_owned), ..Bounds::default() };
+        let source = Source { proc: Proc::at(machine), host: Some(bounds) };
+        host = Sample { disk_write_bytes: Some(77), ..Sample::default() };
+        probes.iter_mut().for_each(|probe| probe.read(&source, 1.52, &mut host));
+    }
+    host
+}
+
+#[test]
+fn a_host_of_slow_cores_one_of_which_is_busy() {
+    let machine = Scratch::new();
+    // As recorded on Linux 6.18: a busy thread on one core and, on the other, one that was killed for want of memory.
+    let stall = |some_us| Some(Stall { some_us, full_us: None });
+    let memory = |used_bytes, inactive_file_bytes, kills| {
+        Some(cgroup::Memory { used_bytes, inactive_file_bytes, limit_bytes: Some(50_331_648), oom_kills: Some(kills) })
+    };
+    let before = Usage {
+        cpu: Some(CpuTime { user_ns: 368_264_000, system_ns: 37_942_000 }),
+        throttled_ns: Some(1_574_761_527),
+        cores: 2,
+        memory: memory(33_927_168, 12_582_912, 0),
+        cpu_stall: stall(1_397_336),
+        io_stall: stall(6_632),
+        ..Usage::default()
+    };
+    let after = Usage {
+        cpu: Some(CpuTime { user_ns: 749_392_000, system_ns: 57_646_000 }),
+        throttled_ns: Some(2_787_842_679 + 388_639_348),
+        memory: memory(20_099_072, 8_192, 1),
+        cpu_stall: stall(2_398_872),
+        ..before.clone()
+    };
+    let host = host_of(&machine, None, [(before.clone(), &|| ()), (after.clone(), &|| ())]);
+    // 381,128 and 19,704 us in 1.52 s of 0.4 cores.
+    near(host.cpu_user_pct, 62.69);
+    near(host.cpu_system_pct, 3.24);
+    // 1.602 s of 1.52 s on two cores.
+    near(host.cpu_throttled_pct, 52.69);
+    assert_eq!((host.memory_used_bytes, host.memory_available_bytes), (Some(20_090_880), Some(30_240_768)));
+    assert_eq!(host.oom_kills, Some(1));
+    near(host.psi_cpu_some_pct, 65.89);
+    near(host.psi_io_some_pct, 0.0);
+    assert_eq!(host.psi_memory_some_pct, None);
+    assert_eq!((host.cpu_iowait_pct, host.cpu_steal_pct, host.disk_write_bytes), (None, None, Some(77)));
+    // The machine has less left than the host may have, and a fault has made the groups anew.
+    machine.write("meminfo", "MemTotal: 90000 kB\nMemAvailable: 1000 kB\n");
+    let host = host_of(&machine, None, [(after, &|| ()), (before, &|| ())]);
+    assert_eq!(host.memory_available_bytes, Some(1_024_000));
+    assert_eq!((host.cpu_user_pct, host.cpu_throttled_pct, host.oom_kills), (None, None, None));
+}
+
+#[test]
+fn no_core_waits_longer_than_there_was() {
+    let usage = |throttled_ns| Usage { throttled_ns: Some(throttled_ns), cores: 2, ..Usage::default() };
+    let host = host_of(&Scratch::new(), None, [(usage(0), &|| ()), (usage(9_000_000_000), &|| ())]);
+    near(host.cpu_throttled_pct, 100.0);
+}
+
+#[test]
+fn a_device_of_its_own_is_a_hosts_disk_and_its_loopback_no_network() {
+    let machine = Scratch::new();
+    let write = |sectors: u64| {
+        let disk = format!(" 7 3 loop3 1 0 {sectors} 0 3 0 4 0\n 254 0 vda 1 0 9 0 3 0 9 0\n");
+        machine.write("diskstats", &disk);
+        let row = |name: &str| format!("{name}: {sectors} 1 0 0 0 0 0 0 {sectors} 1 0 0 0 0 0 0\n");
+        machine.write("net/dev", &format!("Inter-|\n face |\n    {}  {}", row("lo"), row("eth0")));
+    };
+    let moments: [(Usage, &dyn Fn()); 2] = [(Usage::default(), &|| write(10)), (Usage::default(), &|| write(14))];
+    let host = host_of(&machine, Some("loop3"), moments);
+    assert_eq!((host.disk_read_bytes, host.disk_write_bytes), (Some(4 * 512), Some(0)));
+    assert_eq!((host.net_rx_bytes, host.net_tx_bytes), (Some(4), Some(4)));
+}
+
+#[test]
+fn without_control_groups_the_processes_own_account_stands() {
+    let host = host_of(&Scratch::new(), None, [(Usage::default(), &|| ()), (Usage::default(), &|| ())]);
+    assert_eq!(host, Sample { disk_write_bytes: Some(77), ..Sample::default() });
 }

@@ -47,7 +47,7 @@ impl Machine {
 
     /// As seen from inside a host that can do as much as two of the machine's cores.
     fn whole(&self, forest: &mut Forest) -> Sample {
-        let host = Some(Bounds { cores: 4.0, capacity: 2.0, ..Bounds::default() });
+        let host = Some(Bounds { capacity: 2.0, ..Bounds::default() });
         let mut sample = Sample::default();
         forest.read(&Source { proc: Proc::at(&self.0), host }, &[], 1.0, &mut sample);
         sample

@@ -12,7 +12,7 @@ use record::environment::Environment;
 use record::events::HostFigures;
 
 use crate::environment;
-use crate::runner::storage;
+use crate::runner::storage::Measure;
 
 pub use cpu::score;
 
@@ -43,7 +43,7 @@ pub fn measure_in(folder: &Path) -> Result<String, String> {
     let alone = score();
     let together = if cores > 1 { cpu::score_of_all(cores) } else { None };
     let machine = environment::read(folder);
-    let mut disk = storage::measure(folder, STORAGE_S, &[]);
+    let mut disk = Measure { folder, groups: &[], is_throttled: false }.take(STORAGE_S);
     let by_fio = disk.storage_read_per_s.is_some() || disk.storage_write_per_s.is_some();
     if !by_fio {
         disk = disk::measure(folder);

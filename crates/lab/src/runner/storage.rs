@@ -17,24 +17,65 @@ use crate::linux::{pidfd, spawn};
 const FILE: &str = "storage.measure";
 /// Larger than a disk's own cache of a track, small enough for a slow one to be laid out in seconds.
 const FILE_BYTES: u64 = 16 << 20;
+/// … of a disk that is throttled: there is none below it whose cache could mislead.
+const THROTTLED_BYTES: u64 = 4 << 20;
 const MEBIBYTE: u64 = 1 << 20;
 /// For the file to be laid out, on top of the time that is measured.
 const LAYING_OUT: Duration = Duration::from_secs(40);
 
-/// Measures the storage under `folder` for `for_s` seconds in all. Only the `storage_…` figures are filled in; what could not
-/// be measured is empty, and why is in `storage_unmeasured`. It is measured from within `groups`, as the target will use it.
-pub fn measure(folder: &Path, for_s: f64, groups: &[PathBuf]) -> HostFigures {
-    let file = folder.join(FILE);
-    let measured = room(folder).and_then(|bytes| {
-        // Not every file system can go past the page cache.
-        run(folder, &file, bytes, for_s, groups, true).or_else(|first| match first {
-            Failure::NotStarted(_) => Err(first),
-            Failure::Failed(_) => run(folder, &file, bytes, for_s, groups, false),
-        })
-    });
-    let _ = fs::remove_file(&file);
-    measured
-        .unwrap_or_else(|failure| HostFigures { storage_unmeasured: Some(failure.reason()), ..HostFigures::default() })
+/// What is measured.
+pub struct Measure<'a> {
+    /// Where the host's data goes.
+    pub folder: &'a Path,
+    /// Control groups whose limits hold for that: files that whoever measures writes itself into.
+    pub groups: &'a [PathBuf],
+    /// Whether they are slower than the machine's own disk.
+    pub is_throttled: bool,
+}
+
+impl Measure<'_> {
+    /// Measures for `for_s` seconds in all. Only the `storage_…` figures are filled in; what could not be measured is empty,
+    /// and why is in `storage_unmeasured`.
+    pub fn take(&self, for_s: f64) -> HostFigures {
+        let file = self.folder.join(FILE);
+        let measured = self.room().and_then(|bytes| {
+            // Not every file system can go past the page cache.
+            self.run(arguments(&file, bytes, for_s, true), for_s, true).or_else(|first| match first {
+                Failure::NotStarted(_) => Err(first),
+                Failure::Failed(_) => self.run(arguments(&file, bytes, for_s, false), for_s, false),
+            })
+        });
+        let _ = fs::remove_file(&file);
+        let unmeasured =
+            |failure: Failure| HostFigures { storage_unmeasured: Some(failure.reason()), ..HostFigures::default() };
+        measured.unwrap_or_else(unmeasured)
+    }
+
+    /// How large a file there is room for.
+    fn room(&self) -> Result<u64, Failure> {
+        let folder = self.folder.display();
+        let stat = rustix::fs::statvfs(self.folder)
+            .map_err(|errno| Failure::NotStarted(format!("{folder}: {}", io::Error::from(errno))))?;
+        let quarter = stat.f_bavail.saturating_mul(stat.f_frsize) / 4;
+        let wanted = if self.is_throttled { THROTTLED_BYTES } else { FILE_BYTES };
+        let bytes = wanted.min(quarter / MEBIBYTE * MEBIBYTE);
+        let full = || Failure::NotStarted(format!("{folder} is too full to measure it"));
+        (bytes > 0).then_some(bytes).ok_or_else(full)
+    }
+
+    fn run(&self, arguments: Vec<String>, for_s: f64, past_cache: bool) -> Result<HostFigures, Failure> {
+        let mut command = Command::new("fio");
+        command.args(arguments).current_dir(self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let child = spawn::spawn_in(command, self.groups).map_err(|error| {
+            Failure::NotStarted(match error.kind() {
+                io::ErrorKind::NotFound => "fio is not installed".to_owned(),
+                _ => format!("cannot start fio: {error}"),
+            })
+        })?;
+        let output = output_of(child, Duration::try_from_secs_f64(for_s).unwrap_or_default() + LAYING_OUT)?;
+        figures(&output, past_cache).map_err(Failure::Failed)
+    }
 }
 
 /// Why there is no figure.
@@ -51,37 +92,6 @@ impl Failure {
             Self::NotStarted(reason) | Self::Failed(reason) => reason,
         }
     }
-}
-
-/// How large a file there is room for.
-fn room(folder: &Path) -> Result<u64, Failure> {
-    let stat = rustix::fs::statvfs(folder)
-        .map_err(|errno| Failure::NotStarted(format!("{}: {}", folder.display(), io::Error::from(errno))))?;
-    let quarter = stat.f_bavail.saturating_mul(stat.f_frsize) / 4;
-    let bytes = FILE_BYTES.min(quarter / MEBIBYTE * MEBIBYTE);
-    let full = || Failure::NotStarted(format!("{} is too full to measure it", folder.display()));
-    (bytes > 0).then_some(bytes).ok_or_else(full)
-}
-
-fn run(
-    folder: &Path,
-    file: &Path,
-    bytes: u64,
-    for_s: f64,
-    groups: &[PathBuf],
-    past_cache: bool,
-) -> Result<HostFigures, Failure> {
-    let mut command = Command::new("fio");
-    command.args(arguments(file, bytes, for_s, past_cache)).current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let child = spawn::spawn_in(command, groups).map_err(|error| {
-        Failure::NotStarted(match error.kind() {
-            io::ErrorKind::NotFound => "fio is not installed".to_owned(),
-            _ => format!("cannot start fio: {error}"),
-        })
-    })?;
-    let output = output_of(child, Duration::try_from_secs_f64(for_s).unwrap_or_default() + LAYING_OUT)?;
-    figures(&output, past_cache).map_err(Failure::Failed)
 }
 
 /// `psync`: a request at a time, each waited for. The writes overwrite what the reads had laid out, so that they do not measure

@@ -7,7 +7,6 @@
 //! a reading, so 0.06 % of a core.
 
 mod exposition;
-mod group;
 mod reader;
 mod scrape;
 mod source;
@@ -23,8 +22,6 @@ use record::rows::{Metric, Sample};
 
 use crate::Error;
 use crate::site::Watched;
-pub(crate) use group::CpuTime;
-pub(crate) use group::figure;
 use reader::RunGroup;
 pub(crate) use reader::{Reader, strangers_pct};
 pub use scrape::Endpoint;

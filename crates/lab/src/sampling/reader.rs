@@ -1,14 +1,16 @@
 //! All probes and the processes of one machine or host, read together; and what of the machine's CPU time the run and
 //! strangers took. It must not know when it is due, or where the rows go.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use record::rows::Sample;
 
-use super::group::{CpuTime, Group};
 use super::source::{Proc, Source};
+use crate::linux::cgroup::{CpuTime, Group, Hierarchies};
 use crate::probes::{KINDS, Probe};
 use crate::process_tree::{Forest, Reading};
+use crate::runner::groups::{Usage, top_of};
 use crate::site::Member;
 
 /// All probes, and the processes.
@@ -39,6 +41,13 @@ impl Reader {
         &self.source.proc
     }
 
+    /// Says what the host's control groups have used by now: before each reading.
+    pub fn set_usage(&mut self, usage: Usage) {
+        if let Some(bounds) = &mut self.source.host {
+            bounds.usage = usage;
+        }
+    }
+
     /// Reads everything and fills in `host`, which has time and name; `None` at the first reading.
     pub fn read(&mut self, now: Instant, members: &[Member], mut host: Sample) -> Option<Rows> {
         let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
@@ -63,24 +72,24 @@ pub(crate) fn strangers_pct(host: &Sample, ours: &[Sample]) -> Option<f64> {
 /// All hosts of a run on this machine together: the control group that theirs are in. Processes come and go, its account
 /// stays.
 pub(super) struct RunGroup {
-    name: String,
+    group: Group,
     /// What it had used, and when.
     last: Option<(Instant, CpuTime)>,
 }
 
 impl RunGroup {
     pub fn of(run: &str) -> Self {
-        Self { name: format!("plimsoll-{run}"), last: None }
+        Self { group: Group::new(&Arc::new(Hierarchies::detect()), top_of(run)), last: None }
     }
 
     /// Its CPU time since the last reading; empty if nothing is known.
     pub fn read(&mut self, proc: &Proc, now: Instant) -> Sample {
-        let time = Group::find(proc, &self.name).cpu_time();
+        let time = self.group.cpu_time();
         let last = std::mem::replace(&mut self.last, time.map(|time| (now, time)));
         let used = last.zip(time).and_then(|((then, before), time)| {
-            let (user_us, system_us) = time.since(&before)?;
-            let capacity_us = now.duration_since(then).as_secs_f64() * 1e6 * proc.cpus()?;
-            Some((user_us / capacity_us * 100.0, system_us / capacity_us * 100.0))
+            let percent = 100.0 / (now.duration_since(then).as_secs_f64() * 1e9 * proc.cpus()?);
+            let user_ns = time.user_ns.checked_sub(before.user_ns)?;
+            Some((user_ns as f64 * percent, time.system_ns.checked_sub(before.system_ns)? as f64 * percent))
         });
         Sample {
             cpu_user_pct: used.map(|(user, _)| user),

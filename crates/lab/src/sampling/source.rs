@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::group::Group;
 use crate::linux::procfs;
+use crate::runner::groups::Usage;
 use crate::runner::{Isolation, Setup};
 
 /// `/proc`, or a recorded one.
@@ -42,10 +42,8 @@ pub(crate) struct Source {
 /// A host that Plimsoll made.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Bounds {
-    /// Holds the processes of the target.
-    pub group: Group,
-    /// Its cores.
-    pub cores: f64,
+    /// What its control groups had used when the reading began.
+    pub usage: Usage,
     /// What they can do together, in cores of the machine: 100 %.
     pub capacity: f64,
     /// Its memory, bytes.
@@ -85,8 +83,7 @@ impl Bounds {
         let cores = envelope.cores.map_or(may_use, f64::from);
         let device = isolation.volume.as_ref().and_then(|volume| volume.device.file_name());
         Self {
-            group: Group::find(proc, &format!("plimsoll-{}/{}/target", setup.run, setup.host)),
-            cores,
+            usage: Usage::default(),
             capacity: cores * envelope.core_speed.unwrap_or(1.0),
             memory_bytes: envelope.memory_bytes,
             device: device.map(|name| name.to_string_lossy().into_owned()),

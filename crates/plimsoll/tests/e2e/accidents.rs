@@ -193,3 +193,31 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     assert!(said.contains("No space left"), "{said}");
     assert_eq!(stage.leftovers(), [""; 0]);
 }
+
+/// A trial without a load used to wait for ever for the records of the load that it did not have.
+#[test]
+fn a_trial_without_load_ends() {
+    let Some(_turn) = crate::machine::turn() else { return };
+    let stage = Stage::new();
+    let file = stage.file(
+        "exercise.toml",
+        r#"
+title = "a lab exercise"
+asks  = "Does it end?"
+[target]
+use = "echo"
+[lab]
+hosts = 2
+[[fault]]
+name = "pause"
+kind = "pause"
+on   = "n1"
+at   = "100ms"
+for  = "200ms"
+"#,
+    );
+    let results = stage.run(&[&file]).exits(0).json();
+    assert_eq!(results["trials"][0]["ended"], "done");
+    assert_eq!(results["trials"][0]["faults"][0]["on"], "n1");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}

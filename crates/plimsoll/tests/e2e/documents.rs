@@ -14,16 +14,17 @@ fn blocks(text: &str) -> impl Iterator<Item = &str> {
 fn experiments_in_the_documents_have_a_plan() {
     let stage = Stage::new();
     let mut checked = 0;
-    for document in ["README.md", "CONTRIBUTING.md"] {
+    for document in ["README.md", "CONTRIBUTING.md", "docs/lab.md", "docs/ssh-hosts.md"] {
         let text = fs::read_to_string(root().join(document)).unwrap();
-        for block in blocks(&text) {
-            // `pause` is what the reader of CONTRIBUTING is about to write.
-            let file = stage.file("block.toml", block.replace("kind = \"pause\"", "kind = \"kill\""));
+        // An excerpt is read in `crates/experiment/tests/docs.rs`.
+        for block in blocks(&text).filter(|block| block.contains("[target]")) {
+            // `link_down` is what the reader of CONTRIBUTING is about to write.
+            let file = stage.file("block.toml", block.replace("kind = \"link_down\"", "kind = \"link_flap\""));
             stage.play(&["check", &file]).exits(0);
             checked += 1;
         }
     }
-    assert!(checked >= 2, "{checked}");
+    assert!(checked >= 4, "{checked}");
 }
 
 #[test]

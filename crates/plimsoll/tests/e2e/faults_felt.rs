@@ -79,15 +79,16 @@ impl Seen {
 }
 
 /// Plays an experiment on the notebook; its faults follow each other.
-fn play(stage: &Stage, lab: &str, pages: &[&str], faults: &[(&str, &str, &str)], every_s: f64) -> Seen {
-    stage.run(&[&experiment(stage, lab, pages, faults, every_s)]).exits(0);
+fn play(stage: &Stage, lab: &str, page: &str, faults: &[(&str, &str, &str)], every_s: f64) -> Seen {
+    stage.run(&[&experiment(stage, lab, page, faults, every_s)]).exits(0);
     Seen::in_run(&stage.run_folder())
 }
 
 /// Writes that experiment: the faults by kind, how long each lasts, and the rest of it.
-fn experiment(stage: &Stage, lab: &str, pages: &[&str], faults: &[(&str, &str, &str)], every_s: f64) -> String {
-    let steps: String =
-        pages.iter().map(|page| format!("[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"{page}\" }}\n")).collect();
+fn experiment(stage: &Stage, lab: &str, page: &str, faults: &[(&str, &str, &str)], every_s: f64) -> String {
+    let step = format!("[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"{page}\" }}\n");
+    // What takes memory takes its time.
+    let agents = if page == "/grab" { "agents = 1\ntimeout = \"3s\"" } else { "agents = 6\ntimeout = \"250ms\"" };
     let timed = faults.iter().enumerate().map(|(index, (kind, lasts, more))| {
         let at_s = 1.5 + every_s * index as f64;
         let lasts = if lasts.is_empty() { String::new() } else { format!("for = \"{lasts}\"\n") };
@@ -96,8 +97,8 @@ fn experiment(stage: &Stage, lab: &str, pages: &[&str], faults: &[(&str, &str, &
     let faults_text: String = timed.collect();
     let time_s = 1.5 + every_s * faults.len() as f64;
     let text = format!(
-        "title = \"faults\"\nasks = \"are they felt?\"\n[target]\nuse = \"notebook\"\n[lab]\n{lab}\n[load]\nagents = 6\n\
-         time = \"{time_s}s\"\ntimeout = \"250ms\"\nthink = \"5ms\"\nwarmup = \"0s\"\n{steps}{faults_text}"
+        "title = \"faults\"\nasks = \"are they felt?\"\n[target]\nuse = \"notebook\"\n[lab]\n{lab}\n[load]\n{agents}\n\
+         time = \"{time_s}s\"\nthink = \"5ms\"\nwarmup = \"0s\"\n{step}{faults_text}"
     );
     stage.file("faults.toml", text)
 }
@@ -119,7 +120,7 @@ fn faults_of_hosts_and_processes_are_felt_and_healed() {
         ("host_crash", "500ms", "on = \"n1\""),
         ("command", "800ms", "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
     ];
-    let seen = play(&stage, "hosts = 3", &["/"], &faults, 3.0);
+    let seen = play(&stage, "hosts = 3", "/", &faults, 3.0);
     for (name, ..) in faults {
         seen.broke_and_healed(name, 3.0);
     }
@@ -139,7 +140,7 @@ fn faults_of_a_disk_are_felt_and_healed() {
     let faults =
         [("slow_disk", "1500ms", "with = { write_iops = 30 }"), ("full_disk", "1s", "with = { leave = \"0B\" }")];
     let lab = "hosts = 1\nprofile = \"disk\"\nmeasure_storage = false";
-    let seen = play(&stage, lab, &["/write"], &faults, 4.0);
+    let seen = play(&stage, lab, "/write", &faults, 4.0);
     seen.slowed_and_healed("slow_disk", 0.5);
     seen.broke_and_healed("full_disk", 4.0);
     assert_eq!(machine::added_since(&before), [""; 0]);
@@ -151,11 +152,11 @@ fn faults_of_processor_and_memory_are_felt_and_healed() {
     let stage = Stage::new().with_shelves();
     stage.file("profiles/slow.toml", "what = \"slow\"\n[cpu]\nsource = \"made up\"\ncores = 1\nspeed = 0.5\n");
     let lab = "hosts = 1\nprofile = \"slow\"";
-    let seen = play(&stage, lab, &["/work"], &[("squeeze", "1500ms", "with = { cpu = 0.1 }")], 4.0);
+    let seen = play(&stage, lab, "/work", &[("squeeze", "1500ms", "with = { cpu = 0.1 }")], 4.0);
     seen.slowed_and_healed("squeeze", 0.5);
     let stage = Stage::new().with_shelves();
     let limit = [("memory_limit", "1500ms", "with = { size = \"64MiB\" }")];
-    let seen = play(&stage, "hosts = 1", &["/grab"], &limit, 4.0);
+    let seen = play(&stage, "hosts = 1", "/grab", &limit, 4.0);
     seen.broke_and_healed("memory_limit", 4.0);
 }
 
@@ -164,7 +165,7 @@ fn a_virtual_hosts_clock_is_left_alone_and_that_is_said() {
     let Some(_turn) = machine::turn() else { return };
     let stage = Stage::new().with_shelves();
     let fault = [("clock_skew", "500ms", "with = { offset = \"5s\" }")];
-    let file = experiment(&stage, "hosts = 1", &["/"], &fault, 2.0);
+    let file = experiment(&stage, "hosts = 1", "/", &fault, 2.0);
     let results = stage.run(&[&file]).exits(0).says(&["share the wall clock"]).json();
     assert_eq!(results["trials"][0]["verdict"]["is"], "void", "{results:#}");
 }

@@ -61,22 +61,30 @@ fn first_words(line: &str, count: usize) -> String {
     line.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
 }
 
-/// Those that some process is in.
+/// Those that some process of these tests is in. Labs of others, which may be made beside the tests, are none of ours.
 fn network_namespaces() -> BTreeSet<String> {
-    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let links = processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok());
-    links.map(|link| link.display().to_string()).collect()
+    let ours = format!("PLIMSOLL_TEST_STAGE={}", env!("CARGO_TARGET_TMPDIR"));
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
+    let of_tests = processes.filter(|process| {
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(ours.as_bytes()))
+    });
+    of_tests
+        .filter_map(|process| fs::read_link(process.join("ns/net")).ok())
+        .map(|at| at.display().to_string())
+        .collect()
 }
 
-/// Control groups of runs.
+/// Control groups of runs that are over: the pid of who played it is the third part of a run's name.
 fn groups(folder: &Path, depth: u32, all: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
         let path = entry.path().display().to_string();
-        // What the libraries test in groups of their own is no lab.
-        if path.contains("/plimsoll-") && !path.contains("/plimsoll-test") {
+        let run = path.split("/plimsoll-").nth(1).and_then(|rest| rest.split('/').next());
+        let owner = run.and_then(|run| run.split('-').nth(1)?.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
             all.insert(path);
         }
         if depth > 0 {

@@ -186,12 +186,13 @@ impl Machine for Virtual {
     }
 
     fn crash(&mut self) -> Result<(), Error> {
-        if let Some(mut kept) = self.kept.take() {
-            kept.kill()?;
-        }
-        // The kernel removes a network that nobody is in only after a while; its name is needed at once.
+        // First the cable: a machine without power says no farewell to its clients. The kernel would remove a network that nobody
+        // is in only after a while, and its name is needed at once.
         self.switch.unplug(self.index);
-        Ok(())
+        match self.kept.take() {
+            Some(mut kept) => kept.kill(),
+            None => Ok(()),
+        }
     }
 
     fn figures(&self) -> HostFigures {

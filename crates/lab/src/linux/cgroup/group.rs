@@ -84,7 +84,7 @@ impl Group {
     }
 
     /// Its folders.
-    fn folders(&self) -> Vec<PathBuf> {
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
         self.places().map(|(_, folder)| folder).collect()
     }
 
@@ -257,7 +257,7 @@ impl Group {
     }
 
     /// A number may have gone to another process since the list was read.
-    fn kill_process(&self, process: u32) {
+    pub(super) fn kill_process(&self, process: u32) {
         let Some(stat) = procfs::stat(process) else { return };
         let groups = procfs::text(&Path::new("/proc").join(process.to_string()).join("cgroup")).unwrap_or_default();
         if groups.contains(&format!("/{}", self.name)) {

@@ -9,6 +9,7 @@ mod hierarchies;
 mod limits;
 mod readings;
 mod remains;
+mod shrinking;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -158,6 +158,9 @@ impl Spread {
         }
         if now >= self.next_scan || (now >= self.affordable && self.has_new_threads()) {
             self.scan(now);
+        } else if now >= self.affordable {
+            // The kernel makes the list anew for each reader.
+            self.affordable = now + 2 * self.pause(now);
         }
     }
 

@@ -2,13 +2,14 @@
 //! `cargo test -p lab -- --ignored --nocapture asked_and_got`. It must not judge the figures.
 
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use super::tests::{can_be_slow, setup, slow};
 use super::{Groups, make_top, top_of};
 use crate::fixture::ourselves;
-use crate::linux::cgroup::remove_tree;
+use crate::linux::cgroup::{Group, Hierarchies, remove_tree};
 use crate::linux::procfs;
 
 /// For how long each is measured, after as long as it takes to settle.
@@ -67,7 +68,8 @@ fn measure(work: &Work, cores: u32, speed: f64, balanced: bool) -> (f64, f64) {
     }
     let mut process = worker(&groups, work.0, (work.1)(cores as usize));
     pause(SETTLES);
-    let used_ns = || groups.usage().cpu.map_or(0, |cpu| cpu.user_ns + cpu.system_ns);
+    let target = super::host_of(&Arc::new(Hierarchies::detect()), &setup).child("target");
+    let used_ns = || used_ns(&target).unwrap();
     let (before_ns, own_ns, start) = (used_ns(), balancer_ns(), Instant::now());
     pause(MEASURED);
     let took_ns = start.elapsed().as_nanos() as f64;
@@ -77,6 +79,18 @@ fn measure(work: &Work, cores: u32, speed: f64, balanced: bool) -> (f64, f64) {
     remove_tree(&top_of(&setup.run)).unwrap();
     let _ = process.wait();
     (got, cost)
+}
+
+/// CPU time of a group, from version 2, or from version 1 without it.
+fn used_ns(group: &Group) -> Option<u64> {
+    let files = group.join_files().into_iter();
+    let mut texts =
+        files.flat_map(|file| ["cpu.stat", "cpuacct.usage"].map(|name| procfs::text(&file.with_file_name(name))));
+    texts.find_map(|text| {
+        let text = text?;
+        let us = text.lines().find_map(|line| line.strip_prefix("usage_usec ")?.trim().parse::<u64>().ok());
+        us.map(|us| us * 1000).or_else(|| text.trim().parse().ok())
+    })
 }
 
 fn pause(time: Duration) {

@@ -125,8 +125,9 @@ pub fn remove_host(setup: &Setup) -> Result<(), Error> {
 fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Group {
     let host = Group::new(hierarchies, top_of(&setup.run)).child(&setup.host);
     let has_volume = setup.isolation.as_ref().is_some_and(|isolation| isolation.volume.is_some());
-    let is_v1 = hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
-    if has_volume && is_v1 { host.except(Controller::Block) } else { host }
+    let block = hierarchies.of(Controller::Block);
+    let is_at_root = block.is_some_and(|block| block.version == Version::V1 && block.controllers.len() == 1);
+    if has_volume && is_at_root { host.except(Controller::Block) } else { host }
 }
 
 fn allow_cpus(group: &Group, envelope: &Envelope) -> Result<(), Error> {
@@ -207,16 +208,16 @@ impl Groups {
     /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
-        let Ok(made) = &self.made else { return Vec::new() };
-        let Some(root) = made.root_of_disk() else { return made.cpu.join_files() };
-        let at_root = |file: PathBuf| if file.starts_with(root) { root.join("cgroup.procs") } else { file };
-        made.cpu.join_files().into_iter().map(at_root).collect()
+        self.made.as_ref().map(|made| made.cpu.join_files()).unwrap_or_default()
     }
 
-    /// The same for the runner itself.
+    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 1 there are
+    /// none: a host with a volume stays in the root of that controller.
     #[must_use]
-    pub fn runner_join_files(&self) -> Vec<PathBuf> {
-        self.made.as_ref().map(|made| made.runner.join_files()).unwrap_or_default()
+    pub fn disk_join_files(&self) -> Vec<PathBuf> {
+        let Ok(made) = &self.made else { return Vec::new() };
+        let version = made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version);
+        if version == Some(Version::V2) { self.join_files() } else { Vec::new() }
     }
 
     /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
@@ -228,12 +229,16 @@ impl Groups {
         Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
     }
 
-    /// It has this much memory; `None`: as the profile says.
+    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first.
     ///
     /// # Errors
-    /// What is missing; that more is in use and cannot be freed (version 1); what the system says.
+    /// What is missing; that more is in use than can be freed; what the system says.
     pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
-        Ok(self.made("less memory")?.target.set_memory(bytes.or(self.envelope.memory_bytes))?)
+        let target = &self.made("less memory")?.target;
+        Ok(match bytes {
+            Some(bytes) => target.shrink_memory(bytes, PATIENCE)?,
+            None => target.set_memory(self.envelope.memory_bytes)?,
+        })
     }
 
     /// Its disk is like this, but for its size; `None`: as the profile says.

@@ -2,12 +2,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::fixture::until;
+use crate::fixture::{Scratch, until};
 use crate::runner::Isolation;
 
-fn rows(setup: &Setup) -> Vec<Sample> {
+/// The rows, and whether the host had control groups.
+fn rows(isolation: Option<Isolation>) -> (Vec<Sample>, bool) {
+    let folder = Scratch::new();
+    let run = folder.file_name().unwrap().to_string_lossy().into_owned();
+    let setup = &Setup { host: "n1".to_owned(), run, isolation, ..Setup::default() };
     let us = Member { host: "n1".to_owned(), role: "server".to_owned(), pid: std::process::id() };
-    let mut sampler = Sampler::new(setup);
+    let groups = Arc::new(Groups::make(setup).unwrap().0);
+    let mut sampler = Sampler::new(setup, Arc::clone(&groups));
     assert_eq!(sampler.sample(std::slice::from_ref(&us)), [], "the base of the next");
     let mut rows = Vec::new();
     // The clock's ticks are 10 ms; without one there is no figure.
@@ -15,12 +20,14 @@ fn rows(setup: &Setup) -> Vec<Sample> {
         rows = sampler.sample(std::slice::from_ref(&us));
         rows.iter().all(|row| row.cpu_user_pct.is_some())
     });
-    rows
+    groups.remove().unwrap();
+    let _ = crate::linux::cgroup::remove_tree(&crate::runner::groups::top_of(&setup.run));
+    (rows, groups.are_there())
 }
 
 #[test]
 fn a_machine_has_a_row_and_each_role_has_but_the_runner_has_none() {
-    let rows = rows(&Setup { host: "n1".to_owned(), ..Setup::default() });
+    let (rows, _) = rows(None);
     let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
     assert_eq!(roles, ["", "server"]);
     assert!(rows[0].cpu_strangers_pct.is_some() && rows[0].memory_available_bytes.is_some());
@@ -29,8 +36,9 @@ fn a_machine_has_a_row_and_each_role_has_but_the_runner_has_none() {
 
 #[test]
 fn a_host_is_what_its_processes_are_without_the_runner() {
-    let rows = rows(&Setup { isolation: Some(Isolation::default()), run: "none".to_owned(), ..Setup::default() });
+    let (rows, has_groups) = rows(Some(Isolation::default()));
     assert_eq!(rows.len(), 2);
     assert!(rows[0].threads.is_some() && rows[0].io_wait_threads.is_some());
-    assert_eq!((rows[0].cpu_strangers_pct, rows[0].cpu_steal_pct, rows[0].memory_used_bytes), (None, None, None));
+    assert_eq!((rows[0].cpu_strangers_pct, rows[0].cpu_steal_pct), (None, None));
+    assert!(!has_groups || rows[0].psi_cpu_some_pct.is_some() || rows[0].memory_used_bytes.is_some());
 }

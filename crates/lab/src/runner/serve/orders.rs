@@ -19,8 +19,9 @@ use crate::runner::controls::Controls;
 use crate::runner::groups::Groups;
 use crate::runner::load_average::LoadAverage;
 use crate::runner::sampler::Sampler;
+use crate::runner::storage::Measure;
 use crate::runner::{Answer, HOST_MARK, Order, Program, Refusal, Request, Said, Setup, VERSION};
-use crate::runner::{machine, storage, wire};
+use crate::runner::{machine, wire};
 use crate::{Error, ports};
 
 /// A host's runner.
@@ -65,7 +66,7 @@ impl Runner {
                 &Setup { folder: room.folder().to_path_buf(), ..setup.clone() },
                 Arc::clone(&groups),
             ),
-            sampler: Mutex::new(Sampler::new(setup)),
+            sampler: Mutex::new(Sampler::new(setup, Arc::clone(&groups))),
             _load_average: load_average,
             processes: Arc::new(Processes::new(Arc::clone(&voice))),
             groups,
@@ -135,8 +136,12 @@ impl Runner {
             Order::Impose { key, control } => self.controls.impose(&key, &control).map(|()| Answer::Nothing),
             Order::Lift { key } => self.controls.lift(&key).map(|()| Answer::Nothing),
             Order::MeasureStorage { for_s } => {
-                let figures = storage::measure(self.room.folder(), for_s, &self.groups.join_files());
-                Ok(Answer::Figures { figures: Box::new(figures) })
+                let measure = Measure {
+                    folder: self.room.folder(),
+                    groups: &self.groups.disk_join_files(),
+                    is_throttled: self.setup.envelope.disk.is_throttled(),
+                };
+                Ok(Answer::Figures { figures: Box::new(measure.take(for_s)) })
             }
             Order::Figures => Ok(Answer::Figures { figures: Box::new(self.figures()) }),
             Order::MeasureMachine => {

@@ -43,12 +43,13 @@ fn the_time_is_halved_and_the_name_kept_whole() {
 #[test]
 fn a_folder_is_measured_and_left_empty() {
     let folder = Scratch::new();
-    let is = measure(&folder, 0.2, &[]);
+    let take = |folder: &Path| Measure { folder, groups: &[], is_throttled: false }.take(0.2);
+    let is = take(&folder);
     assert_eq!(fs::read_dir(&*folder).unwrap().count(), 0);
     match &is.storage_unmeasured {
         Some(reason) => assert!(is.storage_read_per_s.is_none() && !reason.is_empty()),
         None => assert!(is.storage_read_per_s.is_some() && is.storage_sync_us.is_some()),
     }
-    let nowhere = measure(&folder.join("no/such/folder"), 0.2, &[]);
+    let nowhere = take(&folder.join("no/such/folder"));
     assert!(nowhere.storage_unmeasured.is_some() && nowhere.storage_write_per_s.is_none());
 }
