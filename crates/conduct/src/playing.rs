@@ -50,6 +50,10 @@ fn play_trials(
 ) -> Result<(Ending, Option<String>), Error> {
     let open: Vec<&Trial> = run.plan.trials.iter().filter(|trial| !is_done(run.folder, &trial.id)).collect();
     for (index, trial) in open.iter().enumerate() {
+        // Asked while the last one was taken down: no lab is made for the next, only to be taken down again.
+        if index > 0 && interrupts.asked() > 0 {
+            return Ok((Ending::Interrupted, Some("interrupted by the user".to_owned())));
+        }
         audience.tell(&News::TrialBegins { trial, number: index + 1, of: open.len() });
         let (how, reason) = trial::play(run, registry, trial, audience, interrupts)?;
         audience.tell(&News::TrialEnds { how, reason: reason.as_deref() });

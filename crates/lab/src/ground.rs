@@ -15,6 +15,8 @@ pub struct Ground {
     pub(crate) network: Option<OwnedFd>,
     /// CPUs of the machine; empty: all.
     pub(crate) cpus: Vec<u32>,
+    /// What the user should know of how it was made.
+    pub(crate) notices: Vec<String>,
 }
 
 impl Ground {

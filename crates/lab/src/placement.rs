@@ -28,6 +28,8 @@ pub struct Room {
     pub memory_bytes: u64,
     /// Rounds/s of one core, as [`crate::runner::machine::score`] has it; only needed for profiles that give no speed.
     pub score: Option<f64>,
+    /// Whether hosts cannot be kept off the clients' CPUs: the kernel or the system lacks `cpuset`.
+    pub shares_cpus: bool,
 }
 
 /// Who runs where.
@@ -66,7 +68,8 @@ pub fn place(lab: &plan::Lab, room: &Room) -> Result<Placement, Error> {
 /// CPUs for the hosts and, the last ones, for the clients alone.
 fn divide(lab: &plan::Lab, room: &Room) -> Result<(Vec<u32>, Vec<u32>), Error> {
     let all = room.cpus.len();
-    let clients = lab.generator_cpus.map_or(all / 2, |asked| asked as usize);
+    let unasked = if room.shares_cpus { 0 } else { all / 2 };
+    let clients = lab.generator_cpus.map_or(unasked, |asked| asked as usize);
     if clients > 0 && clients >= all {
         let what = format!("lab.generator_cpus = {clients} leaves the hosts none of {}", cpus_of(all));
         return Err(Error::DoesNotFit { what, speed: None });
@@ -188,7 +191,8 @@ fn fits(lab: &plan::Lab, room: &Room, cpus: usize) -> Result<(), Error> {
     let mut wrong = too_much_cpu(lab.speed, &claims, asked, cpus, usable);
     let memory = too_much_memory(lab, room);
     let slower_helps = memory.is_none() && !wrong.is_empty() && slowest * largest + ROUNDING >= SMALLEST_SHARE;
-    wrong.extend(too_small(lab.speed, &claims));
+    let smallest = rounded_up(SMALLEST_SHARE / slowest);
+    wrong.extend(too_small(lab.speed, &claims, (smallest <= largest).then_some(smallest)));
     wrong.extend(memory);
     if wrong.is_empty() {
         return Ok(());
@@ -215,10 +219,15 @@ fn too_much_cpu(speed: f64, claims: &[Claim<'_>], asked: f64, cpus: usize, usabl
     wrong
 }
 
-fn too_small(speed: f64, claims: &[Claim<'_>]) -> Option<String> {
+/// `smallest`: the `lab.speed` from which on it is not, if the hosts fit at that.
+fn too_small(speed: f64, claims: &[Claim<'_>], smallest: Option<f64>) -> Option<String> {
     let claim = claims.iter().find(|claim| claim.core_speed * speed < SMALLEST_SHARE - ROUNDING)?;
+    let remedy = match smallest {
+        Some(smallest) => format!(": lab.speed has to be {smallest} at least"),
+        None => ", and at the lab.speed that it takes the hosts do not fit".to_owned(),
+    };
     Some(format!(
-        "a core of {} would be {} of a core, and less than {SMALLEST_SHARE} cannot be given out",
+        "a core of {} would be {} of a core, and less than {SMALLEST_SHARE} cannot be given out{remedy}",
         claim.profile.name,
         three_digits(claim.core_speed * speed)
     ))
@@ -243,6 +252,12 @@ fn three_digits(value: f64) -> f64 {
 fn rounded_down(value: f64) -> f64 {
     let scale = scale(value);
     (value * scale + ROUNDING).floor() / scale
+}
+
+/// The smallest number of three digits that is not smaller.
+fn rounded_up(value: f64) -> f64 {
+    let scale = scale(value);
+    (value * scale - ROUNDING).ceil() / scale
 }
 
 /// By what a number is multiplied to have three digits ahead of the point.

@@ -15,7 +15,7 @@ pub fn words(plan: &Plan) -> String {
             None => groups.push((&trial.lab, vec![trial])),
         }
     }
-    groups.iter().map(|(lab, trials)| format!("\n{}\n{}", heading(plan, trials), of_lab(lab))).collect()
+    groups.iter().map(|(lab, trials)| format!("\n{}\n{}", heading(plan, trials), of_lab(lab, trials))).collect()
 }
 
 fn heading(plan: &Plan, trials: &[&Trial]) -> String {
@@ -37,16 +37,16 @@ fn of_variants(plan: &Plan, variants: &[&str]) -> usize {
     plan.trials.iter().filter(|trial| trial.variant.as_deref().is_some_and(|name| variants.contains(&name))).count()
 }
 
-fn of_lab(lab: &Lab) -> String {
-    let placed = match place(lab, &lab::environment::room(lab)) {
-        Ok(placed) => placed,
-        Err(refused) => {
-            let hint = refused.hint().map(|hint| format!("\n  {hint}")).unwrap_or_default();
-            return format!("  this machine cannot make them: {refused}{hint}\n");
-        }
-    };
-    let rows: Vec<[String; 4]> =
-        lab.hosts.iter().zip(&placed.envelopes).map(|(host, envelope)| row(lab, host, envelope)).collect();
+fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {
+    // The hosts are the same in all of these trials, their faults need not be.
+    let refused = lab::hosts::can_make(trials.iter().copied()).err().map(|refused| {
+        let hint = refused.hint().map(|hint| format!("\n  {hint}")).unwrap_or_default();
+        let is_machines = matches!(refused, lab::Error::DoesNotFit { .. } | lab::Error::Needs { .. });
+        let who = if is_machines { "this machine cannot make them" } else { "no machine can make them" };
+        format!("  {who}: {refused}{hint}\n")
+    });
+    let Ok(placed) = place(lab, &lab::environment::room(lab)) else { return refused.unwrap_or_default() };
+    let rows = grouped(lab.hosts.iter().zip(&placed.envelopes).map(|(host, envelope)| row(lab, host, envelope)));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for row in &rows {
@@ -57,7 +57,27 @@ fn of_lab(lab: &Lab) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    text + &clients(lab, &placed)
+    text + &clients(lab, &placed) + &refused.unwrap_or_default()
+}
+
+/// Hosts in a row that differ in nothing but their names, in one line: `n1 … n16 (16 hosts)`.
+fn grouped(rows: impl Iterator<Item = [String; 4]>) -> Vec<[String; 4]> {
+    let mut groups: Vec<(Vec<String>, [String; 4])> = Vec::new();
+    for row in rows {
+        match groups.last_mut().filter(|(_, last)| last[1..] == row[1..]) {
+            Some((names, _)) => names.push(row[0].clone()),
+            None => groups.push((vec![row[0].clone()], row)),
+        }
+    }
+    let in_one = |(names, mut row): (Vec<String>, [String; 4])| {
+        match names.as_slice() {
+            [] | [_] => {}
+            [first, last] => row[0] = format!("{first}, {last}"),
+            [first, .., last] => row[0] = format!("{first} … {last} ({} hosts)", names.len()),
+        }
+        row
+    };
+    groups.into_iter().map(in_one).collect()
 }
 
 /// Name, role, profile, and what it gets.
@@ -82,6 +102,7 @@ fn gets(lab: &Lab, host: &Host, envelope: &Envelope) -> String {
     parts.extend(link.delay_s.map(|delay_s| format!("{} delay", duration::show(delay_s))));
     parts.extend(link.loss_pct.map(|loss_pct| format!("{} % lost", plain(loss_pct))));
     let disk = &envelope.disk;
+    parts.extend(disk.size_bytes.map(|size| format!("disk of {}", show_bytes(size))));
     if let (Some(read), Some(write)) = (disk.read_iops, disk.write_iops) {
         parts.push(format!("disk {} reads/s, {} writes/s", plain(read), plain(write)));
     } else {
@@ -90,6 +111,9 @@ fn gets(lab: &Lab, host: &Host, envelope: &Envelope) -> String {
     }
     if let (Some(read), Some(write)) = (disk.read_bytes_per_s, disk.write_bytes_per_s) {
         parts.push(format!("{} read, {} written", show_bytes_per_s(read), show_bytes_per_s(write)));
+    } else {
+        parts.extend(disk.read_bytes_per_s.map(|read| format!("{} read", show_bytes_per_s(read))));
+        parts.extend(disk.write_bytes_per_s.map(|write| format!("{} written", show_bytes_per_s(write))));
     }
     if lab.networks.len() > 1 && !host.networks.is_empty() {
         let routes = if host.routes { ", routes" } else { "" };

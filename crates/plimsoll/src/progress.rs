@@ -1,5 +1,6 @@
 //! Progress on stderr: a live line on a terminal, plain lines otherwise. It must not touch stdout, which is for results.
 
+use std::cmp::Ordering;
 use std::io::IsTerminal as _;
 
 use conduct::{Audience, News, Second};
@@ -29,6 +30,7 @@ pub fn audience(plain: bool) -> Box<dyn Audience> {
 struct Plain {
     told_s: f64,
     now: Tally,
+    teller: Teller,
 }
 
 impl Plain {
@@ -51,7 +53,7 @@ impl Audience for Plain {
             self.told_s = 0.0;
             self.now = Tally::default();
         }
-        if let Some(line) = line(news) {
+        if let Some(line) = self.teller.line(news) {
             eprintln!("{line}");
         }
     }
@@ -60,6 +62,7 @@ impl Audience for Plain {
 /// The same lines, with one below them that moves.
 struct Live {
     bar: ProgressBar,
+    teller: Teller,
 }
 
 impl Live {
@@ -68,7 +71,7 @@ impl Live {
         if let Ok(style) = ProgressStyle::with_template("  {bar:24} {pos:>4}/{len} s  {msg}") {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        Self { bar }
+        Self { bar, teller: Teller::default() }
     }
 }
 
@@ -83,7 +86,7 @@ impl Audience for Live {
                 self.bar.set_message(tally.words());
             }
             _ => {
-                if let Some(line) = line(news) {
+                if let Some(line) = self.teller.line(news) {
                     self.bar.suspend(|| eprintln!("{line}"));
                 }
             }
@@ -135,26 +138,65 @@ fn whole(number: f64) -> u64 {
     }
 }
 
-/// The line for what happened, if it deserves one.
-fn line(news: &News<'_>) -> Option<String> {
-    match news {
-        News::TrialBegins { trial, number, of } => {
-            let mut words = vec![format!("trial {number} of {of}")];
-            words.extend(trial.variant.clone());
-            words.extend(trial.point.iter().map(|(path, value)| {
-                format!("{}={}", path.rsplit('.').next().unwrap_or(path), value.to_string().trim_matches('"'))
-            }));
-            if trial.repeat > 1 {
-                words.push(format!("repeat {}", trial.repeat));
+/// Puts what happens into lines.
+#[derive(Default)]
+struct Teller {
+    /// Hosts of the trial's lab.
+    of_hosts: usize,
+    /// How many of them came up.
+    up: usize,
+    /// Whether what happens to a host is a fault's doing: neither the start nor the end of the trial.
+    is_loading: bool,
+}
+
+impl Teller {
+    /// The line for what happened, if it deserves one.
+    fn line(&mut self, news: &News<'_>) -> Option<String> {
+        match news {
+            News::TrialBegins { trial, number, of } => {
+                *self = Self { of_hosts: trial.lab.hosts.len(), ..Self::default() };
+                let mut words = vec![format!("trial {number} of {of}")];
+                words.extend(trial.variant.clone());
+                words.extend(trial.point.iter().map(|(path, value)| {
+                    format!("{}={}", path.rsplit('.').next().unwrap_or(path), value.to_string().trim_matches('"'))
+                }));
+                if trial.repeat > 1 {
+                    words.push(format!("repeat {}", trial.repeat));
+                }
+                Some(words.join(" · "))
             }
-            Some(words.join(" · "))
+            News::Happened { at_s, what } => {
+                let words = self.host(what).or_else(|| happening(what))?;
+                Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
+            }
+            News::TrialEnds { how: Ending::Done, .. } | News::Second(_) => None,
+            News::TrialEnds { reason, .. } => reason.map(|reason| format!("            {reason}")),
         }
-        News::Happened { at_s, what } => {
-            let words = happening(what)?;
-            Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
+    }
+
+    /// What happens to hosts: first that all of a lab are there, later each by itself, until they are taken down.
+    fn host(&mut self, what: &What) -> Option<String> {
+        match what {
+            What::HostUp { host, .. } if self.of_hosts > 0 => {
+                self.up += 1;
+                match self.up.cmp(&self.of_hosts) {
+                    Ordering::Less => None,
+                    Ordering::Equal if self.of_hosts == 1 => Some(format!("host {host} is up")),
+                    Ordering::Equal => Some(format!("all {} hosts are up", self.of_hosts)),
+                    Ordering::Greater => Some(format!("host {host} is up again")),
+                }
+            }
+            // One that went by itself is told of in a notice.
+            What::HostDown { host, expected: true } if self.is_loading => Some(format!("host {host} is down")),
+            What::Phase { phase } => {
+                self.is_loading = matches!(phase, Phase::Load | Phase::Draining);
+                (*phase == Phase::Starting && self.of_hosts > 0).then(|| {
+                    let hosts = if self.of_hosts == 1 { "host" } else { "hosts" };
+                    format!("starting {} {hosts} and the target", self.of_hosts)
+                })
+            }
+            _ => None,
         }
-        News::TrialEnds { how: Ending::Done, .. } | News::Second(_) => None,
-        News::TrialEnds { reason, .. } => reason.map(|reason| format!("            {reason}")),
     }
 }
 

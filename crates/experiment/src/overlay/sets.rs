@@ -23,7 +23,7 @@ pub(super) fn apply(base: &mut Table, sources: &[Arc<Source>], problems: &mut Ve
     let mut sets = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let rank = index + 1;
-        let Some((path, _)) = source.text.split_once('=') else {
+        let Some((path, text)) = source.text.split_once('=') else {
             let place = Place::new(source, rank, 0..source.text.len());
             problems.push(
                 Problem::new(&place, "--set takes PATH=VALUE")
@@ -33,7 +33,9 @@ pub(super) fn apply(base: &mut Table, sources: &[Arc<Source>], problems: &mut Ve
             continue;
         };
         let place = Place::new(source, rank, 0..path.trim_end().len());
-        let value = syntax::parse_value(source, rank, path.len() + 1);
+        // As a file would have it, `lab.speed = 0.5`, in which shape errors name settings, too.
+        let blank = text.len() - text.trim_start().len();
+        let value = syntax::parse_value(source, rank, path.len() + 1 + blank);
         match path::resolve(path.trim_end(), EXPERIMENT, base) {
             Ok(steps) => {
                 path::set(base, &steps, &place, value.clone());

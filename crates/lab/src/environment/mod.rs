@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use experiment::plan;
 use record::environment::{Cpu, Disk, Environment, Limits};
 
+use crate::linux::cgroup::{Controller, Hierarchies};
 use crate::linux::procfs;
 use crate::placement::{Room, needs_score};
 use crate::probes::memory_bytes;
@@ -56,6 +57,7 @@ pub fn room(lab: &plan::Lab) -> Room {
     Room {
         cpus: cpus.unwrap_or_default(),
         memory_bytes: memory_bytes(&memory, "MemAvailable:").unwrap_or(u64::MAX),
+        shares_cpus: Hierarchies::detect().of(Controller::Cpuset).is_none(),
         score: needs_score(lab).then(|| *SCORE.get_or_init(machine_score)),
     }
 }

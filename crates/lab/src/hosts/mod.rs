@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use experiment::plan;
+use experiment::plan::{self, TargetKind};
 use record::events::HostFigures;
 use rustix::process::Signal;
 
 use crate::Error;
 use crate::everywhere::{all_or_none, at_once};
 use crate::ground::Ground;
+use crate::placement::{self, Placement};
 use crate::registry::{Ledger, Registry};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
@@ -177,10 +178,7 @@ pub(crate) fn of(build: &Build<'_>, stop: &AtomicBool) -> Result<(Vec<Box<dyn Ho
         return Ok((vec![local::make("n1", ledger)], Ground::default()));
     }
     if lab.is_virtual() {
-        if let Some(host) = lab.hosts.iter().find(|host| host.ssh.is_some()) {
-            return Err(Error::MixedLab { host: host.name.clone() });
-        }
-        let placement = crate::placement::place(lab, &crate::environment::room(lab))?;
+        let placement = placed(build.trial)?;
         return netns::raise(build, &placement, &ledger, stop);
     }
     Ok((reach_all(build, &ledger, stop)?, Ground::default()))
@@ -193,6 +191,32 @@ pub(crate) fn of(build: &Build<'_>, stop: &AtomicBool) -> Result<(Vec<Box<dyn Ho
 pub fn measure(destination: &str, plimsoll: &Path) -> Result<String, Error> {
     let registry = Registry::begin(Path::new("profile measure"))?;
     ssh::measure(destination, plimsoll, &registry.ledger())
+}
+
+/// Whether this machine can make the hosts of every trial; nothing is made. Asked before a run begins, so that none ends after
+/// hours at a trial that could not be played.
+///
+/// # Errors
+/// What does not fit, or is not there.
+pub fn can_make<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Result<(), Error> {
+    let mut seen: Vec<&plan::Trial> = Vec::new();
+    for trial in trials {
+        let is_virtual = trial.lab.is_virtual() && !matches!(trial.target.kind, TargetKind::Running { .. });
+        if !is_virtual || seen.iter().any(|other| other.lab == trial.lab && other.faults == trial.faults) {
+            continue;
+        }
+        netns::can_make(trial, &placed(trial)?.envelopes)?;
+        seen.push(trial);
+    }
+    Ok(())
+}
+
+fn placed(trial: &plan::Trial) -> Result<Placement, Error> {
+    let lab = &trial.lab;
+    if let Some(host) = lab.hosts.iter().find(|host| host.ssh.is_some()) {
+        return Err(Error::MixedLab { host: host.name.clone() });
+    }
+    placement::place(lab, &crate::environment::room(lab))
 }
 
 /// Reaches all hosts at the same time. If one cannot be reached, all others are let go.

@@ -52,7 +52,7 @@ pub fn up_on(
     caller: Arc<dyn Caller>,
     stop: &AtomicBool,
 ) -> Result<Site, NotUp> {
-    let presence = interruptible(&sessions(&hosts), stop, || presence::of(build, &mut hosts));
+    let presence = interruptible(&sessions(&hosts), stop, || presence::of(build, &mut hosts, stop));
     let watched = presence::watched(build.registry.id(), &hosts);
     let ground = Arc::new(ground);
     let mut site = Site {
@@ -70,6 +70,8 @@ pub fn up_on(
         broken: Broken::of(&build.trial.lab),
     };
     site.note_hosts();
+    let notices = site.ground.notices.iter().cloned();
+    site.observed.extend(notices.map(|text| Observed { at: Instant::now(), what: What::Notice { text } }));
     let prepared = interruptible(&sessions(&site.hosts), stop, || site.prepare(build));
     match prepared.and_then(|()| site.start(caller.as_ref(), stop)) {
         Ok(()) => Ok(site),
@@ -80,7 +82,8 @@ pub fn up_on(
                 let down: Vec<usize> = (0..site.hosts.len()).filter(|index| !site.hosts[*index].is_up()).collect();
                 down.into_iter().for_each(|index| site.host_down(index, true));
             }
-            let error = if interrupted { Error::Interrupted } else { error };
+            let lost = || site.lost_host().unwrap_or(error);
+            let error = if interrupted { Error::Interrupted } else { lost() };
             // What cannot be ended is in the registry's entry; why there is no target matters more.
             let _ = site.kill_all();
             Err(NotUp { error: Box::new(error), observed: site.poll() })
@@ -221,6 +224,15 @@ impl Site {
         self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
         self.hooks.clone_from(&manifest.hooks);
         Ok(())
+    }
+
+    /// The host that went by itself, if one did: of what ran there nothing can be said.
+    fn lost_host(&self) -> Option<Error> {
+        let lost = self.hosts.iter().find(|host| !host.is_up())?;
+        Some(Error::HostLost {
+            host: lost.name().to_owned(),
+            reason: "it went while the target was being started".to_owned(),
+        })
     }
 
     fn start(&mut self, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! Which hosts of a site are up: told when they come and when they go. It must not make or end one.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use record::events::{HostFigures, What};
@@ -40,8 +41,8 @@ impl Presence {
 }
 
 /// Every host's presence, none of them told yet.
-pub fn of(build: &Build<'_>, hosts: &mut [Box<dyn Host>]) -> Vec<Presence> {
-    let storage = if build.measures_storage { measure(hosts) } else { Vec::new() };
+pub fn of(build: &Build<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<Presence> {
+    let storage = if build.measures_storage { measure(hosts, stop) } else { Vec::new() };
     let mut storage = storage.into_iter();
     let planned = &build.trial.lab.hosts;
     (0..hosts.len())
@@ -61,8 +62,11 @@ pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> Watched {
 }
 
 /// Virtual hosts share this machine's disk, and would measure each other; real ones are measured at once.
-fn measure(hosts: &mut [Box<dyn Host>]) -> Vec<HostFigures> {
-    let of_one = |host: &mut dyn Host| host.measure_storage(MEASURE);
+fn measure(hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
+    let of_one = |host: &mut dyn Host| match stop.load(Ordering::SeqCst) {
+        true => Err(Error::Interrupted),
+        false => host.measure_storage(MEASURE),
+    };
     let measured: Vec<Result<HostFigures, Error>> = if hosts.iter().all(|host| host.kind() == "ssh") {
         on_all(hosts, |_, host| of_one(host))
     } else {

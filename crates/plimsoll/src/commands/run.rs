@@ -32,6 +32,8 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
         None => begin(arguments, &known)?,
     };
     conduct::can_play(&begun.plan)?;
+    // Before there is a folder that nothing would ever be in.
+    lab::hosts::can_make(&begun.plan.trials)?;
     for name in installed_here(&begun.plan) {
         install::ensure(&known, name, arguments.install)?;
     }

@@ -27,3 +27,11 @@ fn what_a_host_gets_is_said_and_what_is_free_is_not() {
     let real = Host { name: "n1".into(), ssh: Some("pi@10.0.0.11".into()), ..Host::default() };
     assert_eq!(row(&lab, &real, &envelope)[3], "at pi@10.0.0.11, as it is");
 }
+
+#[test]
+fn hosts_that_differ_in_their_names_only_share_a_line() {
+    let row = |name: &str, gets: &str| [name.to_owned(), String::new(), String::new(), gets.to_owned()];
+    let rows = [row("a", "x"), row("b", "x"), row("c", "y"), row("d", "x"), row("e", "x"), row("f", "x")];
+    let names: Vec<String> = grouped(rows.into_iter()).into_iter().map(|[name, ..]| name).collect();
+    assert_eq!(names, ["a, b", "c", "d … f (3 hosts)"]);
+}

@@ -10,6 +10,8 @@ mod faults_felt;
 mod faults_over_ssh;
 mod first_runs;
 mod killed_labs;
+mod labs;
+mod lost_labs;
 mod machine;
 mod other_labs;
 mod over_ssh;

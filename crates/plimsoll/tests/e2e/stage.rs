@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ pub struct Played {
 pub struct Playing {
     child: Option<Child>,
     runs: PathBuf,
+    /// What was read of its standard error so far.
+    said: Vec<u8>,
 }
 
 impl Stage {
@@ -116,7 +118,7 @@ impl Stage {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Playing { child: Some(child), runs: self.runs() }
+        Playing { child: Some(child), runs: self.runs(), said: Vec::new() }
     }
 
     /// Begins to play an experiment.
@@ -184,6 +186,22 @@ impl Playing {
         }
     }
 
+    /// Waits until it has said `text` on standard error.
+    pub fn wait_for_words(&mut self, text: &str) {
+        let errors = self.child.as_mut().unwrap().stderr.as_mut().unwrap();
+        while !String::from_utf8_lossy(&self.said).contains(text) {
+            let mut piece = [0; 512];
+            let count = std::io::Read::read(errors, &mut piece).unwrap();
+            assert!(count > 0, "ended before `{text}`: {}", String::from_utf8_lossy(&self.said));
+            self.said.extend(&piece[..count]);
+        }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Sends a signal by name: `INT`, `TERM`, `KILL`.
     pub fn signal(&self, name: &str) {
         let pid = self.pid().to_string();
@@ -192,19 +210,11 @@ impl Playing {
         assert!(sent.success());
     }
 
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
-    }
-
     /// Waits for the end.
     pub fn wait(mut self) -> Played {
-        let output = self.child.take().unwrap().wait_with_output().unwrap();
-        Played {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        let mut output = self.child.take().unwrap().wait_with_output().unwrap();
+        output.stderr.splice(0..0, std::mem::take(&mut self.said));
+        Played::from(output)
     }
 }
 
@@ -213,6 +223,16 @@ impl Drop for Playing {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
+        }
+    }
+}
+
+impl From<Output> for Played {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
 }

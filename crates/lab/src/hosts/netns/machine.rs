@@ -102,7 +102,7 @@ impl Kept {
         self.kill()
     }
 
-    fn has_ended(&mut self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
         // What cannot be waited for is not there.
         !matches!(self.keeper.try_wait(), Ok(None))
     }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use experiment::plan;
+
 use super::{Host, Kind};
 use crate::Error;
 use crate::attended::Attended;
@@ -42,15 +44,14 @@ pub(super) fn raise(
     stop: &AtomicBool,
 ) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
     let envelopes = &placement.envelopes;
-    needs::check(build, envelopes)?;
-    let cables = Cables::plan(&build.trial.lab, needs::loses_packets(build.trial, envelopes))?;
+    let cables = can_make(build.trial, envelopes)?;
     let site = Site::of(build, &cables, ledger)?;
     ledger.grouped()?;
     // Where there are none, the hosts that need them say so.
     let _ = groups::make_top(ledger.id(), envelopes.len());
     let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
-    let machines = all_or_none(at_once(hosts, |(index, envelope)| {
+    let mut machines = all_or_none(at_once(hosts, |(index, envelope)| {
         if stop.load(Ordering::SeqCst) {
             return Err(Error::Interrupted);
         }
@@ -59,7 +60,7 @@ pub(super) fn raise(
         Ok(machine)
     }))?;
     let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.kept.as_ref()?.pid()))).collect();
-    switch.plug(&plugged)?;
+    switch.plug(&plugged).map_err(|error| lost(&mut machines).unwrap_or(error))?;
     let hosts = all_or_none(at_once(machines, |machine| {
         let session = machine.session.clone();
         session.map_or(Ok(()), |session| machine.wire(&session))?;
@@ -67,8 +68,21 @@ pub(super) fn raise(
         Attended::raise(&name, Box::new(machine))
     }))?;
     switch.route_clients()?;
-    let ground = Ground { network: Some(switch.network()?), cpus: placement.generator_cpus.clone() };
+    let notices = needs::notices(build.trial, placement, &site.scratch);
+    let ground = Ground { network: Some(switch.network()?), cpus: placement.generator_cpus.clone(), notices };
     Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
+}
+
+/// Whether all that the hosts need is there; how they would be wired.
+pub(super) fn can_make(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Cables, Error> {
+    needs::check(trial, envelopes)?;
+    Cables::plan(&trial.lab, needs::loses_packets(trial, envelopes))
+}
+
+/// The host that was lost while it was being made, if one was: it cannot be wired, and that is not the switch's fault.
+fn lost(machines: &mut [Virtual]) -> Option<Error> {
+    let lost = machines.iter_mut().find_map(|one| one.kept.as_mut()?.has_ended().then_some(&one.setup.host))?;
+    Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
 /// What all hosts of a lab are made from.

@@ -1,14 +1,24 @@
 //! What virtual hosts need of this machine, looked for before anything is made. It must not make anything.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use experiment::plan;
+use experiment::profile::Link;
+use experiment::quantity::show_bytes;
 use rustix::process::geteuid;
 
+use super::volume;
 use crate::Error;
+use crate::linux::cgroup::{self, Controller, Hierarchies};
+use crate::linux::namespace;
+use crate::linux::network::{self, Trouble};
+use crate::placement::Placement;
 use crate::runner::Envelope;
-use crate::site::Build;
+
+/// As much of a disk is taken to be written to; its file grows with what is.
+const EXPECTED_BYTES: u64 = 1 << 30;
 
 /// Parts of the kernel that a host is made of, and a file that is there where they are.
 const PARTS: [(&str, &str); 5] = [
@@ -41,17 +51,30 @@ pub fn loses_packets(trial: &plan::Trial, envelopes: &[Envelope]) -> bool {
     has_fault(trial, &["lossy_link"]) || envelopes.iter().any(|envelope| envelope.link.loss_pct.is_some())
 }
 
+/// The link that the kernel has to be able to make: as much of every kind as some profile or fault asks for.
+fn hardest_link(trial: &plan::Trial, envelopes: &[Envelope]) -> Link {
+    let of_profiles = |figure: fn(&Link) -> Option<f64>| envelopes.iter().find_map(|envelope| figure(&envelope.link));
+    let of_faults =
+        |key: &str| trial.faults.iter().any(|fault| fault.kind == "slow_link" && fault.with.contains_key(key));
+    Link {
+        rate_bits_per_s: of_profiles(|link| link.rate_bits_per_s).or_else(|| of_faults("rate").then_some(1e9)),
+        delay_s: of_profiles(|link| link.delay_s).or_else(|| of_faults("delay").then_some(0.001)),
+        loss_pct: of_profiles(|link| link.loss_pct).or_else(|| has_fault(trial, &["lossy_link"]).then_some(1.0)),
+    }
+}
+
 /// Whether all is there.
 ///
 /// # Errors
 /// [`Error::Needs`], with what works without.
-pub fn check(build: &Build<'_>, envelopes: &[Envelope]) -> Result<(), Error> {
+pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
     if !geteuid().is_root() {
         return Err(Error::Needs {
             what: "a lab of virtual hosts, and so every profile of one and every fault on one,".to_owned(),
             needs: "root".to_owned(),
             instead: "run it as root; what works without: a target on this machine (leave [lab] out), one that runs \
-                      already (`url`), one that a command starts (`start`), and real machines ([lab] ssh = [...])"
+                      already (`url`), one that a command starts (`start`), the faults of their processes, and real \
+                      machines ([lab] ssh = [...])"
                 .to_owned(),
         });
     }
@@ -60,40 +83,135 @@ pub fn check(build: &Build<'_>, envelopes: &[Envelope]) -> Result<(), Error> {
             return Err(of_kernel("a virtual host", part));
         }
     }
-    let trial = build.trial;
     let limited = envelopes.iter().any(|envelope| !envelope.link.is_unlimited());
     let loses = loses_packets(trial, envelopes) || has_fault(trial, &CUTTING);
     let has_volume = envelopes.iter().any(|envelope| needs_volume(trial, envelope));
     if has_volume && !Path::new("/dev/loop-control").exists() {
         return Err(of_kernel("a disk of a host's own", "loop devices (CONFIG_BLK_DEV_LOOP; try `modprobe loop`)"));
     }
-    program(true, "a virtual host", "ip", "iproute2")?;
-    program(limited || has_fault(trial, &SHAPING), "a limited link", "tc", "iproute2")?;
-    program(loses, "a host whose packets are dropped", "nft", "nftables")?;
-    program(has_volume, "a disk of a host's own", "mkfs.ext4", "e2fsprogs")
+    const UNLIMITED: &str = "labs whose links have neither limits nor such faults work without";
+    const UNCUT: &str = "labs without loss, partitions, lossy links and frozen hosts work without";
+    const PLAIN: &str = "profiles without [disk] work without, and so do all faults but slow_disk and full_disk";
+    program(true, "a virtual host", ("ip", "iproute2"), "targets on this machine itself work without")?;
+    let shapes = limited || has_fault(trial, &SHAPING);
+    program(shapes, "a link with limits or such a fault", ("tc", "iproute2"), UNLIMITED)?;
+    program(loses, "a host whose packets are dropped", ("nft", "nftables"), UNCUT)?;
+    program(has_volume, "a disk of a host's own", ("mkfs.ext4", "e2fsprogs"), PLAIN)?;
+    controllers(envelopes)?;
+    links(&hardest_link(trial, envelopes))
+}
+
+/// Whether the kernel can make such a link: tried in a network of its own, that goes with the thread that is in it.
+fn links(hardest: &Link) -> Result<(), Error> {
+    /// Each kind of link is tried once.
+    static TRIED: Mutex<Vec<(Link, Result<(), Trouble>)>> = Mutex::new(Vec::new());
+    if hardest.is_unlimited() {
+        return Ok(());
+    }
+    let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = tried.iter().find(|(link, _)| link == hardest).map(|(_, came)| came.clone());
+    let came = match known {
+        Some(came) => came,
+        None => {
+            let came = try_link(hardest)?;
+            tried.push((hardest.clone(), came.clone()));
+            came
+        }
+    };
+    let Err(Trouble::NoKernel(part)) = came else {
+        // Whatever else is wrong is said by the host that it happens to.
+        return Ok(());
+    };
+    Err(match part.contains("netem") {
+        true => Error::Needs {
+            what: "a link that takes longer (`delay` of a profile, of a network or of the fault slow_link)".to_owned(),
+            needs: "netem (CONFIG_NET_SCH_NETEM; try `modprobe sch_netem`), which this kernel has not".to_owned(),
+            instead: "leave the delay out, or run it on a kernel of a distribution; rates, loss and partitions work \
+                      without"
+                .to_owned(),
+        },
+        false => of_kernel("a limited link", &part),
+    })
+}
+
+fn try_link(link: &Link) -> Result<Result<(), Trouble>, Error> {
+    let trying = std::thread::Builder::new().name("try a link".to_owned()).spawn({
+        let link = link.clone();
+        move || namespace::leave_network().map(|()| network::link::impose("lo", &link, &[], None))
+    });
+    let trying = trying.map_err(Error::system("start a thread"))?;
+    let tried = trying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    tried.map_err(Error::system("leave the machine's network"))
+}
+
+/// Whether the system has the control groups that limits are made of.
+fn controllers(envelopes: &[Envelope]) -> Result<(), Error> {
+    let any = |limits: fn(&Envelope) -> bool| envelopes.iter().any(limits);
+    let slows = |envelope: &Envelope| envelope.core_speed.is_some_and(|speed| speed < 1.0) || envelope.cores.is_some();
+    let needed = [
+        (any(slows), Controller::Cpu, "a profile's cores or lab.speed"),
+        (any(|envelope| !envelope.cpus.is_empty()), Controller::Cpuset, "a choice of CPUs (lab.generator_cpus)"),
+        (any(|envelope| envelope.memory_bytes.is_some()), Controller::Memory, "a profile's memory"),
+        (any(|envelope| envelope.disk.is_throttled()), Controller::Block, "a profile's disk with limits"),
+    ];
+    let there = Hierarchies::detect();
+    for (_, controller, needed_for) in needed.into_iter().filter(|(is_needed, ..)| *is_needed) {
+        if let Err(error) = there.need(controller, needed_for) {
+            return Err(match error {
+                cgroup::Error::Missing { controller, why, .. } => Error::Needs {
+                    what: needed_for.to_owned(),
+                    needs: format!("the control group controller `{controller}`, {why}"),
+                    instead: "without that, virtual hosts work, and so do the faults of processes and of the network"
+                        .to_owned(),
+                },
+                error => Error::Host { host: "of the lab".to_owned(), reason: error.to_string() },
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What the user should know of a lab that can be made.
+pub fn notices(trial: &plan::Trial, placement: &Placement, scratch: &Path) -> Vec<String> {
+    let mut notices = Vec::new();
+    if placement.generator_cpus.is_empty() && Hierarchies::detect().of(Controller::Cpuset).is_none() {
+        let text = "hosts and clients share all CPUs: there is no control group controller `cpuset` to keep them apart";
+        notices.push(text.to_owned());
+    }
+    let disks = placement.envelopes.iter().filter(|envelope| needs_volume(trial, envelope));
+    let asked = disks.map(|envelope| envelope.disk.size_bytes.unwrap_or(volume::SIZE_BYTES).min(EXPECTED_BYTES));
+    let asked = asked.fold(0, u64::saturating_add);
+    if let Some(free) = volume::free_bytes(scratch).filter(|free| *free < asked) {
+        notices.push(format!(
+            "the disks of the hosts are files in {}, where {} is free: what is written beyond that fails in the host",
+            scratch.display(),
+            show_bytes(free)
+        ));
+    }
+    notices
 }
 
 /// Something of the kernel that is not there.
 pub fn of_kernel(what: &str, part: &str) -> Error {
     Error::Needs {
         what: what.to_owned(),
-        needs: format!("{part}, which this kernel has not"),
+        needs: format!("{}, which this kernel has not", part.trim_end_matches(" is missing")),
         instead: "run it on a machine with an ordinary kernel of a distribution".to_owned(),
     }
 }
 
-fn program(needed: bool, what: &str, program: &str, package: &str) -> Result<(), Error> {
-    if !needed || is_there(program) {
+fn program(needed: bool, what: &str, (program, package): (&str, &str), without: &str) -> Result<(), Error> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = env::split_paths(&path).filter(|folder| folder.join(program).is_file()).collect();
+    // A host has folders of its own there, and starts it itself.
+    let is_hidden = |folder: &PathBuf| ["/tmp", "/run", "/dev/shm"].iter().any(|own| folder.starts_with(own));
+    if !needed || folders.iter().any(|folder| !is_hidden(folder)) {
         return Ok(());
     }
-    Err(Error::Needs {
-        what: what.to_owned(),
-        needs: format!("the program `{program}`, which is not in PATH"),
-        instead: format!("install it (Debian's package is {package}), or put /usr/sbin into PATH"),
-    })
-}
-
-fn is_there(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    let needs = match folders.first() {
+        None => format!("the program `{program}`, which is not in PATH"),
+        Some(folder) => format!("the program `{program}`, and that in {} is not seen by a host", folder.display()),
+    };
+    let instead = format!("install it (Debian's package is {package}), or put /usr/sbin into PATH; {without}");
+    Err(Error::Needs { what: what.to_owned(), needs, instead })
 }

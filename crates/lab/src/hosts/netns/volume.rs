@@ -2,6 +2,7 @@
 //! written to it.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -13,7 +14,9 @@ use crate::linux::loop_device::{self, Attached};
 use crate::registry::Ledger;
 
 /// Where a profile does not say.
-const SIZE_BYTES: u64 = 4 << 30;
+pub const SIZE_BYTES: u64 = 4 << 30;
+/// With less free space than this even an empty file system does not fit.
+const FULL_BYTES: u64 = 1 << 20;
 
 /// A disk; gone, and its limits with it, when it is dropped and nothing is mounted from it.
 #[derive(Debug)]
@@ -64,5 +67,13 @@ fn format(file: &Path) -> Result<(), Error> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let why = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("mkfs.ext4 did not say why");
-    Err(Error::System { doing: doing(), error: std::io::Error::other(why.trim().to_owned()) })
+    // Where there is no room it complains of whatever it was just writing.
+    let is_full = said.contains("No space left") || free_bytes(file).is_some_and(|free| free < FULL_BYTES);
+    let error = if is_full { ErrorKind::StorageFull.into() } else { std::io::Error::other(why.trim().to_owned()) };
+    Err(Error::System { doing: doing(), error })
+}
+
+/// How much can be written where this is.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    rustix::fs::statvfs(path).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
 }

@@ -1,0 +1,142 @@
+//! Labs that end early: interrupted, a host of theirs lost, their disk full. All is taken down, and what was measured kept.
+#![allow(clippy::disallowed_methods, reason = "the moment of a signal is waited for")]
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::labs::{played, stage};
+use crate::machine;
+
+/// Sixteen hosts, two of them with a disk of their own, and faults that nothing but the end of the trial heals.
+const MANY: &str =
+    "[[lab.host]]\nname = \"plain\"\ncount = 14\n[[lab.host]]\nname = \"small\"\ncount = 2\nprofile = \"small\"\n";
+const LASTING: &str = "[[fault]]\nname = \"cut\"\nkind = \"partition\"\non = \"minority\"\nat = \"100ms\"\n\
+    [[fault]]\nname = \"freeze\"\nkind = \"host_freeze\"\non = \"plain3\"\nat = \"150ms\"\n\
+    [[fault]]\nname = \"disk\"\nkind = \"slow_disk\"\non = \"small1\"\nat = \"150ms\"\nwith = { write_iops = 20 }\n\
+    [[fault]]\nname = \"crash\"\nkind = \"host_crash\"\non = \"plain5\"\nat = \"200ms\"\n";
+
+#[test]
+fn a_large_lab_is_taken_down_whenever_it_is_interrupted_and_however_often() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    for (words, signals) in [
+        ("starting 16 hosts", &["INT"][..]),
+        ("starting 16 hosts", &["INT", "INT"]),
+        ("all 16 hosts are up", &["TERM"]),
+        ("preparing", &["INT"]),
+        ("preparing", &["TERM", "INT"]),
+        ("fault crash", &["INT"]),
+        ("fault crash", &["HUP"]),
+        ("fault crash", &["INT", "TERM"]),
+    ] {
+        let prepare = "[[prepare]]\ncall = \"get\"\ncount = 400\nwith = { path = \"/\" }\n";
+        let (stage, file) = stage(MANY, &format!("{LASTING}{prepare}"));
+        let mut playing = stage.start_run(&[&file, "--set", "load.time=1m"]);
+        playing.wait_for_words(words);
+        for signal in signals {
+            playing.signal(signal);
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        let done = playing.wait().exits(130);
+        let results = done.json();
+        let partial = results["partial"].as_str().unwrap_or_default();
+        assert!(partial.contains("interrupted"), "{words} {signals:?}: {partial}");
+        assert!(stage.run_folder().join("report.html").exists(), "{words} {signals:?}");
+        assert_eq!(stage.leftovers(), [""; 0], "{words} {signals:?}");
+        assert_eq!(machine::added_since(&before), [""; 0], "{words} {signals:?}");
+    }
+}
+
+#[test]
+fn an_interrupt_while_a_trial_is_taken_down_begins_no_other() {
+    let Some(_turn) = machine::turn() else { return };
+    let (stage, file) = stage("hosts = 2", "");
+    let mut playing = stage.start_run(&[&file, "--set", "repeat=3"]);
+    playing.wait_for_words("stopping the target");
+    playing.signal("INT");
+    let done = playing.wait().exits(130);
+    assert!(!done.stderr.contains("trial 2"), "{}", done.stderr);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_large_lab_is_not_measured_on_when_it_is_interrupted() {
+    let Some(_turn) = machine::turn() else { return };
+    let (stage, file) = stage("hosts = 3", "");
+    let mut playing = stage.start_run(&[&file, "--set", "lab.measure_storage=true"]);
+    playing.wait_for_words("starting 3 hosts");
+    playing.signal("INT");
+    playing.wait().exits(130);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_host_that_dies_while_a_lab_is_made_is_named_and_all_is_taken_down() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    for wait_ms in [0, 30, 60, 120, 200] {
+        let (stage, file) = stage("hosts = 6", "");
+        let mut playing = stage.start_run(&[&file, "--set", "load.time=1m"]);
+        playing.wait_for_words("starting 6 hosts");
+        // The first is the switch.
+        let mut runners = Vec::new();
+        crate::stage::until("a keeper", || {
+            runners = keepers(playing.pid());
+            runners.len() > 1
+        });
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        let killed = Command::new("sh").args(["-c", "kill -s KILL $0", &runners[1].to_string()]).status().unwrap();
+        assert!(killed.success());
+        // Where all were up before the kill, the load goes on without it.
+        std::thread::sleep(Duration::from_millis(300));
+        playing.signal("INT");
+        let done = playing.wait();
+        assert!([3, 130].contains(&done.code), "{wait_ms}: {} {}", done.code, done.stderr);
+        assert!(done.code == 130 || done.stderr.contains("plimsoll: host n"), "{wait_ms}: {}", done.stderr);
+        assert_eq!(stage.leftovers(), [""; 0], "{wait_ms}");
+        assert_eq!(machine::added_since(&before), [""; 0], "{wait_ms}");
+    }
+}
+
+/// The processes that hold the hosts of a run.
+fn keepers(of: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+    let children = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let mut children: Vec<u32> =
+        children.flat_map(|text| text.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    children
+        .retain(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("\0runner")));
+    children.sort_unstable();
+    children
+}
+
+/// A disk of some size under TMPDIR, in a mount namespace of its own.
+#[test]
+fn a_full_disk_under_a_lab_is_named_and_nothing_is_left() {
+    let Some(_turn) = machine::turn() else { return };
+    const FULL: &str = "mount --make-rprivate / && mount -t tmpfs -o size=$0 none \"$TMPDIR\" && \"$@\"; code=$?; ls -A \"$TMPDIR\"; exit $code";
+    let before = machine::inventory();
+    for (size, code, words) in
+        [("16k", 3, ["hosts/n1/volume", "TMPDIR"]), ("3m", 0, ["the disks of the hosts", "is free"])]
+    {
+        let (stage, file) = stage("hosts = 1\nprofile = \"small\"", "");
+        let mut command = Command::new("unshare");
+        command.args([
+            "--mount",
+            "sh",
+            "-c",
+            FULL,
+            size,
+            env!("CARGO_BIN_EXE_plimsoll"),
+            "run",
+            &file,
+            "--accept",
+            "--json",
+        ]);
+        let done = played(command.arg("--out").arg(stage.path().join("runs")), &stage).exits(code).says(&words);
+        assert!(!done.stdout.contains("plimsoll-run"), "left on the disk: {}", done.stdout);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
