@@ -13,7 +13,7 @@ mod cpu;
 use std::sync::Arc;
 use std::time::Duration;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use experiment::profile::Disk;
 
