@@ -13,6 +13,8 @@ import sys
 import threading
 import time
 
+# For threads to be spread over the cores, before anything counts.
+SETTLE_S = 1.5
 CPU_S = 4.0
 LINK_S = 4.0
 DISK_S = 4.0
@@ -23,33 +25,34 @@ def say(name, value):
     print(json.dumps({"figure": name, "value": value}), flush=True)
 
 
-def burn(until, into):
-    """Rounds of plain arithmetic, and the CPU time they took."""
-    rounds, begun = 0, time.process_time()
-    while time.monotonic() < until:
+def burn(begin, until, into):
+    """Rounds of plain arithmetic between two moments, and the CPU time they took."""
+    rounds, begun = 0, None
+    while (now := time.monotonic()) < until:
+        if begun is None and now >= begin:
+            rounds, begun, since = 0, time.process_time(), now
         for _ in range(2000):
             rounds += 1
-    os.write(into, json.dumps([rounds, time.process_time() - begun]).encode() + b"\n")
+    os.write(into, json.dumps([rounds, time.process_time() - begun, now - since]).encode() + b"\n")
 
 
 def burn_in(processes):
     """What so many processes at once got, in cores: their rounds a second, over the rounds of a CPU second."""
     reader, writer = os.pipe()
-    begun = time.monotonic()
+    begin = time.monotonic() + SETTLE_S
     children = []
     for _ in range(processes):
         child = os.fork()
         if child == 0:
-            burn(begun + CPU_S, writer)
+            burn(begin, begin + CPU_S, writer)
             os._exit(0)
         children.append(child)
     for child in children:
         os.waitpid(child, 0)
-    wall_s = time.monotonic() - begun
     os.close(writer)
     with os.fdopen(reader) as pipe:
         results = [json.loads(line) for line in pipe]
-    return sum(rounds / wall_s / (rounds / cpu_s) for rounds, cpu_s in results)
+    return sum(rounds / wall_s / (rounds / cpu_s) for rounds, cpu_s, wall_s in results)
 
 
 def measure_cpu(cores):
@@ -75,8 +78,8 @@ def measure_memory():
     while piece := os.read(reader, 65536):
         touched += len(piece)
     os.waitpid(child, 0)
-    with open("/proc/self/statm") as statm:
-        ours = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    with open("/proc/self/status") as status:
+        ours = next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:"))
     say("memory, bytes", touched * (1 << 20) + ours)
 
 

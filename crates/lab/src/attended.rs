@@ -65,6 +65,11 @@ impl Attended {
         let figures = both(machine.figures(), inside);
         Ok(Self { name: name.to_owned(), session, machine, figures })
     }
+
+    /// Measures it for a profile.
+    pub fn measure(&self) -> Result<String, Error> {
+        self.session.measure_machine()
+    }
 }
 
 /// What is known from outside, and for the rest what is known inside.

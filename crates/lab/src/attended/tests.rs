@@ -36,8 +36,9 @@ impl Machine for Thread {
     }
 
     fn bring(&self, session: &Session, target: &Path) -> Result<PathBuf, Error> {
-        session.put(Path::new("target/here"), 0o644, target.as_os_str().as_encoded_bytes())?;
-        Ok(self.setup.folder.join("target"))
+        let there = session.make_folder("target")?;
+        std::fs::write(there.join("here"), target.as_os_str().as_encoded_bytes()).unwrap();
+        Ok(there)
     }
 
     fn boot(&mut self) -> Result<Arc<Session>, Error> {

@@ -10,7 +10,7 @@ use crate::runner::Control;
 pub static KIND: Kind = Kind {
     info: &catalog::Fault {
         name: "host_freeze",
-        help: "let a whole host stand still: its processes, and on virtual hosts its network, too",
+        help: "let a whole host stand still: its processes do nothing and its network is silent, but for ssh",
         takes: &[],
         label: "host freeze",
         colour: "#0092f4",

@@ -11,14 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use experiment::plan;
 use record::events::HostFigures;
 use rustix::process::Signal;
 
 use crate::Error;
 use crate::everywhere::{all_or_none, at_once};
 use crate::ground::Ground;
-use crate::registry::Ledger;
+use crate::registry::{Ledger, Registry};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::site::Build;
@@ -186,9 +185,18 @@ pub(crate) fn of(build: &Build<'_>, stop: &AtomicBool) -> Result<(Vec<Box<dyn Ho
     Ok((reach_all(build, &ledger, stop)?, Ground::default()))
 }
 
-/// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
+/// Measures a machine that is reached over ssh at `destination`, with this program sent there: a profile in TOML.
+///
+/// # Errors
+/// That it is not reached, or cannot be measured.
+pub fn measure(destination: &str, plimsoll: &Path) -> Result<String, Error> {
+    let registry = Registry::begin(Path::new("profile measure"))?;
+    ssh::measure(destination, plimsoll, &registry.ledger())
+}
+
+/// Reaches all hosts at the same time. If one cannot be reached, all others are let go, at the same time as well.
 fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>, stop: &AtomicBool) -> Result<Vec<Box<dyn Host>>, Error> {
-    let hosts: Vec<&plan::Host> = build.trial.lab.hosts.iter().collect();
+    let hosts = build.trial.lab.hosts.iter().collect();
     all_or_none(at_once(hosts, |host| ssh::reach(build, host, ledger, stop)))
 }
 
@@ -201,12 +209,12 @@ pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<Stri
 
 /// This machine, as `n1`.
 #[cfg(test)]
-pub(crate) fn local(registry: &crate::registry::Registry) -> Box<dyn Host> {
+pub(crate) fn local(registry: &Registry) -> Box<dyn Host> {
     local::make("n1", registry.ledger())
 }
 
 /// This machine under another name.
 #[cfg(test)]
-pub(crate) fn named(name: &str, registry: &crate::registry::Registry) -> Box<dyn Host> {
+pub(crate) fn named(name: &str, registry: &Registry) -> Box<dyn Host> {
     local::make(name, registry.ledger())
 }

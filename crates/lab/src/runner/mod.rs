@@ -182,26 +182,6 @@ pub enum Order {
         /// Its name.
         name: String,
     },
-    /// Writes a file, with the folders above it. Several with ascending `at` make up a large one.
-    Put {
-        /// Where: absolute, or in the host's folder.
-        path: PathBuf,
-        /// Permissions.
-        mode: u32,
-        /// Where in the file; 0 empties it first.
-        at: u64,
-        /// Base64.
-        content: String,
-    },
-    /// Reads a piece of a file. Answers [`Answer::Content`].
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// From here.
-        at: u64,
-        /// So many bytes at most.
-        bytes: u64,
-    },
     /// Reads the probes. Answers [`Answer::Samples`]: the host's row first, then one for each running role; `at_s` and `host`
     /// are left for the asker to fill in. The first answer is empty: it is the base of the next.
     Sample,

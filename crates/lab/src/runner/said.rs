@@ -86,11 +86,6 @@ pub enum Answer {
         /// Where it is.
         path: PathBuf,
     },
-    /// Of `Read`.
-    Content {
-        /// Base64; shorter than asked for at the file's end.
-        content: String,
-    },
     /// Of `Sample`.
     Samples {
         /// The rows.

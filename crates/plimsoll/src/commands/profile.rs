@@ -13,15 +13,18 @@ pub fn run(arguments: &cli::Profile) -> Result<Done, Failure> {
             lab::runner::machine::measure()
                 .map_err(|reason| Failure::Lab(lab::Error::Host { host: "this machine".to_owned(), reason }))?
         }
-        Some(url) => {
-            over_ssh(url, |_address| Err(Failure::Lab(lab::Error::NotYet("measuring a machine over ssh".to_owned()))))?
-        }
+        Some(url) => over_ssh(url, |destination| {
+            eprintln!("measuring {destination}; it takes about ten seconds, and nothing else should run there");
+            let plimsoll = std::env::current_exe()
+                .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
+            lab::hosts::measure(destination, &plimsoll).map_err(Failure::Lab)
+        })?,
     };
     output::text(&text)?;
     Ok(Done::Well)
 }
 
-/// Has the machine at `ssh://user@address` measured by `ask`, which is given `user@address`.
+/// Has the machine at `ssh://user@address` measured by `ask`, which is given `user@address`, maybe with a port.
 fn over_ssh(url: &str, ask: impl FnOnce(&str) -> Result<String, Failure>) -> Result<String, Failure> {
     match url.strip_prefix("ssh://").map(|address| address.trim_end_matches('/')) {
         Some(address) if !address.is_empty() && !address.starts_with('-') => ask(address),

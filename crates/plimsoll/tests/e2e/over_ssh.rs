@@ -136,3 +136,18 @@ fn a_machine_that_goes_silent_ends_the_trial_and_clears_itself_up() {
     assert_eq!(machines.leftovers(), [""; 0]);
     assert_eq!(stage.leftovers(), [""; 0]);
 }
+
+#[test]
+fn a_machine_is_measured_over_ssh() {
+    let mut stage = Stage::new();
+    let Some(machines) = Machines::make(&stage, 1) else { return };
+    stage.beside(&machines);
+    let measured = stage.play(&["profile", "measure", "ssh://root@10.84.0.1:22/"]).exits(0);
+    let profile = stage.file("profiles/measured.toml", &measured.stdout);
+    for section in ["[cpu]", "score", "[memory]", "[disk]"] {
+        assert!(measured.stdout.contains(section), "no {section} in {profile}:\n{}", measured.stdout);
+    }
+    stage.play(&["profile", "measure", "ssh://10.84.0.1:23"]).exits(3).says(&["10.84.0.1:23", "Connection refused"]);
+    assert_eq!(machines.leftovers(), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}

@@ -65,28 +65,33 @@ pub(super) fn reach(
     ledger: &Arc<Ledger>,
     stop: &AtomicBool,
 ) -> Result<Box<dyn Host>, Error> {
-    let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
     let text = host.ssh.as_deref().unwrap_or_default();
-    let destination = Destination::read(text).map_err(refused)?;
-    let remote = Remote::reach(build, host, destination, ledger, stop)?;
+    let remote = Remote::reach(&host.name, text, &build.plimsoll, ledger, stop)?;
     Ok(Box::new(Attended::raise(&host.name, Box::new(remote))?))
+}
+
+/// Measures a machine for a profile; nothing is left there.
+pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<Ledger>) -> Result<String, Error> {
+    let remote = Remote::reach(destination, destination, plimsoll, ledger, &AtomicBool::new(false))?;
+    Attended::raise(destination, Box::new(remote))?.measure()
 }
 
 impl Remote {
     /// Connects, looks whether this program can run there, and copies it there.
     fn reach(
-        build: &Build<'_>,
-        host: &plan::Host,
-        destination: Destination,
+        name: &str,
+        destination: &str,
+        plimsoll: &Path,
         ledger: &Arc<Ledger>,
         stop: &AtomicBool,
     ) -> Result<Self, Error> {
         // Between two steps: each has a time limit of its own.
         let go_on = || if stop.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) };
-        let refused = |reason: String| Error::Host { host: host.name.clone(), reason };
+        let refused = |reason: String| Error::Host { host: name.to_owned(), reason };
+        let destination = Destination::read(destination).map_err(refused)?;
         let scratch = ledger.scratch()?;
         let socket = format!("ssh-{}", SOCKETS.fetch_add(1, Ordering::Relaxed));
-        let folder_name = scripts::folder_name(ledger.id(), &host.name);
+        let folder_name = scripts::folder_name(ledger.id(), name);
         ledger.remote(&destination.text, &folder_name)?;
 
         let client = Client::new(destination, &scratch, &socket);
@@ -101,20 +106,20 @@ impl Remote {
         };
 
         go_on()?;
-        let guard = Guard::post(&client, ledger.id(), &host.name).map_err(refused)?;
+        let guard = Guard::post(&client, ledger.id(), name).map_err(refused)?;
         let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
         go_on()?;
-        transfer::program(&client, &guard.facts, &build.plimsoll, &scratch).map_err(refused)?;
+        transfer::program(&client, &guard.facts, plimsoll, &scratch).map_err(refused)?;
         let setup = Setup {
             version: VERSION.to_owned(),
-            host: host.name.clone(),
+            host: name.to_owned(),
             run: ledger.id().to_owned(),
             folder: Path::new(&guard.facts.folder).join("data"),
             ..Setup::default()
         };
         go_on()?;
-        let (name, address) = (host.name.clone(), address.to_string());
+        let (name, address) = (name.to_owned(), address.to_string());
         Ok(Self { name, client, address, setup, brought: Mutex::default(), carrier: None, guard })
     }
 

@@ -10,16 +10,21 @@ pub const MARK: &str = "PLIMSOLL_REMOTE";
 const PLACES: &str = r#""$TMPDIR" /var/tmp /tmp "$HOME""#;
 
 /// `end` waits for the processes that were started from folder `$d`, kills those that stay, and removes the folder. Should
-/// the runner have been killed, it also removes what the kernel still holds of it: dropped packets, cgroups.
+/// the runner have been killed, it also removes what the kernel still holds of it: dropped packets, slow links, cgroups; what
+/// stands still goes on, for it could not be ended. It says nothing: whoever might listen is gone, and that would end it.
 const END: &str = concat!(
-    r#"end() { n=0; "#,
-    r#"while p=$(grep -lzxF "PLIMSOLL_REMOTE=$d" /proc/[0-9]*/environ 2>/dev/null); [ -n "$p" ] && [ $n -lt 120 ]; do "#,
-    r#"if [ $n -ge 100 ]; then for e in $p; do e=${e#/proc/}; kill -9 ${e%/environ}; done 2>/dev/null; fi; "#,
+    r#"end() { exec 2>/dev/null; n=0; "#,
+    r#"for f in $(find /sys/fs/cgroup -path "*/plimsoll-RUN/*" -name freezer.state); do echo THAWED >$f; done; "#,
+    r#"while p=$(grep -lzxF "PLIMSOLL_REMOTE=$d" /proc/[0-9]*/environ); [ -n "$p" ] && [ $n -lt 120 ]; do "#,
+    r#"if [ $n -ge 100 ]; then for e in $p; do e=${e#/proc/}; kill -9 ${e%/environ}; done; fi; "#,
     r#"n=$((n+1)); sleep 0.1; done; "#,
-    r#"for f in inet netdev; do nft delete table $f plimsoll; done 2>/dev/null; "#,
-    r#"find /sys/fs/cgroup -depth -type d -path "*/plimsoll-RUN/*" -exec rmdir {} \; 2>/dev/null; "#,
-    r#"find /sys/fs/cgroup -depth -type d -name "plimsoll-RUN" -exec rmdir {} \; 2>/dev/null; "#,
-    r#"n=0; while rm -rf "$d" 2>/dev/null; [ -e "$d" ] && [ $n -lt 20 ]; do n=$((n+1)); sleep 0.1; done; }; "#,
+    r#"nft list tables | while read -r w f t; do case $t in plimsoll|plimsoll_loss_*) nft delete table $f $t;; esac; done; "#,
+    r#"for i in /sys/class/net/*; do i=${i##*/}; tc qdisc show dev $i | grep -q "htb 9e83: root" && "#,
+    r#"{ tc qdisc del dev $i root; tc qdisc del dev $i ingress; ip link del $(printf %.15s ifb-$i); }; done; "#,
+    r#"[ -f "$d/data/segments" ] && read -r i s <"$d/data/segments" && ip link set $i gso_max_segs $s; "#,
+    r#"find /sys/fs/cgroup -depth -type d -path "*/plimsoll-RUN/*" -exec rmdir {} \;; "#,
+    r#"find /sys/fs/cgroup -depth -type d -name "plimsoll-RUN" -exec rmdir {} \;; "#,
+    r#"n=0; while rm -rf "$d"; [ -e "$d" ] && [ $n -lt 20 ]; do n=$((n+1)); sleep 0.1; done; }; "#,
 );
 
 /// Looks at the machine, makes the folder, says what it found, and stays until its input ends, whatever ends it; then

@@ -33,8 +33,8 @@ static PACKING: Mutex<()> = Mutex::new(());
 pub fn program(client: &Client, facts: &Facts, program: &Path, scratch: &Path) -> Result<(), String> {
     let size = fs::metadata(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?.len();
     fits(facts, size)?;
-    let packed = if facts.has_gzip { packed(program, scratch) } else { None };
-    let (path, unpack) = packed.as_deref().map_or((program, "cat"), |packed| (packed, "gzip -dc"));
+    let packed = packed(program, scratch, facts.has_gzip);
+    let (path, unpack) = packed.as_ref().map_or((program, "cat"), |(path, unpack)| (path.as_path(), *unpack));
     let input = File::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let script = scripts::receive_program(&facts.folder, unpack);
     let outcome = client.run(Part::Passenger, &script, input.into(), TO_SEND).map_err(|error| no_ssh(&error))?;
@@ -63,32 +63,53 @@ fn fits(facts: &Facts, size: u64) -> Result<(), String> {
     }
 }
 
-/// The program, compressed, once for the whole run; `None` where that cannot be done: then it goes as it is.
-fn packed(program: &Path, scratch: &Path) -> Option<PathBuf> {
-    let path = scratch.join("plimsoll.gz");
+/// The program made smaller, once for the whole run, and what makes it whole again: without what only a debugger reads, or
+/// compressed. `None` where neither can be done: then it goes as it is.
+fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(PathBuf, &'static str)> {
     let _alone = PACKING.lock().unwrap_or_else(PoisonError::into_inner);
-    if path.exists() {
-        return Some(path);
+    let stripped = scratch.join("plimsoll.stripped");
+    let mut strip = Command::new("strip");
+    strip.arg("--strip-debug").arg("-o").arg(half(&stripped)).arg(program);
+    if made(&stripped, || Ok(strip)) {
+        return Some((stripped, "cat"));
     }
-    let half = scratch.join("plimsoll.gz.half");
-    let pack = || -> io::Result<bool> {
-        let mut command = Command::new("gzip");
-        command.args(["-1", "-c"]).stdin(File::open(program)?).stdout(File::create(&half)?).stderr(Stdio::null());
+    let compressed = scratch.join("plimsoll.gz");
+    let gzip = || {
+        let mut gzip = Command::new("gzip");
+        gzip.args(["-1", "-c"]).stdin(File::open(program)?).stdout(File::create(half(&compressed))?);
+        Ok(gzip)
+    };
+    (may_compress && made(&compressed, gzip)).then_some((compressed, "gzip -dc"))
+}
+
+/// Where a file is while it is being made.
+fn half(path: &Path) -> PathBuf {
+    path.with_extension("half")
+}
+
+/// Whether the file is there, made by this command if it was not.
+fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
+    if path.exists() {
+        return true;
+    }
+    let make = || -> io::Result<bool> {
+        let mut command = command()?;
+        command.stderr(Stdio::null());
         let mut child = spawn::spawn(command)?;
         let status = client::await_end(&mut child, TO_PACK)?;
         if status.is_none() {
             child.kill()?;
             child.wait()?;
         }
-        fs::rename(&half, &path)?;
-        Ok(status.is_some_and(|status| status.success()))
-    };
-    match pack() {
-        Ok(true) => Some(path),
-        _ => {
-            let _ = fs::remove_file(&half).and_then(|()| fs::remove_file(&path));
-            None
+        let is_done = status.is_some_and(|status| status.success());
+        if is_done {
+            fs::rename(half(path), path)?;
         }
+        Ok(is_done)
+    };
+    make().unwrap_or(false) || {
+        let _ = fs::remove_file(half(path));
+        false
     }
 }
 

@@ -22,8 +22,8 @@ pub struct Cut {
     pub to: Option<Vec<Ipv4Addr>>,
 }
 
-/// Makes these all the cuts there are; what `spared` sends and gets always passes.
-pub fn cut(cuts: &[Cut], spared: &[Ipv4Addr]) -> Result<(), Trouble> {
+/// Makes these all the cuts there are. What TCP port `spared`, here or there, sends and gets always passes.
+pub fn cut(cuts: &[Cut], spared: Option<u16>) -> Result<(), Trouble> {
     if cuts.is_empty() {
         return uncut_all();
     }
@@ -32,7 +32,7 @@ pub fn cut(cuts: &[Cut], spared: &[Ipv4Addr]) -> Result<(), Trouble> {
         table: CUT.to_owned(),
         arriving: cuts.iter().map(|cut| rule(&cut.from)).collect(),
         leaving: cuts.iter().map(|cut| rule(&cut.to)).collect(),
-        spared: spared.to_vec(),
+        spared,
         devices: interfaces(),
     };
     rules.put()
@@ -44,14 +44,14 @@ pub fn uncut_all() -> Result<(), Trouble> {
 }
 
 /// Loses packets of one interface as [`super::link::shape`] says, in both directions.
-pub fn lose(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Trouble> {
+pub fn lose(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Result<(), Trouble> {
     let rules = losses(all, toward);
     if rules.iter().all(|rule| rule.loss_pct <= 0.0) {
         return Ok(());
     }
     let devices = vec![interface.to_owned()];
     let (arriving, leaving) = (rules.clone(), rules);
-    Rules { table: losses_of(interface), arriving, leaving, spared: Vec::new(), devices }.put()
+    Rules { table: losses_of(interface), arriving, leaving, spared, devices }.put()
 }
 
 /// Loses nothing of that interface any more.
@@ -90,7 +90,8 @@ struct Rules {
     arriving: Vec<Rule>,
     /// By where they go.
     leaving: Vec<Rule>,
-    spared: Vec<Ipv4Addr>,
+    /// A TCP port that no rule is about.
+    spared: Option<u16>,
     devices: Vec<String>,
 }
 
@@ -112,12 +113,12 @@ impl Rules {
         // Here and not where packets enter the device: what came through an ifb device does not pass there.
         let _ = writeln!(text, "table inet {table} {{\nchain arriving {{\ntype filter hook prerouting priority -300;");
         let _ = writeln!(text, "iifname != {{ {names} }} accept");
-        chain(&mut text, "saddr", &self.arriving, spared, "drop");
+        chain(&mut text, "saddr", &self.arriving, *spared, "drop");
         text.push_str("}\n");
         if !silent {
             let _ = writeln!(text, "chain leaving {{\ntype filter hook postrouting priority 300;");
             let _ = writeln!(text, "oifname != {{ {names} }} accept");
-            chain(&mut text, "daddr", &self.leaving, spared, "drop");
+            chain(&mut text, "daddr", &self.leaving, *spared, "drop");
             text.push_str("}\n");
         }
         text.push_str("}\n");
@@ -126,7 +127,7 @@ impl Rules {
             for (number, device) in devices.iter().enumerate() {
                 let hook = format!("type filter hook egress device \"{device}\" priority 0;");
                 let _ = writeln!(text, "chain leaving{number} {{\n{hook}");
-                chain(&mut text, "daddr", &self.leaving, spared, "fwd to \"lo\"");
+                chain(&mut text, "daddr", &self.leaving, *spared, "fwd to \"lo\"");
                 text.push_str("}\n");
             }
             text.push_str("}\n");
@@ -143,9 +144,12 @@ fn removal(table: &str) -> String {
 /// The bit of a hardware address that says whether it is one station's.
 const TO_MANY: &str = "ether daddr & 01:00:00:00:00:00";
 
-fn chain(text: &mut String, end: &str, rules: &[Rule], spared: &[Ipv4Addr], away: &str) {
-    if !spared.is_empty() {
-        let _ = writeln!(text, "ip {end} {} accept", set(spared));
+/// What version 6 asks for a neighbour's hardware address with; version 4 has a protocol of its own for that.
+const NEIGHBOURS: &str = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-router-advert }";
+
+fn chain(text: &mut String, end: &str, rules: &[Rule], spared: Option<u16>, away: &str) {
+    if let Some(port) = spared {
+        let _ = writeln!(text, "tcp sport {port} accept\ntcp dport {port} accept\n{NEIGHBOURS} accept");
     }
     for Rule { whom, loss_pct } in rules {
         let whom = match whom.as_deref() {

@@ -12,6 +12,8 @@ use super::{Trouble, drops, ip, ip_says, tc};
 
 /// More than any link: for the packets that a class only tells from others.
 const UNLIMITED: &str = "400gbit";
+/// Major number of a queue that tells packets apart: by it, what was left over is known for ours.
+const ROOT: &str = "9e83";
 /// Of a full Ethernet frame.
 const FRAME_BYTES: f64 = 1514.0;
 
@@ -21,22 +23,22 @@ static GONE: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 /// What a link is like toward some; whoever is in two of them belongs to the first.
 pub type Toward = (Vec<Ipv4Addr>, Link);
 
-/// Makes a link like `all`, but toward some like that. Whatever it was like before is over, also if this fails.
-pub fn shape(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Trouble> {
+/// Makes a link like `all`, but toward some like that, and without any limit for TCP port `spared`, here or there. Whatever it was like before is over, also if this fails.
+pub fn shape(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Result<(), Trouble> {
     clear(interface);
-    impose(interface, all, toward).inspect_err(|_| clear(interface))
+    impose(interface, all, toward, spared).inspect_err(|_| clear(interface))
 }
 
 /// Like [`shape`], for an interface that nothing was done to.
-pub fn impose(interface: &str, all: &Link, toward: &[Toward]) -> Result<(), Trouble> {
-    let text = commands(interface, all, toward);
+pub fn impose(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Result<(), Trouble> {
+    let text = commands(interface, all, toward, spared);
     if !text.ip.is_empty() {
         ip(&text.ip)?;
     }
     if !text.tc.is_empty() {
         tc(&text.tc)?;
     }
-    drops::lose(interface, all, toward)
+    drops::lose(interface, all, toward, spared)
 }
 
 /// Takes an interface down. The kernel forgets its routes; [`up`] makes them again.
@@ -85,12 +87,12 @@ struct Commands {
     tc: String,
 }
 
-fn commands(interface: &str, all: &Link, toward: &[Toward]) -> Commands {
+fn commands(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Commands {
     let mut text = Commands::default();
     let links = || toward.iter().map(|(_, link)| link).chain([all]);
     let is_limited = links().any(|link| link.rate_bits_per_s.is_some());
     if is_limited || links().any(|link| link.delay_s.is_some()) {
-        direction(&mut text.tc, interface, "dst", all, toward);
+        direction(&mut text.tc, interface, "dst", (all, toward), spared);
     }
     if is_limited {
         let ifb = arriving(interface);
@@ -101,7 +103,7 @@ fn commands(interface: &str, all: &Link, toward: &[Toward]) -> Commands {
         // Only what leaves is delayed: else both ends of a link would delay it.
         let undelayed = |link: &Link| Link { delay_s: None, ..link.clone() };
         let toward: Vec<Toward> = toward.iter().map(|(peers, link)| (peers.clone(), undelayed(link))).collect();
-        direction(&mut text.tc, &ifb, "src", &undelayed(all), &toward);
+        direction(&mut text.tc, &ifb, "src", (&undelayed(all), &toward), spared);
     }
     // A large segment that the kernel cuts up at the very end would be lost as a whole.
     if links().any(|link| link.loss_pct.is_some()) {
@@ -111,23 +113,36 @@ fn commands(interface: &str, all: &Link, toward: &[Toward]) -> Commands {
 }
 
 /// Limits one direction at the root of a device; `end` is which address of a packet is the other host's.
-fn direction(text: &mut String, device: &str, end: &str, all: &Link, toward: &[Toward]) {
-    if toward.is_empty() {
+fn direction(text: &mut String, device: &str, end: &str, (all, toward): (&Link, &[Toward]), spared: Option<u16>) {
+    if toward.is_empty() && spared.is_none() {
         return limit(text, device, "root", 1, all);
     }
-    let _ = writeln!(text, "qdisc add dev {device} root handle 1: htb default 1");
-    let links = [all].into_iter().chain(toward.iter().map(|(_, link)| link));
+    let _ = writeln!(text, "qdisc add dev {device} root handle {ROOT}: htb default 1");
+    let unlimited = Link::default();
+    let links = [all].into_iter().chain(toward.iter().map(|(_, link)| link)).chain(spared.map(|_| &unlimited));
     for (class, link) in (1..).zip(links) {
-        let _ =
-            writeln!(text, "class add dev {device} parent 1: classid 1:{class:x} htb rate {UNLIMITED} quantum 200000");
-        limit(text, device, &format!("parent 1:{class:x}"), class * 0x10, link);
+        let class_id = format!("{ROOT}:{class:x}");
+        let _ = writeln!(
+            text,
+            "class add dev {device} parent {ROOT}: classid {class_id} htb rate {UNLIMITED} quantum 200000"
+        );
+        limit(text, device, &format!("parent {class_id}"), class * 0x10, link);
     }
-    for (class, (peers, _)) in (2..).zip(toward) {
+    // One protocol may have one preference. What is spared comes first.
+    let mut filter = |preference: u32, matched: &str, class: usize| {
+        let start = format!("filter add dev {device} parent {ROOT}: prio {preference}");
+        let _ = writeln!(text, "{start} protocol {matched} flowid {ROOT}:{class:x}");
+    };
+    if let Some(port) = spared {
+        for way in ["sport", "dport"] {
+            let last = toward.len() + 2;
+            filter(1, &format!("ip u32 match ip protocol 6 0xff match ip {way} {port} 0xffff"), last);
+            filter(2, &format!("ipv6 u32 match ip6 protocol 6 0xff match ip6 {way} {port} 0xffff"), last);
+        }
+    }
+    for ((class, preference), (peers, _)) in (2..).zip(3..).zip(toward) {
         for address in peers {
-            let _ = writeln!(
-                text,
-                "filter add dev {device} parent 1: protocol ip prio {class} u32 match ip {end} {address}/32 flowid 1:{class:x}"
-            );
+            filter(preference, &format!("ip u32 match ip {end} {address}/32"), class);
         }
     }
 }

@@ -44,22 +44,22 @@ fn a_link_is_limited_in_both_directions_and_restored() {
     apart(move || {
         ip("link add eth0 type veth peer name far\nlink set eth0 up\nlink set far up\n").unwrap();
         assert_eq!(interfaces(), ["far", "eth0"]);
-        link::shape("eth0", &profile, &[]).unwrap();
+        link::shape("eth0", &profile, &[], None).unwrap();
         let qdiscs = || said("tc", &["qdisc"]);
         let before = qdiscs();
         assert_eq!(before.matches("qdisc tbf").count(), 2, "{before}");
         assert!(before.contains("rate 100Mbit"), "{before}");
         // Worse, only toward one; then loss on top.
-        link::shape("eth0", &profile, &[(vec![THERE], link(Some(1e6), None))]).unwrap();
+        link::shape("eth0", &profile, &[(vec![THERE], link(Some(1e6), None))], None).unwrap();
         let now = qdiscs();
         assert_eq!(now.matches("qdisc htb").count(), 2, "{now}");
         assert_eq!((now.matches("rate 1Mbit").count(), now.matches("rate 100Mbit").count()), (2, 2), "{now}");
-        link::shape("eth0", &profile, &[(vec![THERE], link(None, Some(1.5)))]).unwrap();
+        link::shape("eth0", &profile, &[(vec![THERE], link(None, Some(1.5)))], None).unwrap();
         assert!(said("nft", &["list", "ruleset"]).contains("numgen random mod 1000000 < 15000"));
-        link::shape("eth0", &profile, &[]).unwrap();
+        link::shape("eth0", &profile, &[], None).unwrap();
         let handles = |text: &str| text.replace(char::is_numeric, "");
         assert_eq!(handles(&qdiscs()), handles(&before));
-        link::shape("eth0", &Link::default(), &[]).unwrap();
+        link::shape("eth0", &Link::default(), &[], None).unwrap();
         assert!(!qdiscs().contains("tbf"));
         assert!(!said("ip", &["link"]).contains("ifb"));
         assert_eq!(said("nft", &["list", "ruleset"]), "");
@@ -85,7 +85,7 @@ fn a_delay_needs_netem_and_leaves_nothing_without() {
     apart(|| {
         ip("link add eth0 type veth peer name far\nlink set eth0 up\n").unwrap();
         let slow = Link { rate_bits_per_s: Some(1e6), delay_s: Some(0.01), loss_pct: None };
-        match link::shape("eth0", &slow, &[]) {
+        match link::shape("eth0", &slow, &[], None) {
             Ok(()) => assert!(said("tc", &["qdisc"]).contains("delay 10ms")),
             Err(trouble) => {
                 assert_eq!(trouble.to_string(), "not on this kernel: netem is missing");
@@ -142,14 +142,10 @@ fn what_is_cut_off_vanishes_and_nobody_is_told() {
         assert_eq!(heard.recv().unwrap(), 1);
         let cuts = [Cut { from: only(&[]), to: only(&[THERE]) }, Cut { from: None, to: None }];
         for cut in &cuts {
-            drops::cut(std::slice::from_ref(cut), &[]).unwrap();
+            drops::cut(std::slice::from_ref(cut), None).unwrap();
             send(2);
         }
-        // All that is cut does not concern whom it spares, nor others.
-        drops::cut(&cuts, &[THERE]).unwrap();
-        send(3);
-        assert_eq!(heard.recv().unwrap(), 3);
-        drops::cut(&[Cut { from: only(&[THERE]), to: only(&[HERE]) }], &[]).unwrap();
+        drops::cut(&[Cut { from: only(&[THERE]), to: only(&[HERE]) }], None).unwrap();
         send(4);
         assert_eq!(heard.recv().unwrap(), 4);
         drops::uncut_all().unwrap();
@@ -162,9 +158,9 @@ fn what_is_cut_off_vanishes_and_nobody_is_told() {
 #[test]
 fn a_link_that_loses_all_loses_both_ways() {
     with_a_neighbour(|socket, heard| {
-        link::shape("eth0", &link(Some(1e9), Some(100.0)), &[]).unwrap();
+        link::shape("eth0", &link(Some(1e9), Some(100.0)), &[], None).unwrap();
         socket.send(&[1]).unwrap();
-        link::shape("eth0", &Link::default(), &[]).unwrap();
+        link::shape("eth0", &Link::default(), &[], None).unwrap();
         socket.send(&[2]).unwrap();
         assert_eq!(heard.recv_timeout(Duration::from_secs(20)).unwrap(), 2);
     });

@@ -1,10 +1,10 @@
-//! The hands of a real host: its control groups, its network, its disk, its clock. On a machine that is not ours alone, what
-//! would cut the lab's own connection or hit everybody there is refused. It must not know what is imposed.
+//! The hands of a real host: its control groups, its network, its disk, its clock. On a machine that is not ours alone, the
+//! way that orders come is spared, and what would hit everybody there for good is refused. It must not know what is imposed.
 
 mod fill;
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use experiment::profile::Disk;
@@ -16,6 +16,7 @@ use super::Hands;
 use super::state::{Cuts, Links, Peers};
 use crate::linux::network::drops::{self, Cut};
 use crate::linux::network::{self, link};
+use crate::linux::procfs;
 use crate::runner::groups::Groups;
 use crate::runner::{Refusal, Setup};
 
@@ -27,7 +28,7 @@ pub(super) struct HostHands {
     has_volume: bool,
     /// Made by us, and nobody else's.
     is_isolated: bool,
-    lab: Option<Connection>,
+    connection: Option<Connection>,
     /// How the link was shaped last.
     shaped: Mutex<Links>,
     /// The interface of a real host that is shaped, and how many segments it took at once.
@@ -36,27 +37,21 @@ pub(super) struct HostHands {
     offset_s: Mutex<f64>,
 }
 
-/// The connection that the orders come through.
+/// Where the connection that the orders come through ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Connection {
-    lab: Ipv4Addr,
-    here: Ipv4Addr,
+    address: IpAddr,
+    port: u16,
 }
 
 impl Connection {
     /// From what sshd leaves in `SSH_CONNECTION`: client, its port, server, its port.
     fn parse(text: &str) -> Option<Self> {
-        let mut words = text.split(' ');
-        let lab = v4(words.next()?)?;
-        Some(Self { lab, here: v4(words.nth(1)?)? })
-    }
-}
-
-/// sshd that listens on both versions writes version 4 as `::ffff:10.0.0.1`.
-fn v4(text: &str) -> Option<Ipv4Addr> {
-    match text.parse().ok()? {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(address) => address.to_ipv4_mapped(),
+        let mut words = text.split(' ').skip(2);
+        // An address of one link only has the link's name behind it.
+        let address: IpAddr = words.next()?.split('%').next()?.parse().ok()?;
+        // sshd that listens on both versions writes version 4 as `::ffff:10.0.0.1`.
+        Some(Self { address: address.to_canonical(), port: words.next()?.parse().ok()? })
     }
 }
 
@@ -68,7 +63,7 @@ impl HostHands {
             data: volume.map_or_else(|| setup.folder.clone(), |volume| volume.at.clone()),
             has_volume: volume.is_some(),
             is_isolated: setup.isolation.is_some(),
-            lab: std::env::var("SSH_CONNECTION").ok().and_then(|text| Connection::parse(&text)),
+            connection: std::env::var("SSH_CONNECTION").ok().and_then(|text| Connection::parse(&text)),
             shaped: Mutex::new(Links { all: setup.envelope.link.clone(), toward: Vec::new() }),
             segments: Mutex::default(),
             offset_s: Mutex::default(),
@@ -83,15 +78,25 @@ impl HostHands {
         Err(cannot(format!("{what} needs root on this host: connect as root, as in ssh = [\"root@10.0.0.11\"]")))
     }
 
+    /// Where the orders come in. A host of ours has another way for them.
+    fn connection(&self) -> Result<Option<Connection>, Refusal> {
+        if self.is_isolated {
+            return Ok(None);
+        }
+        let unknown = || {
+            let reason = "how the orders come to this host is not known, for its sshd sets no SSH_CONNECTION: its network is \
+                          left alone, or else the way to heal it might be cut";
+            cannot(reason.to_owned())
+        };
+        self.connection.ok_or_else(unknown).map(Some)
+    }
+
     /// The interfaces that are shaped: on a real host the one that the lab comes in through.
     fn interfaces(&self) -> Result<Vec<String>, Refusal> {
-        if self.is_isolated {
-            return Ok(network::interfaces());
-        }
-        let unknown =
-            || cannot("which of this host's links to slow down is not known: SSH_CONNECTION does not say".to_owned());
-        let here = self.lab.ok_or_else(unknown)?.here.to_string();
-        let says = network::ip_says(&["-o", "-4", "address", "show", "to", &here])?;
+        let Some(connection) = self.connection()? else { return Ok(network::interfaces()) };
+        let address = connection.address.to_string();
+        let says = network::ip_says(&["-o", "address", "show", "to", &address])?;
+        let unknown = || cannot(format!("no link of this host has the address {address} that it is reached by"));
         Ok(vec![interface_in(&says).ok_or_else(unknown)?])
     }
 
@@ -103,7 +108,7 @@ impl HostHands {
             if !self.is_isolated {
                 self.remember(&interface)?;
             }
-            link::shape(&interface, &links.all, &toward)?;
+            link::shape(&interface, &links.all, &toward, self.connection()?.map(|connection| connection.port))?;
         }
         if !self.is_isolated && *links == Links::default() {
             self.put_back()?;
@@ -125,18 +130,30 @@ impl HostHands {
                 "the link {interface} is shaped already ({discipline}), and that could not be put back"
             )));
         }
-        *segments = Some((interface.to_owned(), most.unwrap_or("65535").to_owned()));
+        let most = most.unwrap_or("65535");
+        // For whoever tidies up here if we cannot.
+        let note = self.data.join(SEGMENTS);
+        std::fs::write(&note, format!("{interface} {most}\n"))
+            .map_err(|error| Refusal::system(format!("write {}", note.display()), &error))?;
+        *segments = Some((interface.to_owned(), most.to_owned()));
         Ok(())
     }
 
     fn put_back(&self) -> Result<(), Refusal> {
         match lock(&self.segments).take() {
-            Some((interface, most)) => Ok(network::ip(&format!("link set {interface} gso_max_segs {most}\n"))?),
+            Some((interface, most)) => {
+                let _ = std::fs::remove_file(self.data.join(SEGMENTS));
+                Ok(network::ip(&format!("link set {interface} gso_max_segs {most}\n"))?)
+            }
             None => Ok(()),
         }
     }
 }
 
+/// A file beside a real host's data while its link is shaped: the interface, and how many segments it took at once.
+const SEGMENTS: &str = "segments";
+/// File systems that are somewhere else.
+const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs"];
 /// Queueing disciplines that come back by themselves when one over them is removed.
 const PLAIN: [&str; 7] = ["noqueue", "noop", "mq", "fq", "fq_codel", "pfifo", "pfifo_fast"];
 
@@ -147,12 +164,21 @@ impl Hands for HostHands {
 
     fn cut(&self, cuts: &Cuts) -> Result<(), Refusal> {
         self.need_root("dropping packets")?;
-        let rules = rules(cuts, self.is_isolated, self.lab).map_err(cannot)?;
-        let spared: Vec<Ipv4Addr> = match self.lab {
-            Some(connection) if !self.is_isolated => vec![connection.lab],
-            _ => Vec::new(),
-        };
-        Ok(drops::cut(&rules, &spared)?)
+        let rules = rules(cuts);
+        if rules.is_empty() {
+            return Ok(drops::uncut_all()?);
+        }
+        let spared = self.connection()?.map(|connection| connection.port);
+        let is_total = rules.iter().any(|cut| cut.from.is_none() || cut.to.is_none());
+        if spared.is_some()
+            && is_total
+            && let Some(mount) = remote_mount(&mounts())
+        {
+            return Err(cannot(format!(
+                "{mount} comes over the network, and a host that cannot read it might not be healed: use `pause`"
+            )));
+        }
+        Ok(drops::cut(&rules, spared)?)
     }
 
     fn link(&self, links: &Links) -> Result<(), Refusal> {
@@ -228,28 +254,31 @@ impl Hands for HostHands {
     }
 }
 
-/// What the cuts come to: everybody only where the host is ours.
-fn rules(cuts: &Cuts, is_isolated: bool, lab: Option<Connection>) -> Result<Vec<Cut>, String> {
-    if cuts.silent && is_isolated {
-        return Ok(vec![Cut { from: None, to: None }]);
+/// What the cuts come to.
+fn rules(cuts: &Cuts) -> Vec<Cut> {
+    if cuts.silent {
+        return vec![Cut { from: None, to: None }];
     }
     let list = |peers: &Peers| match peers {
         Peers::These(some) => Some(some.iter().copied().collect::<Vec<_>>()),
         Peers::Everybody => None,
     };
     let (from, to) = (list(&cuts.from), list(&cuts.to));
-    if !is_isolated {
-        let (Some(from), Some(to)) = (&from, &to) else {
-            return Err("a real host is cut off from some, never from everybody: others use it, too".to_owned());
-        };
-        if let Some(lab) = lab.map(|connection| connection.lab).filter(|lab| from.contains(lab) || to.contains(lab)) {
-            return Err(format!(
-                "{lab} is where the orders come from, and the clients: a host reached over ssh cannot be cut off from it"
-            ));
-        }
-    }
-    let nobody = |list: &Option<Vec<Ipv4Addr>>| list.as_ref().is_some_and(Vec::is_empty);
-    Ok(if nobody(&from) && nobody(&to) { Vec::new() } else { vec![Cut { from, to }] })
+    let is_nobody = |list: &Option<Vec<_>>| list.as_ref().is_some_and(Vec::is_empty);
+    if is_nobody(&from) && is_nobody(&to) { Vec::new() } else { vec![Cut { from, to }] }
+}
+
+fn mounts() -> String {
+    procfs::text(Path::new("/proc/self/mounts")).unwrap_or_default()
+}
+
+/// The first file system that is somewhere else, in the text of `/proc/mounts`.
+fn remote_mount(mounts: &str) -> Option<&str> {
+    let mut lines = mounts.lines().map(|line| line.split(' '));
+    lines.find_map(|mut words| {
+        let place = words.nth(1)?;
+        words.next().filter(|kind| REMOTE.contains(kind)).map(|_| place)
+    })
 }
 
 /// A time and so many seconds more or less.

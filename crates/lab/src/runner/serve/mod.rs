@@ -1,11 +1,11 @@
 //! The runner's end: reads what it is told, line by line, has each order carried out on a thread of its own, and undoes
 //! everything when its input ends. It must not know who speaks to it.
 
-mod files;
 mod init;
 mod orders;
 mod processes;
 mod programs;
+mod room;
 mod voice;
 
 use std::fs::File;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use record::events::HostFigures;
 
-use super::files::{self, Room};
 use super::processes::Processes;
 use super::programs;
+use super::room::Room;
 use super::voice::Voice;
 use crate::linux::procfs;
 use crate::probes::memory_bytes;
@@ -123,12 +123,6 @@ impl Runner {
             }
             Order::Folder { name } => self.room.make_folder(&name).map(|path| Answer::Folder { path }),
             Order::RemoveFolder { name } => self.room.remove_folder(&name).map(|()| Answer::Nothing),
-            Order::Put { path, mode, at, content } => {
-                files::put(&self.room.at(&path), mode, at, &content).map(|()| Answer::Nothing)
-            }
-            Order::Read { path, at, bytes } => {
-                files::read(&self.room.at(&path), at, bytes).map(|content| Answer::Content { content })
-            }
             Order::Sample => {
                 let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
                 Ok(Answer::Samples { rows: sampler.sample(&self.processes.members(&self.setup.host)) })

@@ -1,10 +1,8 @@
 //! Orders as calls: what goes in and what comes out of each. It must not keep anything.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use record::events::HostFigures;
 use record::rows::Sample;
 
@@ -13,9 +11,9 @@ use crate::Error;
 use crate::hosts::{Ended, Output};
 use crate::runner::{Answer, Control, Order, Program};
 
-/// Of a file, in one message.
-const PIECE_BYTES: usize = 256 << 10;
-/// For what may have to wait for a disk: files, folders; and for faults.
+/// For a machine to be measured, which takes about ten seconds where nothing else runs.
+const MEASURE_PATIENCE: Duration = Duration::from_secs(120);
+/// For what may have to wait for a disk: folders; and for faults.
 const SLOW_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Session {
@@ -49,39 +47,6 @@ impl Session {
         self.ask(Order::RemoveFolder { name: name.to_owned() }, SLOW_PATIENCE).map(drop)
     }
 
-    /// Writes a file: absolute, or in the host's folder.
-    pub fn put(&self, path: &Path, mode: u32, content: &[u8]) -> Result<(), Error> {
-        let mut at = 0;
-        loop {
-            let rest = &content[at..];
-            let piece = &rest[..rest.len().min(PIECE_BYTES)];
-            let order = Order::Put { path: path.to_path_buf(), mode, at: at as u64, content: STANDARD.encode(piece) };
-            self.ask(order, SLOW_PATIENCE)?;
-            at += piece.len();
-            if at >= content.len() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Reads a file.
-    pub fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
-        let mut content = Vec::new();
-        loop {
-            let (at, bytes) = (content.len() as u64, PIECE_BYTES as u64);
-            let piece = match self.ask(Order::Read { path: path.to_path_buf(), at, bytes }, SLOW_PATIENCE)? {
-                Answer::Content { content } => STANDARD.decode(content),
-                other => return Err(self.unexpected(&other)),
-            };
-            let piece = piece.map_err(|error| Error::system("read base64")(std::io::Error::other(error)))?;
-            let is_last = piece.len() < PIECE_BYTES;
-            content.extend(piece);
-            if is_last {
-                return Ok(content);
-            }
-        }
-    }
-
     /// Reads the probes; `at_s` and `host` are left to be filled in.
     pub fn sample(&self, within: Duration) -> Result<Vec<Sample>, Error> {
         match self.ask(Order::Sample, within)? {
@@ -104,6 +69,14 @@ impl Session {
     pub fn measure_storage(&self, for_: Duration) -> Result<HostFigures, Error> {
         let order = Order::MeasureStorage { for_s: for_.as_secs_f64() };
         self.figures_of(order, for_.saturating_mul(2).saturating_add(SLOW_PATIENCE))
+    }
+
+    /// Measures the machine for a profile.
+    pub fn measure_machine(&self) -> Result<String, Error> {
+        match self.ask(Order::MeasureMachine, MEASURE_PATIENCE)? {
+            Answer::Text { text } => Ok(text),
+            other => Err(self.unexpected(&other)),
+        }
     }
 
     /// What the host is and got.

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use super::*;
@@ -140,21 +140,6 @@ fn programs_are_given_input_and_are_missed_by_name() {
     program.folder = Some(PathBuf::from("/no/such/folder"));
     let error = host.session.run(&program, "", LONG).unwrap_err();
     assert_eq!(error.to_string(), "cannot start `true` in /no/such/folder on n1: there is no such folder");
-}
-
-#[test]
-fn files_go_there_and_come_back() {
-    let host = host();
-    let content: Vec<u8> = (0..700_000_u32).map(|at| (at % 251) as u8).collect();
-    for content in [&content[..], &content[..262_144], b""] {
-        host.session.put(Path::new("some/where"), 0o750, content).unwrap();
-        assert_eq!(host.session.read(Path::new("some/where")).unwrap(), content);
-    }
-    use std::os::unix::fs::PermissionsExt as _;
-    let there = host.folder.join("host/some/where");
-    assert_eq!(there.metadata().unwrap().permissions().mode() & 0o777, 0o750);
-    assert_eq!(host.session.read(&there).unwrap(), b"");
-    assert!(host.session.read(Path::new("none")).unwrap_err().to_string().contains("on n1"));
 }
 
 #[test]

@@ -5,13 +5,13 @@ use super::*;
 
 #[test]
 fn nothing_is_said_about_a_link_without_limits() {
-    assert_eq!(commands("eth0", &Link::default(), &[]), Commands::default());
+    assert_eq!(commands("eth0", &Link::default(), &[], None), Commands::default());
 }
 
 #[test]
 fn a_rate_holds_both_ways_and_a_delay_one_way() {
     let link = Link { rate_bits_per_s: Some(10e6), delay_s: Some(0.0015), loss_pct: None };
-    let text = commands("eth0", &link, &[]);
+    let text = commands("eth0", &link, &[], None);
     assert_eq!(text.ip, "link add ifb-eth0 type ifb\nlink set ifb-eth0 up\n");
     let expected = "\
 qdisc add dev eth0 root handle 1: netem delay 1500us limit 1500
@@ -26,7 +26,7 @@ qdisc add dev ifb-eth0 root handle 1: tbf rate 10000000bit burst 5000 limit 1564
 #[test]
 fn large_segments_are_cut_up_before_they_are_lost() {
     let link = Link { loss_pct: Some(1.0), ..Link::default() };
-    let text = commands("eth0", &link, &[]);
+    let text = commands("eth0", &link, &[], None);
     assert_eq!((text.ip.as_str(), text.tc.as_str()), ("link set eth0 gso_max_segs 1\n", ""));
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 
 use experiment::profile::Link;
 
@@ -11,46 +12,48 @@ use crate::linux::{cgroup, namespace};
 use crate::runner::controls::Controls;
 use crate::runner::{Control, Isolation, groups};
 
-const LAB: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
 fn some(addresses: &[Ipv4Addr]) -> Peers {
     Peers::These(addresses.iter().copied().collect::<BTreeSet<_>>())
 }
 
-fn connection() -> Option<Connection> {
-    Connection::parse("10.0.0.1 51234 10.0.0.2 22")
-}
-
 #[test]
 fn the_connection_is_read() {
-    assert_eq!(connection(), Some(Connection { lab: LAB, here: Ipv4Addr::new(10, 0, 0, 2) }));
-    assert_eq!(Connection::parse("::ffff:10.0.0.1 5 ::ffff:10.0.0.2 22"), connection());
-    assert_eq!(Connection::parse("fe80::1 5 fe80::2 22"), None);
+    let here = |address: &str, port| Some(Connection { address: address.parse().unwrap(), port });
+    assert_eq!(Connection::parse("10.0.0.1 51234 10.0.0.2 22"), here("10.0.0.2", 22));
+    assert_eq!(Connection::parse("::ffff:10.0.0.1 5 ::ffff:10.0.0.2 2222"), here("10.0.0.2", 2222));
+    assert_eq!(Connection::parse("fe80::1%eth0 5 fe80::2%eth0 22"), here("fe80::2", 22));
+    assert_eq!(Connection::parse("UNKNOWN 65535 UNKNOWN 65535"), None);
     assert_eq!(Connection::parse(""), None);
 }
 
 #[test]
-fn a_real_host_is_cut_off_from_some_only() {
+fn cuts_become_rules() {
     let cuts = Cuts { from: some(&[PEER]), to: some(&[]), silent: false };
-    let expected = Cut { from: Some(vec![PEER]), to: Some(Vec::new()) };
-    assert_eq!(rules(&cuts, false, connection()), Ok(vec![expected.clone()]));
-    assert_eq!(rules(&cuts, true, None), Ok(vec![expected]));
-    assert_eq!(rules(&Cuts::default(), false, connection()), Ok(Vec::new()));
-
+    assert_eq!(rules(&cuts), [Cut { from: Some(vec![PEER]), to: Some(Vec::new()) }]);
+    assert_eq!(rules(&Cuts::default()), []);
     let everybody = Cuts { from: Peers::Everybody, ..Cuts::default() };
-    assert!(rules(&everybody, false, connection()).unwrap_err().contains("never from everybody"));
-    assert_eq!(rules(&everybody, true, None), Ok(vec![Cut { from: None, to: Some(Vec::new()) }]));
-
-    let lab = Cuts { from: some(&[PEER, LAB]), ..Cuts::default() };
-    assert!(rules(&lab, false, connection()).unwrap_err().starts_with("10.0.0.1 is where the orders come from"));
+    assert_eq!(rules(&everybody), [Cut { from: None, to: Some(Vec::new()) }]);
+    let silent = Cuts { silent: true, ..Cuts::default() };
+    assert_eq!(rules(&silent), [Cut { from: None, to: None }]);
 }
 
 #[test]
-fn only_a_host_of_ours_falls_silent() {
-    let silent = Cuts { silent: true, ..Cuts::default() };
-    assert_eq!(rules(&silent, true, None), Ok(vec![Cut { from: None, to: None }]));
-    assert_eq!(rules(&silent, false, connection()), Ok(Vec::new()));
+fn the_network_is_left_alone_where_the_way_of_the_orders_is_not_known() {
+    let made = Made::new("d", None);
+    let hands = HostHands { connection: None, ..made.hands() };
+    let everybody = Cuts { from: Peers::Everybody, ..Cuts::default() };
+    assert!(reason(hands.cut(&everybody)).contains("SSH_CONNECTION"));
+    let slow = Link { rate_bits_per_s: Some(1e6), ..Link::default() };
+    assert!(reason(hands.link(&Links { all: slow, toward: Vec::new() })).contains("SSH_CONNECTION"));
+}
+
+#[test]
+fn a_file_system_of_the_network_is_found() {
+    let mounts = "/dev/sda / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0\n";
+    assert_eq!(remote_mount(mounts), Some("/home"));
+    assert_eq!(remote_mount("proc /proc proc rw 0 0\n"), None);
 }
 
 #[test]

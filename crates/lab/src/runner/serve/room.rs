@@ -1,15 +1,11 @@
-//! The host's private folders, and files as they are sent and fetched. It must not remove anything outside of the host's
-//! folder.
+//! The host's private folders. It must not remove anything outside of the host's folder.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-use crate::runner::{LINE_BYTES, Refusal, Setup};
+use crate::runner::{Refusal, Setup};
 
 /// Where the host's folders are.
 pub struct Room {
@@ -41,11 +37,6 @@ impl Room {
 
     pub fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    /// A path as it is meant: absolute, or in the host's folder.
-    pub fn at(&self, path: &Path) -> PathBuf {
-        self.folder.join(path)
     }
 
     /// An empty folder of that name.
@@ -82,40 +73,4 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         done => done,
     }
-}
-
-/// Writes a piece of a file, with the folders above it.
-pub fn put(path: &Path, mode: u32, at: u64, content: &str) -> Result<(), Refusal> {
-    let content = STANDARD.decode(content).map_err(|error| Refusal::system("read base64", &error))?;
-    let write = || {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let file = File::options().create(true).write(true).truncate(at == 0).open(path)?;
-        file.write_all_at(&content, at)?;
-        file.set_permissions(fs::Permissions::from_mode(mode))
-    };
-    write().map_err(|error| Refusal::system(format!("write {}", path.display()), &error))
-}
-
-/// Reads a piece of a file, in base64.
-pub fn read(path: &Path, at: u64, bytes: u64) -> Result<String, Refusal> {
-    // It has to fit into a line.
-    let bytes = usize::try_from(bytes.min(LINE_BYTES / 2)).unwrap_or(usize::MAX);
-    let read = || -> io::Result<Vec<u8>> {
-        let file = File::open(path)?;
-        let mut content = Vec::new();
-        let mut piece = vec![0; bytes.min(1 << 20)];
-        while content.len() < bytes {
-            let wanted = piece.len().min(bytes - content.len());
-            match file.read_at(&mut piece[..wanted], at + content.len() as u64)? {
-                0 => break,
-                count => content.extend_from_slice(&piece[..count]),
-            }
-        }
-        Ok(content)
-    };
-    read()
-        .map(|content| STANDARD.encode(content))
-        .map_err(|error| Refusal::system(format!("read {}", path.display()), &error))
 }

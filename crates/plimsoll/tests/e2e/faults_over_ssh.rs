@@ -1,0 +1,95 @@
+//! Faults on machines that are reached over ssh: clients feel them as on virtual hosts, the way to the machine stays open, and
+//! whatever ends the lab, nothing of a fault is left there. Never `clock_skew`: these machines share the clock of this one.
+
+use crate::faults_felt::{experiment, play};
+use crate::machine;
+use crate::remote_machines::Machines;
+use crate::stage::{Stage, until};
+
+const LAB: &str = "ssh = [\"10.84.0.1\", \"10.84.0.2\"]";
+
+/// Each leaves something in the kernel of the machine, for longer than the test lasts.
+const LASTING: [(&str, &str, &str); 4] = [
+    ("partition", "5m", "on = \"n1\"\nwith = { clients = \"majority\" }"),
+    ("lossy_link", "5m", "on = \"n1\"\nwith = { loss_pct = 10 }"),
+    ("slow_link", "5m", "on = \"n1\"\nwith = { rate = \"1mbit\" }"),
+    ("host_freeze", "5m", "on = \"n1\""),
+];
+
+/// Plays the lasting faults until all are in force.
+fn broken(stage: &Stage) -> crate::stage::Playing {
+    let file = experiment(stage, LAB, "/", &LASTING, 0.1);
+    let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
+    for (name, ..) in LASTING {
+        playing.wait_for_event(&format!("\"fault\":\"{name}\""));
+    }
+    playing
+}
+
+#[test]
+fn faults_over_ssh_are_felt_and_healed() {
+    let mut stage = Stage::new().with_shelves();
+    let Some(machines) = Machines::make(&stage, 2) else { return };
+    stage.beside(&machines);
+    let before = [1, 2].map(|number| machines.of(number).network());
+    let faults = [
+        ("partition", "800ms", "on = \"n1\"\nwith = { clients = \"majority\" }"),
+        ("host_freeze", "800ms", "on = \"n1\""),
+        ("pause", "800ms", "on = \"n1\""),
+        ("lossy_link", "800ms", "on = \"n1\"\nwith = { loss_pct = 60 }"),
+        ("slow_link", "800ms", "on = \"n1\"\nwith = { rate = \"64kbit\" }"),
+        ("kill", "500ms", "on = \"n1\""),
+        ("restart", "", "on = \"n1\""),
+        ("command", "800ms", "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
+    ];
+    let seen = play(&stage, LAB, "/", &faults, 3.0);
+    for (name, ..) in faults {
+        seen.broke_and_healed(name, 3.0);
+    }
+    assert_eq!([1, 2].map(|number| machines.of(number).network()), before);
+    assert_eq!(machines.leftovers(), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_killed_lab_heals_machines_over_ssh() {
+    let mut stage = Stage::new().with_shelves();
+    let Some(machines) = Machines::make(&stage, 2) else { return };
+    stage.beside(&machines);
+    let here = machine::inventory();
+    let before = machines.of(1).network();
+    let playing = broken(&stage);
+    assert_ne!(machines.of(1).network(), before, "or else this test shows nothing");
+    // Whoever knocks at ssh is let in, and whoever knocks elsewhere is not even refused.
+    machines.on_the_wire(
+        "bash -c 'read -r -t 9 banner </dev/tcp/10.84.0.1/22' && \
+         { timeout 1 bash -c '</dev/tcp/10.84.0.1/9' 2>/dev/null; [ $? = 124 ]; }",
+    );
+    playing.signal("KILL");
+    playing.wait();
+    assert_eq!(machines.leftovers(), [""; 0]);
+    assert_eq!(machines.of(1).network(), before);
+    stage.play(&["clean"]).exits(0);
+    assert_eq!(machine::added_since(&here), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn what_a_killed_runner_left_in_force_is_undone() {
+    let mut stage = Stage::new().with_shelves();
+    let Some(machines) = Machines::make(&stage, 2) else { return };
+    stage.beside(&machines);
+    let here = machine::inventory();
+    let machine = machines.of(1);
+    let before = machine.network();
+    let playing = broken(&stage);
+    // Its guard lives, and does what the runner cannot.
+    machine.play("for p in $(grep -lz runner$ /proc/[0-9]*/cmdline | cut -d / -f 3); do kill -9 $p; done; true");
+    until("its runner is gone", || !machine.processes().iter().any(|line| line.contains("plimsoll runner")));
+    assert_ne!(machine.network(), before, "or else this test shows nothing");
+    playing.signal("INT");
+    playing.wait();
+    assert_eq!(machines.leftovers(), [""; 0]);
+    assert_eq!(machine.network(), before);
+    assert_eq!(machine::added_since(&here), [""; 0]);
+}

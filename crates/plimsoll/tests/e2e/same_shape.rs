@@ -1,0 +1,150 @@
+//! One experiment file on virtual hosts and on machines over ssh: what is recorded and found has the same shape, so that
+//! whoever reads the results need not know where they come from.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::remote_machines::Machines;
+use crate::stage::{Stage, json};
+
+const EXPERIMENT: &str = r#"
+title = "one file"
+asks  = "Does it matter where the hosts are?"
+[target]
+use = "notebook"
+[lab]
+[load]
+agents  = 4
+time    = "6s"
+timeout = "300ms"
+think   = "10ms"
+warmup  = "1s"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+[[fault]]
+name = "partition"
+kind = "partition"
+on   = "n1"
+at   = "1s"
+for  = "500ms"
+with = { clients = "majority" }
+[[fault]]
+name = "loss"
+kind = "lossy_link"
+on   = "n2"
+at   = "2s"
+for  = "500ms"
+with = { loss_pct = 30 }
+[[fault]]
+name = "kill"
+kind = "kill"
+on   = "n1"
+at   = "3s"
+for  = "500ms"
+[[require]]
+metric = "outcomes.wrong"
+at_most = 0
+"#;
+
+/// Whose keys are words that clients happened to hear: a connection that is cut at one moment is reset, at another it hangs.
+const BY_CHANCE: [&str; 1] = ["attempt_results"];
+
+/// What only a whole machine has: a disk and a hypervisor of its own to wait for, and strangers.
+const OF_MACHINES: [&str; 3] = ["cpu_iowait_pct", "cpu_steal_pct", "cpu_strangers_pct"];
+/// What is the control group's: a quota, and sums over processes that are all known.
+const OF_GROUPS: [&str; 4] = ["cpu_throttled_pct", "run_delay_pct", "threads", "fds"];
+
+/// What a run's records look like, without what they say.
+#[derive(Debug, PartialEq)]
+struct Shape {
+    /// Paths of all keys in `analysis.json`.
+    keys: BTreeSet<String>,
+    /// Columns of `samples.csv`.
+    columns: String,
+    /// Whose rows there are: host and process.
+    rows: BTreeSet<String>,
+    /// What was measured: host, process, column.
+    measured: BTreeSet<String>,
+    /// Kinds of events, each with its fields.
+    events: BTreeSet<String>,
+}
+
+impl Shape {
+    fn of(run: &Path) -> Self {
+        let (mut keys, mut events) = (BTreeSet::new(), BTreeSet::new());
+        gather(&json(&run.join("analysis.json")), "", &mut keys);
+        let trial = run.join("trials/001");
+        for line in fs::read_to_string(trial.join("events.jsonl")).unwrap().lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            let mut fields = BTreeSet::new();
+            gather(&event, "", &mut fields);
+            events.insert(format!("{} {fields:?}", event["what"]));
+        }
+        let samples = fs::read_to_string(trial.join("samples.csv")).unwrap();
+        let (columns, samples) = samples.split_once('\n').unwrap();
+        assert!(columns.starts_with("at_s,host,process,"), "{columns}");
+        let (mut rows, mut measured) = (BTreeSet::new(), BTreeSet::new());
+        for line in samples.lines() {
+            let cells: Vec<&str> = line.split(',').collect();
+            let whose = format!("{} {}", cells[1], cells[2]);
+            let filled = columns.split(',').zip(&cells).filter(|(_, cell)| !cell.is_empty());
+            measured.extend(filled.map(|(column, _)| format!("{whose} {column}")));
+            rows.insert(whose);
+        }
+        Self { keys, columns: columns.to_owned(), rows, measured, events }
+    }
+}
+
+/// Paths of all keys; elements of a list that have names by their names, all others as one.
+fn gather(value: &Value, path: &str, keys: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let path = format!("{path}.{key}");
+                if !BY_CHANCE.contains(&key.as_str()) {
+                    gather(value, &path, keys);
+                }
+                keys.insert(path);
+            }
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                let name = element["name"].as_str().unwrap_or_default();
+                gather(element, &format!("{path}[{name}]"), keys);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn one_file_has_results_of_one_shape_wherever_its_hosts_are() {
+    let mut over_ssh = Stage::new().with_shelves();
+    let Some(machines) = Machines::make(&over_ssh, 2) else { return };
+    over_ssh.beside(&machines);
+    let virtually = Stage::new().with_shelves();
+    let shape = |stage: &Stage, lab: &str| {
+        stage.run(&[&stage.file("one-file.toml", EXPERIMENT), "--set", lab]).exits(0);
+        Shape::of(&stage.run_folder())
+    };
+    let (there, here) = (shape(&over_ssh, "lab.ssh=[\"10.84.0.1\", \"10.84.0.2\"]"), shape(&virtually, "lab.hosts=2"));
+    let differ = |there: &BTreeSet<String>, here: &BTreeSet<String>| -> Vec<String> {
+        there.symmetric_difference(here).cloned().collect()
+    };
+    assert_eq!(differ(&there.keys, &here.keys), [""; 0], "keys of analysis.json");
+    assert_eq!(there.columns, here.columns);
+    assert_eq!(differ(&there.rows, &here.rows), [""; 0], "hosts and processes in samples.csv");
+    let names = |columns: &[&str]| -> BTreeSet<String> {
+        columns.iter().flat_map(|column| ["n1", "n2"].map(|host| format!("{host}  {column}"))).collect()
+    };
+    let only = |one: &Shape, other: &Shape| -> BTreeSet<String> {
+        one.measured.difference(&other.measured).cloned().collect()
+    };
+    assert_eq!(only(&there, &here), names(&OF_MACHINES), "measured over ssh only");
+    assert_eq!(only(&here, &there), names(&OF_GROUPS), "measured on virtual hosts only");
+    assert_eq!(differ(&there.events, &here.events), [""; 0], "events");
+}
