@@ -221,7 +221,7 @@ fn placed(trial: &plan::Trial) -> Result<Placement, Error> {
 
 /// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
 fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>, stop: &AtomicBool) -> Result<Vec<Box<dyn Host>>, Error> {
-    let hosts: Vec<&plan::Host> = build.trial.lab.hosts.iter().collect();
+    let hosts = build.trial.lab.hosts.iter().collect();
     all_or_none(at_once(hosts, |host| ssh::reach(build, host, ledger, stop)))
 }
 
