@@ -111,6 +111,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
     };
     only_virtual(section, &lab, scene);
     only_ours(section, &lab, target, scene);
+    roles(section, target, scene);
     lab
 }
 
@@ -286,6 +287,20 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
             let what = format!("`{key}` is for virtual hosts");
             refuse(host.place(key), &what, "this one is reached over ssh", "a real machine is wired as it is");
         }
+    }
+}
+
+/// Whether the target has the roles that hosts are for.
+fn roles(section: &Section<'_>, target: Option<&TargetKind>, scene: &mut Scene<'_>) {
+    let Some(TargetKind::Folder { name: target, .. }) = target else { return };
+    let Some(manifest) = scene.catalog.targets.get(target) else { return };
+    let known: BTreeSet<&str> = manifest.processes.iter().map(|process| process.role.as_str()).collect();
+    for host in section.sections("host") {
+        let Some(role) = host.text("role").filter(|role| !known.contains(role)) else { continue };
+        let listed: Vec<String> = known.iter().map(|role| format!("`{role}`")).collect();
+        let problem = Problem::new(host.place("role"), format!("`{target}` has no role `{role}`"));
+        let problem = problem.expected("unknown role").hint(format!("its roles: {}", listed.join(", ")));
+        scene.problems.push(problem.maybe(nearest::hint(role, known.iter().copied())));
     }
 }
 
