@@ -102,7 +102,10 @@ def plain_times(rounds):
         made = subprocess.run(["bash", "-c", up], capture_output=True, text=True, check=True)
         ups.append(time.monotonic() - begun)
         pids = made.stdout.split()
-        down = f"kill {' '.join(pids)}; " + "".join(f"ip netns del plain-{i};" for i in range(1, HOSTS + 1))
+        # `unshare` waits for its child and takes no notice of a SIGTERM.
+        down = f"kill -KILL {' '.join(pids)};" + "".join(
+            f'while [ -n "$(ip netns pids plain-{i})" ]; do :; done; ip netns del plain-{i};' for i in range(1, HOSTS + 1)
+        )
         begun = time.monotonic()
         subprocess.run(["bash", "-c", down + "ip netns del plain-switch"], capture_output=True, check=False)
         downs.append(time.monotonic() - begun)
