@@ -59,7 +59,6 @@ pub fn play(
         probes: None,
         recording: None,
         prepared: Vec::new(),
-        injected: None,
         no_load: None,
         heard_in,
         heard,
@@ -90,8 +89,6 @@ struct Shell<'a> {
     recording: Option<Recording>,
     /// What `[[prepare]]` did to audited keys.
     prepared: Vec<Preparation>,
-    /// When the fault that is being begun was injected.
-    injected: Option<Instant>,
     /// Held where there is no load, whose recorder would take its end for a breakdown.
     no_load: Option<SyncSender<Interval>>,
     heard_in: Sender<Heard>,
@@ -104,18 +101,24 @@ impl Shell<'_> {
     fn play(&mut self) -> Result<(Ending, Option<String>), Error> {
         let heals = |kind: &str| lab::faults::find(kind).map_or(Heals::ByItself, |kind| kind.info.heals);
         let mut conductor = Conductor::new(self.trial, heals);
-        let mut effects: VecDeque<Effect> = conductor.begin().into();
+        // Each with the moment at which what it follows from began.
+        let mut effects: VecDeque<(Instant, Effect)> = VecDeque::new();
+        let queue = |effects: &mut VecDeque<_>, since, more: Vec<Effect>| {
+            effects.extend(more.into_iter().map(|effect| (since, effect)));
+        };
+        queue(&mut effects, Instant::now(), conductor.begin());
         loop {
-            while let Some(effect) = effects.pop_front() {
+            while let Some((since, effect)) = effects.pop_front() {
                 if let Effect::Finish(how, reason) = effect {
                     return Ok((how, reason));
                 }
-                if let Some((at_s, input)) = self.perform(&conductor, effect) {
-                    effects.extend(conductor.step(at_s, input));
+                let begun = Instant::now();
+                if let Some((at_s, input)) = self.perform(&conductor, since, effect) {
+                    queue(&mut effects, begun, conductor.step(at_s, input));
                 }
             }
             let input = self.wait(&conductor);
-            effects.extend(conductor.step(self.now_s(), input));
+            queue(&mut effects, Instant::now(), conductor.step(self.now_s(), input));
         }
     }
 
@@ -123,14 +126,14 @@ impl Shell<'_> {
         self.clock.map_or(-1.0, |clock| clock.at_s())
     }
 
-    /// Does one thing; what came of it and when it began.
-    fn perform(&mut self, conductor: &Conductor, effect: Effect) -> Option<(f64, Input)> {
+    /// Does one thing, which follows from something that began then; what came of it and when it began.
+    fn perform(&mut self, conductor: &Conductor, since: Instant, effect: Effect) -> Option<(f64, Input)> {
         let at_s = self.now_s();
         let came = match effect {
             Effect::Note(what) => {
                 // What a fault did may have been felt before it was through.
-                let injected = self.injected.take().filter(|_| matches!(what, What::FaultBegun { .. }));
-                self.note(injected.unwrap_or_else(Instant::now), what);
+                let at = if matches!(what, What::FaultBegun { .. }) { since } else { Instant::now() };
+                self.note(at, what);
                 return None;
             }
             Effect::StartTarget => self.start_target().map(|()| self.unless_interrupted(Input::TargetUp)),

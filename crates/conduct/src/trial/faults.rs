@@ -17,7 +17,6 @@ impl Shell<'_> {
         let Some(kind) = lab::faults::find(&fault.kind) else {
             return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
         };
-        self.injected = Some(Instant::now());
         match (kind.begin)(fault, occurrence.number, site) {
             Ok(begun) => Input::FaultBegun(occurrence, begun.on),
             Err(error) => Input::FaultRefused(occurrence, error.to_string()),
