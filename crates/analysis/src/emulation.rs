@@ -25,6 +25,8 @@ fn faster(throughput: &Throughput, speed: f64) -> Throughput {
     let scaled = |per_s: Option<f64>| per_s.map(|per_s| per_s / speed);
     Throughput {
         operations_per_s: scaled(throughput.operations_per_s),
+        operations_per_s_ci95: throughput.operations_per_s_ci95.map(|range| range.map(|per_s| per_s / speed)),
+        effective_samples: throughput.effective_samples,
         cycles_per_s: scaled(throughput.cycles_per_s),
         before_first_fault_per_s: scaled(throughput.before_first_fault_per_s),
     }

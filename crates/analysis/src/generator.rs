@@ -30,6 +30,8 @@ pub(crate) fn generator(
         littles_law_error_pct: largest(books.into_iter().chain(busy)),
         connect_failures: Some(rows.iter().map(|row| row.connect_failures).sum()),
         dropped: Some(rows.iter().map(|row| row.dropped).sum()),
+        throttled_pct: None,
+        clock_jump_s: None,
         limit: String::new(),
     }
 }

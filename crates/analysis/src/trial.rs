@@ -98,6 +98,7 @@ fn throughput(
             .filter(|window| window.first_fault_s.is_some())
             .and_then(LoadWindow::calm)
             .and_then(rate),
+        ..Throughput::default()
     }
 }
 

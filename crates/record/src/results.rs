@@ -11,7 +11,10 @@ use crate::events::HostFigures;
 
 mod conclusions;
 
-pub use conclusions::{Claim, Comparison, Holds, Requirement, SafeLoad, Scaling, Usl};
+pub use conclusions::{
+    Claim, Comparison, Crossing, Holds, OutageDistribution, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep,
+    Spread, Usl,
+};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -40,12 +43,18 @@ pub struct Results {
     pub claims: Vec<Claim>,
     /// The gates.
     pub requirements: Vec<Requirement>,
-    /// The Plimsoll line, if the experiment searched for it.
+    /// The Plimsoll line, if the experiment searched for it: of several conditions, the lowest of the first variant.
     pub safe_load: Option<SafeLoad>,
+    /// The line of each variant under each condition.
+    pub safe_loads: Vec<SafeLoad>,
     /// Scaling over a swept load, one entry per variant.
     pub scaling: Vec<Scaling>,
-    /// Pairs of variants or points.
+    /// Where variants overtake each other.
+    pub crossings: Vec<Crossing>,
+    /// Each variant beside the first, at each point.
     pub comparisons: Vec<Comparison>,
+    /// Each fault over all its occurrences.
+    pub outages: Vec<OutageDistribution>,
 }
 
 /// Whether a result can be trusted.
@@ -89,8 +98,12 @@ pub struct Trial {
     pub ended: Option<crate::events::Ending>,
     /// Seconds of load that the figures below are taken from: `[from, to]`, after warm-up, before drain.
     pub measured_s: Option<[f64; 2]>,
+    /// Where the warm-up ends, and how that was found; null without load.
+    pub steady: Option<Steady>,
     /// Rates over `measured_s`.
     pub throughput: Throughput,
+    /// The same figures with the warm-up left in, to be seen beside them.
+    pub with_warmup: WithWarmup,
     /// Counts over the whole load.
     pub outcomes: Outcomes,
     /// `100 × (failed + timeout) / (ok + failed + timeout + wrong)`; null without operations.
@@ -99,9 +112,9 @@ pub struct Trial {
     pub attempts: u64,
     /// Result of an attempt (`ok`, `connection closed`, …) to count.
     pub attempt_results: BTreeMap<String, u64>,
-    /// Intended start to answer, of `ok` operations over the whole load.
+    /// Intended start to answer, of `ok` operations that ended in the measured part, to the second.
     pub latency_us: Option<Quantiles>,
-    /// Send to answer, of `ok` operations.
+    /// Send to answer, of the same.
     pub service_us: Option<Quantiles>,
     /// Latency of operations that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
@@ -109,6 +122,8 @@ pub struct Trial {
     pub operations: BTreeMap<String, Operation>,
     /// Every occurrence of a fault, in time order.
     pub faults: Vec<Fault>,
+    /// Outages that no fault explains, in time order.
+    pub disturbances: Vec<Disturbance>,
     /// What the checks found.
     pub consistency: Consistency,
     /// The machine as a whole.
@@ -123,12 +138,54 @@ pub struct Trial {
     pub cost: Cost,
 }
 
+/// Where a trial became steady.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Steady {
+    /// End of the warm-up, seconds since load start.
+    pub from_s: f64,
+    /// How it was found: `MSER-5`, `given`, `too short to tell`.
+    pub method: String,
+    /// Whether the rest is steady; null if nobody looked, or could.
+    pub is: Option<bool>,
+    /// What is not steady, if so: `throughput`, `latency`.
+    pub unsteady: Option<String>,
+}
+
+/// Figures of the whole load, warm-up included.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WithWarmup {
+    /// `ok` operations per second from load start to the last new operation.
+    pub operations_per_s: Option<f64>,
+    /// Full cycles per second, likewise.
+    pub cycles_per_s: Option<f64>,
+    /// Latency of all `ok` operations.
+    pub latency_us: Option<Quantiles>,
+    /// Service time of all `ok` operations.
+    pub service_us: Option<Quantiles>,
+}
+
+/// An outage that no fault explains.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Disturbance {
+    /// It began, seconds since load start.
+    pub at_s: f64,
+    /// What clients felt; its times count from `at_s`.
+    pub outage: Outage,
+}
+
 /// Rates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Throughput {
     /// `ok` operations per second.
     pub operations_per_s: Option<f64>,
+    /// 95 % interval of it from within this trial alone: what the next minute of the same trial would show. Trials differ by more.
+    pub operations_per_s_ci95: Option<[f64; 2]>,
+    /// How many independent observations that rests on.
+    pub effective_samples: Option<f64>,
     /// Full cycles per second.
     pub cycles_per_s: Option<f64>,
     /// `ok` operations per second before the first fault, after warm-up; null without a fault.
@@ -181,9 +238,9 @@ pub struct Operation {
     pub outcomes: Outcomes,
     /// Attempts in all.
     pub attempts: u64,
-    /// Intended start to answer, of `ok` ones.
+    /// Intended start to answer, of `ok` ones that ended in the measured part.
     pub latency_us: Option<Quantiles>,
-    /// Send to answer, of `ok` ones.
+    /// Send to answer, of the same.
     pub service_us: Option<Quantiles>,
     /// Latency of those that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
@@ -221,6 +278,8 @@ pub struct Fault {
 pub struct Outage {
     /// `ok` per second before the fault.
     pub baseline_per_s: Option<f64>,
+    /// 95 % interval of it.
+    pub baseline_ci95: Option<[f64; 2]>,
     /// Half the spread (interquartile range / 2) of the baseline over windows of 100 ms.
     pub baseline_spread_per_s: Option<f64>,
     /// Operations that ended `failed` or `timeout` in the affected window.
@@ -242,6 +301,15 @@ pub struct Outage {
     /// `ok` operations missing against the baseline until then, or until the next fault or the load's end if service was never
     /// back. Negative where there were more.
     pub lost_operations: Option<f64>,
+    /// 95 % interval of it, from the spread of the baseline.
+    pub lost_operations_ci95: Option<[f64; 2]>,
+    /// Time in which nothing failed and throughput was below the bound, or latency far above what it was before.
+    pub degraded_s: Option<f64>,
+    /// Highest throughput over 100 ms after service was back, as a share of the baseline: what the drained backlog made of it. Null where
+    /// it was not beyond what the baseline itself shows.
+    pub overshoot_ratio: Option<f64>,
+    /// Until when such an overshoot went on, seconds after the fault.
+    pub overshoot_until_s: Option<f64>,
     /// Largest fall of the target's resident memory within 5 s.
     pub memory_released_bytes: Option<u64>,
 }
@@ -349,6 +417,10 @@ pub struct Generator {
     pub connect_failures: Option<u64>,
     /// Operations that should have started and did not.
     pub dropped: Option<u64>,
+    /// Time in which a quota of this machine's (a container's) kept the generator from running, percent.
+    pub throttled_pct: Option<f64>,
+    /// Largest jump of the calendar clock against the steady one during the trial, seconds.
+    pub clock_jump_s: Option<f64>,
     /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`.
     pub limit: String,
 }

@@ -100,13 +100,13 @@ fn every_path_finds_the_number_that_it_names() {
 fn put(value: &mut Value, steps: &[&str]) {
     let (Some(first), rest) = (steps.first(), steps.get(1..).unwrap_or_default()) else { return };
     let name = if *first == "*" { "any" } else { first };
-    let list = ["faults", "hosts"].contains(first);
+    let list = ["faults", "hosts", "disturbances"].contains(first);
     let value = value.as_object_mut().unwrap().entry(name).or_insert(Value::Null);
     if list {
         let mut element = json!({ "name": "any" });
         put(&mut element, if rest.first() == Some(&"*") { &rest[1..] } else { rest });
         *value = json!([element]);
-    } else if *first == "measured_s" {
+    } else if *first == "measured_s" || first.ends_with("_ci95") {
         *value = json!([1.0, 1.0]);
     } else if rest.is_empty() {
         *value = json!(1);

@@ -132,6 +132,7 @@ pub(crate) fn outage(timeline: &Timeline, times: Times) -> Outage {
             expected - timeline.ok().between(begin, until) as f64
         }),
         memory_released_bytes: None,
+        ..Outage::default()
     }
 }
 

@@ -57,39 +57,80 @@ pub struct Requirement {
     pub holds: bool,
 }
 
-/// The Plimsoll line.
+/// The Plimsoll line of one variant under one condition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SafeLoad {
+    /// Variant, if any.
+    pub variant: Option<String>,
     /// The path that was raised.
     pub over: String,
-    /// Highest value at which the limits held.
-    pub value: f64,
-    /// 95 % interval.
-    pub ci95: [f64; 2],
-    /// The limit that was hit.
+    /// Highest value at which the limits hold: the median of what the trials leave possible; null if they held at no value.
+    pub value: Option<f64>,
+    /// 95 % interval; an end is null where the search met none: the limits broke at the lowest value tried, or held at the highest
+    /// that the generator or the search allowed.
+    pub ci95: [Option<f64>; 2],
+    /// The limit that was hit, or what kept the search from hitting one.
     pub limited_by: String,
-    /// Under which condition.
+    /// Under which condition: `nothing lost`, `one member down`, or the name of a fault.
     pub surviving: String,
+    /// Whether the interval became as narrow as was asked for.
+    pub complete: bool,
+    /// Each trial of the search, in order.
+    pub steps: Vec<SearchStep>,
 }
 
-/// Scaling over a swept load.
+/// A trial of a search.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SearchStep {
+    /// Its id.
+    pub trial: String,
+    /// The value it had.
+    pub value: f64,
+    /// Whether the limits held; null: void or unfinished, so that it says nothing.
+    pub held: Option<bool>,
+    /// The limits that did not hold, each with its figure.
+    pub broke: Vec<String>,
+}
+
+/// Scaling of one variant over a swept load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Scaling {
-    /// Variant.
+    /// Variant; empty without variants.
     pub variant: String,
     /// Swept path.
     pub over: String,
-    /// Where more load stops paying.
+    /// Values of the other swept paths.
+    pub at: BTreeMap<String, Value>,
+    /// What was measured, by rising load.
+    pub points: Vec<ScalingPoint>,
+    /// Where more load stops paying: the load at which the line of the lightest load meets the peak.
     pub knee: Option<f64>,
-    /// Highest throughput.
+    /// 95 % interval of it.
+    pub knee_ci95: Option<[f64; 2]>,
+    /// Highest throughput: the mean of the best point.
     pub peak_per_s: Option<f64>,
-    /// Universal Scalability Law.
+    /// 95 % interval of it.
+    pub peak_ci95: Option<[f64; 2]>,
+    /// The load of the best point.
+    pub peak_at: Option<f64>,
+    /// Universal Scalability Law; null where it cannot be fitted.
     pub usl: Option<Usl>,
 }
 
-/// Parameters of the Universal Scalability Law.
+/// A load and what it achieved.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ScalingPoint {
+    /// The load.
+    pub load: f64,
+    /// `ok` operations per second of each usable repeat.
+    pub per_s: Vec<f64>,
+}
+
+/// Parameters of the Universal Scalability Law, `X(N) = λN / (1 + σ(N − 1) + κN(N − 1))`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usl {
@@ -101,13 +142,31 @@ pub struct Usl {
     pub kappa: f64,
     /// Fit.
     pub r2: f64,
+    /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with one repeat.
+    pub ci95: Option<[[f64; 2]; 3]>,
 }
 
-/// Two variants or points beside each other.
+/// Where one variant overtakes another.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Crossing {
+    /// The variant that is ahead beyond it.
+    pub a: String,
+    /// The variant that is ahead before it.
+    pub b: String,
+    /// Swept path.
+    pub over: String,
+    /// The load; null: the curves do not cross within the sweep.
+    pub at: Option<f64>,
+    /// 95 % interval by bootstrap over trials.
+    pub ci95: Option<[f64; 2]>,
+}
+
+/// A figure of two variants, points or runs beside each other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Comparison {
-    /// One.
+    /// One: the baseline.
     pub a: String,
     /// The other.
     pub b: String,
@@ -115,10 +174,66 @@ pub struct Comparison {
     pub at: BTreeMap<String, Value>,
     /// Of which metric.
     pub metric: String,
-    /// b / a.
-    pub ratio: f64,
-    /// 95 % interval.
-    pub ci95: [f64; 2],
-    /// Whether they differ.
+    /// Mean of `a` over its usable trials.
+    pub a_value: Option<f64>,
+    /// … of `b`.
+    pub b_value: Option<f64>,
+    /// b / a; null where one of them can be 0.
+    pub ratio: Option<f64>,
+    /// 95 % interval of the ratio; null with too few trials.
+    pub ci95: Option<[f64; 2]>,
+    /// b − a, for figures that can be 0.
+    pub difference: Option<f64>,
+    /// 95 % interval of the difference.
+    pub difference_ci95: Option<[f64; 2]>,
+    /// Chance of so large a difference if there is none.
+    pub p: Option<f64>,
+    /// The same, corrected for all comparisons of this kind in the run.
+    pub p_adjusted: Option<f64>,
+    /// Whether they differ: `p_adjusted` is below 0.05.
     pub significant: bool,
+    /// Smallest difference, percent of `a`, that nine of ten such comparisons would show; null with too few trials.
+    pub detectable_pct: Option<f64>,
+    /// Pairs of trials that were played beside each other; 0: they were not, and the machine's drift is in the difference.
+    pub pairs: u32,
+    /// Which of the two is better, if either.
+    pub better: Option<String>,
+}
+
+/// What clients felt of one fault over all its occurrences and repeats.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OutageDistribution {
+    /// Name of the fault.
+    pub fault: String,
+    /// Variant, if any.
+    pub variant: Option<String>,
+    /// Swept path to value.
+    pub point: BTreeMap<String, Value>,
+    /// Occurrences in usable trials.
+    pub count: u64,
+    /// … of which service was not back before the next fault or the load's end.
+    pub never_back: u64,
+    /// By figure: `first_ok_s`, `back_to_baseline_s`, `failed`, `lost_operations`, …
+    pub figures: BTreeMap<String, Spread>,
+}
+
+/// Quantiles of a figure over occurrences. One that too few of them support is null.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Spread {
+    /// Occurrences that have it.
+    pub count: u64,
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95 % interval of the median.
+    pub p50_ci95: Option<[f64; 2]>,
+    /// 90 %.
+    pub p90: Option<f64>,
+    /// 99 %.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
 }

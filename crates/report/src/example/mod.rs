@@ -119,6 +119,7 @@ fn trial(planned: &plan::Trial) -> Trial {
             operations_per_s: Some(63_412.0),
             cycles_per_s: Some(15_300.0),
             before_first_fault_per_s: None,
+            ..Throughput::default()
         },
         outcomes: Outcomes { ok: 1_834_567, unfinished: 3, ..Outcomes::default() },
         failed_pct: Some(0.0),
@@ -141,6 +142,7 @@ fn trial(planned: &plan::Trial) -> Trial {
             connect_failures: Some(0),
             dropped: Some(0),
             limit: "none".to_owned(),
+            ..Generator::default()
         },
         ..Trial::default()
     }
@@ -210,6 +212,7 @@ pub fn crash(trial: &mut Trial) {
             back_to_baseline_s: Some(0.12),
             lost_operations: Some(6_120.0),
             memory_released_bytes: Some(5_120_000),
+            ..Outage::default()
         }),
         ..Fault::default()
     }];

@@ -67,8 +67,9 @@ fn safe_load(line: &SafeLoad) -> String {
     let surviving = if line.surviving.is_empty() { String::new() } else { format!(" with {}", line.surviving) };
     let limited =
         if line.limited_by.is_empty() { String::new() } else { format!("; beyond it {} breaks", line.limited_by) };
-    let [low, high] = line.ci95.map(numbers::number);
-    let value = numbers::number(line.value);
+    let shown = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), numbers::number);
+    let [low, high] = line.ci95.map(shown);
+    let value = shown(line.value);
     capital(&format!(
         "the Plimsoll line{surviving} is at {} = {value} (95 % interval {low}–{high}){limited}.",
         line.over

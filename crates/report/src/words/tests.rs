@@ -138,10 +138,11 @@ fn the_line_itself() {
     let (plan, mut results) = one();
     results.safe_load = Some(SafeLoad {
         over: "load.rate".to_owned(),
-        value: 12_000.0,
-        ci95: [11_400.0, 12_700.0],
+        value: Some(12_000.0),
+        ci95: [Some(11_400.0), Some(12_700.0)],
         limited_by: "latency_us.p99 below 50 ms".to_owned(),
         surviving: "one member down".to_owned(),
+        ..SafeLoad::default()
     });
     insta::assert_snapshot!(answer(&results, &plan));
 }
