@@ -19,9 +19,6 @@ pub fn can_play(plan: &Plan) -> Result<(), Error> {
         if !trial.steps.is_empty() {
             return not_yet("[[step]] needs targets with named conditions");
         }
-        if trial.load.as_ref().is_some_and(|load| load.rate.is_some()) {
-            return not_yet("load.rate needs the open loop; without it agents go one operation after the other");
-        }
     }
     Ok(())
 }

@@ -187,6 +187,9 @@ pub struct Echo {
     /// Seconds that each answer is held back
     #[arg(long, default_value_t = 0.0)]
     pub delay: f64,
+    /// Requests served at a time, each for the delay; 0: all at once
+    #[arg(long, default_value_t = 0)]
+    pub workers: u32,
     /// Seconds of each stall
     #[arg(long, default_value_t = 0.0)]
     pub stall: f64,
