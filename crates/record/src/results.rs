@@ -76,8 +76,10 @@ pub enum Trust {
 pub struct Verdict {
     /// The verdict.
     pub is: Trust,
-    /// A sentence for each rule that spoke against the result.
+    /// A sentence for each rule that spoke against the result, with what can be done about it.
     pub reasons: Vec<String>,
+    /// The names of those rules, in the same order.
+    pub rules: Vec<String>,
 }
 
 /// One trial.
@@ -417,8 +419,12 @@ pub struct Generator {
     pub connect_failures: Option<u64>,
     /// Operations that should have started and did not.
     pub dropped: Option<u64>,
-    /// Time in which a quota of this machine's (a container's) kept the generator from running, percent.
+    /// Time in which a quota of this machine's (a container's) kept the generator from running, summed over CPUs, percent.
     pub throttled_pct: Option<f64>,
+    /// Time in which an engine thread could run and did not, percent: the worst thread over the measured part.
+    pub run_delay_pct: Option<f64>,
+    /// … of it the part for which strangers, not the target, are to blame.
+    pub preempted_pct: Option<f64>,
     /// Largest jump of the calendar clock against the steady one during the trial, seconds.
     pub clock_jump_s: Option<f64>,
     /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`.
