@@ -76,9 +76,11 @@ pub enum Trust {
 pub struct Verdict {
     /// The verdict.
     pub is: Trust,
-    /// A sentence for each rule that spoke against the result, with what can be done about it.
+    /// A sentence for each rule that spoke against the result.
     pub reasons: Vec<String>,
-    /// The names of those rules, in the same order.
+    /// What can be done about each, in the same order.
+    pub remedies: Vec<String>,
+    /// The names of the rules, in the same order.
     pub rules: Vec<String>,
 }
 

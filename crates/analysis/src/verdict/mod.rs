@@ -107,10 +107,9 @@ pub fn rules() -> &'static [Rule] {
 /// What the rules find, in the order of the table.
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let finding = |rule: &Rule| {
-        let (figure, what) = (rule.weigh)(facts)?;
+        let (figure, reason) = (rule.weigh)(facts)?;
         let trust = rule.threshold.trust(figure);
-        let reason = || format!("{what}. {}", rule.remedy);
-        (trust > Trust::Valid).then(|| Finding { rule: rule.name, trust, reason: reason() })
+        (trust > Trust::Valid).then_some(Finding { rule: rule.name, trust, reason })
     };
     RULES.iter().filter_map(finding).collect()
 }
@@ -121,9 +120,14 @@ pub(crate) fn verdict(findings: &[Finding]) -> Verdict {
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.trust));
     Verdict {
         is: sorted.first().map_or(Trust::Valid, |finding| finding.trust),
+        remedies: sorted.iter().map(|finding| remedy(finding.rule).to_owned()).collect(),
         rules: sorted.iter().map(|finding| finding.rule.to_owned()).collect(),
         reasons: sorted.into_iter().map(|finding| finding.reason.clone()).collect(),
     }
+}
+
+fn remedy(rule: &str) -> &'static str {
+    RULES.iter().find(|known| known.name == rule).map_or("", |known| known.remedy)
 }
 
 /// The verdict on a run: the worst of its trials, with a reason for each rule that spoke against any of them.

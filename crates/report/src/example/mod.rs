@@ -277,13 +277,13 @@ pub fn policies() -> (Plan, Results) {
     results.trials[4].verdict = Verdict {
         is: Trust::Void,
         reasons: vec!["The generator was at the end of its core (98 %): it measured itself.".to_owned()],
-        rules: vec!["generator_cpu".to_owned()],
+        ..Verdict::default()
     };
     results.trials[5].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
     results.verdict = Verdict {
         is: Trust::Suspect,
         reasons: vec!["1 of 36 trials is void and was left out.".to_owned()],
-        rules: Vec::new(),
+        ..Verdict::default()
     };
     judged(&mut plan, &mut results);
     (plan, results)
