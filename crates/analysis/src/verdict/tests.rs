@@ -7,6 +7,8 @@ use record::events::{Ending, Event, Versions, What};
 use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles};
 use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
 
+use Trust::{Suspect, Void};
+
 use super::*;
 use crate::made_up;
 
@@ -129,80 +131,79 @@ fn nothing_speaks_against_a_good_trial() {
 
 type Spoil = fn(&mut Case);
 
+/// What each rule is for, and what it makes of it.
+const SPOILT: &[(&str, Trust, Spoil)] = &[
+    ("clock_jump", Suspect, |case| case.trial.generator.clock_jump_s = Some(0.1)),
+    ("coarse_cores", Suspect, |case| case.trial.emulated = Some(granular(0.01))),
+    ("cut_off", Suspect, |case| case.evidence.events.clear()),
+    ("cut_off", Suspect, |case| case.ended(Ending::Interrupted, "SIGINT")),
+    ("cut_off", Suspect, |case| case.ended(Ending::Failed, "the target did not become ready")),
+    ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
+    ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
+    ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(5.0))),
+    ("failed_fault", Void, |case| {
+        case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
+    }),
+    ("few_operations", Suspect, |case| {
+        case.evidence.slots[0] = few(99);
+        case.trial.outcomes.ok = 99;
+    }),
+    ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
+    ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
+    ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
+    ("generator_lateness", Suspect, |case| case.late(1_000.0)),
+    ("generator_lateness", Void, |case| case.late(50_000.0)),
+    ("generator_preempted", Suspect, |case| case.trial.generator.preempted_pct = Some(5.0)),
+    ("generator_preempted", Void, |case| case.trial.generator.preempted_pct = Some(25.0)),
+    ("generator_stall", Suspect, |case| case.stall(5.0, 50_000.0)),
+    ("generator_stall", Void, |case| case.stall(5.0, 950_000.0)),
+    // The timers that were due before the end fire after it.
+    ("generator_stall", Void, |case| case.stall(21.0, 2_000_000.0)),
+    ("generator_stall", Void, |case| {
+        case.planned.load.as_mut().unwrap().think_s = 0.01;
+        case.stall(5.0, 950_000.0);
+    }),
+    ("generator_throttled", Suspect, |case| case.trial.generator.throttled_pct = Some(0.1)),
+    ("generator_throttled", Void, |case| case.trial.generator.throttled_pct = Some(5.0)),
+    ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
+    ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
+    ("lost_host", Suspect, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
+    ("lost_process", Suspect, |case| case.event(down(false))),
+    ("missing_fault", Void, |case| case.planned.faults.push(made_up::fault("oops", 10.0))),
+    ("no_baseline", Suspect, |case| {
+        case.trial.faults.push(Fault { outage: Some(Outage::default()), ..Fault::default() });
+    }),
+    ("no_steady_state", Suspect, |case| case.window.steady = Some(false)),
+    ("quantile_refused", Suspect, |case| case.asks("latency_us.p999", 2_994)),
+    ("quantile_refused", Suspect, |case| case.asks("ratio(latency_us.p99, a, b)", 298)),
+    ("records_disagree", Suspect, |case| case.trial.outcomes.failed = 1),
+    ("restarted_target", Suspect, |case| case.replaced(5.0, 1)),
+    ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
+    ("stall_in_outage", Suspect, |case| {
+        case.window.until_s = 200.0;
+        case.stall(11.0, 60_000.0);
+        let outage = Some(Outage { baseline_per_s: Some(1.0), back_to_baseline_s: Some(0.1), ..Outage::default() });
+        case.trial.faults.push(Fault { at_s: 10.2, outage, ..Fault::default() });
+    }),
+    ("steal", Suspect, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
+    ("steal", Void, |case| case.trial.machine = Machine { steal_pct: Some(10.0), ..Machine::default() }),
+    ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
+    ("strangers", Void, |case| case.trial.machine.strangers_cpu_pct = Some(30.0)),
+    ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
+    ("unhealed_fault", Suspect, |case| case.event(What::Notice { text: "fault `x` could not be healed: no".into() })),
+    ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 9, unread: 1 })),
+    ("versions_changed", Suspect, |case| case.programs("1", "2")),
+];
+
 #[test]
 fn each_rule_finds_what_it_is_for() {
-    use Trust::{Suspect, Void};
-    let table: &[(&str, Trust, Spoil)] = &[
-        ("clock_jump", Suspect, |case| case.trial.generator.clock_jump_s = Some(0.1)),
-        ("coarse_cores", Suspect, |case| case.trial.emulated = Some(granular(0.01))),
-        ("cut_off", Suspect, |case| case.evidence.events.clear()),
-        ("cut_off", Suspect, |case| case.ended(Ending::Interrupted, "SIGINT")),
-        ("cut_off", Suspect, |case| case.ended(Ending::Failed, "the target did not become ready")),
-        ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
-        ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
-        ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(5.0))),
-        ("failed_fault", Void, |case| {
-            case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
-        }),
-        ("few_operations", Suspect, |case| {
-            case.evidence.slots[0] = few(99);
-            case.trial.outcomes.ok = 99;
-        }),
-        ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
-        ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
-        ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
-        ("generator_lateness", Suspect, |case| case.late(1_000.0)),
-        ("generator_lateness", Void, |case| case.late(50_000.0)),
-        ("generator_preempted", Suspect, |case| case.trial.generator.preempted_pct = Some(5.0)),
-        ("generator_preempted", Void, |case| case.trial.generator.preempted_pct = Some(25.0)),
-        ("generator_stall", Suspect, |case| case.stall(5.0, 50_000.0)),
-        ("generator_stall", Void, |case| case.stall(5.0, 950_000.0)),
-        // The timers that were due before the end fire after it.
-        ("generator_stall", Void, |case| case.stall(21.0, 2_000_000.0)),
-        ("generator_stall", Void, |case| {
-            case.planned.load.as_mut().unwrap().think_s = 0.01;
-            case.stall(5.0, 950_000.0);
-        }),
-        ("generator_throttled", Suspect, |case| case.trial.generator.throttled_pct = Some(0.1)),
-        ("generator_throttled", Void, |case| case.trial.generator.throttled_pct = Some(5.0)),
-        ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
-        ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
-        ("lost_host", Suspect, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
-        ("lost_process", Suspect, |case| case.event(down(false))),
-        ("missing_fault", Void, |case| case.planned.faults.push(made_up::fault("oops", 10.0))),
-        ("no_baseline", Suspect, |case| {
-            case.trial.faults.push(Fault { outage: Some(Outage::default()), ..Fault::default() });
-        }),
-        ("no_steady_state", Suspect, |case| case.window.steady = Some(false)),
-        ("quantile_refused", Suspect, |case| case.asks("latency_us.p999", 2_994)),
-        ("quantile_refused", Suspect, |case| case.asks("ratio(latency_us.p99, a, b)", 298)),
-        ("records_disagree", Suspect, |case| case.trial.outcomes.failed = 1),
-        ("restarted_target", Suspect, |case| case.replaced(5.0, 1)),
-        ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
-        ("stall_in_outage", Suspect, |case| {
-            case.window.until_s = 200.0;
-            case.stall(11.0, 60_000.0);
-            let outage = Some(Outage { baseline_per_s: Some(1.0), back_to_baseline_s: Some(0.1), ..Outage::default() });
-            case.trial.faults.push(Fault { at_s: 10.2, outage, ..Fault::default() });
-        }),
-        ("steal", Suspect, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
-        ("steal", Void, |case| case.trial.machine = Machine { steal_pct: Some(10.0), ..Machine::default() }),
-        ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
-        ("strangers", Void, |case| case.trial.machine.strangers_cpu_pct = Some(30.0)),
-        ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
-        ("unhealed_fault", Suspect, |case| {
-            case.event(What::Notice { text: "fault `x` could not be healed: no".into() })
-        }),
-        ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 9, unread: 1 })),
-        ("versions_changed", Suspect, |case| case.programs("1", "2")),
-    ];
-    for (rule, trust, spoil) in table {
+    for (rule, trust, spoil) in SPOILT {
         let found = Case::spoiled(spoil);
         let rules: Vec<_> = found.iter().map(|finding| (finding.rule, finding.trust)).collect();
         assert_eq!(rules, [(*rule, *trust)], "{found:?}");
         assert!(found[0].reason.len() > 10);
     }
-    let tried: Vec<_> = table.iter().map(|(rule, ..)| *rule).chain(["no_success"]).collect();
+    let tried: Vec<_> = SPOILT.iter().map(|(rule, ..)| *rule).chain(["no_success"]).collect();
     assert!(RULES.iter().all(|rule| tried.contains(&rule.name)), "a rule without a test");
 }
 
@@ -292,7 +293,7 @@ fn a_stall_says_whether_the_generator_was_waiting_for_a_cpu() {
             }
             case.evidence.generator.iter_mut().for_each(|row| row.run_delay_pct = run_delay_pct);
         });
-        assert_eq!((found.len(), found[0].rule, found[0].trust), (1, "generator_stall", Trust::Void));
+        assert_eq!((found.len(), found[0].rule, found[0].trust), (1, "generator_stall", Void));
         found[0].reason.clone()
     };
     assert!(said(Some(1.0)).contains("not waiting for a CPU, so it had been stopped"), "{}", said(Some(1.0)));
@@ -322,16 +323,16 @@ fn a_reason_comes_with_what_to_do() {
 #[test]
 fn the_worst_comes_first_and_names_its_trial() {
     let found = |rule, trust, reason: &str| Finding { rule, trust, reason: reason.to_owned() };
-    let one = vec![found("steal", Trust::Suspect, "a"), found("strangers", Trust::Void, "b")];
+    let one = vec![found("steal", Suspect, "a"), found("strangers", Void, "b")];
     let single = verdict(&one);
-    assert_eq!((single.is, single.reasons), (Trust::Void, vec!["b".to_owned(), "a".to_owned()]));
+    assert_eq!((single.is, single.reasons), (Void, vec!["b".to_owned(), "a".to_owned()]));
     let trials = [
-        ("001".to_owned(), vec![found("steal", Trust::Suspect, "2 %")]),
+        ("001".to_owned(), vec![found("steal", Suspect, "2 %")]),
         ("002".to_owned(), Vec::new()),
-        ("003".to_owned(), vec![found("steal", Trust::Void, "12 %"), found("torn_records", Trust::Suspect, "t")]),
+        ("003".to_owned(), vec![found("steal", Void, "12 %"), found("torn_records", Suspect, "t")]),
     ];
     let run = run_verdict(&trials);
-    assert_eq!(run.is, Trust::Void);
+    assert_eq!(run.is, Void);
     assert_eq!(run.reasons, ["trial 003 (and 1 more): 12 %", "trial 003: t"]);
     assert_eq!(run_verdict(&trials[..1]).reasons, ["2 %"]);
     assert_eq!(run_verdict(&[]), Verdict::default());

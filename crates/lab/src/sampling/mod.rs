@@ -118,6 +118,10 @@ fn sample_host(sources: &Sources, host: &str, clock: Clock) -> Vec<Sample> {
     rows.into_iter().map(|row| Sample { at_s, host: host.to_owned(), ..row }).collect()
 }
 
+fn in_us(time_s: f64) -> f64 {
+    (time_s * 1e6).round() / 1e6
+}
+
 fn in_ms(at_s: f64) -> f64 {
     (at_s * 1000.0).round() / 1000.0
 }
@@ -156,7 +160,7 @@ impl Machine {
             return Vec::new();
         };
         self.clients.read(self.reader.proc(), length_s, rows.own.as_mut());
-        rows.host.calendar_ahead_s = Some(clock.calendar_ahead_s());
+        rows.host.calendar_ahead_s = Some(in_us(clock.calendar_ahead_s()));
         rows.own.iter_mut().for_each(|own| own.process = "generator".to_owned());
         let ours: Vec<Sample> = rows.roles.iter().chain(&rows.own).chain(&run).cloned().collect();
         rows.host.cpu_strangers_pct = strangers_pct(&rows.host, &ours);

@@ -147,7 +147,12 @@ pub(super) fn generator_preempted(facts: &Facts<'_>) -> Weighed {
 
 pub(super) fn generator_throttled(facts: &Facts<'_>) -> Weighed {
     let pct = facts.trial.generator.throttled_pct?;
-    Some((pct, format!("a CPU quota kept the generator from running for {pct:.1} % of the time")))
+    Some((
+        pct,
+        format!(
+            "a CPU quota stopped the control group that Plimsoll runs in for {pct:.1} % of the time, summed over CPUs"
+        ),
+    ))
 }
 
 pub(super) fn littles_law(facts: &Facts<'_>) -> Weighed {
