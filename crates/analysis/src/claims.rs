@@ -7,6 +7,7 @@ use record::results::{Claim, Holds, Requirement, Trial, Trust};
 use serde_json::Value;
 
 use crate::metrics::metric;
+use crate::refusals::refusal;
 use crate::stats::order::{largest, median};
 
 /// What a source says, held against this run. A void trial is not used.
@@ -44,17 +45,21 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
         asked: asked(&requirement.range),
         value: worst(&values, &requirement.range),
         holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
+        unmeasured: if all_hold { None } else { matching.iter().find_map(|trial| refusal(trial, &requirement.metric)) },
     }
 }
 
 /// Trials that a `where` leaves.
 fn matching<'a>(filter: &'a BTreeMap<String, Value>, trials: &'a [Trial]) -> impl Iterator<Item = &'a Trial> {
-    trials.iter().filter(|trial| {
-        filter.iter().all(|(key, wanted)| match (key.as_str(), trial.point.get(key)) {
-            ("variant", _) => wanted.as_str() == trial.variant.as_deref(),
-            (_, Some(has)) => same(has, wanted),
-            _ => false,
-        })
+    trials.iter().filter(|trial| matches(filter, trial))
+}
+
+/// Whether a `where` leaves this trial.
+pub(crate) fn matches(filter: &BTreeMap<String, Value>, trial: &Trial) -> bool {
+    filter.iter().all(|(key, wanted)| match (key.as_str(), trial.point.get(key)) {
+        ("variant", _) => wanted.as_str() == trial.variant.as_deref(),
+        (_, Some(has)) => same(has, wanted),
+        _ => false,
     })
 }
 
@@ -75,7 +80,8 @@ fn measured(metric_text: &str, range: &Range, trials: &[&Trial]) -> Vec<Option<f
     }
 }
 
-fn call(text: &str) -> Option<(&str, Vec<&str>)> {
+/// A function's name and its arguments, if the metric is one.
+pub(crate) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
     let (name, rest) = text.trim().split_once('(')?;
     Some((name.trim(), rest.strip_suffix(')')?.split(',').map(str::trim).collect()))
 }

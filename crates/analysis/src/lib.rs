@@ -13,14 +13,17 @@ mod load_window;
 mod made_up;
 mod metrics;
 mod operations;
+mod refusals;
 mod run;
 mod stats;
 mod trial;
 mod verdict;
+mod versions;
 
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
 pub use trial::trial;
+pub use verdict::{Rule, Threshold, rules};
 
 /// Why records cannot be turned into results.
 #[derive(Debug, thiserror::Error)]

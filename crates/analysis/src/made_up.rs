@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{Fault, Lab, Load, Order, Retry, Step, Target, TargetKind, Trial, Warmup, When};
+use experiment::plan::{self, Fault, Lab, Load, Order, Plan, Retry, Step, Target, TargetKind, Trial, Warmup, When};
 
 /// A trial with this load.
 pub(crate) fn trial(load: Load) -> Trial {
@@ -53,5 +53,20 @@ pub(crate) fn fault(name: &str, at_s: f64) -> Fault {
         seed: 1,
         label: "a call".into(),
         colour: "#cc0000".into(),
+    }
+}
+
+/// A plan of nothing.
+pub(crate) fn plan() -> Plan {
+    Plan {
+        format: plan::FORMAT,
+        title: String::new(),
+        asks: String::new(),
+        variants: Vec::new(),
+        swept: Vec::new(),
+        trials: Vec::new(),
+        requirements: Vec::new(),
+        claims: Vec::new(),
+        find: None,
     }
 }

@@ -7,8 +7,10 @@ use record::folder::RunFolder;
 use record::results::{FORMAT, Results, Trial};
 use record::whole::read_json;
 
+use crate::evidence::Evidence;
 use crate::trial::judged;
-use crate::verdict::{Finding, run_verdict};
+use crate::verdict::{Finding, OfRun, run_verdict};
+use crate::versions::Earlier;
 use crate::{Error, claims};
 
 /// The results of a run, as far as its records go. `answer` is empty.
@@ -20,8 +22,11 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let ids = folder.trial_ids().map_err(Error::List)?;
     let mut trials: Vec<Trial> = Vec::new();
     let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
+    let mut earlier = Earlier::default();
     for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
-        let (trial, found) = judged(planned, &folder.trial(&planned.id))?;
+        let evidence = Evidence::read(&folder.trial(&planned.id))?;
+        let (trial, found) = judged(planned, &evidence, OfRun { plan: Some(&plan), earlier: Some(&earlier) });
+        earlier.add(planned, &evidence);
         findings.push((trial.id.clone(), found));
         trials.push(trial);
     }

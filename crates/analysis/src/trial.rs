@@ -17,30 +17,31 @@ use crate::{Error, emulation, faults, generator, hosts};
 /// # Errors
 /// If a record cannot be read, or is broken elsewhere than at its end.
 pub fn trial(planned: &plan::Trial, folder: &TrialFolder) -> Result<Trial, Error> {
-    judged(planned, folder).map(|(trial, _)| trial)
+    let evidence = Evidence::read(folder)?;
+    Ok(judged(planned, &evidence, verdict::OfRun::default()).0)
 }
 
 /// The results of a trial, and the findings that its verdict was made of.
-pub(crate) fn judged(planned: &plan::Trial, folder: &TrialFolder) -> Result<(Trial, Vec<Finding>), Error> {
-    let evidence = Evidence::read(folder)?;
+pub(crate) fn judged(planned: &plan::Trial, evidence: &Evidence, run: verdict::OfRun<'_>) -> (Trial, Vec<Finding>) {
     let timeline = Timeline::of(&evidence.slots);
     let window = planned
         .load
         .as_ref()
         .zip(timeline.as_ref())
-        .and_then(|(load, timeline)| LoadWindow::of(load, &evidence, timeline));
-    let mut trial = measured(planned, &evidence, timeline.as_ref(), window.as_ref());
+        .and_then(|(load, timeline)| LoadWindow::of(load, evidence, timeline));
+    let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     trial.emulated = emulation::emulated(&planned.lab, &trial);
     let findings = verdict::findings(&verdict::Facts {
         planned,
-        evidence: &evidence,
+        evidence,
         window: window.as_ref(),
         timeline: timeline.as_ref(),
         trial: &trial,
+        run,
     });
     trial.generator.limit = verdict::limit(&findings, &trial);
     trial.verdict = verdict::verdict(&findings);
-    Ok((trial, findings))
+    (trial, findings)
 }
 
 fn measured(

@@ -7,6 +7,7 @@ pub mod environment;
 mod error;
 mod everywhere;
 pub mod faults;
+pub mod fingerprint;
 #[cfg(test)]
 mod fixture;
 mod ground;

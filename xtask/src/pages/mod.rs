@@ -7,6 +7,7 @@ mod metrics;
 mod profile;
 mod protocols;
 mod results;
+mod verdicts;
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub struct Page {
 
 /// Every page, sorted by name.
 pub const KINDS: &[Page] =
-    &[experiment::KIND, faults::KIND, metrics::KIND, profile::KIND, protocols::KIND, results::KIND];
+    &[experiment::KIND, faults::KIND, metrics::KIND, profile::KIND, protocols::KIND, results::KIND, verdicts::KIND];
 
 const FOLDER: &str = "docs/reference";
 

@@ -90,7 +90,7 @@ fn a_trial_without_the_value_leaves_a_claim_unshown() {
 #[test]
 fn a_void_trial_is_not_used_for_a_claim() {
     let mut trials = trials();
-    trials[0].verdict = Verdict { is: Trust::Void, reasons: Vec::new() };
+    trials[0].verdict = Verdict { is: Trust::Void, ..Verdict::default() };
     let pi = [("variant", json!("pi")), ("load.agents", json!(1))];
     assert_eq!(held(RATE, at_least(1.0), &pi, &trials), (Some(120.0), Holds::Yes));
 }

@@ -27,6 +27,8 @@ use crate::{Error, Interval, Purpose};
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
 const HEARTBEAT_NS: u64 = 10_000_000;
+/// After a stall, time to take the answers that came in it before they are given up.
+const LOOK_NS: u64 = 1_000_000;
 /// Most events or timers that are handled before the other kind gets its turn.
 const BATCH: usize = 256;
 /// Bytes that are received at once.
@@ -279,7 +281,13 @@ impl<P: Protocol> Worker<P> {
         if agent.work != Work::Attempt {
             return;
         }
-        if agent.deadline_ns <= now {
+        if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now {
+            // The thread stood still at the deadline. The answer may be waiting in the socket, so there is one more look at it: or
+            // else it is the generator that is measured.
+            agent.deadline_ns = now;
+            agent.is_timer_set = true;
+            self.set_timer(&Timer::Timeout(index), now + LOOK_NS);
+        } else if agent.deadline_ns <= now {
             self.give_up(index, now);
         } else {
             let deadline = agent.deadline_ns;

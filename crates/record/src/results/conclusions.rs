@@ -55,6 +55,8 @@ pub struct Requirement {
     pub value: Option<f64>,
     /// Whether every matching trial holds. What was not measured does not hold.
     pub holds: bool,
+    /// Why it could not be measured, where that is known; null if it was.
+    pub unmeasured: Option<String>,
 }
 
 /// The Plimsoll line of one variant under one condition.

@@ -277,10 +277,14 @@ pub fn policies() -> (Plan, Results) {
     results.trials[4].verdict = Verdict {
         is: Trust::Void,
         reasons: vec!["The generator was at the end of its core (98 %): it measured itself.".to_owned()],
+        ..Verdict::default()
     };
     results.trials[5].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
-    results.verdict =
-        Verdict { is: Trust::Suspect, reasons: vec!["1 of 36 trials is void and was left out.".to_owned()] };
+    results.verdict = Verdict {
+        is: Trust::Suspect,
+        reasons: vec!["1 of 36 trials is void and was left out.".to_owned()],
+        ..Verdict::default()
+    };
     judged(&mut plan, &mut results);
     (plan, results)
 }
@@ -322,5 +326,5 @@ fn judged(plan: &mut Plan, results: &mut Results) {
     let range = plan::Range { below: Some(0.08), ..plan::Range::default() };
     plan.requirements.push(plan::Requirement { metric: metric.clone(), range, filter: BTreeMap::new() });
     let asked = "below 0.08".to_owned();
-    results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false });
+    results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false, ..Requirement::default() });
 }

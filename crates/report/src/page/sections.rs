@@ -1,5 +1,6 @@
 //! What the page's template is filled with. It must not hold markup other than what charts and tables give it.
 
+use record::results::Verdict;
 use serde::Serialize;
 
 use super::figures::{Figure, key_figures};
@@ -30,7 +31,7 @@ pub struct Page {
     answer: String,
     verdict: &'static str,
     meaning: String,
-    reasons: Vec<String>,
+    reasons: Vec<Reason>,
     partial: Option<String>,
     figures: Vec<Figure>,
     /// Tables that were filled already.
@@ -53,9 +54,16 @@ struct TrialCharts {
     id: String,
     name: String,
     verdict: &'static str,
-    reasons: Vec<String>,
+    reasons: Vec<Reason>,
     notices: Vec<(String, String)>,
     charts: Vec<String>,
+}
+
+/// What speaks against a result, and what can be done about it.
+#[derive(Serialize)]
+struct Reason {
+    what: String,
+    remedy: String,
 }
 
 #[derive(Serialize)]
@@ -92,7 +100,7 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         answer: with_code(&answer),
         verdict: words::verdict(results).0,
         meaning: words::stopped(&words::capital(words::meaning(results))),
-        reasons: results.verdict.reasons.clone(),
+        reasons: reasons(&results.verdict),
         partial: results.partial.as_deref().map(words::stopped),
         figures: key_figures(input),
         before,
@@ -107,6 +115,12 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         format: results.format,
         plimsoll: input.environment.as_ref().and_then(|environment| environment.plimsoll.clone()),
     })
+}
+
+fn reasons(verdict: &Verdict) -> Vec<Reason> {
+    let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| words::stopped(remedy));
+    let what = |reason: &String| words::stopped(&words::capital(reason));
+    verdict.reasons.iter().enumerate().map(|(index, it)| Reason { what: what(it), remedy: remedy(index) }).collect()
 }
 
 /// Names between backquotes become code; everything is escaped.
@@ -150,7 +164,7 @@ fn trials(
             id: trial.id.clone(),
             name: trial_name(trial, input.results, input.plan),
             verdict: trust_word(trial.verdict.is),
-            reasons: trial.verdict.reasons.clone(),
+            reasons: reasons(&trial.verdict),
             notices: charts::notices(series),
             charts: drawn.iter().map(|drawn| chart(drawn, true, templates, data)).collect::<Result<_, _>>()?,
         });

@@ -36,7 +36,7 @@ fn fill(input: &Input) -> Option<Table> {
                 Cell::of(measured, |measured| measured),
                 Cell::new(trust_word(trial.verdict.is))
                     .toned(Tone::of(trial.verdict.is))
-                    .with(trial.verdict.reasons.join(" ")),
+                    .with(trial.verdict.reasons.join("; ")),
             ];
             Row { cells, begins: false }
         })

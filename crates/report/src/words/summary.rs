@@ -49,8 +49,11 @@ fn verdict(results: &Results, colour: bool) -> String {
     let (word, tone) = super::verdict(results);
     let word = toned(word, if colour { tone } else { Tone::Plain });
     let mut text = format!("{word}: {}\n", meaning(results));
-    for reason in &results.verdict.reasons {
+    for (index, reason) in results.verdict.reasons.iter().enumerate() {
         text.push_str(&lines(reason, "  - ", "    "));
+        if let Some(remedy) = results.verdict.remedies.get(index) {
+            text.push_str(&lines(remedy, "    -> ", "       "));
+        }
     }
     if let Some(partial) = &results.partial {
         text.push_str(&lines(&format!("partial: {partial}"), "", "  "));
