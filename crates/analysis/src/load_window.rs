@@ -36,7 +36,10 @@ impl LoadWindow {
             Warmup::Seconds(from_s) => (from_s, None),
             Warmup::Auto => {
                 let calm_until_s = first_fault_s.unwrap_or(until_s);
-                steady_state::steady_from(timeline, load.ramp_s, calm_until_s)
+                {
+                    let s = steady_state::steady_from(timeline, &[], load.ramp_s, calm_until_s);
+                    (s.from_s, s.is)
+                }
             }
         };
         // An interruption may come before the load begins: then there is no window.
