@@ -24,6 +24,8 @@ const CRITICAL: f64 = 12.69;
 /// The split at which the levels differ most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shift {
+    /// Observations before it.
+    pub split: usize,
     /// Median before it.
     pub before: f64,
     /// Median after it.
@@ -58,6 +60,7 @@ pub(crate) fn level_shift(series: &[f64]) -> Option<Shift> {
         ranks.iter().enumerate().map(|(at, rank)| rank - middle - levels[usize::from(at >= split)]).collect();
     let variance = residuals.iter().map(|residual| residual * residual).sum::<f64>() / (count - 2) as f64;
     Some(Shift {
+        split,
         before: median(&series[..split])?,
         after: median(&series[split..])?,
         significant: weighed > CRITICAL * variance * inflation(&residuals),

@@ -16,7 +16,7 @@
 use record::results::Steady;
 
 use super::level_shift::level_shift;
-use super::order::{mean, median};
+use super::order::{mean, median, nearest_rank};
 use super::timeline::Timeline;
 
 /// Bin of throughput, seconds.
@@ -46,8 +46,9 @@ const OF_THROUGHPUT: Matters = Matters { bias: 0.01, shift: 0.15 };
 /// Within less than five seconds chance alone moves it further.
 const OF_SHORT_THROUGHPUT: Matters = Matters { bias: 0.01, shift: 0.25 };
 
-/// Near saturation a drift of 10 % moves the latency by several times as much.
-const OF_LATENCY: Matters = Matters { bias: 0.05, shift: 0.5 };
+/// Near saturation a drift of 10 % moves the latency by several times as much, and in an open loop a single stall is in the mean of
+/// its second many times over. A queue that grows does more than double; in a closed loop throughput shows the rest.
+const OF_LATENCY: Matters = Matters { bias: 0.05, shift: 1.0 };
 
 /// The mean latency of a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -127,8 +128,11 @@ fn judged_times(seconds: &[MeanLatency]) -> Option<Judged> {
     let bias = mean(&calm)? - mean(&calm[cut..])?;
     let cut = if bias.abs() < OF_LATENCY.bias { 0 } else { cut };
     let rest = if late { &logs[..] } else { &logs[cut..] };
-    let shifted = level_shift(rest)
-        .is_some_and(|shift| shift.significant && (shift.after - shift.before).abs() > (1.0 + OF_LATENCY.shift).ln());
+    let shifted = level_shift(rest).filter(|shift| shift.significant).is_some_and(|shift| {
+        // Stalls come in bunches, and the median of a few seconds may be one. They do not raise the quicker seconds; a queue does.
+        let quick = |seconds: &[f64]| nearest_rank(seconds, 0.25).unwrap_or(0.0);
+        (quick(&rest[shift.split..]) - quick(&rest[..shift.split])).abs() > (1.0 + OF_LATENCY.shift).ln()
+    });
     Some(Judged { cut, steady: !shifted })
 }
 

@@ -99,12 +99,11 @@ fn a_short_load_is_judged_without_batches_and_a_very_short_one_not_at_all() {
 }
 
 /// Throughput and latency of a load that is as steady as a shared machine lets it be: autocorrelated noise, a stall of 60 to
-/// 80 ms every few seconds, a drift that comes and goes.
+/// 80 ms every few seconds, a drift that comes and goes within 40 s.
 fn restless(random: &mut fastrand::Rng, length_s: usize, phi: f64, drift: f64) -> (Vec<f64>, Vec<MeanLatency>) {
     let bins = length_s * 10;
     let phase = random.f64();
-    let drifted =
-        |at: usize| 1.0 + drift / 2.0 * (std::f64::consts::TAU * (at as f64 / bins as f64 * 0.7 + phase)).sin();
+    let drifted = |at: usize| 1.0 + drift / 2.0 * (std::f64::consts::TAU * (at as f64 / 400.0 + phase)).sin();
     let mut rates = autoregressive(random, bins, phi);
     for (at, rate) in rates.iter_mut().enumerate() {
         *rate = 20_000.0 * drifted(at) * (1.0 + 0.05 * *rate);
