@@ -233,10 +233,9 @@ fn no_baseline(facts: &Facts<'_>) -> Weighed {
 
 fn no_steady_state(facts: &Facts<'_>) -> Weighed {
     let steady = facts.window?.steady?;
-    Some((
-        f64::from(u8::from(!steady)),
-        "throughput never became steady: it was still changing when the load ended or broke".to_owned(),
-    ))
+    let what = facts.trial.steady.as_ref().and_then(|steady| steady.unsteady.as_deref()).unwrap_or("throughput");
+    let reason = format!("{what} never became steady: still changing when the load ended or broke");
+    Some((f64::from(u8::from(!steady)), reason))
 }
 
 fn no_success(facts: &Facts<'_>) -> Weighed {
