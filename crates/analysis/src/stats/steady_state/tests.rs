@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use record::rows::OutcomeSlot;
+use serde_json::Value;
 
 use super::*;
 use crate::made_up::{autoregressive, normal};
@@ -25,6 +26,26 @@ fn throughput_alone(timeline: &Timeline, ramp_s: f64, until_s: f64) -> (f64, Opt
 
 fn seconds(latency_s: impl Fn(f64) -> f64, length_s: u32) -> Vec<MeanLatency> {
     (0..length_s).map(f64::from).map(|at_s| MeanLatency { at_s, mean_s: latency_s(at_s) }).collect()
+}
+
+#[test]
+fn the_cut_is_that_of_another_program() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("../../../tests/golden_stats/steady_state.json")).unwrap();
+    assert_eq!(cases.len(), 4);
+    for case in &cases {
+        let numbers = |name: &str| -> Vec<f64> {
+            case[name].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+        };
+        let series = numbers("series");
+        let average = mean(&series).unwrap();
+        let batches: Vec<f64> = series.chunks_exact(BATCH).filter_map(mean).map(|value| value / average).collect();
+        for (found, known) in squared_errors(&batches).iter().zip(numbers("errors")) {
+            // It computes in single precision.
+            assert!((found * 1e6 / known - 1.0).abs() < 1e-3, "{}: {found} and not {known}", case["name"]);
+        }
+        assert_eq!((truncation(&batches).0 * BATCH) as u64, case["cut"].as_u64().unwrap(), "{}", case["name"]);
+    }
 }
 
 #[test]
