@@ -1,4 +1,4 @@
-//! Made-up plans for tests: one trial with a closed loop. Only for tests.
+//! Made-up plans and series for tests: one trial with a closed loop, and noise whose law is known. Only for tests.
 
 use std::collections::BTreeMap;
 
@@ -69,4 +69,21 @@ pub(crate) fn plan() -> Plan {
         claims: Vec::new(),
         find: None,
     }
+}
+
+/// An autoregressive series of order 1 with mean 0 and standard deviation 1: each value is `phi` of the one before, and noise.
+pub(crate) fn autoregressive(random: &mut fastrand::Rng, length: usize, phi: f64) -> Vec<f64> {
+    let mut last = normal(random);
+    let values = std::iter::repeat_with(|| {
+        let value = last;
+        last = phi * last + (1.0 - phi * phi).sqrt() * normal(random);
+        value
+    });
+    values.take(length).collect()
+}
+
+/// A standard normal number (G. E. P. Box, M. E. Muller 1958).
+pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
+    let radius = (-2.0 * random.f64().max(1e-300).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.f64()).cos()
 }

@@ -24,8 +24,10 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
     let mut earlier = Earlier::default();
     for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
-        let evidence = Evidence::read(&folder.trial(&planned.id))?;
-        let (trial, found) = judged(planned, &evidence, OfRun { plan: Some(&plan), earlier: Some(&earlier) });
+        let trial_folder = folder.trial(&planned.id);
+        let mut evidence = Evidence::read(&trial_folder)?;
+        let of_run = OfRun { plan: Some(&plan), earlier: Some(&earlier) };
+        let (trial, found) = judged(planned, &trial_folder, &mut evidence, of_run)?;
         earlier.add(planned, &evidence);
         findings.push((trial.id.clone(), found));
         trials.push(trial);

@@ -1,5 +1,8 @@
 //! Numbers from numbers: each file one method, with its source. Nothing here knows a file, an experiment or a verdict.
 
+pub(crate) mod change_points;
+pub(crate) mod effective_samples;
+pub(crate) mod level_shift;
 pub(crate) mod littles_law;
 pub(crate) mod order;
 pub(crate) mod outage;

@@ -10,7 +10,7 @@ use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
     Claim, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement, Results,
-    Throughput, Trial, Trust, Verdict,
+    Throughput, Trial, Trust, Verdict, WithWarmup,
 };
 use serde_json::json;
 
@@ -120,6 +120,12 @@ fn trial(planned: &plan::Trial) -> Trial {
             cycles_per_s: Some(15_300.0),
             before_first_fault_per_s: None,
             ..Throughput::default()
+        },
+        with_warmup: WithWarmup {
+            operations_per_s: Some(61_200.0),
+            cycles_per_s: Some(14_800.0),
+            latency_us: Some(quantiles(1.0)),
+            service_us: Some(quantiles(0.95)),
         },
         outcomes: Outcomes { ok: 1_834_567, unfinished: 3, ..Outcomes::default() },
         failed_pct: Some(0.0),

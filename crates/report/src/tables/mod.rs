@@ -12,6 +12,7 @@ mod operations;
 mod outages;
 mod requirements;
 mod trials;
+mod warmup;
 
 use record::results::Trust;
 use serde::Serialize;
@@ -47,6 +48,7 @@ pub const KINDS: &[Kind] = &[
     outages::KIND,
     requirements::KIND,
     trials::KIND,
+    warmup::KIND,
 ];
 
 /// A table.

@@ -120,6 +120,16 @@ fn claims_and_requirements_carry_their_units_and_words() {
 }
 
 #[test]
+fn what_the_warm_up_is_worth_is_seen() {
+    let (plan, mut results) = one_crash();
+    let warmup = table("warmup", &results, &plan).unwrap();
+    let texts: Vec<&str> = warmup.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["63,400", "61,200", "−3.49 %", "2.71 ms", "2.71 ms", "0 %", "6.87 ms", "6.87 ms", "0 %"]);
+    results.trials[0].with_warmup = record::results::WithWarmup::default();
+    assert_eq!(table("warmup", &results, &plan), None);
+}
+
+#[test]
 fn hosts_and_environment_say_what_is_missing() {
     let (plan, results) = one_crash();
     let hosts = table("hosts", &results, &plan).unwrap();

@@ -14,10 +14,9 @@ pub(super) fn few_operations(facts: &Facts<'_>) -> Weighed {
 
 pub(super) fn no_steady_state(facts: &Facts<'_>) -> Weighed {
     let steady = facts.window?.steady?;
-    Some((
-        f64::from(u8::from(!steady)),
-        "throughput never became steady: it was still changing when the load ended or broke".to_owned(),
-    ))
+    let what = facts.trial.steady.as_ref().and_then(|steady| steady.unsteady.as_deref()).unwrap_or("throughput");
+    let reason = format!("{what} never became steady: still changing when the load ended or broke");
+    Some((f64::from(u8::from(!steady)), reason))
 }
 
 pub(super) fn short_measurement(facts: &Facts<'_>) -> Weighed {
