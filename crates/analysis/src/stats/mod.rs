@@ -1,5 +1,7 @@
 //! Numbers from numbers: each file one method, with its source. Nothing here knows a file, an experiment or a verdict.
 
+#[cfg_attr(not(test), allow(dead_code, reason = "for fitted curves and crossings"))]
+pub(crate) mod bootstrap;
 pub(crate) mod littles_law;
 pub(crate) mod order;
 pub(crate) mod outage;
