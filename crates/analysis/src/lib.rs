@@ -3,6 +3,7 @@
 
 mod audit;
 mod claims;
+pub mod comparisons;
 mod emulation;
 mod evidence;
 mod faults;
