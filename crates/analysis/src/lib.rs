@@ -16,6 +16,7 @@ mod metrics;
 mod operations;
 mod run;
 mod stats;
+pub mod surroundings;
 mod trial;
 mod verdict;
 
