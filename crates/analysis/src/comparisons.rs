@@ -17,8 +17,8 @@ mod figures;
 mod gate;
 mod sides;
 
-pub use gate::{Gated, gated, worse_pct};
-pub use sides::{Played, Side};
+pub(crate) use gate::{gated, worse_pct};
+pub(crate) use sides::{Played, Side};
 
 use figures::Figure;
 use sides::{Couple, Unit, Units};
@@ -35,14 +35,12 @@ pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
 }
 
 /// The same of runs of one experiment, their repeats taken together. `metrics` instead of the usual ones, unless it is empty.
-#[must_use]
-pub fn within_runs(plan: &Plan, played: &[Played<'_>], metrics: &[String]) -> Vec<Comparison> {
+pub(crate) fn within_runs(plan: &Plan, played: &[Played<'_>], metrics: &[String]) -> Vec<Comparison> {
     compared(&sides::within(&plan.variants, &plan.swept, played), metrics)
 }
 
 /// Every side beside the first, at each variant and point that both have. `metrics` as in [`within_runs`].
-#[must_use]
-pub fn between(sides: &[Side<'_>], metrics: &[String]) -> Vec<Comparison> {
+pub(crate) fn between(sides: &[Side<'_>], metrics: &[String]) -> Vec<Comparison> {
     compared(&sides::between(sides), metrics)
 }
 

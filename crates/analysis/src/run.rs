@@ -40,7 +40,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     })
 }
 
-fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
+pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
     let path = folder.plan();
     // The format first: a later plan may not parse as one of today.
     let plan = read_json::<serde_json::Value>(&path)?.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))?;

@@ -4,22 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::plan::{self, Plan};
+use record::compared::Surrounding;
 use record::environment::Environment;
-use serde::Serialize;
 use serde_json::Value;
-
-/// A field in which two sides differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Surrounding {
-    /// `environment` or `plan`.
-    pub of: &'static str,
-    /// The path of the field.
-    pub field: String,
-    /// What one has: several values, if its runs differ among themselves; empty: nothing.
-    pub a: String,
-    /// What the other has.
-    pub b: String,
-}
 
 /// Stands where a field is missing or was not found out.
 const UNKNOWN: &str = "unknown";
@@ -34,8 +21,7 @@ const OF_THE_TRIAL: [&str; 5] = ["id", "repeat", "variant", "point", "seed"];
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
 /// Fields of the machine that differ, each side being one or several runs; a run that wrote nothing down knows nothing.
-#[must_use]
-pub fn environments(a: &[Option<Environment>], b: &[Option<Environment>]) -> Vec<Surrounding> {
+pub(crate) fn environments(a: &[Option<Environment>], b: &[Option<Environment>]) -> Vec<Surrounding> {
     let of = |runs: &[Option<Environment>]| {
         let mut fields = Fields::new();
         for run in runs.iter().flatten() {
@@ -48,8 +34,7 @@ pub fn environments(a: &[Option<Environment>], b: &[Option<Environment>]) -> Vec
 }
 
 /// Fields of what was played that differ: of trials of the same variant and point, each path once.
-#[must_use]
-pub fn plans(a: &[Plan], b: &[Plan]) -> Vec<Surrounding> {
+pub(crate) fn plans(a: &[Plan], b: &[Plan]) -> Vec<Surrounding> {
     let (of_a, of_b) = (by_point(a), by_point(b));
     let mut found: Vec<Surrounding> = Vec::new();
     for (point, fields) in &of_a {
@@ -110,7 +95,7 @@ fn insert(fields: &mut Fields, path: &str, text: String) {
     fields.entry(path.to_owned()).or_default().insert(text);
 }
 
-fn differing(of: &'static str, a: &Fields, b: &Fields) -> Vec<Surrounding> {
+fn differing(of: &str, a: &Fields, b: &Fields) -> Vec<Surrounding> {
     let paths: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let said = |fields: &Fields, path: &String| {
         let texts = fields.get(path).map(|values| values.iter().cloned().collect::<Vec<_>>().join(", "));
@@ -119,7 +104,13 @@ fn differing(of: &'static str, a: &Fields, b: &Fields) -> Vec<Surrounding> {
     paths
         .into_iter()
         .filter(|path| a.get(*path) != b.get(*path))
-        .map(|path| Surrounding { of, field: path.clone(), a: said(a, path), b: said(b, path) })
+        .map(|path| Surrounding {
+            side: String::new(),
+            of: of.to_owned(),
+            field: path.clone(),
+            a: said(a, path),
+            b: said(b, path),
+        })
         .collect()
 }
 

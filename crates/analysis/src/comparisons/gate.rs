@@ -1,23 +1,12 @@
 //! A gate over comparisons: only what is both shown to be worse and worse by enough fails. It must not decide what happens then.
 
+use record::compared::Gated;
 use record::results::Comparison;
 
 use super::figures::Figure;
 
-/// What a gate makes of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gated {
-    /// Not shown to be worse by so much, and it would have been.
-    Passes,
-    /// Significantly worse, by at least so much.
-    Fails,
-    /// Not shown to be worse; but one as large as the gate might not have been, either.
-    CannotTell,
-}
-
 /// Holds a comparison against a gate of so many percent.
-#[must_use]
-pub fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
+pub(crate) fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
     let worse = worse_pct(comparison);
     let same = comparison.p == Some(1.0) && worse == Some(0.0);
     if comparison.significant {
@@ -30,8 +19,7 @@ pub fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
 }
 
 /// By how many percent of `a` the other is worse; negative if it is better. Infinite where `a` is 0 and `b` is not.
-#[must_use]
-pub fn worse_pct(comparison: &Comparison) -> Option<f64> {
+pub(crate) fn worse_pct(comparison: &Comparison) -> Option<f64> {
     let (a, b) = comparison.a_value.zip(comparison.b_value)?;
     let more = if a == b { 0.0 } else { 100.0 * (b - a) / a.abs() };
     Some(if Figure::of(&comparison.metric).more_is_better { -more } else { more })

@@ -14,7 +14,7 @@ const CHOICES: usize = 6;
 
 /// A trial and the run it belongs to.
 #[derive(Debug, Clone, Copy)]
-pub struct Played<'a> {
+pub(crate) struct Played<'a> {
     /// The trial.
     pub trial: &'a Trial,
     /// The run, counted from 0 among those of its side.
@@ -25,7 +25,7 @@ pub struct Played<'a> {
 
 /// One or several runs of an experiment, taken together.
 #[derive(Debug, Clone)]
-pub struct Side<'a> {
+pub(crate) struct Side<'a> {
     /// Its name.
     pub name: String,
     /// Its trials.
