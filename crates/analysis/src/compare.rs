@@ -45,7 +45,8 @@ struct Runs {
 /// # Errors
 /// If there is nothing to compare, or a record is broken elsewhere than at its end.
 pub fn compare(folders: &[&Path], options: &Options) -> Result<Compared, Error> {
-    let sides = folders.iter().map(|folder| read_side(folder)).collect::<Result<Vec<Runs>, Error>>()?;
+    let mut sides = folders.iter().map(|folder| read_side(folder)).collect::<Result<Vec<Runs>, Error>>()?;
+    tell_apart(&mut sides);
     known(&options.metrics, &sides)?;
     let comparisons = match sides.as_slice() {
         [only] => of_variants(only, &options.metrics)?,
@@ -90,6 +91,17 @@ fn read_side(path: &Path) -> Result<Runs, Error> {
         }
     }
     Ok(side)
+}
+
+/// A folder that is given twice gets a number, so that it is told which of the two is better.
+fn tell_apart(sides: &mut [Runs]) {
+    for index in 1..sides.len() {
+        let (before, side) =
+            (sides[..index].iter().map(|side| side.name.clone()).collect::<Vec<_>>(), &mut sides[index]);
+        if before.contains(&side.name) {
+            side.name = format!("{} ({})", side.name, index + 1);
+        }
+    }
 }
 
 fn read_run(folder: &RunFolder) -> Result<Run, Error> {

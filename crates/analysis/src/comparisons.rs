@@ -67,9 +67,7 @@ struct Weighed {
 fn weighed(couple: &Couple<'_>, figure: &Figure) -> Option<Weighed> {
     let sample = Sample::of(&couple.units, figure);
     let all = || sample.a.iter().chain(&sample.b);
-    if all().next().is_none() {
-        return None;
-    }
+    all().next()?;
     let as_ratio = !figure.can_be_zero && all().all(|value| *value > 0.0);
     let scaled = |value: f64| if as_ratio { value.ln() } else { value };
     let a: Vec<f64> = sample.a.iter().copied().map(scaled).collect();
