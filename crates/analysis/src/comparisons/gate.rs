@@ -8,7 +8,10 @@ use super::figures::Figure;
 /// Holds a comparison against a gate of so many percent.
 pub(crate) fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
     let worse = worse_pct(comparison);
-    let same = comparison.p == Some(1.0) && worse == Some(0.0);
+    // Not one value differs from another: there is no spread from which to say what would have been shown.
+    let same = worse == Some(0.0)
+        && comparison.p == Some(1.0)
+        && comparison.detectable.or(comparison.detectable_pct).is_none();
     if comparison.significant {
         if worse.is_some_and(|worse| worse >= gate_pct) { Gated::Fails } else { Gated::Passes }
     } else if same || comparison.detectable_pct.is_some_and(|pct| pct <= gate_pct) {

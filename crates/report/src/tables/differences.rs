@@ -9,6 +9,8 @@ use crate::words::differing;
 
 pub const KIND: Kind = Kind { name: "differences", place: 7, fill };
 
+/// A name longer than this, such as a path, is no heading.
+const HEADING: usize = 16;
 /// More rows than this are folded on the page.
 const LONG: usize = 40;
 
@@ -29,7 +31,8 @@ pub fn table(comparisons: &[&Comparison]) -> Table {
         columns.push(Column::text("at"));
     }
     columns.push(Column::text("figure"));
-    let (a, b) = if several_pairs {
+    let too_long = [&comparisons[0].a, &comparisons[0].b].iter().any(|name| name.chars().count() > HEADING);
+    let (a, b) = if several_pairs || too_long {
         ("baseline".to_owned(), "other".to_owned())
     } else {
         (comparisons[0].a.clone(), comparisons[0].b.clone())

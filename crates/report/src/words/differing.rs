@@ -12,6 +12,8 @@ use crate::tables::Tone;
 const MULTIPLE: f64 = 2.0;
 /// A detectable difference beyond this is said to be huge, percent.
 const HUGE_PCT: f64 = 1_000.0;
+/// What is said where chance explains it.
+const NOT_SHOWN: &str = "no difference shown";
 /// Comparisons that the answer tells one by one, at most.
 const TOLD: usize = 4;
 
@@ -23,7 +25,8 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
     }
     if comparison.significant {
         let better = comparison.better.as_deref() == Some(comparison.b.as_str()) && comparison.a != comparison.b;
-        return (change(comparison), if better { Tone::Good } else { Tone::Bad });
+        let (change, interval) = change(comparison);
+        return (change + &interval, if better { Tone::Good } else { Tone::Bad });
     }
     match (comparison.p, comparison.detectable_pct, comparison.detectable) {
         (None, ..) => ("too few trials to tell".to_owned(), Tone::Muted),
@@ -104,9 +107,11 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         let (b, a) = (quoted(&found.b), quoted(&found.a));
         let place = if found.at.is_empty() { String::new() } else { format!(" at {}", place(found)) };
         if found.significant {
-            format!("{b} was {} than {a}{place}", change(found))
+            let (change, interval) = change(found);
+            format!("{b} was {change} than {a}{place}{interval}")
         } else {
-            format!("between {b} and {a}{place} {}", verdict(found).0)
+            let between = format!("{NOT_SHOWN} between {b} and {a}{place}");
+            verdict(found).0.replacen(NOT_SHOWN, &between, 1)
         }
     };
     if rates.len() <= TOLD {
@@ -138,46 +143,48 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         }
         names
     });
+    let were = if others.len() > 1 { "were" } else { "was" };
     let who = if others.len() > TOLD { format!("{} others", others.len()) } else { listed(&others) };
-    Some(super::capital(&format!("of {} comparisons of throughput, {who} were {}.", rates.len(), listed(&parts))))
+    Some(super::capital(&format!("of {} comparisons of throughput, {who} {were} {}.", rates.len(), listed(&parts))))
 }
 
-/// `12 % faster (9–15 %)`.
-fn change(comparison: &Comparison) -> String {
+/// `12 % faster` and ` (9–15 %)`.
+fn change(comparison: &Comparison) -> (String, String) {
     let Some(ratio) = comparison.ratio else { return shift(comparison) };
-    let (more, less) = if comparison.metric.ends_with("_per_s") { ("faster", "slower") } else { ("higher", "lower") };
-    let word = if ratio > 1.0 { more } else { less };
-    let interval = |write: &dyn Fn(f64) -> String| {
-        comparison.ci95.map_or_else(String::new, |[low, high]| {
-            let (low, high) = (write(low), write(high));
-            let (least, most) = if ratio > 1.0 { (low, high) } else { (high, low) };
-            if least == most { String::new() } else { format!(" ({})", numbers::from_to(&least, &most)) }
-        })
-    };
+    let is_rate = comparison.metric.ends_with("_per_s");
     if ratio >= MULTIPLE {
         let times = |ratio: f64| format!("{} times", numbers::number(ratio));
-        let as_much = if more == "faster" { "as fast" } else { "as high" };
-        return format!("{} {as_much}{}", times(ratio), interval(&times));
+        let as_much = if is_rate { "as fast" } else { "as high" };
+        return (format!("{} {as_much}", times(ratio)), interval(comparison.ci95, &times));
     }
-    let pct = |ratio: f64| digits(100.0 * (ratio - 1.0) * if word == more { 1.0 } else { -1.0 });
-    format!("{} {word}{}", pct(ratio), interval(&pct))
+    let (word, sign) = match (is_rate, ratio > 1.0) {
+        (true, true) => ("faster", 1.0),
+        (true, false) => ("slower", -1.0),
+        (false, true) => ("higher", 1.0),
+        (false, false) => ("lower", -1.0),
+    };
+    let pct = |ratio: f64| digits(100.0 * (ratio - 1.0) * sign);
+    let ends = comparison.ci95.map(|[low, high]| if sign > 0.0 { [low, high] } else { [high, low] });
+    (format!("{} {word}", pct(ratio)), interval(ends, &pct))
 }
 
-/// `2,000 more (1,900–2,100)`.
-fn shift(comparison: &Comparison) -> String {
+/// `2,000 more` and ` (1,900–2,100)`.
+fn shift(comparison: &Comparison) -> (String, String) {
     let difference = comparison.difference.unwrap_or_default();
-    let write = |value: f64| numbers::by_metric(&comparison.metric, value.abs());
-    let word = match (difference > 0.0, comparison.metric.ends_with("_pct")) {
-        (true, true) => "points more",
-        (false, true) => "points fewer",
-        (true, false) => "more",
-        (false, false) => "fewer",
+    let is_share = comparison.metric.ends_with("_pct");
+    let write = |value: f64| {
+        if is_share { numbers::number(value.abs()) } else { numbers::by_metric(&comparison.metric, value.abs()) }
     };
-    let interval = comparison.difference_ci95.map_or_else(String::new, |[low, high]| {
-        let (least, most) = if difference > 0.0 { (low, high) } else { (high, low) };
-        format!(" ({})", numbers::from_to(&write(least), &write(most)))
-    });
-    format!("{} {word}{interval}", write(difference))
+    let points = if is_share { " points" } else { "" };
+    let word = if difference > 0.0 { "more" } else { "fewer" };
+    let ends = comparison.difference_ci95.map(|[low, high]| if difference > 0.0 { [low, high] } else { [high, low] });
+    (format!("{}{points} {word}", write(difference)), interval(ends, &write))
+}
+
+/// ` (9–15 %)`; nothing where there is no interval, or both ends read the same.
+fn interval(ends: Option<[f64; 2]>, write: &dyn Fn(f64) -> String) -> String {
+    let Some([least, most]) = ends.map(|ends| ends.map(write)) else { return String::new() };
+    if least == most { String::new() } else { format!(" ({})", numbers::from_to(&least, &most)) }
 }
 
 fn signed(metric: &str, value: f64) -> String {
