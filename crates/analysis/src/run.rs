@@ -11,7 +11,7 @@ use crate::evidence::Evidence;
 use crate::trial::judged;
 use crate::verdict::{Finding, OfRun, run_verdict};
 use crate::versions::Earlier;
-use crate::{Error, claims};
+use crate::{Error, claims, comparisons};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -39,6 +39,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
         claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
+        comparisons: comparisons::within(&plan, &trials),
         title: plan.title,
         asks: plan.asks,
         trials,
@@ -46,7 +47,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     })
 }
 
-fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
+pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
     let path = folder.plan();
     // The format first: a later plan may not parse as one of today.
     let plan = read_json::<serde_json::Value>(&path)?.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))?;

@@ -3,9 +3,14 @@
 pub(crate) mod change_points;
 pub(crate) mod effective_samples;
 pub(crate) mod level_shift;
+#[cfg_attr(not(test), allow(dead_code, reason = "for fitted curves and crossings"))]
+pub(crate) mod bootstrap;
+pub(crate) mod holm;
 pub(crate) mod littles_law;
+pub(crate) mod noncentral_t;
 pub(crate) mod order;
 pub(crate) mod outage;
 pub(crate) mod quantiles;
+pub(crate) mod significance;
 pub(crate) mod steady_state;
 pub(crate) mod timeline;

@@ -4,6 +4,7 @@ mod attempts;
 mod claims;
 pub mod comparison;
 mod consistency;
+pub mod differences;
 mod environment;
 mod generator;
 mod hosts;
@@ -40,6 +41,7 @@ pub const KINDS: &[Kind] = &[
     claims::KIND,
     comparison::KIND,
     consistency::KIND,
+    differences::KIND,
     environment::KIND,
     generator::KIND,
     hosts::KIND,
