@@ -6,3 +6,4 @@ pub(crate) mod outage;
 pub(crate) mod quantiles;
 pub(crate) mod steady_state;
 pub(crate) mod timeline;
+pub(crate) mod usl;
