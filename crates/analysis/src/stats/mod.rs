@@ -1,5 +1,8 @@
 //! Numbers from numbers: each file one method, with its source. Nothing here knows a file, an experiment or a verdict.
 
+pub(crate) mod crossing;
+pub(crate) mod curve;
+pub(crate) mod knee;
 pub(crate) mod littles_law;
 pub(crate) mod order;
 pub(crate) mod outage;

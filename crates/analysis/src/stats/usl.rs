@@ -4,8 +4,11 @@
 //! Fitted in the form `X(N) = N / (a + b(N − 1) + cN(N − 1))` with `λ = 1/a`, `σ = b/a`, `κ = c/a`: the same curves, so the same least
 //! squares, but without the product of parameters that makes the usual form turn slowly. The method is Levenberg and Marquardt's
 //! (Marquardt, An algorithm for least-squares estimation of nonlinear parameters, 1963), started at the linear fit of `N / X`, which
-//! is what Gunther's spreadsheet does. `b, c >= 0` is kept by fitting all four combinations of free and zero: the least squares
-//! under the bounds are the best of those that obey them.
+//! is what Gunther's spreadsheet does. `b, c >= 0` is kept by fitting again with one or both at 0 where the free fit breaks it: the least
+//! squares under the bounds are the best of those that obey them.
+
+use super::curve::{Curve, Mean};
+use super::order::mean;
 
 /// Curves need at least so many different loads: one more than the law has parameters, so that the fit can be wrong.
 pub(crate) const LEAST_LOADS: usize = 4;
@@ -22,32 +25,34 @@ pub(crate) struct Law {
     pub sigma: f64,
     /// Coherency.
     pub kappa: f64,
-    /// Share of the variance that the curve explains.
-    pub r2: f64,
 }
 
-/// Fits the law to loads and throughputs, several of a load where it was repeated. `None` with fewer than [`LEAST_LOADS`] different
-/// loads, without throughput, or where the law explains no more than a level line.
-pub(crate) fn fitted(points: &[(f64, f64)]) -> Option<Law> {
-    let mut loads: Vec<f64> = points.iter().map(|point| point.0).collect();
-    loads.sort_by(f64::total_cmp);
-    loads.dedup();
-    let most = points.iter().map(|point| point.1).fold(0.0, f64::max);
-    let usable = points.iter().all(|&(load, rate)| load > 0.0 && load.is_finite() && rate >= 0.0 && rate.is_finite());
-    if loads.len() < LEAST_LOADS || most <= 0.0 || !usable {
+/// Fits the law to the mean of each load, weighted by its repeats: the least squares of the means are those of the repeats. `None` with
+/// fewer than [`LEAST_LOADS`] loads, without throughput, or where the law explains no more than a level line.
+pub(crate) fn fitted(means: &[Mean]) -> Option<Law> {
+    let most = means.iter().map(|mean| mean.rate).fold(0.0, f64::max);
+    let finite = |mean: &Mean| mean.load > 0.0 && mean.load.is_finite() && mean.rate >= 0.0 && mean.rate.is_finite();
+    if means.len() < LEAST_LOADS || most <= 0.0 || !means.iter().all(finite) {
         return None;
     }
     // Throughputs near 1 keep the equations well conditioned, whatever the unit.
-    let scaled: Vec<(f64, f64)> = points.iter().map(|&(load, rate)| (load, rate / most)).collect();
-    let free = [[true, true, true], [true, true, false], [true, false, true], [true, false, false]];
-    let fits = free.iter().filter_map(|free| descended(&scaled, *free));
-    let fits = fits.filter(|fit| fit.at[1] >= 0.0 && fit.at[2] >= 0.0);
-    let best = fits.min_by(|a, b| a.squares.total_cmp(&b.squares))?;
-    let mean = scaled.iter().map(|point| point.1).sum::<f64>() / scaled.len() as f64;
-    let spread: f64 = scaled.iter().map(|point| (point.1 - mean).powi(2)).sum();
+    let scaled: Vec<Mean> = means.iter().map(|mean| Mean { rate: mean.rate / most, ..*mean }).collect();
+    let within = |fit: &Fit| fit.at[1] >= 0.0 && fit.at[2] >= 0.0;
+    let bound = || {
+        let free = [[true, true, false], [true, false, true], [true, false, false]];
+        let fits = free.into_iter().filter_map(|free| descended(&scaled, free)).filter(within);
+        fits.min_by(|a, b| a.squares.total_cmp(&b.squares))
+    };
+    let best = descended(&scaled, [true; 3]).filter(within).or_else(bound)?;
+    let count: f64 = scaled.iter().map(weight).sum();
+    let mean = scaled.iter().map(|mean| weight(mean) * mean.rate).sum::<f64>() / count;
+    let spread: f64 = scaled.iter().map(|point| weight(point) * (point.rate - mean).powi(2)).sum();
     let [a, b, c] = best.at;
-    let law = Law { lambda: most / a, sigma: b / a, kappa: c / a, r2: 1.0 - best.squares / spread };
-    (law.r2 > 0.0).then_some(law)
+    (best.squares < spread).then_some(Law { lambda: most / a, sigma: b / a, kappa: c / a })
+}
+
+fn weight(mean: &Mean) -> f64 {
+    mean.repeats as f64
 }
 
 /// A place in the descent: `a`, `b`, `c` and the sum of squares there.
@@ -67,16 +72,16 @@ fn below(load: f64, at: [f64; 3]) -> Option<f64> {
     (below > 0.0).then_some(below)
 }
 
-fn placed(points: &[(f64, f64)], at: [f64; 3]) -> Option<Fit> {
+fn placed(points: &[Mean], at: [f64; 3]) -> Option<Fit> {
     let mut squares = 0.0;
-    for &(load, rate) in points {
-        squares += (rate - load / below(load, at)?).powi(2);
+    for point in points {
+        squares += weight(point) * (point.rate - point.load / below(point.load, at)?).powi(2);
     }
     (at[0] > 0.0).then_some(Fit { at, squares })
 }
 
 /// Levenberg–Marquardt over the parameters that are free; the others are 0.
-fn descended(points: &[(f64, f64)], free: [bool; 3]) -> Option<Fit> {
+fn descended(points: &[Mean], free: [bool; 3]) -> Option<Fit> {
     let mut fit = start(points, free)?;
     let mut damping = 1e-3;
     for _ in 0..STEPS {
@@ -91,7 +96,7 @@ fn descended(points: &[(f64, f64)], free: [bool; 3]) -> Option<Fit> {
         });
         match next.filter(|next| next.squares <= fit.squares) {
             Some(next) => {
-                let settled = fit.squares - next.squares <= 1e-15 * fit.squares && damping < 1e-6;
+                let settled = fit.squares - next.squares <= 1e-13 * fit.squares && damping < 1e-2;
                 fit = next;
                 if settled {
                     break;
@@ -106,10 +111,11 @@ fn descended(points: &[(f64, f64)], free: [bool; 3]) -> Option<Fit> {
 }
 
 /// The linear fit of `N / X`, each weighted by `X²/N`, so that the errors are about those of `X`; a plain guess where that is no curve.
-fn start(points: &[(f64, f64)], free: [bool; 3]) -> Option<Fit> {
+fn start(points: &[Mean], free: [bool; 3]) -> Option<Fit> {
     let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
-    for &(load, rate) in points.iter().filter(|point| point.1 > 0.0) {
-        let weight = (rate * rate / load).powi(2);
+    for point in points.iter().filter(|point| point.rate > 0.0) {
+        let Mean { load, rate, .. } = *point;
+        let weight = weight(point) * (rate * rate / load).powi(2);
         let terms = terms(load);
         for row in 0..3 {
             for column in 0..3 {
@@ -119,23 +125,24 @@ fn start(points: &[(f64, f64)], free: [bool; 3]) -> Option<Fit> {
         }
     }
     let linear = solved(held(matrix, free), held_vector(vector, free)).and_then(|at| placed(points, at));
-    let steepest = points.iter().map(|&(load, rate)| rate / load).fold(0.0, f64::max);
+    let steepest = points.iter().map(|point| point.rate / point.load).fold(0.0, f64::max);
     let bent = if free[1] { 0.1 } else { 0.0 };
     linear.or_else(|| placed(points, [1.0 / steepest, bent / steepest, 0.0]))
 }
 
 /// `JᵀJ` and `Jᵀr` at a place.
-fn equations(points: &[(f64, f64)], at: [f64; 3], free: [bool; 3]) -> Option<([[f64; 3]; 3], [f64; 3])> {
+fn equations(points: &[Mean], at: [f64; 3], free: [bool; 3]) -> Option<([[f64; 3]; 3], [f64; 3])> {
     let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
-    for &(load, rate) in points {
+    for point in points {
+        let (load, weight) = (point.load, weight(point));
         let below = below(load, at)?;
         let slope = terms(load).map(|term| -load * term / (below * below));
-        let missing = rate - load / below;
+        let missing = point.rate - load / below;
         for row in 0..3 {
             for column in 0..3 {
-                matrix[row][column] += slope[row] * slope[column];
+                matrix[row][column] += weight * slope[row] * slope[column];
             }
-            vector[row] += slope[row] * missing;
+            vector[row] += weight * slope[row] * missing;
         }
     }
     Some((held(matrix, free), held_vector(vector, free)))
@@ -191,9 +198,17 @@ fn solved(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> Option<[f64; 3]> {
 
 impl Law {
     /// Throughput at a load.
-    #[cfg(test)]
-    fn at(&self, load: f64) -> f64 {
+    pub(crate) fn at(&self, load: f64) -> f64 {
         self.lambda * load / (1.0 + self.sigma * (load - 1.0) + self.kappa * load * (load - 1.0))
+    }
+
+    /// Share of the variance of all repeats that the law explains; `None` where there is none.
+    pub(crate) fn r2(&self, curve: &Curve) -> Option<f64> {
+        let repeats = || curve.points.iter().flat_map(|point| point.rates.iter().map(move |rate| (point.load, *rate)));
+        let mean = mean(&repeats().map(|(_, rate)| rate).collect::<Vec<_>>())?;
+        let spread: f64 = repeats().map(|(_, rate)| (rate - mean).powi(2)).sum();
+        let rest: f64 = repeats().map(|(load, rate)| (rate - self.at(load)).powi(2)).sum();
+        (spread > 0.0).then(|| 1.0 - rest / spread)
     }
 
     /// The load of the curve's peak, `√((1 − σ) / κ)` (Gunther, 4.33), at least 1; `None` where it rises for ever.
