@@ -14,6 +14,7 @@ mod made_up;
 mod metrics;
 mod operations;
 mod run;
+mod scaling;
 mod stats;
 mod trial;
 mod verdict;

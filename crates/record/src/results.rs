@@ -12,8 +12,8 @@ use crate::events::HostFigures;
 mod conclusions;
 
 pub use conclusions::{
-    Claim, Comparison, Crossing, Holds, OutageDistribution, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep,
-    Spread, Usl,
+    Claim, Comparison, Crossing, Holds, Lead, OutageDistribution, Requirement, SafeLoad, Scaling, ScalingPoint,
+    SearchStep, Spread, Usl,
 };
 
 /// Version of the format.

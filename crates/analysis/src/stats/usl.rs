@@ -180,11 +180,10 @@ fn solved(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> Option<[f64; 3]> {
         if rows[pivot][pivot].abs() < 1e-14 {
             return None;
         }
-        for row in pivot + 1..3 {
-            let factor = rows[row][pivot] / rows[pivot][pivot];
-            for column in pivot..4 {
-                rows[row][column] -= factor * rows[pivot][column];
-            }
+        let above = rows[pivot];
+        for row in &mut rows[pivot + 1..] {
+            let factor = row[pivot] / above[pivot];
+            row.iter_mut().zip(above).for_each(|(cell, above)| *cell -= factor * above);
         }
     }
     let mut found = [0.0; 3];
