@@ -2,21 +2,21 @@
 //! measured again. It must not know what figure.
 //!
 //! Repeats are few (two or three of a load is usual), and too few to tell the spread at each load. So it is taken from all loads
-//! together, as a share of the mean there: it is assumed to be about the same share everywhere. The bootstrap draws from these
+//! together, as a share of the mean there: it is assumed to be about the same share everywhere. What is drawn again are these
 //! residuals (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 6.2), enlarged by `√(n / (n − 1))`, because
 //! residuals about a mean of n are smaller than errors. Its percentiles are Hesterberg's expanded ones (What Teachers Should Know
 //! About the Bootstrap, 2015, section 5.3): plain ones of few repeats are too narrow by what Student's t makes up for.
 
-use fastrand::Rng;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
+use super::bootstrap::{RESAMPLES, replicates};
 use super::order::mean;
 
 /// Repeats beyond the first of each load that an interval needs. Below, Student's t is wider than anybody could use.
 const LEAST_DEGREES: usize = 3;
 
-/// Curves drawn for an interval.
-const REPLICATES: usize = 1_000;
+/// Always the same: the same records give the same interval.
+const SEED: u64 = 1;
 
 /// A load and the throughput of each repeat.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +96,12 @@ impl Curve {
         };
         self.points.iter().flat_map(of_point).collect()
     }
+
+    /// As many residuals as there are trials; those of loads with one trial, which have none, are made up for by the others'.
+    fn errors(&self) -> Vec<f64> {
+        let trials = self.points.iter().map(|point| point.rates.len()).sum();
+        self.residuals().into_iter().cycle().take(trials).collect()
+    }
 }
 
 /// The 95 % interval of a figure of one curve or several: what it would be if every trial were repeated. The figure may be infinite.
@@ -112,34 +118,32 @@ pub(crate) fn intervals<const N: usize>(
     let spreads: Option<Vec<Spread>> = curves.iter().map(|curve| curve.spread()).collect();
     // Of several curves the one with least to go by counts.
     let degrees = spreads?.iter().map(|spread| spread.degrees).min()?;
-    let drawn: Vec<(Vec<Mean>, Vec<f64>)> = curves.iter().map(|curve| (curve.means(), curve.residuals())).collect();
-    // Always the same seed: the same records give the same interval.
-    let mut random = Rng::with_seed(1);
-    let mut values: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(REPLICATES));
-    for _ in 0..REPLICATES {
-        let means: Vec<Vec<Mean>> = drawn.iter().map(|(means, pool)| redrawn(means, pool, &mut random)).collect();
-        for (figure, values) in figures(&means).into_iter().flatten().zip(&mut values) {
-            values.push(figure);
-        }
-    }
-    if values.iter().any(|values| values.len() < REPLICATES / 2) {
-        return None;
-    }
+    let means: Vec<Vec<Mean>> = curves.iter().map(|curve| curve.means()).collect();
+    let errors: Vec<Vec<f64>> = curves.iter().map(|curve| curve.errors()).collect();
+    let drawn = replicates(&errors, SEED, |errors| {
+        let redrawn: Vec<Vec<Mean>> = means.iter().zip(errors).map(|(means, errors)| redrawn(means, errors)).collect();
+        figures(&redrawn)
+    });
     let tail = Normal::standard().cdf(-quantile_of_t(degrees)?);
-    Some(values.map(|mut values| {
-        values.sort_by(f64::total_cmp);
-        let below = (tail * values.len() as f64).floor() as usize;
-        [values[below], values[values.len() - 1 - below]]
-    }))
+    let below = (tail * drawn.len() as f64).floor() as usize;
+    let enough = drawn.len() >= RESAMPLES / 2;
+    enough.then(|| {
+        std::array::from_fn(|figure| {
+            let mut values: Vec<f64> = drawn.iter().map(|figures| figures[figure]).collect();
+            values.sort_by(f64::total_cmp);
+            [values[below], values[values.len() - 1 - below]]
+        })
+    })
 }
 
-/// The curve as it might have been measured.
-fn redrawn(means: &[Mean], residuals: &[f64], random: &mut Rng) -> Vec<Mean> {
-    let redraw = |mean: &Mean| {
-        let sum: f64 = (0..mean.repeats).filter_map(|_| random.choice(residuals)).sum();
+/// The curve as it might have been measured, with an error for each of its trials.
+fn redrawn(means: &[Mean], errors: &[f64]) -> Vec<Mean> {
+    let mut errors = errors.iter();
+    let mut redraw = |mean: &Mean| {
+        let sum: f64 = errors.by_ref().take(mean.repeats).sum();
         Mean { rate: (mean.rate * (1.0 + sum / mean.repeats as f64)).max(0.0), ..*mean }
     };
-    means.iter().map(redraw).collect()
+    means.iter().map(&mut redraw).collect()
 }
 
 /// The 97.5 % quantile of Student's t.

@@ -1,6 +1,8 @@
 //! Checks of the intervals: that they hold what they say they hold.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use fastrand::Rng;
+
 use super::super::{crossing, knee, usl};
 use super::*;
 
