@@ -4,6 +4,7 @@ mod attempts;
 mod claims;
 pub mod comparison;
 mod consistency;
+pub mod crossings;
 mod environment;
 mod generator;
 mod hosts;
@@ -11,6 +12,7 @@ mod lab;
 mod operations;
 mod outages;
 mod requirements;
+mod scaling;
 mod trials;
 
 use record::results::Trust;
@@ -39,6 +41,7 @@ pub const KINDS: &[Kind] = &[
     claims::KIND,
     comparison::KIND,
     consistency::KIND,
+    crossings::KIND,
     environment::KIND,
     generator::KIND,
     hosts::KIND,
@@ -46,6 +49,7 @@ pub const KINDS: &[Kind] = &[
     operations::KIND,
     outages::KIND,
     requirements::KIND,
+    scaling::KIND,
     trials::KIND,
 ];
 

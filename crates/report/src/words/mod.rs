@@ -4,6 +4,7 @@ mod aligned;
 mod answer;
 mod crash;
 mod plain_load;
+mod scaling;
 mod side_by_side;
 mod summary;
 
