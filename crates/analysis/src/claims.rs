@@ -53,7 +53,8 @@ fn held(measured: &[Option<f64>], range: &Range) -> Holds {
 /// A gate: every matching trial must have the metric, and in range.
 pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> Requirement {
     let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
-    if let Some(found) = of_curves(&requirement.metric, &matching) {
+    let usable: Vec<&Trial> = matching.iter().copied().filter(|trial| trial.verdict.is != Trust::Void).collect();
+    if let Some(found) = of_curves(&requirement.metric, &usable) {
         return Requirement {
             metric: requirement.metric.clone(),
             asked: asked(&requirement.range),

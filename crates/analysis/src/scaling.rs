@@ -1,5 +1,6 @@
 //! Throughput over swept loads: for each variant its curve with peak, knee and scalability law, and for each two where one overtakes
-//! the other. The methods are in `stats`; here trials become curves. A void trial is on no curve.
+//! the other. The methods are in `stats`; here trials become curves. A void trial is on no curve, unless all are: then the run is void,
+//! says so first, and shows what it has.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ pub(crate) struct Estimate {
 /// The scaling of each variant over each swept path that is a load.
 pub(crate) fn scaling(trials: &[Trial], swept: &[String]) -> Vec<Scaling> {
     let of_path = |over: &String| -> Vec<Scaling> {
-        curves(trials.iter(), over).into_iter().map(|curve| described(curve, over)).collect()
+        curves(&usable(trials), over).into_iter().map(|curve| described(curve, over)).collect()
     };
     swept.iter().flat_map(of_path).collect()
 }
@@ -45,7 +46,7 @@ pub(crate) fn scaling(trials: &[Trial], swept: &[String]) -> Vec<Scaling> {
 pub(crate) fn crossings(trials: &[Trial], swept: &[String]) -> Vec<Crossing> {
     let mut found = Vec::new();
     for over in swept {
-        let curves = curves(trials.iter(), over);
+        let curves = curves(&usable(trials), over);
         for (index, one) in curves.iter().enumerate() {
             let others = curves[index + 1..].iter().filter(|other| other.point == one.point);
             found.extend(others.filter_map(|other| overtaking(one, other, over)));
@@ -54,11 +55,17 @@ pub(crate) fn crossings(trials: &[Trial], swept: &[String]) -> Vec<Crossing> {
     found
 }
 
+/// The trials that are not void; all of them if all are.
+fn usable(trials: &[Trial]) -> Vec<&Trial> {
+    let all_void = trials.iter().all(|trial| trial.verdict.is == Trust::Void);
+    trials.iter().filter(|trial| all_void || trial.verdict.is != Trust::Void).collect()
+}
+
 /// The curves over a path, in the order of the trials. None over a path that is not a positive number in each trial that has it, or
 /// that has one value only.
-pub(crate) fn curves<'a>(trials: impl Iterator<Item = &'a Trial>, over: &str) -> Vec<VariantCurve> {
+pub(crate) fn curves(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
     let mut measured: Vec<(VariantCurve, Vec<(f64, f64)>)> = Vec::new();
-    for trial in trials.filter(|trial| trial.verdict.is != Trust::Void) {
+    for trial in trials {
         let Some(value) = trial.point.get(over) else { continue };
         let Some(load) = value.as_f64().filter(|load| *load > 0.0) else { return Vec::new() };
         let Some(rate) = trial.throughput.operations_per_s else { continue };

@@ -92,7 +92,7 @@ fn meets(range: &Range, [low, high]: [f64; 2]) -> bool {
 }
 
 fn of_variant(variant: &str, over: &str, trials: &[&Trial]) -> Vec<VariantCurve> {
-    curves(trials.iter().copied(), over).into_iter().filter(|of| of.variant == variant).collect()
+    curves(trials, over).into_iter().filter(|of| of.variant == variant).collect()
 }
 
 fn reach(curve: &Curve) -> Option<[f64; 2]> {

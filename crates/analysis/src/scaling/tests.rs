@@ -96,6 +96,8 @@ fn a_void_trial_and_one_without_throughput_are_on_no_curve() {
     trials[1].throughput.operations_per_s = None;
     let found = &scaling(&trials, &paths(&[AGENTS]))[0];
     assert_eq!(found.points.iter().map(|point| point.per_s.len()).collect::<Vec<_>>(), [2, 2, 3, 3, 3, 3, 3]);
+    trials.iter_mut().for_each(|trial| trial.verdict.is = Trust::Void);
+    assert_eq!(scaling(&trials, &paths(&[AGENTS]))[0].points[0].per_s.len(), 3, "all are void, and shown");
 }
 
 #[test]
