@@ -8,8 +8,10 @@ use super::curve::{Mean, Spread};
 /// A line and a plateau need at least so many loads.
 pub(crate) const LEAST_LOADS: usize = 3;
 
-/// What is within this of a line or a plateau is on it; repeats that differ by more widen it.
+/// What is within this of a line or a plateau is on it; repeats that differ by more widen it, but only so far: beyond, a curve that
+/// still rises would pass for level.
 const TOLERANCE: f64 = 0.05;
+const WIDEST: f64 = 0.15;
 
 /// The highest of some five equal means is above the others by less than so many of their standard errors, in 19 of 20 cases: Tukey's
 /// studentized range.
@@ -31,7 +33,7 @@ impl Bend {
         let best = peak(means).filter(|_| means.len() >= LEAST_LOADS)?;
         let by_chance =
             |mean: &Mean| spread.map_or(0.0, |spread| RANGE * spread.relative / (mean.repeats as f64).sqrt());
-        let tolerance = |mean: &Mean| by_chance(mean).max(TOLERANCE);
+        let tolerance = |mean: &Mean| by_chance(mean).clamp(TOLERANCE, WIDEST);
         let per_load = |mean: &Mean| mean.rate / mean.load;
         let mut steepest = 0.0_f64;
         let light = means.iter().take_while(|mean| {

@@ -32,7 +32,7 @@ fn results(scaling: Vec<Scaling>) -> Results {
 fn a_sweep_has_two_charts_over_its_loads() {
     let charts = of_run(&results(vec![curve("", &[], &DOUBLING, 2)]));
     let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
-    assert_eq!(titles, ["Throughput over load.agents", "Per unit of load.agents"]);
+    assert_eq!(titles, ["Throughput over load.agents", "Per agent"]);
     let (chart, lines) = (&charts[0], &charts[0].panels[0].lines);
     assert_eq!((chart.x.from, chart.x.to, chart.x.spacing), (1.0, 16.0, Spacing::Doubling));
     let shapes: Vec<Shape> = lines.iter().map(|line| line.shape).collect();

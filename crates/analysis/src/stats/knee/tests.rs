@@ -80,6 +80,8 @@ fn what_does_not_bend_has_no_knee() {
     let close: Vec<f64> = (60..70).map(f64::from).collect();
     assert_eq!(knee(&curve(&close, |n| n), None), None, "linear, with loads so close that they look level");
     assert_eq!(knee(&curve(&[1.0, 2.0], |_| 1.0), None), None, "two loads");
+    let noisy = Some(Spread { relative: 0.3, degrees: 7 });
+    assert_eq!(knee(&curve(&DOUBLING, |n| n.powf(0.5)), noisy), None, "noise does not make a rising curve level");
     assert_eq!(knee(&curve(&DOUBLING, |_| 0.0), None), None, "nothing gets through");
 }
 
