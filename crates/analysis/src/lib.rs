@@ -17,6 +17,7 @@ mod metrics;
 mod operations;
 mod refusals;
 mod run;
+mod scaling;
 mod stats;
 mod surroundings;
 mod trial;

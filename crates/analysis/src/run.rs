@@ -11,7 +11,7 @@ use crate::evidence::Evidence;
 use crate::trial::judged;
 use crate::verdict::{Finding, OfRun, run_verdict};
 use crate::versions::Earlier;
-use crate::{Error, claims, comparisons};
+use crate::{Error, claims, comparisons, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -40,6 +40,8 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
         comparisons: comparisons::within(&plan, &trials),
+        scaling: scaling::scaling(&trials, &plan.swept),
+        crossings: scaling::crossings(&trials, &plan.swept),
         title: plan.title,
         asks: plan.asks,
         trials,

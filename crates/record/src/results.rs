@@ -13,8 +13,8 @@ mod conclusions;
 mod trust;
 
 pub use conclusions::{
-    Claim, Comparison, Crossing, Holds, OutageDistribution, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep,
-    Spread, Usl,
+    Claim, Comparison, Crossing, Holds, Lead, OutageDistribution, Requirement, SafeLoad, Scaling, ScalingPoint,
+    SearchStep, Spread, Usl,
 };
 pub use trust::{Generator, Trust, Verdict};
 

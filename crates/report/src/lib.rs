@@ -9,6 +9,7 @@ mod facts;
 mod numbers;
 mod page;
 mod series;
+mod sweep_charts;
 mod tables;
 pub mod words;
 

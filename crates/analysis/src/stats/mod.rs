@@ -3,9 +3,11 @@
 pub(crate) mod change_points;
 pub(crate) mod effective_samples;
 pub(crate) mod level_shift;
-#[cfg_attr(not(test), allow(dead_code, reason = "for fitted curves and crossings"))]
 pub(crate) mod bootstrap;
+pub(crate) mod crossing;
+pub(crate) mod curve;
 pub(crate) mod holm;
+pub(crate) mod knee;
 pub(crate) mod littles_law;
 pub(crate) mod noncentral_t;
 pub(crate) mod order;
@@ -14,3 +16,4 @@ pub(crate) mod quantiles;
 pub(crate) mod significance;
 pub(crate) mod steady_state;
 pub(crate) mod timeline;
+pub(crate) mod usl;

@@ -342,6 +342,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
             metric: metric.to_owned(),
             value,
             range,
+            note: String::new(),
             holds,
         });
         plan.claims.push(plan::Claim {

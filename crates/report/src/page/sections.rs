@@ -11,8 +11,8 @@ use crate::drawing::markup::{escaped, json_in_script};
 use crate::drawing::render::{self, Drawn};
 use crate::facts::{self, Group, trial_name};
 use crate::tables::{self, comparison, trust_word};
-use crate::words;
 use crate::{Error, Input};
+use crate::{sweep_charts, words};
 
 /// Points of all lines of a page together; some 12 bytes each.
 const POINTS: usize = 120_000;
@@ -36,6 +36,8 @@ pub struct Page {
     figures: Vec<Figure>,
     /// Tables that were filled already.
     before: Vec<String>,
+    /// Charts that were filled already, of the whole sweep.
+    sweep_charts: Vec<String>,
     after: Vec<String>,
     trials: Vec<TrialCharts>,
     data: String,
@@ -89,6 +91,9 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
             place.push(chart(&drawn, false, templates, &mut data)?);
         }
     }
+    let sweeps: Vec<Drawn> = sweep_charts::of_run(results).iter().map(render::drawn).collect();
+    let sweep_charts: Vec<String> =
+        sweeps.iter().map(|drawn| chart(drawn, true, templates, &mut data)).collect::<Result<_, _>>()?;
     let trials = trials(input, templates, &mut data)?;
     let answer = if results.answer.is_empty() { words::answer(results, input.plan) } else { results.answer.clone() };
     let started = input.trials.iter().filter_map(crate::Series::start_unix_s).reduce(f64::min);
@@ -104,6 +109,7 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         partial: results.partial.as_deref().map(words::stopped),
         figures: key_figures(input),
         before,
+        sweep_charts,
         after,
         trials,
         data: json_in_script(&serde_json::Value::Object(data).to_string()),

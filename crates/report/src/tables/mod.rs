@@ -4,6 +4,7 @@ mod attempts;
 mod claims;
 pub mod comparison;
 mod consistency;
+pub mod crossings;
 pub mod differences;
 mod environment;
 mod generator;
@@ -12,6 +13,7 @@ mod lab;
 mod operations;
 mod outages;
 mod requirements;
+mod scaling;
 mod trials;
 mod warmup;
 
@@ -41,6 +43,7 @@ pub const KINDS: &[Kind] = &[
     claims::KIND,
     comparison::KIND,
     consistency::KIND,
+    crossings::KIND,
     differences::KIND,
     environment::KIND,
     generator::KIND,
@@ -49,6 +52,7 @@ pub const KINDS: &[Kind] = &[
     operations::KIND,
     outages::KIND,
     requirements::KIND,
+    scaling::KIND,
     trials::KIND,
     warmup::KIND,
 ];

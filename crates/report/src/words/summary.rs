@@ -23,7 +23,7 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     if !groups.is_empty() {
         parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
     }
-    for name in ["differences", "outages", "claims", "requirements"] {
+    for name in ["differences", "scaling", "crossings", "outages", "claims", "requirements"] {
         let Some(table) = tables::named(name, &input) else { continue };
         parts.push(if name == "outages" && table.rows.len() > LONG {
             format!("{}: {} of them, on the page\n", table.title, table.rows.len())
