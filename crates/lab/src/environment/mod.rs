@@ -1,10 +1,12 @@
 //! What this machine is, for whoever compares one run with another: read from /proc, /sys and /etc. It must not judge, and
 //! must not make up what it cannot find.
 
+mod bounds;
 mod machine;
 mod mounts;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -17,22 +19,43 @@ use crate::placement::{Room, needs_score};
 use crate::probes::memory_bytes;
 use crate::runner::machine::score as machine_score;
 
+pub(crate) use bounds::{memory_limit_bytes, quota_cores};
+pub(crate) use machine::{cgroup_version, count_listed, limit, mitigations, turbo, virtualisation};
+pub(crate) use mounts::existing;
+
 /// The root of the file system, or a recorded part of one.
 pub(crate) struct Root(PathBuf);
 
 impl Root {
+    /// What is below this folder.
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self(folder.to_path_buf())
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// What is in a folder, sorted; empty if it is not there.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
     /// A file's text without the white space around it; `None` if there is nothing else in it.
-    fn text(&self, path: &str) -> Option<String> {
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
         let text = procfs::text(&self.path(path))?;
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    fn number<N: std::str::FromStr>(&self, path: &str) -> Option<N> {
+    pub(crate) fn number<N: std::str::FromStr>(&self, path: &str) -> Option<N> {
         self.text(path)?.parse().ok()
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }
 }
@@ -74,8 +97,8 @@ fn read_at(root: &Root, run_folder: &Path) -> Environment {
         cpu: cpu(root),
         memory_bytes: memory_bytes(&memory, "MemTotal:"),
         swap_bytes: memory_bytes(&memory, "SwapTotal:"),
-        virtualisation: machine::virtualisation(root),
-        cgroup_version: machine::cgroup_version(root),
+        virtualisation: virtualisation(root),
+        cgroup_version: cgroup_version(root),
         clocksource: root.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         limits: limits(root),
         disk: disk(root, run_folder),
@@ -92,17 +115,17 @@ fn cpu(root: &Root) -> Cpu {
         model: machine::cpu_model(root),
         architecture: Some(std::env::consts::ARCH.to_owned()),
         cores: std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()),
-        threads_per_core: siblings.and_then(|list| machine::count_listed(&list)),
+        threads_per_core: siblings.and_then(|list| count_listed(&list)),
         governor: root.text(&format!("{FREQUENCY}/scaling_governor")),
-        turbo: machine::turbo(root),
+        turbo: turbo(root),
         max_mhz: root.number::<f64>(&format!("{FREQUENCY}/cpuinfo_max_freq")).map(|khz| khz / 1000.0),
-        mitigations: machine::mitigations(root),
+        mitigations: mitigations(root),
     }
 }
 
 fn limits(root: &Root) -> Limits {
     let limits = root.text("proc/self/limits").unwrap_or_default();
-    let files = machine::limit(&limits, "Max open files");
+    let files = limit(&limits, "Max open files");
     let ports = root.text("proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ports = ports.split_whitespace().map(|port| port.parse().ok());
     Limits {
@@ -111,12 +134,12 @@ fn limits(root: &Root) -> Limits {
         ephemeral_ports: ports.next().flatten().zip(ports.next().flatten()).map(|(first, last)| [first, last]),
         accept_queue: root.number("proc/sys/net/core/somaxconn"),
         reuses_ports: root.number("proc/sys/net/ipv4/tcp_tw_reuse"),
-        processes: machine::limit(&limits, "Max processes").0,
+        processes: limit(&limits, "Max processes").0,
     }
 }
 
 fn disk(root: &Root, run_folder: &Path) -> Disk {
-    let Some(folder) = mounts::existing(run_folder) else { return Disk::default() };
+    let Some(folder) = existing(run_folder) else { return Disk::default() };
     let mounts = root.text("proc/self/mountinfo").unwrap_or_default();
     let mount = mounts::holding(&mounts, &folder);
     let free = rustix::fs::statvfs(&folder).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize));
@@ -126,6 +149,11 @@ fn disk(root: &Root, run_folder: &Path) -> Disk {
         rotational: mount.and_then(|mount| mounts::is_rotational(root, &mount.number)),
         free_bytes: free,
     }
+}
+
+/// The disk of this machine that a folder lies on.
+pub(crate) fn disk_of(folder: &Path) -> Disk {
+    disk(&Root::at(Path::new("/")), folder)
 }
 
 /// Settings that are known to change what is measured.

@@ -24,17 +24,18 @@ struct Cpu {
 
 /// The line `cpu` of `/proc/stat`. Old kernels have fewer columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Ticks {
+pub struct Ticks {
     user: u64,
     system: u64,
     idle: u64,
     iowait: Option<u64>,
-    steal: Option<u64>,
+    /// Given to other machines by the hypervisor.
+    pub steal: Option<u64>,
 }
 
 impl Ticks {
     /// Guest time is contained in user time already.
-    fn parse(stat: &str) -> Option<Self> {
+    pub fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
         let at = |index: usize| columns.get(index).copied();
@@ -47,7 +48,13 @@ impl Ticks {
         })
     }
 
-    fn total(&self) -> u64 {
+    /// In which some program ran.
+    pub fn busy(&self) -> u64 {
+        self.user + self.system
+    }
+
+    /// All of it, also that in which nothing ran.
+    pub fn total(&self) -> u64 {
         self.user + self.system + self.idle + self.iowait.unwrap_or(0) + self.steal.unwrap_or(0)
     }
 }

@@ -4,6 +4,7 @@ pub mod analyze;
 pub mod check;
 pub mod clean;
 pub mod completions;
+pub mod doctor;
 pub mod echo;
 pub mod install;
 pub mod lists;

@@ -133,7 +133,7 @@ fn versions(plan: &Plan, known: &Known) -> BTreeMap<String, String> {
 }
 
 /// Targets that some trial starts on this machine; whether real hosts have what they need is asked there.
-fn installed_here(plan: &Plan) -> Vec<&str> {
+pub fn installed_here(plan: &Plan) -> Vec<&str> {
     target_names(plan.trials.iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual()))
 }
 
