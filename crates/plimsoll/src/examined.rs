@@ -79,9 +79,10 @@ fn row(name: &str, text: &str) -> String {
     rows
 }
 
-/// Lines of at most so many letters, broken between words; a text's leading blanks stand before each.
+/// Lines of at most so many letters, broken between words; what follows an arrow or blanks stays below what stood first.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let lead = &text[..text.len() - text.trim_start().len()];
+    let below = if text.starts_with("-> ") { "   " } else { lead };
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_ascii_whitespace() {
         match lines.last_mut() {
@@ -89,7 +90,10 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(format!("{lead}{word}")),
+            _ => {
+                let lead = if lines.is_empty() { lead } else { below };
+                lines.push(format!("{lead}{word}"));
+            }
         }
     }
     lines
@@ -98,11 +102,11 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 /// One line for each reason.
 fn unknown<'a>(examined: impl Iterator<Item = &'a Examined>) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    // What an experiment needs is no question without one.
-    for one in examined.filter(|one| one.kind.about != lab::checkups::About::Experiment) {
+    for one in examined {
+        let name = one.kind.name.trim_start_matches("Erlang: ");
         match reasons.iter_mut().find(|(why, _)| *why == one.finding.found) {
-            Some((_, names)) => names.push(one.kind.name),
-            None => reasons.push((&one.finding.found, vec![one.kind.name])),
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&one.finding.found, vec![name])),
         }
     }
     let mut text = if reasons.is_empty() { String::new() } else { "\nUnknown\n\n".to_owned() };

@@ -85,8 +85,8 @@ fn look_at_mitigations(patient: &Patient<'_>) -> Finding {
             "boot without mitigations=off, or say so beside every figure",
         );
     }
-    let open = if open > 0 { format!(", {open} without one") } else { String::new() };
-    Finding::good(format!("of {}{open}: recorded with each run", count(all.len() as u64, "fault")))
+    let open = if open > 0 { format!(", {open} of them open") } else { String::new() };
+    Finding::good(format!("for {}{open}: recorded with each run", count(all.len() as u64, "known fault")))
 }
 
 fn look_at_siblings(patient: &Patient<'_>) -> Finding {

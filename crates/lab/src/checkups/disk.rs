@@ -30,7 +30,7 @@ const GIB: u64 = 1 << 30;
 
 fn look_at_free(patient: &Patient<'_>) -> Finding {
     let Some(free) = patient.measured.free_bytes else { return Finding::unknown(NOT_TOLD) };
-    let found = format!("{} in {}", show_gib(free), patient.measured.folder);
+    let found = format!("{} where runs go ({})", show_gib(free), patient.measured.folder);
     let remedy = "free some space, or choose another disk with --out";
     match free {
         free if free < GIB / 4 => Finding::bad(found, remedy),

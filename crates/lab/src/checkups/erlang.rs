@@ -112,7 +112,8 @@ fn look_at_schedulers(patient: &Patient<'_>) -> Finding {
     match asked(patient) {
         Err(finding) => finding,
         Ok(erlang) => {
-            Finding::good(format!("{} by default in OTP {}; -smp is gone", erlang.schedulers_online, erlang.version))
+            let smp = if erlang.release >= 21 { "; -smp is gone" } else { "" };
+            Finding::good(format!("{} by default in OTP {}{smp}", erlang.schedulers_online, erlang.version))
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{About, Finding, Kind, NOT_TOLD, Patient};
 use crate::environment;
 
 pub static KIND: Kind = Kind {
-    name: "virtual machine",
+    name: "shared hardware",
     about: About::Noise,
     reads: "/proc/cpuinfo, /sys/class/dmi/id, /.dockerenv",
     why: "neighbours on the same hardware take CPU, caches and disk, and only the CPU that they take is shown, as steal",
@@ -17,9 +17,9 @@ pub static KIND: Kind = Kind {
 fn look(patient: &Patient<'_>) -> Finding {
     match environment::virtualisation(patient.root).as_deref() {
         None => Finding::unknown(NOT_TOLD),
-        Some("none") => Finding::good("no, a real one"),
+        Some("none") => Finding::good("no: neither a container nor a virtual machine"),
         Some(kind) => Finding::notice(
-            format!("yes ({kind})"),
+            format!("yes: {kind}"),
             "repeat trials, interleave what is compared (repeat = 5), and publish figures of a real machine",
         ),
     }

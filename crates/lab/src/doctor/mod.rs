@@ -17,7 +17,7 @@ pub use remedies::{Applied, Remedies, Undone};
 pub use runtime::Erlang;
 pub use sample::Noise;
 
-use crate::checkups::{Finding, KINDS, Kind, Patient, State};
+use crate::checkups::{About, Finding, KINDS, Kind, Patient, State};
 use crate::environment::Root;
 
 /// What one check-up came to.
@@ -35,8 +35,9 @@ pub struct Examined {
 pub fn examine(root: &Path, measured: &Measured, asked: Option<&Asked>) -> Vec<Examined> {
     let root = Root::at(root);
     let patient = Patient { root: &root, measured, asked };
-    let mut examined: Vec<Examined> =
-        KINDS.iter().map(|kind| Examined { kind, finding: (kind.look)(&patient) }).collect();
+    // What an experiment needs is no question without one.
+    let kinds = KINDS.iter().filter(|kind| asked.is_some() || kind.about != About::Experiment);
+    let mut examined: Vec<Examined> = kinds.map(|kind| Examined { kind, finding: (kind.look)(&patient) }).collect();
     examined.sort_by_key(|one| (std::cmp::Reverse(one.finding.state), one.kind.about, one.kind.name));
     examined
 }

@@ -61,7 +61,7 @@ fn a_laptop() {
 #[test]
 fn guests_are_known_by_what_they_say() {
     let guest = ("proc/cpuinfo", "flags\t\t: fpu hypervisor\n");
-    let says = |files: &[(&str, &str)]| machine::virtualisation(&root(files).0);
+    let says = |files: &[(&str, &str)]| virtualisation(&root(files).0);
     assert_eq!(says(&[guest, ("sys/class/dmi/id/sys_vendor", "QEMU\n")]).as_deref(), Some("QEMU"));
     let clock = ("sys/devices/system/clocksource/clocksource0/available_clocksource", "kvm-clock tsc\n");
     assert_eq!(says(&[guest, clock]).as_deref(), Some("kvm"));
@@ -79,7 +79,7 @@ fn only_kernel_options_that_matter_are_kept() {
 
 #[test]
 fn both_cgroup_versions_are_version_1() {
-    let version = |text: &str| machine::cgroup_version(&root(&[("proc/self/cgroup", text)]).0);
+    let version = |text: &str| cgroup_version(&root(&[("proc/self/cgroup", text)]).0);
     assert_eq!(version("4:memory:/x\n1:name=systemd:/\n0::/\n"), Some(1));
     assert_eq!(version("1:name=systemd:/\n0::/\n"), Some(2));
 }
@@ -92,9 +92,9 @@ fn limits_are_read_from_their_table() {
         "Max open files            1024                 1048576              files",
     ];
     let table = &table.join("\n");
-    assert_eq!(machine::limit(table, "Max open files"), (Some(1024), Some(1_048_576)));
-    assert_eq!(machine::limit(table, "Max processes"), (None, Some(96_365)));
-    assert_eq!(machine::limit(table, "Max locked memory"), (None, None));
+    assert_eq!(limit(table, "Max open files"), (Some(1024), Some(1_048_576)));
+    assert_eq!(limit(table, "Max processes"), (None, Some(96_365)));
+    assert_eq!(limit(table, "Max locked memory"), (None, None));
 }
 
 #[test]
