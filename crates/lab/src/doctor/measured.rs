@@ -11,9 +11,9 @@ use rustix::time::{ClockId, clock_getres};
 
 use super::runtime::{self, Erlang};
 use super::sample::{self, Noise};
-use crate::environment;
+use crate::environment::{self, Root};
 use crate::hosts::netns;
-use crate::linux::{clock, procfs};
+use crate::linux::clock;
 
 /// What was measured; none where it was not.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,8 +66,6 @@ pub struct Links {
     pub delay: bool,
 }
 
-/// Programs that keep the wall clock right, as the kernel cuts their names.
-const KEEPERS: [&str; 6] = ["chronyd", "systemd-timesyn", "ntpd", "openntpd", "ptp4l", "phc2sys"];
 const PAUSES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 const SYNCS: usize = 20;
@@ -85,7 +83,7 @@ impl Measured {
             late_us,
             timer_resolution_ns: resolution_ns(),
             is_synchronised: clock::is_synchronised(),
-            time_keeper: procfs::alive().into_iter().map(|stat| stat.name).find(|name| KEEPERS.contains(&&**name)),
+            time_keeper: environment::time_keeper(&Root::at(Path::new("/"))),
             links: geteuid().is_root().then(netns::what_links_can_be),
             erlang: runtime::erlang(),
             ..Self::without_time(folder)
