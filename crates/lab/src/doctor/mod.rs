@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::Serialize;
 
 pub use asked::Asked;
-pub use measured::{Links, Measured, Spread};
+pub use measured::{Links, Measured, Spread, sync_us};
 pub use remedies::{Applied, Remedies, Undone};
 pub use runtime::Erlang;
 pub use sample::Noise;
