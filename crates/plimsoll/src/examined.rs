@@ -45,7 +45,7 @@ fn sum(examined: &[Examined]) -> String {
     let fixable = examined.iter().filter(|one| !one.finding.fixes.is_empty()).count();
     let fixable = match fixable {
         0 => String::new(),
-        some => format!("; `plimsoll doctor --fix` can change {some}, and `--undo` puts it back"),
+        some => format!("; --fix can change {some} of them, --undo puts them back"),
     };
     format!("{}{fixable}", parts.join(", "))
 }

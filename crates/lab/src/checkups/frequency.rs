@@ -26,7 +26,7 @@ pub static TURBO: Kind = Kind {
 };
 
 const FOLDER: &str = "sys/devices/system/cpu/cpufreq";
-const GUEST: &str = "the host of this virtual machine decides";
+const GUEST: &str = "not told in here: the host decides";
 
 fn nobody_tells(patient: &Patient<'_>) -> Finding {
     Finding::unknown(if patient.is_guest() { GUEST } else { NOT_TOLD })

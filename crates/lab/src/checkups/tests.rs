@@ -114,7 +114,7 @@ fn a_container_is_told_what_bounds_it() {
     );
     assert_eq!(of(&looks, "memory available").found, "512MiB of 512MiB that this container may use");
     assert_eq!(of(&looks, "shared hardware").state, State::Notice);
-    assert_eq!(of(&looks, "frequency governor").found, "the host of this virtual machine decides");
+    assert_eq!(of(&looks, "frequency governor").found, "not told in here: the host decides");
     assert_eq!(of(&looks, "emulated links").found, "needs root to be tried");
     assert_eq!(of(&looks, "socket buffers").state, State::Unknown);
     assert_eq!(of(&looks, "Erlang: ports").found, "Erlang is not installed");

@@ -5,6 +5,7 @@
 mod accidents;
 mod bad_files;
 mod crashes;
+mod doctor;
 mod documents;
 mod faults_felt;
 mod faults_over_ssh;
