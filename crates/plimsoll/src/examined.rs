@@ -59,7 +59,8 @@ fn in_full(one: &Examined) -> String {
         text.push_str(&row("", &format!("-> {remedy}")));
     }
     for command in commands(&finding.fixes) {
-        text.push_str(&row("", &format!("   {command}")));
+        // In one line, however long: it is to be copied.
+        let _ = writeln!(text, "{:width$}{command}", "", width = INDENT + 3);
     }
     if !kind.caught_by.is_empty() {
         text.push_str(&row("", &format!("in a trial, the verdict says: {}", kind.caught_by.join(", "))));
@@ -79,10 +80,9 @@ fn row(name: &str, text: &str) -> String {
     rows
 }
 
-/// Lines of at most so many letters, broken between words; what follows an arrow or blanks stays below what stood first.
+/// Lines of at most so many letters, broken between words; what follows an arrow stays below what stood behind it.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let lead = &text[..text.len() - text.trim_start().len()];
-    let below = if text.starts_with("-> ") { "   " } else { lead };
+    let below = if text.starts_with("-> ") { "   " } else { "" };
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_ascii_whitespace() {
         match lines.last_mut() {
@@ -91,7 +91,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
                 line.push_str(word);
             }
             _ => {
-                let lead = if lines.is_empty() { lead } else { below };
+                let lead = if lines.is_empty() { "" } else { below };
                 lines.push(format!("{lead}{word}"));
             }
         }

@@ -53,7 +53,8 @@ fn shown(name: &str, measured: &Measured, asked: Option<&Asked>, with_article: b
     let machine = Machine::new(name);
     let text = words(&examine(&machine.0, measured, asked), with_article);
     for line in text.lines() {
-        assert!(line.chars().count() <= WIDTH || !line.contains(' '), "{line}");
+        let is_command = ["echo ", "sysctl "].iter().any(|program| line.trim_start().starts_with(program));
+        assert!(line.chars().count() <= WIDTH || is_command, "{line}");
         assert_eq!(line, line.trim_end());
     }
     text

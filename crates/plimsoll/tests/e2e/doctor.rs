@@ -14,7 +14,7 @@ const GOVERNOR: &str = "sys/devices/system/cpu/cpufreq/policy1/scaling_governor"
 fn bad_machine(folder: &Path) -> String {
     let recorded = fs::read_to_string(root().join("crates/lab/tests/machines/bad.txt")).unwrap();
     for file in recorded.split("\n== ").skip(1) {
-        let (path, content) = file.split_once('\n').unwrap();
+        let (path, content) = file.split_once('\n').unwrap_or((file, ""));
         fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
         fs::write(folder.join(path), content).unwrap();
     }
@@ -37,7 +37,8 @@ fn this_machine_is_looked_at() {
     for word in ["open files", "local ports", "CPU used by others", "synced writes", " good, "] {
         assert!(played.stdout.contains(word), "nothing about {word}: {}", played.stdout);
     }
-    assert!(played.stdout.lines().all(|line| line.chars().count() <= 100), "{}", played.stdout);
+    let is_command = |line: &str| ["echo ", "sysctl "].iter().any(|word| line.trim_start().starts_with(word));
+    assert!(played.stdout.lines().all(|line| line.chars().count() <= 100 || is_command(line)), "{}", played.stdout);
     let report = stage.play(&["doctor", "--json", "--out", &out]).exits(0).json();
     let checkups = report["checkups"].as_array().unwrap();
     assert!(checkups.len() > 35 && ["unknown", "good", "notice", "bad"].contains(&report["worst"].as_str().unwrap()));
