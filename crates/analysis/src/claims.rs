@@ -61,6 +61,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
             asked: asked(&requirement.range),
             value: found.value,
             holds: found.holds(&requirement.range) == Holds::Yes,
+            unmeasured: None,
         };
     }
     let measured = measured(&requirement.metric, &requirement.range, &matching);

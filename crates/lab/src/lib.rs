@@ -3,6 +3,8 @@
 
 mod arguments;
 mod attended;
+pub mod checkups;
+pub mod doctor;
 pub mod environment;
 mod error;
 mod everywhere;

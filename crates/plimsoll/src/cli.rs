@@ -49,6 +49,8 @@ pub enum Command {
     Compare(Compare),
     /// Open a run's report in the browser
     Open(Folder),
+    /// Look for what on this machine would spoil a measurement, and say what to do about it
+    Doctor(Doctor),
     /// Print a commented experiment file to start from
     New(New),
     /// List the targets, or tell about one
@@ -157,6 +159,34 @@ pub struct Compare {
 pub struct Folder {
     /// A run folder
     pub folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Also judge what this experiment needs
+    #[arg(value_name = "EXPERIMENT")]
+    pub file: Option<PathBuf>,
+    /// Override a value of the file, such as load.agents=5000
+    #[arg(long = "set", value_name = "PATH=VALUE", requires = "file")]
+    pub sets: Vec<String>,
+    /// Make the changes that a running kernel allows; each is shown first, and can be undone
+    #[arg(long)]
+    pub fix: bool,
+    /// Put back what --fix has changed
+    #[arg(long, conflicts_with_all = ["fix", "file"])]
+    pub undo: bool,
+    /// Where run folders will go: the disk that is looked at
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Exit 5 if anything is bad
+    #[arg(long)]
+    pub strict: bool,
+    /// Look at a recorded machine instead of this one
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
 }
 
 #[derive(Debug, Args)]

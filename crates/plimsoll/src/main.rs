@@ -6,6 +6,7 @@
 mod catalog;
 mod cli;
 mod commands;
+mod examined;
 mod exit;
 mod output;
 mod placing;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Show(arguments) => commands::show::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Open(arguments) => commands::open::run(&arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::New(arguments) => commands::new::run(&arguments),
         Command::Targets(arguments) => commands::lists::targets(&arguments),
         Command::Profiles(arguments) => commands::lists::profiles(&arguments),

@@ -24,17 +24,18 @@ struct Cpu {
 
 /// A line of `/proc/stat` about all CPUs or one. Old kernels have fewer columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ticks {
+pub struct Ticks {
     user: u64,
     system: u64,
     idle: u64,
     iowait: Option<u64>,
-    steal: Option<u64>,
+    /// Given to other machines by the hypervisor.
+    pub steal: Option<u64>,
 }
 
 impl Ticks {
     /// The line that begins with this: `cpu ` or `cpu3 `. Guest time is contained in user time already.
-    pub(crate) fn parse(stat: &str, begins: &str) -> Option<Self> {
+    pub fn parse(stat: &str, begins: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix(begins))?;
         let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
         let at = |index: usize| columns.get(index).copied();
@@ -48,11 +49,11 @@ impl Ticks {
     }
 
     /// Not idle, and not taken by the hypervisor.
-    pub(crate) fn busy(&self) -> u64 {
+    pub fn busy(&self) -> u64 {
         self.user + self.system
     }
 
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.user + self.system + self.idle + self.iowait.unwrap_or(0) + self.steal.unwrap_or(0)
     }
 }

@@ -5,6 +5,8 @@ use experiment::plan::{Plan, Range};
 use record::events::HostFigures;
 use record::results::{Emulated, Outage, Results};
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::example;
 
@@ -137,9 +139,38 @@ fn hosts_and_environment_say_what_is_missing() {
     let hosts = table("hosts", &results, &plan).unwrap();
     assert_eq!(hosts.note, "Over the whole load. Not measured: throttled, out of memory, power.");
     let environment = table("environment", &results, &plan).unwrap();
-    assert!(environment.note.contains("Not known: architecture, highest frequency, governor"));
+    assert!(environment.note.contains("Not known: machine, architecture, caches, highest frequency, governor"));
     let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();
     assert!(what.contains(&"target vsns") && !what.contains(&"governor"));
+}
+
+#[test]
+fn the_environment_is_grouped_and_keeps_details_small() {
+    let (plan, results) = one_crash();
+    let mut environment = example::environment();
+    environment.build.profile = Some("debug".to_owned());
+    environment.build.revision = Some("0123abcd".to_owned());
+    environment.installed =
+        BTreeMap::from([("vsns".to_owned(), BTreeMap::from([("otp".to_owned(), "25.2.3".to_owned())]))]);
+    environment.sysctls = BTreeMap::from([("net.core.rmem_max".to_owned(), "212992".to_owned())]);
+    environment.quota_cores = Some(1.5);
+    let input = Input {
+        results: &results,
+        plan: &plan,
+        environment: Some(environment),
+        folder: String::new(),
+        trials: Vec::new(),
+    };
+    let table = named("environment", &input).unwrap();
+    assert_eq!(table.rows.iter().filter(|row| row.begins).count(), 4);
+    let small = |what: &str| {
+        let row = table.rows.iter().find(|row| row.cells[0].text == what).unwrap();
+        row.cells[1].small.clone()
+    };
+    assert_eq!(small("Plimsoll"), "commit 0123abcd, debug build");
+    assert_eq!(small("target vsns"), "otp 25.2.3");
+    assert_eq!(small("cores"), "quota of 1.5 cores");
+    assert_eq!(small("settings of the kernel"), "net.core.rmem_max = 212992");
 }
 
 #[test]
