@@ -44,7 +44,7 @@ pub(crate) fn faults(
             counted_until_s: next_s.unwrap_or(counted_until_s),
             timeout_s,
         };
-        let mut felt = outage(timeline, times);
+        let mut felt = outage(timeline, &evidence.load.latency, times);
         felt.memory_released_bytes = memory_released_bytes(&evidence.samples, fault.at_s, MEMORY_WITHIN_S);
         baseline_from_s = felt.back_to_baseline_s.map(|back_s| fault.at_s + back_s + SETTLED_S);
         fault.outage = Some(felt);

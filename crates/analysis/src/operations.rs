@@ -9,6 +9,7 @@ use record::hlog::{Interval, Tag, Time};
 use record::results::{Operation, Outcomes, Quantiles};
 use record::rows::Attempts;
 
+use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::quantiles::quantiles_us;
 
 /// What is kept of `load.hlog`: each operation's histograms merged, and how many succeeded when. Tags that are not ours are
@@ -17,6 +18,8 @@ use crate::stats::quantiles::quantiles_us;
 pub(crate) struct LoadLog {
     /// By name of the operation.
     pub totals: BTreeMap<String, Totals>,
+    /// `ok` latency second by second, coarsely.
+    pub latency: LatencySeconds,
     succeeded: Vec<Succeeded>,
     last_s: Option<f64>,
 }
@@ -37,6 +40,7 @@ impl LoadLog {
         self.last_s = Some(self.last_s.map_or(end_s, |last_s| last_s.max(end_s)));
         let Some(tag) = Tag::parse(&interval.tag) else { return };
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
+            self.latency.add(interval.start_s, interval.length_s, &interval.histogram);
             self.succeeded.push(Succeeded {
                 operation: tag.operation.clone(),
                 start_s: interval.start_s,
