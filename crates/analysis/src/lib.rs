@@ -3,6 +3,7 @@
 
 mod audit;
 mod claims;
+mod disturbances;
 mod emulation;
 mod evidence;
 mod faults;
@@ -13,6 +14,7 @@ mod load_window;
 mod made_up;
 mod metrics;
 mod operations;
+mod outages;
 mod run;
 mod stats;
 mod trial;

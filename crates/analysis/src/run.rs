@@ -9,7 +9,7 @@ use record::whole::read_json;
 
 use crate::trial::judged;
 use crate::verdict::{Finding, run_verdict};
-use crate::{Error, claims};
+use crate::{Error, claims, outages};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -32,6 +32,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
         claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
+        outages: outages::distributions(&trials),
         title: plan.title,
         asks: plan.asks,
         trials,

@@ -35,7 +35,8 @@ use back::{Signs, back_to_baseline};
 use baseline::Baseline;
 use overshoot::{Overshoot, overshoot};
 
-pub(crate) use baseline::{CHANCE, HOLD_S, SHORTEST_BASELINE_S, tolerated};
+pub(crate) use back::horizon_s;
+pub(crate) use baseline::{CHANCE, HOLD_S, WINDOW_OPERATIONS, WINDOW_S, tolerated};
 
 /// A gap that begins within this time of the fault is likely to be its effect.
 const AT_ONCE_S: f64 = 0.25;

@@ -7,9 +7,14 @@ use crate::stats::timeline::{Counts, Timeline};
 /// A fault's effects come to light within this time, or within the operations' timeout if that is longer.
 const HORIZON_S: f64 = 10.0;
 
+/// Until when a breakdown may be a fault's, though service was as before in between.
+pub(crate) fn horizon_s(at_s: f64, healed_s: Option<f64>, timeout_s: f64) -> f64 {
+    healed_s.unwrap_or(at_s).max(at_s) + timeout_s.max(HORIZON_S)
+}
+
 /// The first slot from which service is as before, for good.
 pub(super) fn back_to_baseline(signs: &Signs, times: Times) -> Option<usize> {
-    let horizon_s = times.healed_s.unwrap_or(times.at_s).max(times.at_s) + times.timeout_s.max(HORIZON_S);
+    let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
     let horizon = signs.timeline.slot_of(horizon_s).min(signs.end);
     let mut from = signs.begin;
     loop {

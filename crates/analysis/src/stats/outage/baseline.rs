@@ -15,7 +15,7 @@ use crate::stats::timeline::Timeline;
 const BASELINE_S: f64 = 10.0;
 
 /// Less than this is no baseline.
-pub(crate) const SHORTEST_BASELINE_S: f64 = 0.5;
+const SHORTEST_BASELINE_S: f64 = 0.5;
 
 /// The spread of the baseline is that of windows this long.
 const SPREAD_WINDOW_S: f64 = 0.1;
@@ -30,10 +30,10 @@ pub(super) const DEVIATIONS: f64 = 4.5;
 const NORMAL_IQR: f64 = 1.349;
 
 /// Shortest and longest window over which throughput is compared with the baseline.
-const WINDOW_S: [f64; 2] = [0.25, 2.0];
+pub(crate) const WINDOW_S: [f64; 2] = [0.25, 2.0];
 
 /// Operations that such a window should hold; its Poisson noise is then 2.2 %.
-const WINDOW_OPERATIONS: f64 = 2_000.0;
+pub(crate) const WINDOW_OPERATIONS: f64 = 2_000.0;
 
 /// Service must hold for this long, and for two windows.
 pub(crate) const HOLD_S: f64 = 1.0;

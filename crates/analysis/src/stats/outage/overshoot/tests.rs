@@ -17,7 +17,8 @@ fn a_backlog_that_drains_is_seen_and_made_up_for() {
     for made in [Made::even(30.0, rate), Made::random(3, 30.0, rate)] {
         let felt = made.outage(12.0);
         assert!(near(felt.back_to_baseline_s, 2.0, 0.005), "{felt:?}");
-        assert!(near(felt.overshoot_ratio, 1.5, 0.08), "{felt:?}");
+        // The highest of many windows is higher than what they are around.
+        assert!(felt.overshoot_ratio.is_some_and(|ratio| (1.49..1.7).contains(&ratio)), "{felt:?}");
         assert!(near(felt.overshoot_until_s, 6.0, 0.02), "{felt:?}");
         let [low, high] = felt.lost_operations_ci95.unwrap();
         assert!(low <= 0.0 && 0.0 <= high && high < 3_000.0, "nothing was lost in the end: {felt:?}");
