@@ -82,16 +82,19 @@ fn what_the_load_shows_again_and_again_is_no_disturbance() {
 
 #[test]
 fn stalls_of_a_machine_and_chance_raise_no_alarm() {
-    // 200 loads of 40 s, slow and fast, each with a stall of 60 to 80 ms every 3 s or so: 8,000 s and some 2,700 stalls.
+    // 200 loads of 40 s, from 3 to 3,000 operations a second; half of them have a stall of 60 to 80 ms every 3 s or so, half a single
+    // one.
     let mut alarms = 0;
     for seed in 0..200 {
         let mut random = fastrand::Rng::with_seed(seed);
         let rate = 10_f64.powf(0.5 + 3.0 * random.f64());
-        let stalls: Vec<(f64, f64)> = (0..13).map(|_| (40.0 * random.f64(), 0.06 + 0.02 * random.f64())).collect();
+        let stalls: Vec<(f64, f64)> = (0..if seed % 2 == 0 { 13 } else { 1 })
+            .map(|_| (40.0 * random.f64(), 0.06 + 0.02 * random.f64()))
+            .collect();
         let stalled = |at_s: f64| stalls.iter().any(|(from_s, long_s)| (0.0..*long_s).contains(&(at_s - from_s)));
         let made = Made::random(seed, 40.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
         alarms += found(&made, 2.0).len();
     }
-    // A silence that chance makes in one of a hundred loads counts only if it is no usual one.
-    assert!(alarms <= 2, "{alarms} false alarms");
+    // Chance makes such a silence in one of a hundred loads, and it counts only if it is no usual one.
+    assert!(alarms <= 2, "{alarms} false alarms in 200 loads");
 }
