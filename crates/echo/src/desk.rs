@@ -47,6 +47,8 @@ pub(crate) struct Desk<C> {
     unsent_limit_bytes: usize,
     /// Whether answers are errors now.
     pub failing: bool,
+    /// Answers that were.
+    pub errors: u64,
     received: Vec<u8>,
     answers: Vec<u8>,
     /// In the order in which they are due: the delay is the same for all.
@@ -62,6 +64,7 @@ impl<C: Codec> Desk<C> {
             delay_ns,
             unsent_limit_bytes,
             failing: false,
+            errors: 0,
             received: vec![0; RECEIVE_BYTES],
             answers: Vec::new(),
             held: VecDeque::new(),
@@ -206,6 +209,7 @@ impl<C: Codec> Desk<C> {
             let first = self.answers.is_empty();
             let step = self.codec.advance(&mut connection.memory, &input[used..], self.failing, &mut self.answers);
             used += step.consumed;
+            self.errors += u64::from(self.failing && matches!(step.then, Then::Next | Then::Close));
             match step.then {
                 Then::Next => continue,
                 Then::Wait => {}
