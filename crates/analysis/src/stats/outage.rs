@@ -9,7 +9,8 @@
 //! is no outage. Windows are 250 ms, and longer, up to 2 s, where 250 ms hold fewer than 2,000 operations.
 //!
 //! **Gap**: a time without any success that a Poisson stream of the baseline's rate would show in less than one of a hundred
-//! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`). A real system
+//! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`), and one of the
+//! rate just before and after it: where most operations fail, the others are far apart, and that is no total outage. A real system
 //! also stalls of its own accord, so where nothing failed beside it, a gap must be longer than the longest of the baseline
 //! if it begins just after the fault. If it begins later it must be three times as long and as long as a window: of two equally
 //! long times, either has the longer stall every other time, and what a stall costs shows in its window's throughput anyway.
@@ -43,6 +44,9 @@ const AT_ONCE_S: f64 = 0.25;
 
 /// A later gap is so many times longer than those before the fault.
 pub(crate) const FAR_LONGER: usize = 3;
+
+/// Fewest operations that say at which rate they succeed.
+const RATE_OPERATIONS: u64 = 10;
 
 /// In bins of this length, failures and successes count as simultaneous.
 const PARTIAL_BIN_S: f64 = 0.01;
@@ -155,7 +159,7 @@ impl Course {
             baseline_per_s: Some(baseline.ok_per_s),
             baseline_ci95: baseline.ci95(timeline),
             baseline_spread_per_s: baseline.spread_per_s,
-            total_s: Some(self.gaps.iter().map(|gap| (gap[1] - gap[0]) as f64 * slot_s).sum()),
+            total_s: Some(self.gaps.iter().map(|gap| gap[1] - gap[0]).sum::<usize>() as f64 * slot_s),
             degraded_s: Some(degraded as f64 * slot_s),
             lost_operations: Some(lost),
             lost_operations_ci95: baseline.expected_off(timeline, until - begin).map(|off| [lost - off, lost + off]),
@@ -195,9 +199,25 @@ fn gaps(timeline: &Timeline, times: Times, [begin, end]: [usize; 2], baseline: B
                 (false, true) => baseline.longest,
                 (false, false) => baseline.window.max(FAR_LONGER * baseline.longest),
             };
-            until - from > baseline.gap.max(of_its_own)
+            let by_chance = baseline.gap.max(by_chance_there(timeline, [from, until], end, baseline.window / 2));
+            until - from > by_chance.max(of_its_own)
         })
         .collect()
+}
+
+/// The longest gap that chance explains at the rate at which operations succeed just before this one or just after it, whichever is lower:
+/// while nine of ten fail, the others are far apart.
+fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, around: usize) -> usize {
+    let sides = [[from.saturating_sub(around), from], [until, (until + around).min(end)]];
+    let counts = sides.map(|[begin, end]| (timeline.ok().between(begin, end), end.saturating_sub(begin)));
+    let longest = |(ok, slots): (u64, usize)| (slots as f64 * (ok as f64 / CHANCE).ln() / ok as f64) as usize;
+    match counts.into_iter().filter(|(ok, _)| *ok >= RATE_OPERATIONS).map(longest).max() {
+        Some(longest) => longest,
+        None => match (counts[0].0 + counts[1].0, counts[0].1 + counts[1].1) {
+            (0, _) => 0,
+            both => longest(both),
+        },
+    }
 }
 
 /// Time in bins in which some operations failed and others succeeded.
@@ -210,5 +230,7 @@ fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
     (begin..end).step_by(bin).filter(both).count() as f64 * bin as f64 * timeline.slot_s()
 }
 
+#[cfg(test)]
+mod known;
 #[cfg(test)]
 mod tests;

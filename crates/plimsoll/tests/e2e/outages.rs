@@ -24,9 +24,9 @@ asks  = "Is it measured as it was?"
 use  = "echo"
 with = { errors_for = "2300ms", errors_every = "5s" }
 [load]
-agents  = 8
-time    = "8s"
-think   = "1ms"
+agents  = 16
+time    = "9s"
+think   = "4ms"
 warmup  = "0s"
 [[load.cycle]]
 call = "get"
@@ -42,14 +42,14 @@ struct Noted {
 
 impl Noted {
     fn of(trial: &Path) -> Self {
-        let log = std::fs::read_to_string(trial.join("logs/local.server.log")).unwrap();
+        let log = std::fs::read_to_string(trial.join("logs/n1.server.log")).unwrap();
         let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        assert_eq!(lines.len(), 1, "one spell of errors: {log}");
+        assert!(!lines.is_empty(), "no spell of errors: {log}");
         let events = std::fs::read_to_string(trial.join("events.jsonl")).unwrap();
         let clock: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
         let zero_s = number(&clock, "/unix_s");
         Self {
-            errors: lines[0]["errors"].as_u64().unwrap(),
+            errors: lines.iter().map(|line| line["errors"].as_u64().unwrap()).sum(),
             first_s: number(&lines[0], "/first_unix_s") - zero_s,
             last_s: number(&lines[0], "/last_unix_s") - zero_s,
         }
@@ -57,7 +57,7 @@ impl Noted {
 }
 
 /// Plays the script until it was played on time: a machine that stalls at one of its two edges moves them, and that is not
-/// what is tested here. What was counted must agree each time.
+/// what is tested here. How many failed in all must agree each time.
 fn play(more: &str, holds: impl Fn(&Value, &Noted) -> Result<(), String>) {
     let mut why = Vec::new();
     for _ in 0..4 {
@@ -77,6 +77,12 @@ fn play(more: &str, holds: impl Fn(&Value, &Noted) -> Result<(), String>) {
     panic!("never within 1 %: {why:#?}");
 }
 
+/// Exactly. (A service that is back for a second, stalls, and fails again has two outages; so this may be played again, too.)
+fn counted(felt: &Value, noted: &Noted) -> Result<(), String> {
+    let failed = felt["failed"].as_u64();
+    if failed == Some(noted.errors) { Ok(()) } else { Err(format!("{failed:?} failed of {}", noted.errors)) }
+}
+
 fn near(what: &str, value: f64, truth: f64) -> Result<(), String> {
     let off_s = value - truth;
     if off_s.abs() <= WITHIN_S + SLOTS_S { Ok(()) } else { Err(format!("{what} is {value}, off by {off_s}")) }
@@ -88,7 +94,7 @@ fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
         let found = trial["disturbances"].as_array().unwrap();
         let [one] = found.as_slice() else { return Err(format!("{} disturbances: {found:?}", found.len())) };
         let felt = &one["outage"];
-        assert_eq!(felt["failed"].as_u64(), Some(noted.errors), "{felt:#}");
+        counted(felt, noted)?;
         near("its beginning", number(one, "/at_s"), noted.first_s)?;
         near("its last failure", number(one, "/at_s") + number(felt, "/last_failure_s"), noted.last_s)?;
         for figure in ["/total_s", "/first_ok_s", "/back_to_baseline_s"] {
@@ -101,13 +107,16 @@ fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
 
 #[test]
 fn the_same_after_a_fault_is_the_faults() {
-    // A fault that does nothing, some time before the errors.
-    let fault = "[[fault]]\nname = \"nothing\"\nkind = \"command\"\nat = \"2s\"\nwith = { run = \"true\" }\n";
+    // A fault that does no harm, some time before the errors.
+    let fault =
+        "[[fault]]\nname = \"nothing\"\nkind = \"call\"\nat = \"2s\"\nwith = { call = \"get\", path = \"/\" }\n";
     play(fault, |trial, noted| {
-        assert_eq!(trial["disturbances"].as_array().map(Vec::len), Some(0), "{trial:#}");
+        if trial["disturbances"].as_array().is_none_or(|found| !found.is_empty()) {
+            return Err(format!("disturbances beside the fault: {}", trial["disturbances"]));
+        }
         let at_s = number(trial, "/faults/0/at_s");
         let felt = &trial["faults"][0]["outage"];
-        assert_eq!(felt["failed"].as_u64(), Some(noted.errors), "{felt:#}");
+        counted(felt, noted)?;
         near("its first failure", at_s + number(felt, "/first_failure_s"), noted.first_s)?;
         near("its last failure", at_s + number(felt, "/last_failure_s"), noted.last_s)?;
         near("the time without service", number(felt, "/total_s"), ERRORS_S)?;

@@ -33,7 +33,7 @@ fn a_slow_disk_whose_cache_fills_up_first_is_felt_late_and_beyond_its_healing() 
     let made = Made::random(2, 40.0, |at_s| if (15.0..21.0).contains(&at_s) { 1_000.0 } else { 10_000.0 });
     let felt = healed(&made, 20.0);
     assert!(near(felt.back_to_baseline_s, 9.0, 0.02), "{felt:?}");
-    assert!(near(felt.degraded_s, 6.0, 0.05), "what was well before is not degraded: {felt:?}");
+    assert!(near(felt.degraded_s, 6.0, 0.125), "what was well before is not degraded: {felt:?}");
 }
 
 #[test]
