@@ -11,7 +11,7 @@ use crate::evidence::Evidence;
 use crate::trial::judged;
 use crate::verdict::{Finding, OfRun, run_verdict};
 use crate::versions::Earlier;
-use crate::{Error, claims, comparisons, scaling};
+use crate::{Error, claims, comparisons, outages, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -42,6 +42,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         comparisons: comparisons::within(&plan, &trials),
         scaling: scaling::scaling(&trials, &plan.swept),
         crossings: scaling::crossings(&trials, &plan.swept),
+        outages: outages::distributions(&trials),
         title: plan.title,
         asks: plan.asks,
         trials,

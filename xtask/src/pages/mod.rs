@@ -23,8 +23,16 @@ pub struct Page {
 }
 
 /// Every page, sorted by name.
-pub const KINDS: &[Page] =
-    &[doctor::KIND, experiment::KIND, faults::KIND, metrics::KIND, profile::KIND, protocols::KIND, results::KIND, verdicts::KIND];
+pub const KINDS: &[Page] = &[
+    doctor::KIND,
+    experiment::KIND,
+    faults::KIND,
+    metrics::KIND,
+    profile::KIND,
+    protocols::KIND,
+    results::KIND,
+    verdicts::KIND,
+];
 
 const FOLDER: &str = "docs/reference";
 

@@ -9,8 +9,8 @@ use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmu
 use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
-    Claim, Comparison, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement, Results,
-    Throughput, Trial, Trust, Verdict, WithWarmup,
+    Claim, Comparison, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement,
+    Results, Throughput, Trial, Trust, Verdict, WithWarmup,
 };
 use serde_json::json;
 
