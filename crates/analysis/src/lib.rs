@@ -7,6 +7,7 @@ mod emulation;
 mod evidence;
 mod faults;
 mod generator;
+mod history;
 mod hosts;
 mod load_window;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod stats;
 mod trial;
 mod verdict;
 
+pub use history::{USUAL, history};
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
 pub use trial::trial;
@@ -41,6 +43,14 @@ pub enum Error {
     /// The folder cannot be listed.
     #[error("cannot list the trials: {0}")]
     List(std::io::Error),
+    /// What cannot be compared.
+    #[error("{what}\n  {hint}")]
+    Incomparable {
+        /// Why not.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
     /// A record cannot be read, or is broken elsewhere than at its end.
     #[error(transparent)]
     Read(#[from] record::ReadError),
