@@ -33,6 +33,8 @@ pub enum Command {
     Analyze(OneRun),
     /// Print a run's summary again
     Show(OneRun),
+    /// Follow the figures of an experiment over its runs, and find where they changed
+    History(History),
     /// Open a run's report in the browser
     Open(Folder),
     /// Print a commented experiment file to start from
@@ -110,6 +112,19 @@ pub struct OneRun {
     /// A run folder
     pub folder: PathBuf,
     /// Print analysis.json instead of the summary
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct History {
+    /// Run folders, or folders that hold several, all of one experiment
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// A figure to follow, such as latency_us.p99; left out: throughput, latency and the return after a fault
+    #[arg(long = "metric", value_name = "PATH")]
+    pub metrics: Vec<String>,
+    /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
 }

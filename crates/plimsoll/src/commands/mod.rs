@@ -5,6 +5,7 @@ pub mod check;
 pub mod clean;
 pub mod completions;
 pub mod echo;
+pub mod history;
 pub mod install;
 pub mod lists;
 pub mod man;

@@ -2,6 +2,7 @@
 
 mod aligned;
 mod answer;
+mod course;
 mod crash;
 mod plain_load;
 mod side_by_side;
@@ -13,6 +14,7 @@ use crate::facts::is_measured;
 use crate::tables::{Tone, trust_word};
 
 pub use answer::answer;
+pub use course::course;
 pub use summary::summary;
 
 /// The word for the verdict. Where nothing was measured there is nothing to judge.
