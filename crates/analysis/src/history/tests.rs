@@ -50,7 +50,7 @@ fn a_slower_kernel_is_found_with_its_night() {
     assert!((change.before - 1_002.0).abs() < 2.0 && (change.after - 902.0).abs() < 3.0, "{change:?}");
     assert!((change.change_pct.unwrap() + 10.0).abs() < 0.5 && change.p < 0.05);
     let kernel = Changed { field: "kernel".into(), from: Some("6.1.0-18".into()), to: Some("6.1.0-19".into()) };
-    assert_eq!(change.environment, [kernel.clone()]);
+    assert_eq!(change.environment, std::slice::from_ref(&kernel));
     assert_eq!(course.runs[8].changed, [kernel]);
     assert!(course.runs.iter().enumerate().all(|(index, run)| index == 8 || run.changed.is_empty()));
     assert_eq!(course.series[1].changes.len(), 1, "latency tells the same");

@@ -6,7 +6,7 @@
 //! D. Daly and others use it on benchmarks ("The use of change point detection to identify software performance regressions in a
 //! continuous integration system", ICPE 2020), both sides of a split reach to the ends of their stretch.
 //!
-//! A permutation test cannot be surer than there are orders to compare with: of fewer than seven values none is ever significant.
+//! A permutation test cannot be surer than there are orders to compare with: of fewer than eight values none is ever significant.
 
 /// Fewest values on either side: a single one has no spread to be told from.
 const SIDE: usize = 2;
