@@ -11,6 +11,7 @@ mod documents;
 mod faults_felt;
 mod faults_over_ssh;
 mod first_runs;
+mod histories;
 mod killed_labs;
 mod labs;
 mod lost_labs;
