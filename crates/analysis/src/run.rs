@@ -8,7 +8,7 @@ use record::results::{FORMAT, Results, Trial};
 use record::whole::read_json;
 
 use crate::trial::judged;
-use crate::verdict::{Finding, run_verdict};
+use crate::verdict::{Finding, of_used, run_verdict};
 use crate::{Error, claims, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
@@ -28,7 +28,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     Ok(Results {
         format: FORMAT,
         partial: partial(folder, &plan, &trials)?,
-        verdict: run_verdict(&findings),
+        verdict: run_verdict(&of_used(&trials, findings)),
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
         claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),

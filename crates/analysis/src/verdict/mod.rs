@@ -9,8 +9,10 @@ use crate::load_window::LoadWindow;
 use crate::stats::timeline::Timeline;
 
 mod rules;
+mod used;
 
 pub(crate) use rules::RULES;
+pub(crate) use used::of_used;
 
 /// What the rules look at.
 #[derive(Debug, Clone, Copy)]
