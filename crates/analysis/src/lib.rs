@@ -3,6 +3,8 @@
 
 mod audit;
 mod claims;
+mod compare;
+mod comparisons;
 mod emulation;
 mod evidence;
 mod faults;
@@ -16,9 +18,11 @@ mod operations;
 mod run;
 mod scaling;
 mod stats;
+mod surroundings;
 mod trial;
 mod verdict;
 
+pub use compare::{Options, compare};
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
 pub use trial::trial;
@@ -42,6 +46,14 @@ pub enum Error {
     /// The folder cannot be listed.
     #[error("cannot list the trials: {0}")]
     List(std::io::Error),
+    /// What cannot be compared.
+    #[error("{what}\n  {hint}")]
+    Incomparable {
+        /// Why not.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
     /// A record cannot be read, or is broken elsewhere than at its end.
     #[error(transparent)]
     Read(#[from] record::ReadError),

@@ -9,7 +9,7 @@ use record::whole::read_json;
 
 use crate::trial::judged;
 use crate::verdict::{Finding, of_used, run_verdict};
-use crate::{Error, claims, scaling};
+use crate::{Error, claims, comparisons, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -34,6 +34,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
         scaling: scaling::scaling(&trials, &plan.swept),
         crossings: scaling::crossings(&trials, &plan.swept),
+        comparisons: comparisons::within(&plan, &trials),
         title: plan.title,
         asks: plan.asks,
         trials,
@@ -41,7 +42,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     })
 }
 
-fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
+pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
     let path = folder.plan();
     // The format first: a later plan may not parse as one of today.
     let plan = read_json::<serde_json::Value>(&path)?.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))?;

@@ -11,7 +11,7 @@ pub enum Done {
     Interrupted,
     /// The result is void.
     Void,
-    /// A requirement was violated.
+    /// A requirement or a gate was violated.
     Violated,
 }
 
@@ -65,7 +65,9 @@ impl Failure {
             Self::Problems(_) | Self::Bad { .. } => 2,
             Self::Conduct(error) => conduct_code(error),
             Self::Lab(error) => lab_code(error),
-            Self::Analysis(analysis::Error::NotARun(_) | analysis::Error::Later { .. }) => 2,
+            Self::Analysis(
+                analysis::Error::NotARun(_) | analysis::Error::Later { .. } | analysis::Error::Incomparable { .. },
+            ) => 2,
             Self::Analysis(_) | Self::Report(_) | Self::Echo(_) | Self::File { .. } | Self::Ours(_) => 1,
         }
     }

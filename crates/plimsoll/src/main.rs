@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Analyze(arguments) => commands::analyze::run(&arguments),
         Command::Show(arguments) => commands::show::run(&arguments),
+        Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Open(arguments) => commands::open::run(&arguments),
         Command::New(arguments) => commands::new::run(&arguments),
         Command::Targets(arguments) => commands::lists::targets(&arguments),

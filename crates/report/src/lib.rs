@@ -3,6 +3,7 @@
 
 mod calendar;
 mod charts;
+pub mod compared;
 mod drawing;
 mod facts;
 mod numbers;

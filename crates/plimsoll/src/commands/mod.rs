@@ -3,6 +3,7 @@
 pub mod analyze;
 pub mod check;
 pub mod clean;
+pub mod compare;
 pub mod completions;
 pub mod echo;
 pub mod install;

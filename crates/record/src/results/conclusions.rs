@@ -187,10 +187,12 @@ pub struct Crossing {
     pub ci95: Option<[Option<f64>; 2]>,
 }
 
-/// A figure of two variants, points or runs beside each other.
+/// A figure of two variants, points or runs beside each other. Void trials are left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Comparison {
+    /// What tells the two apart: `variant`, a swept path, or `run`.
+    pub over: String,
     /// One: the baseline.
     pub a: String,
     /// The other.
@@ -199,7 +201,7 @@ pub struct Comparison {
     pub at: BTreeMap<String, Value>,
     /// Of which metric.
     pub metric: String,
-    /// Mean of `a` over its usable trials.
+    /// Mean of `a` over the trials compared; the geometric one where there is a ratio.
     pub a_value: Option<f64>,
     /// … of `b`.
     pub b_value: Option<f64>,
@@ -209,19 +211,26 @@ pub struct Comparison {
     pub ci95: Option<[f64; 2]>,
     /// b − a, for figures that can be 0.
     pub difference: Option<f64>,
-    /// 95 % interval of the difference.
+    /// 95 % interval of the difference; null with too few trials, or where nothing spreads.
     pub difference_ci95: Option<[f64; 2]>,
-    /// Chance of so large a difference if there is none.
+    /// Chance of so large a difference if there is none; null with too few trials.
     pub p: Option<f64>,
     /// The same, corrected for all comparisons of this kind in the run.
     pub p_adjusted: Option<f64>,
     /// Whether they differ: `p_adjusted` is below 0.05.
     pub significant: bool,
-    /// Smallest difference, percent of `a`, that nine of ten such comparisons would show; null with too few trials.
+    /// Smallest difference, percent of `a`, that nine of ten such comparisons would show; null with too few trials, or where nothing
+    /// spreads.
     pub detectable_pct: Option<f64>,
+    /// The same in the unit of the metric, for figures that can be 0.
+    pub detectable: Option<f64>,
     /// Pairs of trials that were played beside each other; 0: they were not, and the machine's drift is in the difference.
     pub pairs: u32,
-    /// Which of the two is better, if either.
+    /// Trials of `a` and of `b` that have the figure.
+    pub trials: [u32; 2],
+    /// Trials of `a` and of `b` that can be used and lack the figure: a service that never came back has no time until then.
+    pub without: [u32; 2],
+    /// Which of the two is better, if they differ.
     pub better: Option<String>,
 }
 

@@ -9,8 +9,8 @@ use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmu
 use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
-    Claim, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement, Results,
-    Throughput, Trial, Trust, Verdict,
+    Claim, Comparison, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement,
+    Results, Throughput, Trial, Trust, Verdict,
 };
 use serde_json::json;
 
@@ -282,7 +282,31 @@ pub fn policies() -> (Plan, Results) {
     results.verdict =
         Verdict { is: Trust::Suspect, reasons: vec!["1 of 36 trials is void and was left out.".to_owned()] };
     judged(&mut plan, &mut results);
+    results.comparisons = vec![comparison("three tries", 0.69, true), comparison("hub waits", 0.98, false)];
     (plan, results)
+}
+
+/// A variant's throughput beside that of the first, at one point.
+fn comparison(name: &str, ratio: f64, significant: bool) -> Comparison {
+    Comparison {
+        over: "variant".to_owned(),
+        a: "fail fast".to_owned(),
+        b: name.to_owned(),
+        at: BTreeMap::from([("target.with.state".to_owned(), json!("ets"))]),
+        metric: "throughput.operations_per_s".to_owned(),
+        a_value: Some(63_400.0),
+        b_value: Some(63_400.0 * ratio),
+        ratio: Some(ratio),
+        ci95: Some([ratio * 0.97, ratio * 1.03]),
+        p: Some(if significant { 0.000_1 } else { 0.3 }),
+        p_adjusted: Some(if significant { 0.000_2 } else { 0.3 }),
+        significant,
+        detectable_pct: Some(7.6),
+        pairs: 2,
+        trials: [2, 2],
+        better: significant.then(|| "fail fast".to_owned()),
+        ..Comparison::default()
+    }
 }
 
 /// Claims of every kind and a violated requirement.

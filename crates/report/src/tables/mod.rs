@@ -5,6 +5,7 @@ mod claims;
 pub mod comparison;
 mod consistency;
 pub mod crossings;
+pub mod differences;
 mod environment;
 mod generator;
 mod hosts;
@@ -42,6 +43,7 @@ pub const KINDS: &[Kind] = &[
     comparison::KIND,
     consistency::KIND,
     crossings::KIND,
+    differences::KIND,
     environment::KIND,
     generator::KIND,
     hosts::KIND,
