@@ -9,7 +9,7 @@ use record::whole::read_json;
 
 use crate::evidence::Evidence;
 use crate::trial::judged;
-use crate::verdict::{Finding, OfRun, run_verdict};
+use crate::verdict::{Finding, OfRun, of_used, run_verdict};
 use crate::versions::Earlier;
 use crate::{Error, claims, comparisons, outages, scaling};
 
@@ -35,7 +35,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     Ok(Results {
         format: FORMAT,
         partial: partial(folder, &plan, &trials)?,
-        verdict: run_verdict(&findings),
+        verdict: run_verdict(&of_used(&trials, findings)),
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
         claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
