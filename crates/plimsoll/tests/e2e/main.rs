@@ -16,6 +16,7 @@ mod killed_labs;
 mod labs;
 mod lost_labs;
 mod machine;
+mod open_loops;
 mod other_labs;
 mod outages;
 mod over_ssh;
