@@ -41,7 +41,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
     let all_hold = !measured.is_empty() && values.len() == measured.len();
     Requirement {
         metric: requirement.metric.clone(),
-        asked: asked(&requirement.range),
+        asked: asked(&requirement.range, |bound| bound.to_string()),
         value: worst(&values, &requirement.range),
         holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
     }
@@ -105,7 +105,7 @@ fn peaks(variant: &str, trials: &[&Trial]) -> Vec<Option<f64>> {
 }
 
 /// The value that is furthest out of range, or nearest to being so.
-fn worst(values: &[f64], range: &Range) -> Option<f64> {
+pub(crate) fn worst(values: &[f64], range: &Range) -> Option<f64> {
     let excess = |value: f64| {
         let over = [range.below, range.at_most].into_iter().flatten().map(|bound| value - bound);
         let under = [range.above, range.at_least].into_iter().flatten().map(|bound| bound - value);
@@ -116,7 +116,7 @@ fn worst(values: &[f64], range: &Range) -> Option<f64> {
 }
 
 /// A range in words: `at least 5 and at most 20`.
-fn asked(range: &Range) -> String {
+pub(crate) fn asked(range: &Range, write: fn(f64) -> String) -> String {
     let bounds = [
         ("below", range.below),
         ("above", range.above),
@@ -125,7 +125,7 @@ fn asked(range: &Range) -> String {
         ("equal to", range.equals),
     ];
     let words: Vec<String> =
-        bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {bound}"))).collect();
+        bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {}", write(bound)))).collect();
     words.join(" and ")
 }
 

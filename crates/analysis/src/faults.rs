@@ -28,10 +28,13 @@ pub(crate) fn faults(
     let (Some(timeline), Some(window)) = (timeline, window) else { return faults };
     let counted_until_s = evidence.last_s().unwrap_or(window.until_s).max(window.until_s) + timeline.slot_s();
     let mut baseline_from_s = Some(window.from_s);
+    // What stands all the time is a condition of the trial: nobody felt it begin.
+    let stands = |fault: &Fault| planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name);
+    let nothing_began = |fault: &Fault| fault.failed.is_some() || stands(fault);
     let begun: Vec<f64> =
-        faults.iter().map(|fault| if fault.failed.is_some() { f64::NAN } else { fault.at_s }).collect();
+        faults.iter().map(|fault| if nothing_began(fault) { f64::NAN } else { fault.at_s }).collect();
     for (number, fault) in faults.iter_mut().enumerate() {
-        if fault.failed.is_some() || fault.at_s >= window.until_s {
+        if begun[number].is_nan() || fault.at_s >= window.until_s {
             continue;
         }
         let next_s =

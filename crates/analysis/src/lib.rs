@@ -14,12 +14,14 @@ mod made_up;
 mod metrics;
 mod operations;
 mod run;
+mod safe_load;
 mod stats;
 mod trial;
 mod verdict;
 
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
+pub use safe_load::finished;
 pub use trial::trial;
 
 /// Why records cannot be turned into results.

@@ -17,6 +17,7 @@ pub(crate) fn trial(load: Load) -> Trial {
         prepare: Vec::new(),
         load: Some(load),
         faults: Vec::new(),
+        surviving: None,
         steps: Vec::new(),
     }
 }
@@ -53,5 +54,6 @@ pub(crate) fn fault(name: &str, at_s: f64) -> Fault {
         seed: 1,
         label: "a call".into(),
         colour: "#cc0000".into(),
+        standing: false,
     }
 }

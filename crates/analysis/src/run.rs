@@ -7,6 +7,7 @@ use record::folder::RunFolder;
 use record::results::{FORMAT, Results, Trial};
 use record::whole::read_json;
 
+use crate::safe_load::{self, Step};
 use crate::trial::judged;
 use crate::verdict::{Finding, run_verdict};
 use crate::{Error, claims};
@@ -20,18 +21,28 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let ids = folder.trial_ids().map_err(Error::List)?;
     let mut trials: Vec<Trial> = Vec::new();
     let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
     for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
         let (trial, found) = judged(planned, &folder.trial(&planned.id))?;
+        steps.extend(plan.find.as_ref().map(|find| safe_load::step(find, &trial, &found)));
         findings.push((trial.id.clone(), found));
         trials.push(trial);
     }
+    let partial = partial(folder, &plan, &trials)?;
+    let safe_loads = plan.find.as_ref().map(|find| safe_load::safe_loads(find, &steps)).unwrap_or_default();
+    if let Some(find) = &plan.find {
+        let used = safe_load::used(find, &steps);
+        findings.retain(|(id, _)| used.contains(id));
+    }
     Ok(Results {
         format: FORMAT,
-        partial: partial(folder, &plan, &trials)?,
+        partial,
         verdict: run_verdict(&findings),
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
         claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
+        safe_load: safe_load::lowest(&safe_loads),
+        safe_loads,
         title: plan.title,
         asks: plan.asks,
         trials,

@@ -340,6 +340,7 @@ const FIND: &[Key] = &[
     ),
     Key::new("from", Kind::Positive, "The first value tried; without it, what [load] says"),
     Key::new("up_to", Kind::Positive, "No higher value is tried; without it, the generator sets the bound"),
-    Key::new("precision_pct", Kind::Positive, "A search is complete when its 95 % interval is no wider than this").or("5"),
+    Key::new("precision_pct", Kind::Positive, "A search is complete when its 95 % interval is no wider than this")
+        .or("5"),
     Key::new("trials", Kind::Whole { min: 3, max: 200 }, "Most trials of each search").or("24"),
 ];

@@ -82,9 +82,8 @@ impl<'a> Course<'a> {
         let belief = self.belief();
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|q| belief.quantile(q));
         let whole = self.whole();
-        let known = |value: f64| {
-            (value > 0.0 && value.is_finite()).then(|| if whole { value } else { digits(value, 4) })
-        };
+        let known =
+            |value: f64| (value > 0.0 && value.is_finite()).then(|| if whole { value } else { digits(value, 4) });
         // In the last cell there is no middle: all that is known is that it holds that far.
         let inside = middle.low > 0.0 && middle.high.is_finite() && !whole;
         let value = if inside { rounded(self.find, (middle.low * middle.high).sqrt()) } else { middle.low };
@@ -96,7 +95,8 @@ impl<'a> Course<'a> {
     /// The next value, or why there is none.
     pub fn next(&self) -> Result<f64, End> {
         let taken = self.finished.len();
-        let out_of_trials = |value: f64| if taken >= self.find.trials_max as usize { Err(End::Trials) } else { Ok(value) };
+        let out_of_trials =
+            |value: f64| if taken >= self.find.trials_max as usize { Err(End::Trials) } else { Ok(value) };
         if let Some(again) = self.again()? {
             return out_of_trials(again);
         }
@@ -128,7 +128,8 @@ impl<'a> Course<'a> {
         let found = self.finished.iter().filter_map(|one| match &one.said {
             Said::Nothing(Silence::Generator(reason)) => {
                 let answered = self.answers.iter().any(|(value, ..)| same(*value, one.value));
-                (self.silent_at(one.value).count() >= GENERATOR_TRIES && !answered).then_some((one.value, reason.as_str()))
+                (self.silent_at(one.value).count() >= GENERATOR_TRIES && !answered)
+                    .then_some((one.value, reason.as_str()))
             }
             _ => None,
         });

@@ -10,8 +10,8 @@ use crate::plan::{Find, Plan, Trial, seed};
 mod belief;
 mod course;
 
-pub use course::{End, Line};
 use course::Course;
+pub use course::{End, Line};
 
 /// A finished trial, as far as a search has to know it.
 #[derive(Debug, Clone, PartialEq)]

@@ -116,7 +116,6 @@ fn of_500_searches_nine_in_ten_intervals_hold_the_truth() {
         complete += u32::from(line.end == Some(End::Narrow));
         trials += done.len();
     }
-    eprintln!("const {held} {complete} {trials}");
     assert!(held >= 450, "{held} of 500 hold it");
     assert!(complete >= 350, "{complete} of 500 are complete after {trials} trials");
 }
@@ -140,7 +139,6 @@ fn trials_that_are_only_unsure_near_the_edge_are_held_too() {
     }
     assert!(held >= 450, "{held} of 500 hold it");
     assert!(complete >= 300, "{complete} of 500 are complete");
-    eprintln!("near {held} {complete}");
 }
 
 #[test]
@@ -248,7 +246,8 @@ fn a_void_trial_is_played_again_at_most_twice() {
 
 #[test]
 fn what_comes_next_follows_from_the_finished_trials_alone() {
-    let plan = plan("load.rate", vec![template(9, Some(500.0), "nothing lost"), template(9, Some(500.0), "one member down")]);
+    let plan =
+        plan("load.rate", vec![template(9, Some(500.0), "nothing lost"), template(9, Some(500.0), "one member down")]);
     let answer = |trial: &Trial| {
         let edge = if trial.surviving.as_deref() == Some("nothing lost") { 2300.0 } else { 900.0 };
         finished(trial, exact(edge)(value(trial)))
@@ -292,9 +291,8 @@ fn what_is_announced_is_about_what_it_takes() {
     let find = plan.find.as_ref().unwrap();
     let typical = typical_trials(find, &find.templates[0]);
     assert!((8..=24).contains(&typical), "{typical}");
-    let mut counts: Vec<usize> = (0..101)
-        .map(|seed| played(&plan, noisy(100.0 * 1.06_f64.powi(seed), 0.05, seed as u64)).0.len())
-        .collect();
+    let mut counts: Vec<usize> =
+        (0..101).map(|seed| played(&plan, noisy(100.0 * 1.06_f64.powi(seed), 0.05, seed as u64)).0.len()).collect();
     counts.sort_unstable();
     assert!(counts[50].abs_diff(typical as usize) <= 6, "{typical} announced, {} taken", counts[50]);
 }

@@ -38,11 +38,10 @@ pub(super) fn alone(root: &Section<'_>, section: &Section<'_>, names: &Names<'_>
 pub(super) fn raised(section: &Section<'_>, highest: &str, parts: &[Option<Parts>], problems: &mut Vec<Problem>) {
     let Some(place) = section.node("highest").map(|node| &node.place) else { return };
     if ![RATE, AGENTS].contains(&highest) {
-        let near = nearest::name(highest, [RATE, AGENTS]).map(|near| format!("did you mean `{near}`?"));
         let problem = Problem::new(place, format!("`{highest}` cannot be searched"))
             .expected("neither `load.rate` nor `load.agents`")
             .hint("a search raises one of these two; values of other paths are compared by [sweep]");
-        problems.push(problem.maybe(near));
+        problems.push(problem);
         return;
     }
     let parts: Vec<&Parts> = parts.iter().flatten().collect();
@@ -57,7 +56,8 @@ pub(super) fn raised(section: &Section<'_>, highest: &str, parts: &[Option<Parts
     let loads = || parts.iter().filter_map(|parts| parts.load.as_ref());
     if !section.has("from") && loads().any(|load| load.rate.is_none()) {
         let problem = Problem::absent(place, "nothing says with which rate to begin");
-        problems.push(problem.expected("no first value").hint("add `from = …` here, in operations/s, or `rate` to [load]"));
+        problems
+            .push(problem.expected("no first value").hint("add `from = …` here, in operations/s, or `rate` to [load]"));
     }
     if loads().any(|load| load.think_s > 0.0) {
         let problem = Problem::new(place, "`think` and a searched rate exclude each other");
