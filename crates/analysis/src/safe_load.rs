@@ -72,7 +72,8 @@ fn said(find: &Find, trial: &Trial, findings: &[Finding]) -> (Option<Said>, Vec<
     if trial.ended != Some(Ending::Done) {
         return (None, vec!["it was cut off".to_owned()], None);
     }
-    if let Some(void) = findings.iter().find(|finding| finding.trust == Trust::Void) {
+    let void = findings.iter().find(|finding| finding.trust == Trust::Void && !find.accepts_void);
+    if let Some(void) = void {
         let generator =
             findings.iter().find(|finding| finding.trust == Trust::Void && GENERATOR.contains(&finding.rule));
         let silence = generator.map_or_else(

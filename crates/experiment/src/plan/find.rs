@@ -46,6 +46,9 @@ pub struct Find {
     /// Most trials of each search.
     #[serde(default = "trials_max")]
     pub trials_max: u32,
+    /// Void trials count as well (`run --accept`); the result is void all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_void: bool,
     /// A trial without id, value and repeat for every variant under every condition. Times and rates are the lab's, the seeds of its
     /// faults still 0 where the file gives none.
     #[serde(default)]
@@ -132,6 +135,7 @@ pub(super) fn read(
         up_to: section.number("up_to"),
         precision_pct: section.number("precision_pct").unwrap_or_else(precision_pct),
         trials_max: section.whole("trials").unwrap_or_else(trials_max),
+        accepts_void: false,
         templates: Vec::new(),
     })
 }

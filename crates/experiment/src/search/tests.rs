@@ -57,6 +57,7 @@ fn plan(highest: &str, templates: Vec<Trial>) -> Plan {
             up_to: None,
             precision_pct: 5.0,
             trials_max: 24,
+            accepts_void: false,
             templates,
         }),
     }

@@ -101,7 +101,10 @@ impl Begun {
 fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let source = check::source(file)?;
-    let plan = check::plan(&source, &arguments.sets, known)?;
+    let mut plan = check::plan(&source, &arguments.sets, known)?;
+    if let Some(find) = &mut plan.find {
+        find.accepts_void = arguments.accept;
+    }
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
