@@ -3,6 +3,8 @@
 
 mod audit;
 mod claims;
+mod compare;
+mod comparisons;
 mod emulation;
 mod evidence;
 mod faults;
@@ -13,16 +15,22 @@ mod load_window;
 mod made_up;
 mod metrics;
 mod operations;
+mod refusals;
 mod run;
 mod safe_load;
+mod scaling;
 mod stats;
+mod surroundings;
 mod trial;
 mod verdict;
+mod versions;
 
+pub use compare::{Options, compare};
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
 pub use safe_load::finished;
 pub use trial::trial;
+pub use verdict::{Rule, Threshold, rules};
 
 /// Why records cannot be turned into results.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +51,14 @@ pub enum Error {
     /// The folder cannot be listed.
     #[error("cannot list the trials: {0}")]
     List(std::io::Error),
+    /// What cannot be compared.
+    #[error("{what}\n  {hint}")]
+    Incomparable {
+        /// Why not.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
     /// A record cannot be read, or is broken elsewhere than at its end.
     #[error(transparent)]
     Read(#[from] record::ReadError),

@@ -7,10 +7,12 @@ use record::folder::RunFolder;
 use record::results::{FORMAT, Results, Trial};
 use record::whole::read_json;
 
+use crate::evidence::Evidence;
 use crate::safe_load::{self, Step};
 use crate::trial::judged;
-use crate::verdict::{Finding, run_verdict};
-use crate::{Error, claims};
+use crate::verdict::{Finding, OfRun, run_verdict};
+use crate::versions::Earlier;
+use crate::{Error, claims, comparisons, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -22,8 +24,13 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let mut trials: Vec<Trial> = Vec::new();
     let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
     let mut steps: Vec<Step> = Vec::new();
+    let mut earlier = Earlier::default();
     for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
-        let (trial, found) = judged(planned, &folder.trial(&planned.id))?;
+        let trial_folder = folder.trial(&planned.id);
+        let mut evidence = Evidence::read(&trial_folder)?;
+        let of_run = OfRun { plan: Some(&plan), earlier: Some(&earlier) };
+        let (trial, found) = judged(planned, &trial_folder, &mut evidence, of_run)?;
+        earlier.add(planned, &evidence);
         steps.extend(plan.find.as_ref().map(|find| safe_load::step(find, &trial, &found)));
         findings.push((trial.id.clone(), found));
         trials.push(trial);
@@ -43,6 +50,10 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
         safe_load: safe_load::lowest(&safe_loads),
         safe_loads,
+        // Trials of a search differ in what it makes of them.
+        comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
+        scaling: scaling::scaling(&trials, &plan.swept),
+        crossings: scaling::crossings(&trials, &plan.swept),
         title: plan.title,
         asks: plan.asks,
         trials,
@@ -50,7 +61,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     })
 }
 
-fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
+pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
     let path = folder.plan();
     // The format first: a later plan may not parse as one of today.
     let plan = read_json::<serde_json::Value>(&path)?.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))?;

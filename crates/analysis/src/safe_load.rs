@@ -8,8 +8,9 @@ use record::folder::TrialFolder;
 use record::results::{SafeLoad, SearchStep, Trial, Trust};
 
 use crate::Error;
+use crate::evidence::Evidence;
 use crate::trial::judged;
-use crate::verdict::Finding;
+use crate::verdict::{Finding, OfRun};
 
 mod limits;
 
@@ -39,7 +40,9 @@ pub fn finished(
     folder: &TrialFolder,
 ) -> Result<Option<(Finished, SearchStep)>, Error> {
     let Some(find) = &plan.find else { return Ok(None) };
-    let (trial, findings) = judged(planned, folder)?;
+    let mut evidence = Evidence::read(folder)?;
+    let of_run = OfRun { plan: Some(plan), earlier: None };
+    let (trial, findings) = judged(planned, folder, &mut evidence, of_run)?;
     let step = step(find, &trial, &findings);
     Ok(step.finished.map(|finished| (finished, step.step)))
 }

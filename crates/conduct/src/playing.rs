@@ -18,10 +18,6 @@ pub fn can_play(plan: &Plan) -> Result<(), Error> {
         if !trial.steps.is_empty() {
             return not_yet("[[step]] needs targets with named conditions");
         }
-        let rate_is_searched = plan.find.as_ref().is_some_and(|find| !find.is_whole());
-        if rate_is_searched || trial.load.as_ref().is_some_and(|load| load.rate.is_some()) {
-            return not_yet("load.rate needs the open loop; without it agents go one operation after the other");
-        }
     }
     Ok(())
 }

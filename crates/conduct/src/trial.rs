@@ -213,6 +213,7 @@ impl Shell<'_> {
             plan::TargetKind::Folder { name, .. } => (self.run.targets)(name).unzip(),
             plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => (None, None),
         };
+        self.note_versions();
         let build = Build {
             registry: self.registry,
             trial: self.trial,
@@ -256,6 +257,7 @@ impl Shell<'_> {
             if let Err(error) = stopped {
                 self.error.get_or_insert(error.into());
             }
+            self.note_versions();
         }
     }
 
@@ -282,6 +284,17 @@ impl Shell<'_> {
         if let Some(says) = self.site.as_ref().and_then(Site::inspect) {
             self.note(Instant::now(), What::Inspected { when: when.to_owned(), says });
         }
+    }
+
+    /// With what the trial is played, as far as it lies here.
+    fn note_versions(&mut self) {
+        let name = match &self.trial.target.kind {
+            plan::TargetKind::Folder { name, .. } => Some(name.as_str()),
+            plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => None,
+        };
+        let folder = name.and_then(|name| (self.run.targets)(name)).map(|(_, folder)| folder);
+        let is = lab::fingerprint::versions(&self.run.plimsoll, name, folder.as_deref());
+        self.note(Instant::now(), What::Versions { is });
     }
 
     fn watch_site(&mut self) {

@@ -14,6 +14,7 @@ mod protocols;
 mod schedule;
 mod server;
 mod slots;
+mod workers;
 
 #[cfg(test)]
 mod tests;

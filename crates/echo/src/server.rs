@@ -75,7 +75,7 @@ impl<C: Codec> Server<C> {
             timer_ns: 0,
             timing,
             first_ns: None,
-            desk: Desk::new(C::new(options), timing.delay_ns, options.unsent_limit_bytes),
+            desk: Desk::new(C::new(options), timing.delay_ns, options.workers, options.unsent_limit_bytes),
             slots: Slots::new(),
             accept_again: false,
             again: Vec::new(),

@@ -14,6 +14,17 @@ const EXIT_CODES: &str = "Exit codes:
   6    the result is void
   130  interrupted; the records are kept, and a partial report is written";
 
+const COMPARING: &str = "Examples:
+  plimsoll compare runs/before runs/after
+  plimsoll compare base/ candidate/ --gate 5% --junit plimsoll.xml --markdown summary.md
+  plimsoll compare runs/2026-11-20T10-31-05-variants
+
+A folder of run folders is one side: its runs are repeats. Runs of two sides that were played in turn (base, candidate,
+base, candidate, …) are compared in pairs, so that what drifts on the machine falls out. docs/compare.md tells how to
+read the outcome.
+
+Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void.";
+
 /// Finds how much load a clustered service safely carries, and what happens when part of it sinks.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
@@ -33,8 +44,13 @@ pub enum Command {
     Analyze(OneRun),
     /// Print a run's summary again
     Show(OneRun),
+    /// Hold runs against each other, or the variants of one, with significance; a gate for builds
+    #[command(after_long_help = COMPARING)]
+    Compare(Compare),
     /// Open a run's report in the browser
     Open(Folder),
+    /// Look for what on this machine would spoil a measurement, and say what to do about it
+    Doctor(Doctor),
     /// Print a commented experiment file to start from
     New(New),
     /// List the targets, or tell about one
@@ -115,9 +131,62 @@ pub struct OneRun {
 }
 
 #[derive(Debug, Args)]
+pub struct Compare {
+    /// Run folders, or folders that hold several; the first is the baseline. Of one alone, the variants are compared
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Exit 5 if a figure is significantly worse than the baseline's and by at least so much, such as 5%
+    #[arg(long, value_name = "PERCENT")]
+    pub gate: Option<String>,
+    /// Compare this figure, such as latency_us.p99, instead of the usual ones; may be repeated
+    #[arg(long = "metric", value_name = "PATH")]
+    pub metrics: Vec<String>,
+    /// Write JUnit XML into this file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write a short Markdown summary into this file
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Print the comparisons as JSON instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Do not exit 6 where a side is void; its void trials stay left out
+    #[arg(long)]
+    pub accept: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct Folder {
     /// A run folder
     pub folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Also judge what this experiment needs
+    #[arg(value_name = "EXPERIMENT")]
+    pub file: Option<PathBuf>,
+    /// Override a value of the file, such as load.agents=5000
+    #[arg(long = "set", value_name = "PATH=VALUE", requires = "file")]
+    pub sets: Vec<String>,
+    /// Make the changes that a running kernel allows; each is shown first, and can be undone
+    #[arg(long)]
+    pub fix: bool,
+    /// Put back what --fix has changed
+    #[arg(long, conflicts_with_all = ["fix", "file"])]
+    pub undo: bool,
+    /// Where run folders will go: the disk that is looked at
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Exit 5 if anything is bad
+    #[arg(long)]
+    pub strict: bool,
+    /// Look at a recorded machine instead of this one
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -187,6 +256,9 @@ pub struct Echo {
     /// Seconds that each answer is held back
     #[arg(long, default_value_t = 0.0)]
     pub delay: f64,
+    /// Requests served at a time, each for the delay; 0: all at once
+    #[arg(long, default_value_t = 0)]
+    pub workers: u32,
     /// Seconds of each stall
     #[arg(long, default_value_t = 0.0)]
     pub stall: f64,

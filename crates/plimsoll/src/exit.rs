@@ -11,7 +11,7 @@ pub enum Done {
     Interrupted,
     /// The result is void.
     Void,
-    /// A requirement was violated.
+    /// A requirement or a gate was violated.
     Violated,
 }
 
@@ -65,7 +65,9 @@ impl Failure {
             Self::Problems(_) | Self::Bad { .. } => 2,
             Self::Conduct(error) => conduct_code(error),
             Self::Lab(error) => lab_code(error),
-            Self::Analysis(analysis::Error::NotARun(_) | analysis::Error::Later { .. }) => 2,
+            Self::Analysis(
+                analysis::Error::NotARun(_) | analysis::Error::Later { .. } | analysis::Error::Incomparable { .. },
+            ) => 2,
             Self::Analysis(_) | Self::Report(_) | Self::Echo(_) | Self::File { .. } | Self::Ours(_) => 1,
         }
     }
@@ -95,7 +97,7 @@ fn conduct_code(error: &conduct::Error) -> u8 {
 fn load_code(error: &load::Error) -> u8 {
     use load::Error as E;
     match error {
-        E::Protocol(_) | E::Service { .. } | E::Step { .. } | E::Feed { .. } | E::Setting(_) | E::NotYet(_) => 2,
+        E::Protocol(_) | E::Service { .. } | E::Step { .. } | E::Feed { .. } | E::Setting(_) => 2,
         E::Files { .. } | E::Ports { .. } => 3,
         // A target that cannot be brought into its first state has not started.
         E::Prepare { .. } => 4,

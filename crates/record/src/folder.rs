@@ -103,6 +103,26 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// The run folders that `path` names, by name: itself if it is one, else those in it. Empty if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be listed.
+    pub fn found_at(path: &Path) -> io::Result<Vec<Self>> {
+        let itself = Self::at(path);
+        if itself.plan().is_file() {
+            return Ok(vec![itself]);
+        }
+        let mut found = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let folder = Self::at(&entry?.path());
+            if folder.plan().is_file() {
+                found.push(folder);
+            }
+        }
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(found)
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -3,6 +3,7 @@
 //! It must not know how anything is measured or what it means.
 
 pub mod clock;
+pub mod compared;
 pub mod environment;
 pub mod events;
 pub mod folder;

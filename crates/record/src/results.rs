@@ -10,11 +10,13 @@ use serde_json::Value;
 use crate::events::HostFigures;
 
 mod conclusions;
+mod trust;
 
 pub use conclusions::{
-    Claim, Comparison, Crossing, Holds, OutageDistribution, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep,
-    Spread, Usl,
+    Claim, Comparison, Crossing, Holds, Lead, OutageDistribution, Requirement, SafeLoad, Scaling, ScalingPoint,
+    SearchStep, Spread, Usl,
 };
+pub use trust::{Generator, Trust, Verdict};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -55,29 +57,6 @@ pub struct Results {
     pub comparisons: Vec<Comparison>,
     /// Each fault over all its occurrences.
     pub outages: Vec<OutageDistribution>,
-}
-
-/// Whether a result can be trusted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Trust {
-    /// Nothing speaks against it.
-    #[default]
-    Valid,
-    /// Something may have spoiled it.
-    Suspect,
-    /// It must not be used.
-    Void,
-}
-
-/// A verdict and its reasons.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Verdict {
-    /// The verdict.
-    pub is: Trust,
-    /// A sentence for each rule that spoke against the result.
-    pub reasons: Vec<String>,
 }
 
 /// One trial.
@@ -404,28 +383,6 @@ pub struct Host {
     pub watts: Option<f64>,
     /// `rapl` or `profile`.
     pub watts_source: Option<String>,
-}
-
-/// The generator's own health.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Generator {
-    /// Busiest engine thread, percent of one core, 95th percentile over the seconds.
-    pub cpu_pct: Option<f64>,
-    /// How late timers fired: 99th percentile of the worst second of the measured part.
-    pub late_us_p99: Option<f64>,
-    /// `|agents × share busy − rate × latency| / in flight`, percent: Little's law.
-    pub littles_law_error_pct: Option<f64>,
-    /// Connects that failed.
-    pub connect_failures: Option<u64>,
-    /// Operations that should have started and did not.
-    pub dropped: Option<u64>,
-    /// Time in which a quota of this machine's (a container's) kept the generator from running, percent.
-    pub throttled_pct: Option<f64>,
-    /// Largest jump of the calendar clock against the steady one during the trial, seconds.
-    pub clock_jump_s: Option<f64>,
-    /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`.
-    pub limit: String,
 }
 
 /// What a unit of work costs.

@@ -3,11 +3,13 @@
 
 mod calendar;
 mod charts;
+pub mod compared;
 mod drawing;
 mod facts;
 mod numbers;
 mod page;
 mod series;
+mod sweep_charts;
 mod tables;
 pub mod words;
 

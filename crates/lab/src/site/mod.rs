@@ -84,6 +84,8 @@ pub struct Watched {
     host: Arc<str>,
     members: Arc<Mutex<Vec<Member>>>,
     pub(crate) sources: Sources,
+    /// CPUs of this machine that are the clients' alone; empty: there are none.
+    pub(crate) clients_cpus: Arc<[u32]>,
 }
 
 impl Watched {

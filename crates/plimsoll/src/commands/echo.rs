@@ -18,6 +18,7 @@ pub fn run(arguments: &cli::Echo) -> Result<Done, Failure> {
         listen: arguments.listen,
         protocol,
         delay_s: arguments.delay,
+        workers: arguments.workers,
         stall_s: arguments.stall,
         stall_every_s: arguments.stall_every,
         errors_for_s: arguments.errors_for,

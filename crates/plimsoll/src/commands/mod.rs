@@ -3,7 +3,9 @@
 pub mod analyze;
 pub mod check;
 pub mod clean;
+pub mod compare;
 pub mod completions;
+pub mod doctor;
 pub mod echo;
 pub mod install;
 pub mod lists;

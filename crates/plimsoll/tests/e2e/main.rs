@@ -5,6 +5,8 @@
 mod accidents;
 mod bad_files;
 mod crashes;
+mod disturbances;
+mod doctor;
 mod documents;
 mod faults_felt;
 mod faults_over_ssh;

@@ -35,10 +35,13 @@ pub struct Claim {
     pub source: String,
     /// The metric.
     pub metric: String,
-    /// Its value here: the median over the matching trials.
+    /// Its value here: the median over the matching trials; of a function of curves, the function's.
     pub value: Option<f64>,
-    /// Smallest and largest over the matching trials.
+    /// Smallest and largest over the matching trials; of a function of curves, its 95 % interval.
     pub range: Option<[f64; 2]>,
+    /// Why a function has no value or no end of its range, in words: that curves do not cross, or a knee was not reached. Empty
+    /// otherwise.
+    pub note: String,
     /// Whether the claim holds here.
     pub holds: Holds,
 }
@@ -55,6 +58,8 @@ pub struct Requirement {
     pub value: Option<f64>,
     /// Whether every matching trial holds. What was not measured does not hold.
     pub holds: bool,
+    /// Why it could not be measured, where that is known; null if it was.
+    pub unmeasured: Option<String>,
 }
 
 /// The Plimsoll line of one variant under one condition.
@@ -106,17 +111,18 @@ pub struct Scaling {
     pub at: BTreeMap<String, Value>,
     /// What was measured, by rising load.
     pub points: Vec<ScalingPoint>,
-    /// Where more load stops paying: the load at which the line of the lightest load meets the peak.
+    /// Where more load stops paying: the load at which the line of the lightest loads meets the plateau around the peak. Null with
+    /// fewer than three loads, or where throughput still rises at the highest.
     pub knee: Option<f64>,
-    /// 95 % interval of it.
+    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
     pub knee_ci95: Option<[f64; 2]>,
     /// Highest throughput: the mean of the best point.
     pub peak_per_s: Option<f64>,
-    /// 95 % interval of it.
+    /// 95 % interval of it; null with too few repeats.
     pub peak_ci95: Option<[f64; 2]>,
     /// The load of the best point.
     pub peak_at: Option<f64>,
-    /// Universal Scalability Law; null where it cannot be fitted.
+    /// Universal Scalability Law; null with fewer than four loads, over an offered rate, or where it explains nothing.
     pub usl: Option<Usl>,
 }
 
@@ -142,30 +148,53 @@ pub struct Usl {
     pub kappa: f64,
     /// Fit.
     pub r2: f64,
-    /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with one repeat.
+    /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with too few repeats.
     pub ci95: Option<[[f64; 2]; 3]>,
+    /// The load at which the curve itself peaks, `√((1 − σ) / κ)`, which may lie far beyond what was measured; null where κ is 0.
+    pub peak_at: Option<f64>,
+}
+
+/// How two variants' curves lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Lead {
+    /// One overtakes the other for good.
+    #[serde(rename = "crosses")]
+    Crosses,
+    /// One is ahead at every load.
+    #[serde(rename = "throughout")]
+    Throughout,
+    /// Repeats differ too much to tell who is ahead at the highest load.
+    #[default]
+    #[serde(rename = "not shown")]
+    NotShown,
 }
 
 /// Where one variant overtakes another.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Crossing {
-    /// The variant that is ahead beyond it.
+    /// The variant that is ahead at the highest load.
     pub a: String,
-    /// The variant that is ahead before it.
+    /// The other.
     pub b: String,
     /// Swept path.
     pub over: String,
-    /// The load; null: the curves do not cross within the sweep.
+    /// Values of the other swept paths.
+    pub point: BTreeMap<String, Value>,
+    /// How they lie.
+    pub lead: Lead,
+    /// The load from which `a` is ahead for good; null: at every load.
     pub at: Option<f64>,
-    /// 95 % interval by bootstrap over trials.
-    pub ci95: Option<[f64; 2]>,
+    /// 95 % interval by bootstrap over trials; an end is null where it lies outside of the sweep. Null with too few repeats.
+    pub ci95: Option<[Option<f64>; 2]>,
 }
 
-/// A figure of two variants, points or runs beside each other.
+/// A figure of two variants, points or runs beside each other. Void trials are left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Comparison {
+    /// What tells the two apart: `variant`, a swept path, or `run`.
+    pub over: String,
     /// One: the baseline.
     pub a: String,
     /// The other.
@@ -174,7 +203,7 @@ pub struct Comparison {
     pub at: BTreeMap<String, Value>,
     /// Of which metric.
     pub metric: String,
-    /// Mean of `a` over its usable trials.
+    /// Mean of `a` over the trials compared; the geometric one where there is a ratio.
     pub a_value: Option<f64>,
     /// … of `b`.
     pub b_value: Option<f64>,
@@ -184,19 +213,26 @@ pub struct Comparison {
     pub ci95: Option<[f64; 2]>,
     /// b − a, for figures that can be 0.
     pub difference: Option<f64>,
-    /// 95 % interval of the difference.
+    /// 95 % interval of the difference; null with too few trials, or where nothing spreads.
     pub difference_ci95: Option<[f64; 2]>,
-    /// Chance of so large a difference if there is none.
+    /// Chance of so large a difference if there is none; null with too few trials.
     pub p: Option<f64>,
     /// The same, corrected for all comparisons of this kind in the run.
     pub p_adjusted: Option<f64>,
     /// Whether they differ: `p_adjusted` is below 0.05.
     pub significant: bool,
-    /// Smallest difference, percent of `a`, that nine of ten such comparisons would show; null with too few trials.
+    /// Smallest difference, percent of `a`, that nine of ten such comparisons would show; null with too few trials, or where nothing
+    /// spreads.
     pub detectable_pct: Option<f64>,
+    /// The same in the unit of the metric, for figures that can be 0.
+    pub detectable: Option<f64>,
     /// Pairs of trials that were played beside each other; 0: they were not, and the machine's drift is in the difference.
     pub pairs: u32,
-    /// Which of the two is better, if either.
+    /// Trials of `a` and of `b` that have the figure.
+    pub trials: [u32; 2],
+    /// Trials of `a` and of `b` that can be used and lack the figure: a service that never came back has no time until then.
+    pub without: [u32; 2],
+    /// Which of the two is better, if they differ.
     pub better: Option<String>,
 }
 

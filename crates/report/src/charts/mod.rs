@@ -14,7 +14,7 @@ mod pressure;
 mod zoom;
 
 use record::events::{Ending, What};
-use record::results::{Fault, Trial};
+use record::results::{Fault, Steady, Trial};
 use record::rows::{Sample, THIS_MACHINE};
 
 use crate::drawing::axis::Spacing;
@@ -101,6 +101,17 @@ impl View<'_> {
         }
     }
 
+    /// The same with the end of the warm-up marked, for figures that are cut there.
+    pub fn chart_with_warmup(&self, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
+        let mut chart = self.chart(title, note, panels);
+        if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
+            let label = warmup_label(steady);
+            // First, so that a fault's label gives way to it and not the other way round.
+            chart.marks.insert(0, Mark { at: steady.from_s, until: None, label, colours: None });
+        }
+        chart
+    }
+
     /// Its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
     fn marks(&self) -> Vec<Mark> {
         let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none());
@@ -162,6 +173,15 @@ impl View<'_> {
         let titled = |host: &str| if several { format!("{title} of {}", name_of(host)) } else { title.to_owned() };
         let charts = hosts.iter().map(|host| self.chart(&titled(host), note, panels(host)));
         charts.filter(Chart::has_values).collect()
+    }
+}
+
+/// `warm-up until 4 s (MSER-5)`, and what is not steady after it.
+fn warmup_label(steady: &Steady) -> String {
+    let until = numbers::moment(steady.from_s);
+    match &steady.unsteady {
+        Some(what) => format!("warm-up until {until} ({}); {what} not steady", steady.method),
+        None => format!("warm-up until {until} ({})", steady.method),
     }
 }
 

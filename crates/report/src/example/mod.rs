@@ -9,8 +9,8 @@ use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmu
 use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
-    Claim, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement, Results,
-    Throughput, Trial, Trust, Verdict,
+    Claim, Comparison, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement,
+    Results, Throughput, Trial, Trust, Verdict, WithWarmup,
 };
 use serde_json::json;
 
@@ -121,6 +121,12 @@ fn trial(planned: &plan::Trial) -> Trial {
             cycles_per_s: Some(15_300.0),
             before_first_fault_per_s: None,
             ..Throughput::default()
+        },
+        with_warmup: WithWarmup {
+            operations_per_s: Some(61_200.0),
+            cycles_per_s: Some(14_800.0),
+            latency_us: Some(quantiles(1.0)),
+            service_us: Some(quantiles(0.95)),
         },
         outcomes: Outcomes { ok: 1_834_567, unfinished: 3, ..Outcomes::default() },
         failed_pct: Some(0.0),
@@ -278,12 +284,40 @@ pub fn policies() -> (Plan, Results) {
     results.trials[4].verdict = Verdict {
         is: Trust::Void,
         reasons: vec!["The generator was at the end of its core (98 %): it measured itself.".to_owned()],
+        ..Verdict::default()
     };
     results.trials[5].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
-    results.verdict =
-        Verdict { is: Trust::Suspect, reasons: vec!["1 of 36 trials is void and was left out.".to_owned()] };
+    results.verdict = Verdict {
+        is: Trust::Suspect,
+        reasons: vec!["1 of 36 trials is void and was left out.".to_owned()],
+        ..Verdict::default()
+    };
     judged(&mut plan, &mut results);
+    results.comparisons = vec![comparison("three tries", 0.69, true), comparison("hub waits", 0.98, false)];
     (plan, results)
+}
+
+/// A variant's throughput beside that of the first, at one point.
+fn comparison(name: &str, ratio: f64, significant: bool) -> Comparison {
+    Comparison {
+        over: "variant".to_owned(),
+        a: "fail fast".to_owned(),
+        b: name.to_owned(),
+        at: BTreeMap::from([("target.with.state".to_owned(), json!("ets"))]),
+        metric: "throughput.operations_per_s".to_owned(),
+        a_value: Some(63_400.0),
+        b_value: Some(63_400.0 * ratio),
+        ratio: Some(ratio),
+        ci95: Some([ratio * 0.97, ratio * 1.03]),
+        p: Some(if significant { 0.000_1 } else { 0.3 }),
+        p_adjusted: Some(if significant { 0.000_2 } else { 0.3 }),
+        significant,
+        detectable_pct: Some(7.6),
+        pairs: 2,
+        trials: [2, 2],
+        better: significant.then(|| "fail fast".to_owned()),
+        ..Comparison::default()
+    }
 }
 
 /// Claims of every kind and a violated requirement.
@@ -309,6 +343,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
             metric: metric.to_owned(),
             value,
             range,
+            note: String::new(),
             holds,
         });
         plan.claims.push(plan::Claim {
@@ -323,5 +358,5 @@ fn judged(plan: &mut Plan, results: &mut Results) {
     let range = plan::Range { below: Some(0.08), ..plan::Range::default() };
     plan.requirements.push(plan::Requirement { metric: metric.clone(), range, filter: BTreeMap::new() });
     let asked = "below 0.08".to_owned();
-    results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false });
+    results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false, ..Requirement::default() });
 }

@@ -4,6 +4,8 @@ mod attempts;
 mod claims;
 pub mod comparison;
 mod consistency;
+pub mod crossings;
+pub mod differences;
 mod environment;
 mod generator;
 mod hosts;
@@ -11,7 +13,9 @@ mod lab;
 mod operations;
 mod outages;
 mod requirements;
+mod scaling;
 mod trials;
+mod warmup;
 
 use record::results::Trust;
 use serde::Serialize;
@@ -39,6 +43,8 @@ pub const KINDS: &[Kind] = &[
     claims::KIND,
     comparison::KIND,
     consistency::KIND,
+    crossings::KIND,
+    differences::KIND,
     environment::KIND,
     generator::KIND,
     hosts::KIND,
@@ -46,7 +52,9 @@ pub const KINDS: &[Kind] = &[
     operations::KIND,
     outages::KIND,
     requirements::KIND,
+    scaling::KIND,
     trials::KIND,
+    warmup::KIND,
 ];
 
 /// A table.

@@ -5,6 +5,8 @@ use experiment::plan::{Plan, Range};
 use record::events::HostFigures;
 use record::results::{Emulated, Outage, Results};
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::example;
 
@@ -30,6 +32,8 @@ fn one_crash() -> (Plan, Results) {
 fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
     let (plan, mut results) = example::policies();
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
+    results.scaling = vec![record::results::Scaling::default(); 2];
+    results.crossings = vec![record::results::Crossing::default()];
     let environment = Some(example::environment());
     let input = Input { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
     let tables = of_run(&input);
@@ -120,14 +124,53 @@ fn claims_and_requirements_carry_their_units_and_words() {
 }
 
 #[test]
+fn what_the_warm_up_is_worth_is_seen() {
+    let (plan, mut results) = one_crash();
+    let warmup = table("warmup", &results, &plan).unwrap();
+    let texts: Vec<&str> = warmup.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["63,400", "61,200", "−3.49 %", "2.71 ms", "2.71 ms", "0 %", "6.87 ms", "6.87 ms", "0 %"]);
+    results.trials[0].with_warmup = record::results::WithWarmup::default();
+    assert_eq!(table("warmup", &results, &plan), None);
+}
+
+#[test]
 fn hosts_and_environment_say_what_is_missing() {
     let (plan, results) = one_crash();
     let hosts = table("hosts", &results, &plan).unwrap();
     assert_eq!(hosts.note, "Over the whole load. Not measured: throttled, out of memory, power.");
     let environment = table("environment", &results, &plan).unwrap();
-    assert!(environment.note.contains("Not known: architecture, highest frequency, governor"));
+    assert!(environment.note.contains("Not known: machine, architecture, caches, highest frequency, governor"));
     let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();
     assert!(what.contains(&"target vsns") && !what.contains(&"governor"));
+}
+
+#[test]
+fn the_environment_is_grouped_and_keeps_details_small() {
+    let (plan, results) = one_crash();
+    let mut environment = example::environment();
+    environment.build.profile = Some("debug".to_owned());
+    environment.build.revision = Some("0123abcd".to_owned());
+    environment.installed =
+        BTreeMap::from([("vsns".to_owned(), BTreeMap::from([("otp".to_owned(), "25.2.3".to_owned())]))]);
+    environment.sysctls = BTreeMap::from([("net.core.rmem_max".to_owned(), "212992".to_owned())]);
+    environment.quota_cores = Some(1.5);
+    let input = Input {
+        results: &results,
+        plan: &plan,
+        environment: Some(environment),
+        folder: String::new(),
+        trials: Vec::new(),
+    };
+    let table = named("environment", &input).unwrap();
+    assert_eq!(table.rows.iter().filter(|row| row.begins).count(), 4);
+    let small = |what: &str| {
+        let row = table.rows.iter().find(|row| row.cells[0].text == what).unwrap();
+        row.cells[1].small.clone()
+    };
+    assert_eq!(small("Plimsoll"), "commit 0123abcd, debug build");
+    assert_eq!(small("target vsns"), "otp 25.2.3");
+    assert_eq!(small("cores"), "quota of 1.5 cores");
+    assert_eq!(small("settings of the kernel"), "net.core.rmem_max = 212992");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use experiment::plan::Plan;
 use record::results::{Emulated, Results, SafeLoad, Trust};
 
-use super::{capital, crash, plain_load, side_by_side, stopped};
+use super::{capital, crash, differing, plain_load, scaling, side_by_side, stopped};
 use crate::facts::{self, Group, groups, operations};
 use crate::numbers;
 
@@ -26,7 +26,11 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
             sentences.push(crash::finding(group, plan));
         }
         [group] => sentences.push(plain_load::finding(group, plan)),
-        groups => sentences.extend(side_by_side::findings(groups)),
+        groups => {
+            sentences.extend(scaling::findings(results));
+            sentences.extend(side_by_side::findings(groups));
+            sentences.extend(differing::sentence(&results.comparisons));
+        }
     }
     sentences.extend(emulation(results));
     sentences.join(" ")

@@ -1,9 +1,11 @@
 //! The results in words: the answer, and the summary that a terminal shows. Words must not hold a number that was not measured.
 
-mod aligned;
+pub(crate) mod aligned;
 mod answer;
 mod crash;
+pub(crate) mod differing;
 mod plain_load;
+mod scaling;
 mod side_by_side;
 mod summary;
 

@@ -11,8 +11,8 @@ use crate::tables::{self, Tone, comparison};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
-/// Rows of the table of outages at most; beyond, it is on the page only.
-const OUTAGES: usize = 12;
+/// Rows of the tables of outages and differences at most; beyond, they are on the page only.
+const LONG: usize = 12;
 
 /// The summary, at most 100 columns wide, ending in a newline; with the terminal's colours if `colour`.
 #[must_use]
@@ -23,10 +23,12 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     if !groups.is_empty() {
         parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
     }
-    for name in ["outages", "claims", "requirements"] {
+    for name in ["differences", "scaling", "crossings", "outages", "claims", "requirements"] {
         let Some(table) = tables::named(name, &input) else { continue };
-        parts.push(if name == "outages" && table.rows.len() > OUTAGES {
+        parts.push(if name == "outages" && table.rows.len() > LONG {
             format!("{}: {} of them, on the page\n", table.title, table.rows.len())
+        } else if name == "differences" && table.rows.len() > LONG {
+            format!("{}: {}, on the page\n", table.title, tables::differences::count(&results.comparisons))
         } else {
             section(&table.title, &set(&table, WIDTH, colour))
         });
@@ -49,8 +51,11 @@ fn verdict(results: &Results, colour: bool) -> String {
     let (word, tone) = super::verdict(results);
     let word = toned(word, if colour { tone } else { Tone::Plain });
     let mut text = format!("{word}: {}\n", meaning(results));
-    for reason in &results.verdict.reasons {
+    for (index, reason) in results.verdict.reasons.iter().enumerate() {
         text.push_str(&lines(reason, "  - ", "    "));
+        if let Some(remedy) = results.verdict.remedies.get(index) {
+            text.push_str(&lines(remedy, "    -> ", "       "));
+        }
     }
     if let Some(partial) = &results.partial {
         text.push_str(&lines(&format!("partial: {partial}"), "", "  "));

@@ -112,7 +112,7 @@ fn failures_that_no_dimension_explains_name_the_worst() {
 fn a_void_result_says_first_that_it_must_not_be_used() {
     let (plan, mut results) = one_crash();
     let reasons = vec!["The generator was at the end of its core (98 %)".to_owned()];
-    results.verdict = Verdict { is: Trust::Void, reasons };
+    results.verdict = Verdict { is: Trust::Void, reasons, ..Verdict::default() };
     results.trials[0].verdict = results.verdict.clone();
     insta::assert_snapshot!(words(&plan, &results));
 }

@@ -1,0 +1,243 @@
+//! Checks of comparisons: what is compared with what, what is said of it, and by simulation how often nothing is called
+//! something over a whole run.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use record::results::{Consistency, Quantiles, Throughput, Trust, Verdict};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A trial of a variant with this throughput; its latency is what a closed loop of 64 agents makes of it.
+pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
+    let latency = Quantiles { p50: Some(64e6 / per_s), p99: Some(192e6 / per_s), ..Quantiles::default() };
+    Trial {
+        variant: (!variant.is_empty()).then(|| variant.to_owned()),
+        repeat,
+        throughput: Throughput {
+            operations_per_s: Some(per_s),
+            cycles_per_s: Some(per_s / 4.0),
+            ..Throughput::default()
+        },
+        failed_pct: Some(0.0),
+        latency_us: Some(latency),
+        ..Trial::default()
+    }
+}
+
+pub(super) fn plan(variants: &[&str], swept: &[&str]) -> Plan {
+    Plan {
+        format: 1,
+        title: String::new(),
+        asks: String::new(),
+        variants: variants.iter().map(|name| (*name).to_owned()).collect(),
+        swept: swept.iter().map(|path| (*path).to_owned()).collect(),
+        trials: Vec::new(),
+        requirements: Vec::new(),
+        claims: Vec::new(),
+        find: None,
+    }
+}
+
+fn of<'a>(comparisons: &'a [Comparison], metric: &str) -> &'a Comparison {
+    comparisons.iter().find(|comparison| comparison.metric == metric).unwrap_or_else(|| panic!("{comparisons:#?}"))
+}
+
+fn two_variants(rates: &[(f64, f64)]) -> Vec<Trial> {
+    let repeats = rates.iter().zip(1..);
+    repeats.flat_map(|((a, b), repeat)| [trial("a", repeat, *a), trial("b", repeat, *b)]).collect()
+}
+
+const FIVE: [(f64, f64); 5] =
+    [(1_000.0, 1_121.0), (1_010.0, 1_130.0), (990.0, 1_105.0), (1_005.0, 1_129.0), (995.0, 1_118.0)];
+
+#[test]
+fn a_faster_variant_is_said_to_be_faster() {
+    let found = within(&plan(&["a", "b"], &[]), &two_variants(&FIVE));
+    let metrics: Vec<&str> = found.iter().map(|comparison| comparison.metric.as_str()).collect();
+    // Cycles are a quarter of the operations throughout, and no operation was audited or broken.
+    assert_eq!(metrics, ["throughput.operations_per_s", "latency_us.p50", "latency_us.p99", "failed_pct"]);
+    let rate = of(&found, "throughput.operations_per_s");
+    let [low, high] = rate.ci95.unwrap();
+    assert!((rate.ratio.unwrap() - 1.1206).abs() < 1e-3 && low > 1.11 && high < 1.13, "{rate:#?}");
+    assert!((rate.b_value.unwrap() / rate.a_value.unwrap() - rate.ratio.unwrap()).abs() < 1e-12);
+    assert_eq!((rate.over.as_str(), rate.pairs, rate.trials, rate.without), ("variant", 5, [5, 5], [0, 0]));
+    assert_eq!((rate.significant, rate.better.as_deref()), (true, Some("b")));
+    assert!(rate.detectable_pct.unwrap() < 4.0, "{rate:#?}");
+    // Of latencies less is better.
+    let latency = of(&found, "latency_us.p99");
+    assert!((latency.ratio.unwrap() * rate.ratio.unwrap() - 1.0).abs() < 1e-9);
+    assert_eq!(latency.better.as_deref(), Some("b"));
+    // Nothing failed on either side: that is no test, so three count.
+    let failed = of(&found, "failed_pct");
+    assert_eq!((failed.p, failed.p_adjusted, failed.significant, failed.ratio), (Some(1.0), Some(1.0), false, None));
+    assert_eq!((failed.difference, failed.detectable_pct, failed.difference_ci95), (Some(0.0), None, None));
+    assert!((rate.p_adjusted.unwrap() / rate.p.unwrap() - 3.0).abs() < 1e-9);
+}
+
+/// The two ends of an interval, and the ratio, turn over when a and b do.
+#[test]
+fn the_order_of_the_two_does_not_matter() {
+    let one = within(&plan(&["a", "b"], &[]), &two_variants(&FIVE));
+    let other = within(&plan(&["b", "a"], &[]), &two_variants(&FIVE));
+    let (one, other) = (of(&one, "latency_us.p50"), of(&other, "latency_us.p50"));
+    assert!((one.ratio.unwrap() * other.ratio.unwrap() - 1.0).abs() < 1e-12);
+    assert!((one.ci95.unwrap()[0] * other.ci95.unwrap()[1] - 1.0).abs() < 1e-12);
+    assert_eq!(one.p, other.p);
+    assert_eq!(one.better, other.better);
+}
+
+#[test]
+fn noise_is_no_difference_and_the_size_that_would_have_shown_is_given() {
+    let rates = [(1_000.0, 1_020.0), (980.0, 960.0), (1_015.0, 1_010.0), (990.0, 1_005.0)];
+    let found = within(&plan(&["a", "b"], &[]), &two_variants(&rates));
+    let rate = of(&found, "throughput.operations_per_s");
+    assert_eq!((rate.significant, rate.better.as_deref()), (false, None));
+    let [low, high] = rate.ci95.unwrap();
+    assert!(low < 1.0 && 1.0 < high, "{rate:#?}");
+    assert!((5.0..30.0).contains(&rate.detectable_pct.unwrap()), "{rate:#?}");
+}
+
+#[test]
+fn one_trial_each_gives_a_ratio_and_nothing_more() {
+    let found = within(&plan(&["a", "b"], &[]), &two_variants(&FIVE[..1]));
+    let rate = of(&found, "throughput.operations_per_s");
+    assert!((rate.ratio.unwrap() - 1.121).abs() < 1e-9);
+    assert_eq!((rate.ci95, rate.p, rate.p_adjusted, rate.detectable_pct), (None, None, None, None));
+    assert_eq!((rate.significant, rate.pairs), (false, 1));
+}
+
+#[test]
+fn void_trials_are_left_out_with_their_partners() {
+    let mut trials = two_variants(&FIVE);
+    trials[2].verdict = Verdict { is: Trust::Void, reasons: Vec::new() };
+    trials[2].throughput.operations_per_s = Some(1.0);
+    trials[5].verdict.is = Trust::Suspect;
+    let found = within(&plan(&["a", "b"], &[]), &trials);
+    let rate = of(&found, "throughput.operations_per_s");
+    assert_eq!((rate.pairs, rate.significant), (4, true));
+    trials.iter_mut().for_each(|trial| trial.verdict.is = Trust::Void);
+    assert_eq!(within(&plan(&["a", "b"], &[]), &trials), Vec::new());
+}
+
+#[test]
+fn losses_are_compared_as_differences() {
+    let lost = |trial: &Trial, lost| Trial {
+        consistency: Consistency { lost_writes: Some(lost), ..Consistency::default() },
+        ..trial.clone()
+    };
+    let trials: Vec<Trial> = two_variants(&[(1_000.0, 1_000.0); 6])
+        .iter()
+        .zip([0, 2_000].into_iter().cycle())
+        .map(|(trial, n)| lost(trial, n))
+        .collect();
+    let found = within(&plan(&["a", "b"], &[]), &trials);
+    let six = of(&found, "consistency.lost_writes");
+    assert_eq!((six.ratio, six.difference, six.difference_ci95), (None, Some(2_000.0), None));
+    assert_eq!((six.p, six.significant, six.better.as_deref()), (Some(0.03125), true, Some("a")));
+    let found = within(&plan(&["a", "b"], &[]), &trials[..6]);
+    let three = of(&found, "consistency.lost_writes");
+    assert_eq!((three.p, three.significant), (Some(0.25), false));
+}
+
+#[test]
+fn what_one_of_them_lacks_is_counted() {
+    let mut trials = two_variants(&FIVE);
+    trials[1].latency_us = None;
+    let found = within(&plan(&["a", "b"], &[]), &trials);
+    let p50 = of(&found, "latency_us.p50");
+    assert_eq!((p50.pairs, p50.trials, p50.without), (4, [4, 4], [0, 1]));
+    trials.iter_mut().skip(1).step_by(2).for_each(|trial| trial.latency_us = None);
+    let found = within(&plan(&["a", "b"], &[]), &trials);
+    let p50 = of(&found, "latency_us.p50");
+    assert_eq!((p50.pairs, p50.trials, p50.without), (0, [5, 0], [0, 5]));
+    assert!(p50.a_value.is_some() && p50.b_value.is_none() && p50.p.is_none());
+}
+
+fn at(trial: Trial, point: &[(&str, Value)]) -> Trial {
+    Trial { point: point.iter().map(|(path, value)| ((*path).to_owned(), value.clone())).collect(), ..trial }
+}
+
+#[test]
+fn variants_are_compared_at_each_point() {
+    let mut trials = Vec::new();
+    for (agents, gain) in [(1, 0.9), (8, 1.0), (64, 1.3)] {
+        for repeat in 1..=4 {
+            let rate = 1_000.0 + f64::from(repeat * agents % 7);
+            for (name, rate) in [("a", rate), ("b", rate * gain * (1.0 + 0.001 * f64::from(repeat))), ("c", rate)] {
+                trials.push(at(trial(name, repeat, rate), &[("load.agents", json!(agents))]));
+            }
+        }
+    }
+    let found = within(&plan(&["a", "b", "c"], &["load.agents"]), &trials);
+    let rates: Vec<(i64, &str, Option<&str>)> = found
+        .iter()
+        .filter(|comparison| comparison.metric == "throughput.operations_per_s")
+        .map(|found| (found.at["load.agents"].as_i64().unwrap(), found.b.as_str(), found.better.as_deref()))
+        .collect();
+    let known =
+        [(1, "b", Some("a")), (1, "c", None), (8, "b", None), (8, "c", None), (64, "b", Some("b")), (64, "c", None)];
+    assert_eq!(rates, known);
+}
+
+#[test]
+fn without_variants_the_values_of_a_choice_are_compared() {
+    let mut trials = Vec::new();
+    for (state, rate) in [("process", 1_000.0), ("ets", 1_500.0), ("mnesia", 700.0)] {
+        for repeat in 1..=3 {
+            let point = [("target.with.state", json!(state)), ("load.time", json!("10s")), ("load.agents", json!(8))];
+            trials.push(at(trial("", repeat, rate + f64::from(repeat)), &point));
+        }
+    }
+    let found = within(&plan(&[], &["load.agents", "load.time", "target.with.state"]), &trials);
+    let rate = of(&found, "throughput.operations_per_s");
+    assert_eq!((rate.over.as_str(), rate.a.as_str(), rate.b.as_str()), ("target.with.state", "process", "ets"));
+    assert_eq!(rate.at, BTreeMap::from([("load.agents".to_owned(), json!(8)), ("load.time".to_owned(), json!("10s"))]));
+    assert!(found.iter().all(|found| found.a == "process"));
+    // A scale is no choice.
+    assert_eq!(within(&plan(&[], &["load.agents"]), &trials), Vec::new());
+}
+
+#[test]
+fn asked_for_figures_take_the_place_of_the_usual_ones() {
+    let trials = two_variants(&FIVE);
+    let played: Vec<Played> = trials.iter().map(|trial| Played { trial, run: 0, started_unix_s: None }).collect();
+    let found = within_runs(&plan(&["a", "b"], &[]), &played, &["throughput.cycles_per_s".to_owned()]);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].metric.as_str(), found[0].better.as_deref()), ("throughput.cycles_per_s", Some("b")));
+}
+
+/// Standard normal, by G. E. P. Box and M. E. Muller 1958.
+fn normal(random: &mut Rng) -> f64 {
+    (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
+}
+
+/// Of 1,000 runs of two variants that are the same, at two points, on a machine that drifts: how many have anything flagged.
+#[test]
+fn of_runs_of_the_same_thing_at_most_one_in_twenty_flags_anything() {
+    let mut random = Rng::with_seed(5);
+    let mut flagged = 0;
+    for _ in 0..1_000 {
+        let mut drift: f64 = 0.0;
+        let mut trials = Vec::new();
+        for repeat in 1..=4 {
+            for variant in ["a", "b"] {
+                for agents in [1, 8] {
+                    drift = 0.9 * drift + 0.01 * normal(&mut random);
+                    let rate = 1_000.0 * (drift + 0.01 * normal(&mut random)).exp();
+                    let mut one = at(trial(variant, repeat, rate), &[("load.agents", json!(agents))]);
+                    let p99 = 3.0 * 64e6 / rate * (0.03 * normal(&mut random)).exp();
+                    one.latency_us.as_mut().unwrap().p99 = Some(p99);
+                    one.failed_pct = Some(if random.f64() < 0.3 { random.f64() / 100.0 } else { 0.0 });
+                    trials.push(one);
+                }
+            }
+        }
+        let found = within(&plan(&["a", "b"], &["load.agents"]), &trials);
+        assert!(found.len() >= 6);
+        flagged += u32::from(found.iter().any(|comparison| comparison.significant));
+    }
+    assert!(flagged <= 50, "{flagged} of 1,000");
+}

@@ -1,0 +1,118 @@
+//! In what two sides of a comparison differ before anything was measured: machine, versions, and what was played. It must not say
+//! which of it matters; a reader of the comparison has to see all of it first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use experiment::plan::{self, Plan};
+use record::compared::Surrounding;
+use record::environment::Environment;
+use serde_json::Value;
+
+/// Stands where a field is missing or was not found out.
+const UNKNOWN: &str = "unknown";
+
+/// Fields that differ from run to run on any machine, by the last step of their path.
+const EVER_CHANGING: [&str; 8] =
+    ["free_bytes", "available_bytes", "uptime_s", "load1", "load5", "load15", "boot_id", "temperature_c"];
+
+/// What tells trials of one experiment apart by design, or hangs on that.
+const OF_THE_TRIAL: [&str; 5] = ["id", "repeat", "variant", "point", "seed"];
+
+type Fields = BTreeMap<String, BTreeSet<String>>;
+
+/// Fields of the machine that differ, each side being one or several runs; a run that wrote nothing down knows nothing.
+pub(crate) fn environments(a: &[Option<Environment>], b: &[Option<Environment>]) -> Vec<Surrounding> {
+    let of = |runs: &[Option<Environment>]| {
+        let mut fields = Fields::new();
+        for run in runs.iter().flatten() {
+            collect(&serde_json::to_value(run).unwrap_or_default(), "", &mut fields);
+        }
+        fields.retain(|path, _| !EVER_CHANGING.contains(&path.rsplit('.').next().unwrap_or(path)));
+        fields
+    };
+    differing("environment", &of(a), &of(b))
+}
+
+/// Fields of what was played that differ: of trials of the same variant and point, each path once.
+pub(crate) fn plans(a: &[Plan], b: &[Plan]) -> Vec<Surrounding> {
+    let (of_a, of_b) = (by_point(a), by_point(b));
+    let mut found: Vec<Surrounding> = Vec::new();
+    for (point, fields) in &of_a {
+        let Some(others) = of_b.get(point) else { continue };
+        for one in differing("plan", fields, others) {
+            if !found.iter().any(|known| known.field == one.field) {
+                found.push(one);
+            }
+        }
+    }
+    found
+}
+
+fn by_point(plans: &[Plan]) -> BTreeMap<String, Fields> {
+    let mut points: BTreeMap<String, Fields> = BTreeMap::new();
+    for trial in plans.iter().flat_map(|plan| &plan.trials) {
+        collect(&stripped(trial), "", points.entry(point(trial)).or_default());
+    }
+    points
+}
+
+fn point(trial: &plan::Trial) -> String {
+    serde_json::to_string(&(&trial.variant, &trial.point)).unwrap_or_default()
+}
+
+fn stripped(trial: &plan::Trial) -> Value {
+    let mut value = serde_json::to_value(trial).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        OF_THE_TRIAL.iter().for_each(|name| {
+            fields.remove(*name);
+        });
+    }
+    // A fault's seed follows from the trial's.
+    for fault in value.get_mut("faults").and_then(Value::as_array_mut).into_iter().flatten() {
+        fault.as_object_mut().and_then(|fields| fields.remove("seed"));
+    }
+    value
+}
+
+/// Every path with what is written there; an array of tables is entered by the name of each.
+fn collect(value: &Value, path: &str, fields: &mut Fields) {
+    let below = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
+    match value {
+        Value::Object(table) => table.iter().for_each(|(key, value)| collect(value, &below(key), fields)),
+        Value::Array(elements) if elements.iter().any(Value::is_object) => {
+            for (index, element) in elements.iter().enumerate() {
+                let name = element.get("name").and_then(Value::as_str).map_or_else(|| index.to_string(), str::to_owned);
+                collect(element, &below(&name), fields);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => insert(fields, path, text.clone()),
+        other => insert(fields, path, other.to_string()),
+    }
+}
+
+fn insert(fields: &mut Fields, path: &str, text: String) {
+    fields.entry(path.to_owned()).or_default().insert(text);
+}
+
+fn differing(of: &str, a: &Fields, b: &Fields) -> Vec<Surrounding> {
+    let paths: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let said = |fields: &Fields, path: &String| {
+        let texts = fields.get(path).map(|values| values.iter().cloned().collect::<Vec<_>>().join(", "));
+        texts.unwrap_or_else(|| UNKNOWN.to_owned())
+    };
+    paths
+        .into_iter()
+        .filter(|path| a.get(*path) != b.get(*path))
+        .map(|path| Surrounding {
+            side: String::new(),
+            of: of.to_owned(),
+            field: path.clone(),
+            a: said(a, path),
+            b: said(b, path),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! A comparison in words: how much one is better, or that no difference was shown and how large one would have been. It must
+//! not decide which of these it is.
+
+use record::results::Comparison;
+
+use super::{listed, quoted};
+use crate::facts::plain;
+use crate::numbers;
+use crate::tables::Tone;
+
+/// From here on a ratio is said as a multiple.
+const MULTIPLE: f64 = 2.0;
+/// A detectable difference beyond this is said to be huge, percent.
+const HUGE_PCT: f64 = 1_000.0;
+/// What is said where chance explains it.
+const NOT_SHOWN: &str = "no difference shown";
+/// Comparisons that the answer tells one by one, at most.
+const TOLD: usize = 4;
+
+/// `12 % faster (9–15 %)`, `no difference shown (4 % or more would have been)`, and how it is meant.
+pub fn verdict(comparison: &Comparison) -> (String, Tone) {
+    if comparison.a_value.is_none() || comparison.b_value.is_none() {
+        let lacks = if comparison.a_value.is_none() { &comparison.a } else { &comparison.b };
+        return (format!("not measured in {}", quoted(lacks)), Tone::Doubtful);
+    }
+    if comparison.significant {
+        let better = comparison.better.as_deref() == Some(comparison.b.as_str()) && comparison.a != comparison.b;
+        let (change, interval) = change(comparison);
+        return (change + &interval, if better { Tone::Good } else { Tone::Bad });
+    }
+    match (comparison.p, comparison.detectable_pct, comparison.detectable) {
+        (None, ..) => ("too few trials to tell".to_owned(), Tone::Muted),
+        (Some(_), Some(pct), _) if pct > HUGE_PCT => {
+            ("no difference shown, nor would any but a huge one have been".to_owned(), Tone::Plain)
+        }
+        // Of what is 0 or nearly so, percentages tell little.
+        (Some(_), _, Some(size)) => {
+            let size = numbers::by_metric(&comparison.metric, size);
+            (format!("no difference shown ({size} or more would have been)"), Tone::Plain)
+        }
+        (Some(_), Some(pct), None) => {
+            (format!("no difference shown ({} or more would have been)", up(pct)), Tone::Plain)
+        }
+        (Some(_), None, None) if comparison.difference == Some(0.0) || comparison.ratio == Some(1.0) => {
+            ("the same in every trial".to_owned(), Tone::Plain)
+        }
+        (Some(_), None, None) => ("no difference shown: too few trials for one without spread".to_owned(), Tone::Plain),
+    }
+}
+
+/// `0.88 (0.85–0.91)`, or the difference with its interval.
+pub fn estimate(comparison: &Comparison) -> (String, String) {
+    let number = |value: f64| format!("{value:.3}");
+    let by_metric = |value: f64| signed(&comparison.metric, value);
+    match (comparison.ratio, comparison.difference) {
+        (Some(ratio), _) => (
+            number(ratio),
+            comparison.ci95.map_or_else(String::new, |[low, high]| format!("{}–{}", number(low), number(high))),
+        ),
+        (None, Some(difference)) => {
+            let interval = comparison
+                .difference_ci95
+                .map_or_else(String::new, |[low, high]| format!("{} to {}", by_metric(low), by_metric(high)));
+            (by_metric(difference), interval)
+        }
+        (None, None) => (numbers::NONE.to_owned(), String::new()),
+    }
+}
+
+/// A chance as papers write it: `0.03`, `< 0.001`.
+pub fn chance(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+/// What a figure is called: `p99 latency`; its path, where it has no other name.
+pub fn figure(metric: &str) -> &str {
+    match metric {
+        "throughput.operations_per_s" => "calls/s",
+        "throughput.cycles_per_s" => "cycles/s",
+        "latency_us.p50" => "latency p50",
+        "latency_us.p99" => "latency p99",
+        "failed_pct" => "failed",
+        "consistency.lost_writes" => "lost writes",
+        "faults.outage.failed" => "failed in outages",
+        "faults.outage.back_to_baseline_s" => "back to baseline",
+        other => other,
+    }
+}
+
+/// `32 agents`-like: what a comparison is at; empty without a sweep.
+pub fn place(comparison: &Comparison) -> String {
+    let parts = comparison.at.iter().map(|(path, value)| {
+        let last = path.rsplit('.').next().unwrap_or(path);
+        format!("{last} {}", plain(value))
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// What the comparisons of throughput say, for the answer; `None` where nothing is compared.
+pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
+    let rates: Vec<&Comparison> =
+        comparisons.iter().filter(|found| found.metric == "throughput.operations_per_s" && found.p.is_some()).collect();
+    if rates.is_empty() {
+        return None;
+    }
+    let one_by_one = |found: &&Comparison| {
+        let (b, a) = (quoted(&found.b), quoted(&found.a));
+        let place = if found.at.is_empty() { String::new() } else { format!(" at {}", place(found)) };
+        if found.significant {
+            let (change, interval) = change(found);
+            format!("{b} was {change} than {a}{place}{interval}")
+        } else {
+            let between = format!("{NOT_SHOWN} between {b} and {a}{place}");
+            verdict(found).0.replacen(NOT_SHOWN, &between, 1)
+        }
+    };
+    if rates.len() <= TOLD {
+        let parts: Vec<String> = rates.iter().map(one_by_one).collect();
+        return Some(super::capital(&format!("{}.", parts.join("; "))));
+    }
+    let count = |better: bool| {
+        let found = rates
+            .iter()
+            .filter(|found| found.significant && (found.better.as_deref() == Some(found.b.as_str())) == better);
+        found.count()
+    };
+    let (faster, slower) = (count(true), count(false));
+    let mut parts = Vec::new();
+    if faster > 0 {
+        parts.push(format!("faster than {} in {faster}", quoted(&rates[0].a)));
+    }
+    if slower > 0 {
+        parts.push(format!("slower in {slower}"));
+    }
+    let rest = rates.len() - faster - slower;
+    if rest > 0 {
+        parts.push(format!("not shown to differ in {rest}"));
+    }
+    let others: Vec<String> = rates.iter().fold(Vec::new(), |mut names, found| {
+        let name = quoted(&found.b);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        names
+    });
+    let were = if others.len() > 1 { "were" } else { "was" };
+    let who = if others.len() > TOLD { format!("{} others", others.len()) } else { listed(&others) };
+    Some(super::capital(&format!("of {} comparisons of throughput, {who} {were} {}.", rates.len(), listed(&parts))))
+}
+
+/// `12 % faster` and ` (9–15 %)`.
+fn change(comparison: &Comparison) -> (String, String) {
+    let Some(ratio) = comparison.ratio else { return shift(comparison) };
+    let is_rate = comparison.metric.ends_with("_per_s");
+    if ratio >= MULTIPLE {
+        let times = |ratio: f64| format!("{} times", numbers::number(ratio));
+        let as_much = if is_rate { "as fast" } else { "as high" };
+        return (format!("{} {as_much}", times(ratio)), interval(comparison.ci95, &times));
+    }
+    let (word, sign) = match (is_rate, ratio > 1.0) {
+        (true, true) => ("faster", 1.0),
+        (true, false) => ("slower", -1.0),
+        (false, true) => ("higher", 1.0),
+        (false, false) => ("lower", -1.0),
+    };
+    let pct = |ratio: f64| digits(100.0 * (ratio - 1.0) * sign);
+    let ends = comparison.ci95.map(|[low, high]| if sign > 0.0 { [low, high] } else { [high, low] });
+    (format!("{} {word}", pct(ratio)), interval(ends, &pct))
+}
+
+/// `2,000 more` and ` (1,900–2,100)`.
+fn shift(comparison: &Comparison) -> (String, String) {
+    let difference = comparison.difference.unwrap_or_default();
+    let is_share = comparison.metric.ends_with("_pct");
+    let write = |value: f64| {
+        if is_share { numbers::number(value.abs()) } else { numbers::by_metric(&comparison.metric, value.abs()) }
+    };
+    let points = if is_share { " points" } else { "" };
+    let word = if difference > 0.0 { "more" } else { "fewer" };
+    let ends = comparison.difference_ci95.map(|[low, high]| if difference > 0.0 { [low, high] } else { [high, low] });
+    (format!("{}{points} {word}", write(difference)), interval(ends, &write))
+}
+
+/// ` (9–15 %)`; nothing where there is no interval, or both ends read the same.
+fn interval(ends: Option<[f64; 2]>, write: &dyn Fn(f64) -> String) -> String {
+    let Some([least, most]) = ends.map(|ends| ends.map(write)) else { return String::new() };
+    if least == most { String::new() } else { format!(" ({})", numbers::from_to(&least, &most)) }
+}
+
+fn signed(metric: &str, value: f64) -> String {
+    let text = numbers::by_metric(metric, value.abs());
+    match value {
+        0.0 => text,
+        value if value > 0.0 => format!("+{text}"),
+        _ => format!("−{text}"),
+    }
+}
+
+/// Percent with two digits, three from 100 on.
+fn digits(pct: f64) -> String {
+    let decimals = usize::from(pct.abs() < 9.95);
+    numbers::percent(format!("{pct:.decimals$}").parse().unwrap_or(pct))
+}
+
+/// The same, rounded up: what is promised must not be more than what holds.
+fn up(pct: f64) -> String {
+    let scale = if pct < 9.9 { 10.0 } else { 1.0 };
+    numbers::percent((pct * scale).ceil() / scale)
+}
+
+#[cfg(test)]
+mod tests;
