@@ -58,7 +58,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
     if let Some(found) = of_curves(&requirement.metric, &usable) {
         return Requirement {
             metric: requirement.metric.clone(),
-            asked: asked(&requirement.range, |bound| bound.to_string()),
+            asked: asked(&requirement.range),
             value: found.value,
             holds: found.holds(&requirement.range) == Holds::Yes,
             unmeasured: None,
@@ -69,7 +69,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
     let all_hold = !measured.is_empty() && values.len() == measured.len();
     Requirement {
         metric: requirement.metric.clone(),
-        asked: asked(&requirement.range, |bound| bound.to_string()),
+        asked: asked(&requirement.range),
         value: worst(&values, &requirement.range),
         holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
         unmeasured: if all_hold { None } else { matching.iter().find_map(|trial| refusal(trial, &requirement.metric)) },
@@ -137,7 +137,12 @@ pub(crate) fn worst(values: &[f64], range: &Range) -> Option<f64> {
 }
 
 /// A range in words: `at least 5 and at most 20`.
-pub(crate) fn asked(range: &Range, write: fn(f64) -> String) -> String {
+fn asked(range: &Range) -> String {
+    asked_as(range, |bound| bound.to_string())
+}
+
+/// The same, its bounds written in this way.
+pub(crate) fn asked_as(range: &Range, write: fn(f64) -> String) -> String {
     let bounds = [
         ("below", range.below),
         ("above", range.above),

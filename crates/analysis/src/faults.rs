@@ -31,8 +31,7 @@ pub(crate) fn faults(
     // What stands all the time is a condition of the trial: nobody felt it begin.
     let stands = |fault: &Fault| planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name);
     let nothing_began = |fault: &Fault| fault.failed.is_some() || stands(fault);
-    let begun: Vec<f64> =
-        faults.iter().map(|fault| if nothing_began(fault) { f64::NAN } else { fault.at_s }).collect();
+    let begun: Vec<f64> = faults.iter().map(|fault| if nothing_began(fault) { f64::NAN } else { fault.at_s }).collect();
     for (number, fault) in faults.iter_mut().enumerate() {
         if begun[number].is_nan() || fault.at_s >= window.until_s {
             continue;

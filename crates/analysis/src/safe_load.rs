@@ -56,12 +56,8 @@ pub(crate) fn step(find: &Find, trial: &Trial, findings: &[Finding]) -> Step {
         Some(Said::Broke(_)) => Some(false),
         Some(Said::Nothing(_)) | None => None,
     };
-    let finished = said.map(|said| Finished {
-        variant: trial.variant.clone(),
-        surviving: trial.surviving.clone(),
-        value,
-        said,
-    });
+    let finished =
+        said.map(|said| Finished { variant: trial.variant.clone(), surviving: trial.surviving.clone(), value, said });
     Step {
         finished,
         step: SearchStep { trial: trial.id.clone(), value, held, broke },
@@ -79,10 +75,8 @@ fn said(find: &Find, trial: &Trial, findings: &[Finding]) -> (Option<Said>, Vec<
     if let Some(void) = void {
         let generator =
             findings.iter().find(|finding| finding.trust == Trust::Void && GENERATOR.contains(&finding.rule));
-        let silence = generator.map_or_else(
-            || Silence::Void(void.reason.clone()),
-            |finding| Silence::Generator(finding.reason.clone()),
-        );
+        let silence = generator
+            .map_or_else(|| Silence::Void(void.reason.clone()), |finding| Silence::Generator(finding.reason.clone()));
         let reason = generator.unwrap_or(void).reason.clone();
         return (Some(Said::Nothing(silence)), vec![reason], None);
     }
@@ -127,10 +121,7 @@ fn safe_load(find: &Find, template: &plan::Trial, steps: &[Step], finished: &[Fi
 }
 
 fn own<'a>(template: &plan::Trial, steps: &'a [Step]) -> Vec<&'a Step> {
-    steps
-        .iter()
-        .filter(|step| step.condition.0 == template.variant && step.condition.1 == template.surviving)
-        .collect()
+    steps.iter().filter(|step| step.condition.0 == template.variant && step.condition.1 == template.surviving).collect()
 }
 
 /// The limit that broke at the lowest value beyond the line; or what kept the search from meeting one.

@@ -3,7 +3,7 @@
 use experiment::plan::{Range, Requirement};
 use record::results::{Outage, Trial};
 
-use crate::claims::{asked, worst};
+use crate::claims::{asked_as, worst};
 use crate::metrics::metric;
 use crate::stats::quantiles::samples_for;
 
@@ -30,7 +30,7 @@ pub(super) fn judge(limit: &Requirement, trial: &Trial) -> Judged {
     let Some(value) = worst(&metric(trial, &limit.metric), &limit.range) else {
         return unmeasured(limit, trial);
     };
-    let words = format!("{} = {}, asked {}", limit.metric, figure(value), asked(&limit.range, figure));
+    let words = format!("{} = {}, asked {}", limit.metric, figure(value), asked_as(&limit.range, figure));
     judged(Some(limit.range.holds(value)), margin(value, &limit.range), words)
 }
 

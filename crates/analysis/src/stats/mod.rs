@@ -1,13 +1,13 @@
 //! Numbers from numbers: each file one method, with its source. Nothing here knows a file, an experiment or a verdict.
 
-pub(crate) mod change_points;
-pub(crate) mod effective_samples;
-pub(crate) mod level_shift;
 pub(crate) mod bootstrap;
+pub(crate) mod change_points;
 pub(crate) mod crossing;
 pub(crate) mod curve;
+pub(crate) mod effective_samples;
 pub(crate) mod holm;
 pub(crate) mod knee;
+pub(crate) mod level_shift;
 pub(crate) mod littles_law;
 pub(crate) mod noncentral_t;
 pub(crate) mod order;
