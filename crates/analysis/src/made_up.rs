@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Fault, Lab, Load, Order, Plan, Retry, Step, Target, TargetKind, Trial, Warmup, When};
+use experiment::plan::{
+    self, Fault, Find, Lab, Load, Order, Plan, Requirement, Retry, Step, Target, TargetKind, Trial, Warmup, When,
+};
 
 /// A trial with this load.
 pub(crate) fn trial(load: Load) -> Trial {
@@ -88,4 +90,19 @@ pub(crate) fn autoregressive(random: &mut fastrand::Rng, length: usize, phi: f64
 pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * random.f64().max(1e-300).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
+}
+
+/// A search for a number of agents within these limits, of nothing yet.
+pub(crate) fn find(limits: Vec<Requirement>) -> Find {
+    Find {
+        highest: "load.agents".into(),
+        limits,
+        surviving: Vec::new(),
+        from: None,
+        up_to: None,
+        precision_pct: 5.0,
+        trials_max: 24,
+        accepts_void: false,
+        templates: Vec::new(),
+    }
 }

@@ -9,6 +9,7 @@ use record::hlog::{Interval, Tag, Time};
 use record::results::{Operation, Outcomes, Quantiles};
 use record::rows::Attempts;
 
+use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::quantiles::quantiles_us;
 
 /// What is kept of `load.hlog`: each operation's histograms merged, once for the whole load and once for the measured part, and how
@@ -20,6 +21,8 @@ pub(crate) struct LoadLog {
     /// The same of the measured part alone.
     measured: BTreeMap<String, Totals>,
     measured_from_s: f64,
+    /// `ok` latency second by second, coarsely.
+    pub latency: LatencySeconds,
     succeeded: Vec<Succeeded>,
     last_s: Option<f64>,
 }
@@ -45,6 +48,7 @@ impl LoadLog {
         self.last_s = Some(self.last_s.map_or(end_s, |last_s| last_s.max(end_s)));
         let Some(tag) = Tag::parse(&interval.tag) else { return };
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
+            self.latency.add(interval.start_s, interval.length_s, &interval.histogram);
             self.succeeded.push(Succeeded {
                 operation: tag.operation.clone(),
                 start_s: interval.start_s,

@@ -12,7 +12,7 @@ use crate::safe_load::{self, Step};
 use crate::trial::judged;
 use crate::verdict::{Finding, OfRun, run_verdict};
 use crate::versions::Earlier;
-use crate::{Error, claims, comparisons, scaling};
+use crate::{Error, claims, comparisons, outages, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -54,6 +54,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
         scaling: scaling::scaling(&trials, &plan.swept),
         crossings: scaling::crossings(&trials, &plan.swept),
+        outages: outages::distributions(&trials),
         title: plan.title,
         asks: plan.asks,
         trials,

@@ -69,6 +69,7 @@ fn measured(
     let outcomes = all.outcomes();
     let after_warmup = Totals::of_all(evidence.load.measured().values());
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
+    let happened = faults::happened(planned, evidence, timeline, window);
     let sampled = hosts::during(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s));
     let busy_agents = planned
         .load
@@ -94,7 +95,8 @@ fn measured(
         service_us: after_warmup.service_us(),
         by_outcome: all.by_outcome(),
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
-        faults: faults::faults(planned, evidence, timeline, window),
+        faults: happened.faults,
+        disturbances: happened.disturbances,
         consistency: consistency(planned, evidence, outcomes.wrong),
         machine: hosts::machine(&evidence.events, &sampled),
         hosts: hosts::hosts(&evidence.events, &sampled),

@@ -49,6 +49,8 @@ pub(crate) struct Desk<C> {
     unsent_limit_bytes: usize,
     /// Whether answers are errors now.
     pub failing: bool,
+    /// Answers that were.
+    pub errors: u64,
     received: Vec<u8>,
     answers: Vec<u8>,
     /// Requests that `answers` answers.
@@ -67,6 +69,7 @@ impl<C: Codec> Desk<C> {
             workers: Workers::new(workers, delay_ns),
             unsent_limit_bytes,
             failing: false,
+            errors: 0,
             received: vec![0; RECEIVE_BYTES],
             answers: Vec::new(),
             answered: 0,
@@ -214,6 +217,7 @@ impl<C: Codec> Desk<C> {
             let step = self.codec.advance(&mut connection.memory, &input[used..], self.failing, &mut self.answers);
             used += step.consumed;
             self.answered += u32::from(self.answers.len() > before);
+            self.errors += u64::from(self.failing && matches!(step.then, Then::Next | Then::Close));
             match step.then {
                 Then::Next => continue,
                 Then::Wait => {}

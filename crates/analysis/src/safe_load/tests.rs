@@ -27,14 +27,9 @@ fn find() -> Find {
     };
     Find {
         highest: "load.rate".to_owned(),
-        limits: vec![limit("latency_us.p99", 50_000.0), limit("failed_pct", 0.1)],
         surviving: vec!["nothing lost".to_owned(), "one member down".to_owned()],
-        from: None,
-        up_to: None,
-        precision_pct: 5.0,
-        trials_max: 24,
-        accepts_void: false,
         templates: vec![template("nothing lost"), template("one member down")],
+        ..made_up::find(vec![limit("latency_us.p99", 50_000.0), limit("failed_pct", 0.1)])
     }
 }
 
@@ -140,9 +135,9 @@ fn played(edges: [f64; 2], p99_us: impl Fn(f64, f64) -> f64) -> (Find, Vec<Step>
 
 #[test]
 fn each_condition_has_its_line_and_the_lowest_is_the_answer() {
-    let (find, steps) = played([12_000.0, 8_100.0], |rate, edge| 50_000.0 * (rate / edge).powi(4));
+    let (find, steps) = played([12_030.0, 8_105.0], |rate, edge| 50_000.0 * (rate / edge).powi(4));
     let lines = safe_loads(&find, &steps);
-    for (line, edge) in lines.iter().zip([12_000.0, 8_100.0]) {
+    for (line, edge) in lines.iter().zip([12_030.0, 8_105.0]) {
         let [low, high] = line.ci95.map(Option::unwrap);
         assert!(low <= edge && edge <= high && line.complete, "{line:?}");
         assert_eq!((line.limited_by.as_str(), line.over.as_str()), ("latency_us.p99", "load.rate"));

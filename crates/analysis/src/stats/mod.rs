@@ -7,8 +7,11 @@ pub(crate) mod curve;
 pub(crate) mod effective_samples;
 pub(crate) mod holm;
 pub(crate) mod knee;
+pub(crate) mod latency_seconds;
 pub(crate) mod level_shift;
 pub(crate) mod littles_law;
+#[cfg(test)]
+pub(crate) mod made_load;
 pub(crate) mod noncentral_t;
 pub(crate) mod order;
 pub(crate) mod outage;

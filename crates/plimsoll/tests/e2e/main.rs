@@ -16,6 +16,7 @@ mod labs;
 mod lost_labs;
 mod machine;
 mod other_labs;
+mod outages;
 mod over_ssh;
 mod remote_machines;
 mod same_shape;

@@ -41,7 +41,11 @@ fn nothing_drifts_and_nothing_is_left_out() {
         assert!((starts.len() as f64 - expected).abs() <= 1.0, "{rate}/s for {time_s} s: {} operations", starts.len());
         for (number, at_ns) in starts.iter().enumerate() {
             let due_ns = number as f64 / rate * NS_PER_S as f64;
-            assert!((*at_ns as f64 - due_ns).abs() < 100.0, "operation {number} at {rate}/s: {at_ns}, due {due_ns}");
+            // A picosecond an operation is rounded up.
+            assert!(
+                (*at_ns as f64 - due_ns).abs() < 1.0 + number as f64 / 1e3,
+                "operation {number} at {rate}/s: {at_ns}, due {due_ns}"
+            );
         }
     }
 }
