@@ -126,7 +126,7 @@ fn ratios(path: &str, a: &str, b: &str, range: &Range, trials: &[&Trial]) -> Vec
 }
 
 /// The value that is furthest out of range, or nearest to being so.
-fn worst(values: &[f64], range: &Range) -> Option<f64> {
+pub(crate) fn worst(values: &[f64], range: &Range) -> Option<f64> {
     let excess = |value: f64| {
         let over = [range.below, range.at_most].into_iter().flatten().map(|bound| value - bound);
         let under = [range.above, range.at_least].into_iter().flatten().map(|bound| bound - value);
@@ -138,6 +138,11 @@ fn worst(values: &[f64], range: &Range) -> Option<f64> {
 
 /// A range in words: `at least 5 and at most 20`.
 fn asked(range: &Range) -> String {
+    asked_as(range, |bound| bound.to_string())
+}
+
+/// The same, its bounds written in this way.
+pub(crate) fn asked_as(range: &Range, write: fn(f64) -> String) -> String {
     let bounds = [
         ("below", range.below),
         ("above", range.above),
@@ -146,7 +151,7 @@ fn asked(range: &Range) -> String {
         ("equal to", range.equals),
     ];
     let words: Vec<String> =
-        bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {bound}"))).collect();
+        bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {}", write(bound)))).collect();
     words.join(" and ")
 }
 

@@ -36,8 +36,12 @@ pub(crate) fn happened(
 ) -> Happened {
     let mut faults = occurrences(&evidence.events, &planned.faults);
     let (Some(timeline), Some(window)) = (timeline, window) else { return Happened { faults, ..Happened::default() } };
-    let mut felt: Vec<&mut Fault> =
-        faults.iter_mut().filter(|fault| fault.failed.is_none() && fault.at_s < window.until_s).collect();
+    // What stands all the time is a condition of the trial: nobody felt it begin.
+    let stands = |fault: &Fault| planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name);
+    let mut felt: Vec<&mut Fault> = faults
+        .iter_mut()
+        .filter(|fault| fault.failed.is_none() && fault.at_s < window.until_s && !stands(fault))
+        .collect();
     let mut walk = Walk::new(planned, evidence, timeline, window, &felt);
     let begun: Vec<f64> = felt.iter().map(|fault| fault.at_s).collect();
     walk.undisturbed_until(begun.first().copied());

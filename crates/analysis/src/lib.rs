@@ -20,6 +20,7 @@ mod operations;
 mod outages;
 mod refusals;
 mod run;
+mod safe_load;
 mod scaling;
 mod stats;
 mod surroundings;
@@ -31,6 +32,7 @@ pub use compare::{Options, compare};
 pub use history::{USUAL, history};
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
+pub use safe_load::finished;
 pub use trial::trial;
 pub use verdict::{Rule, Threshold, rules};
 

@@ -33,7 +33,8 @@ impl LoadWindow {
         let first_fault_s = evidence
             .events
             .iter()
-            .filter(|event| matches!(event.what, What::FaultBegun { .. }) && event.at_s < until_s)
+            // What was broken before the load began is a condition of it.
+            .filter(|event| matches!(event.what, What::FaultBegun { .. }) && (0.0..until_s).contains(&event.at_s))
             .map(|event| event.at_s)
             .min_by(f64::total_cmp);
         let mut steady = match load.warmup {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Fault, Lab, Load, Order, Plan, Retry, Step, Target, TargetKind, Trial, Warmup, When};
+use experiment::plan::{
+    self, Fault, Find, Lab, Load, Order, Plan, Requirement, Retry, Step, Target, TargetKind, Trial, Warmup, When,
+};
 
 /// A trial with this load.
 pub(crate) fn trial(load: Load) -> Trial {
@@ -17,6 +19,7 @@ pub(crate) fn trial(load: Load) -> Trial {
         prepare: Vec::new(),
         load: Some(load),
         faults: Vec::new(),
+        surviving: None,
         steps: Vec::new(),
     }
 }
@@ -53,6 +56,7 @@ pub(crate) fn fault(name: &str, at_s: f64) -> Fault {
         seed: 1,
         label: "a call".into(),
         colour: "#cc0000".into(),
+        standing: false,
     }
 }
 
@@ -86,4 +90,19 @@ pub(crate) fn autoregressive(random: &mut fastrand::Rng, length: usize, phi: f64
 pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * random.f64().max(1e-300).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
+}
+
+/// A search for a number of agents within these limits, of nothing yet.
+pub(crate) fn find(limits: Vec<Requirement>) -> Find {
+    Find {
+        highest: "load.agents".into(),
+        limits,
+        surviving: Vec::new(),
+        from: None,
+        up_to: None,
+        precision_pct: 5.0,
+        trials_max: 24,
+        accepts_void: false,
+        templates: Vec::new(),
+    }
 }

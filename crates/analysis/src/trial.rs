@@ -81,6 +81,7 @@ fn measured(
         id: planned.id.clone(),
         variant: planned.variant.clone(),
         point: planned.point.clone(),
+        surviving: planned.surviving.clone(),
         repeat: planned.repeat,
         ended: evidence.ending().map(|(how, _)| how),
         measured_s: measured_s.map(|(from_s, until_s)| [from_s, until_s]),

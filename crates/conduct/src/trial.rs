@@ -59,6 +59,7 @@ pub fn play(
         probes: None,
         recording: None,
         prepared: Vec::new(),
+        down: Vec::new(),
         no_load: None,
         heard_in,
         heard,
@@ -89,6 +90,8 @@ struct Shell<'a> {
     recording: Option<Recording>,
     /// What `[[prepare]]` did to audited keys.
     prepared: Vec<Preparation>,
+    /// Hosts that are down before the load begins, and until its end.
+    down: Vec<String>,
     /// Held where there is no load, whose recorder would take its end for a breakdown.
     no_load: Option<SyncSender<Interval>>,
     heard_in: Sender<Heard>,

@@ -152,6 +152,7 @@ pub fn trial(kind: plan::TargetKind) -> plan::Trial {
         prepare: Vec::new(),
         load: None,
         faults: Vec::new(),
+        surviving: None,
         steps: Vec::new(),
     }
 }

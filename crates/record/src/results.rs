@@ -69,6 +69,9 @@ pub struct Trial {
     pub variant: Option<String>,
     /// Swept path to value.
     pub point: BTreeMap<String, Value>,
+    /// In a search: the condition under which the limits were to hold; empty: the file's faults as written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surviving: Option<String>,
     /// From 1.
     pub repeat: u32,
     /// Whether this trial can be trusted.

@@ -54,7 +54,7 @@ fn requirements_claims_and_limits_ask_each_once_and_only_of_their_trials() {
         filter: BTreeMap::new(),
     }];
     let limits = vec![gate("operations.save.latency_us.p99", &[])];
-    plan.find = Some(Find { highest: "load.agents".to_owned(), limits, surviving: Vec::new() });
+    plan.find = Some(made_up::find(limits));
     let asked = asked_in_vain(&plan, &trial(10, None));
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(asked.iter().all(|text| text.contains("p99`")));

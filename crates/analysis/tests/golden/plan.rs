@@ -139,6 +139,7 @@ fn trial(repeat: u32) -> Trial {
             seed: 1,
             label: "call oops".into(),
             colour: "#c0392b".into(),
+            standing: false,
         }],
         steps: Vec::new(),
     }

@@ -154,6 +154,14 @@ impl Site {
         self.services.clone()
     }
 
+    /// The same without those on these hosts: where clients go who know that these are down. All of them if none is left.
+    #[must_use]
+    pub fn services_but(&self, down: &[String]) -> Vec<String> {
+        let up = self.posts.iter().filter(|post| !down.iter().any(|host| host == self.hosts[post.host].name()));
+        let services: Vec<String> = up.filter_map(|post| post.service.clone()).collect();
+        if services.is_empty() { self.services.clone() } else { services }
+    }
+
     /// The first of them.
     #[must_use]
     pub fn service(&self) -> String {

@@ -34,7 +34,7 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
     };
     conduct::can_play(&begun.plan)?;
     // Before there is a folder that nothing would ever be in.
-    lab::hosts::can_make(&begun.plan.trials)?;
+    lab::hosts::can_make(begun.plan.possible())?;
     for name in installed_here(&begun.plan) {
         install::ensure(&known, name, arguments.install)?;
     }
@@ -100,7 +100,10 @@ impl Begun {
 fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let source = check::source(file)?;
-    let plan = check::plan(&source, &arguments.sets, known)?;
+    let mut plan = check::plan(&source, &arguments.sets, known)?;
+    if let Some(find) = &mut plan.find {
+        find.accepts_void = arguments.accept;
+    }
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -148,12 +151,12 @@ fn environment(plan: &Plan, known: &Known, folder: &Path) -> Environment {
 /// The version of every target that the plan uses.
 fn versions(plan: &Plan, known: &Known) -> BTreeMap<String, String> {
     let version = |name: &str| known.target(name).map(|target| target.manifest.about.version.clone());
-    target_names(&plan.trials).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
+    target_names(plan.possible()).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
 }
 
 /// Targets that some trial starts on this machine; whether real hosts have what they need is asked there.
 pub fn installed_here(plan: &Plan) -> Vec<&str> {
-    target_names(plan.trials.iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual()))
+    target_names(plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual()))
 }
 
 fn target_names<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a str> {

@@ -71,6 +71,7 @@ fn trial_plan(
         prepare: Vec::new(),
         load: Some(load()),
         faults: Vec::new(),
+        surviving: None,
         steps: Vec::new(),
     }
 }

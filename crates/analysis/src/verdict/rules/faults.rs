@@ -15,7 +15,7 @@ pub(super) fn missing_fault(facts: &Facts<'_>) -> Weighed {
     // Where the trial was cut short, that is reason enough.
     let ended = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
     let missing = facts.planned.faults.iter().find(|planned| {
-        let scheduled = matches!(planned.when, When::At(_) | When::Every { .. });
+        let scheduled = !planned.standing && matches!(planned.when, When::At(_) | When::Every { .. });
         scheduled && !facts.trial.faults.iter().any(|fault| fault.name == planned.name)
     });
     let name = &missing.filter(|_| ended)?.name;
