@@ -114,7 +114,8 @@ pub fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn trial(repeat: u32) -> Trial {
     let seed_key = [("space", "seed"), ("key", "seed-{seq}"), ("value", "v-{seq}")];
     Trial {
-        id: format!("{repeat:03}"),
+        id: format!("{surviving: None,
+        repeat:03}"),
         variant: None,
         point: BTreeMap::new(),
         repeat,
