@@ -29,7 +29,6 @@ cases = []
 for samples, statistic in CASES:
     seeded = numpy.random.default_rng(20261120)
     result = bootstrap(samples, statistic, n_resamples=999, method="percentile", random_state=seeded, vectorized=True)
-    # BCa of the very same resamples.
     cases.append({
         "samples": samples,
         "replicates": result.bootstrap_distribution.tolist(),
