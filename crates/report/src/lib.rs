@@ -7,6 +7,7 @@ mod drawing;
 mod facts;
 mod numbers;
 mod page;
+mod recovery;
 mod series;
 mod tables;
 pub mod words;

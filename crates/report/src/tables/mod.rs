@@ -4,12 +4,14 @@ mod attempts;
 mod claims;
 pub mod comparison;
 mod consistency;
+mod disturbances;
 mod environment;
 mod generator;
 mod hosts;
 mod lab;
 mod operations;
 mod outages;
+mod recovery;
 mod requirements;
 mod trials;
 
@@ -39,12 +41,14 @@ pub const KINDS: &[Kind] = &[
     claims::KIND,
     comparison::KIND,
     consistency::KIND,
+    disturbances::KIND,
     environment::KIND,
     generator::KIND,
     hosts::KIND,
     lab::KIND,
     operations::KIND,
     outages::KIND,
+    recovery::KIND,
     requirements::KIND,
     trials::KIND,
 ];

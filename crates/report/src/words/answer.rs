@@ -3,7 +3,7 @@
 use experiment::plan::Plan;
 use record::results::{Emulated, Results, SafeLoad, Trust};
 
-use super::{capital, crash, plain_load, side_by_side, stopped};
+use super::{capital, crash, disturbed, plain_load, side_by_side, stopped};
 use crate::facts::{self, Group, groups, operations};
 use crate::numbers;
 
@@ -28,6 +28,7 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
         [group] => sentences.push(plain_load::finding(group, plan)),
         groups => sentences.extend(side_by_side::findings(groups)),
     }
+    sentences.extend(disturbed::sentence(results));
     sentences.extend(emulation(results));
     sentences.join(" ")
 }

@@ -3,6 +3,7 @@
 mod aligned;
 mod answer;
 mod crash;
+mod disturbed;
 mod plain_load;
 mod side_by_side;
 mod summary;

@@ -23,9 +23,9 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     if !groups.is_empty() {
         parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
     }
-    for name in ["outages", "claims", "requirements"] {
+    for name in ["outages", "disturbances", "claims", "requirements"] {
         let Some(table) = tables::named(name, &input) else { continue };
-        parts.push(if name == "outages" && table.rows.len() > OUTAGES {
+        parts.push(if matches!(name, "outages" | "disturbances") && table.rows.len() > OUTAGES {
             format!("{}: {} of them, on the page\n", table.title, table.rows.len())
         } else {
             section(&table.title, &set(&table, WIDTH, colour))

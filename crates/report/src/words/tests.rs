@@ -175,3 +175,20 @@ fn long_words_are_cut_and_lines_wrapped() {
     assert_eq!(aligned::wrapped("", 5), [""]);
     assert_eq!(listed(&["a".to_owned(), "b".to_owned(), "c".to_owned()]), "a, b and c");
 }
+
+#[test]
+fn what_no_fault_explains_is_in_the_answer() {
+    let (plan, mut results) = one_crash();
+    results.trials[0].disturbances = vec![example::disturbance()];
+    insta::assert_snapshot!(words(&plan, &results));
+    let (plan, mut results) = example::policies();
+    results.trials[0].disturbances = vec![example::disturbance()];
+    results.trials[1].disturbances = vec![example::disturbance(), example::disturbance()];
+    let said = answer(&results, &plan);
+    assert!(
+        said.ends_with(
+            "Service broke off 3 times in 2 of 35 trials in a way that no fault explains: 120 calls failed."
+        ),
+        "{said}"
+    );
+}
