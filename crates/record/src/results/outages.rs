@@ -32,8 +32,8 @@ pub struct Fault {
     pub outage: Option<Outage>,
 }
 
-/// What clients felt of a fault, or of a disturbance. Times are seconds after it began, to the slot of `outcomes.csv`. `docs/outages.md`
-/// draws each figure.
+/// What clients felt of a fault, or of a disturbance. Times are seconds after it began, to the slot of `outcomes.csv`. Where there are several
+/// members, all figures are over all of them. `docs/outages.md` draws each figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Outage {

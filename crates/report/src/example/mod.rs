@@ -51,12 +51,7 @@ pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan 
     }
 }
 
-fn trial_plan(
-    id: String,
-    variant: Option<String>,
-    point: BTreeMap<String, Value>,
-    repeat: u32,
-) -> plan::Trial {
+fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value>, repeat: u32) -> plan::Trial {
     plan::Trial {
         id,
         variant,

@@ -62,12 +62,18 @@ fn fill(input: &Input) -> Option<Table> {
     }
     Some(Table {
         title: "What clients felt of each fault".to_owned(),
-        note: "Times count from the moment the fault began.".to_owned(),
+        note: note(input),
         columns,
         folded: rows.len() > MANY,
         rows,
         terms: COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
     })
+}
+
+fn note(input: &Input) -> String {
+    let members = input.results.trials.iter().any(|trial| trial.hosts.len() > 1);
+    let over_all = " They are over all members: while one is down, the others go on, and service does not break off.";
+    format!("Times count from the moment the fault began.{}", if members { over_all } else { "" })
 }
 
 fn name(fault: &Fault) -> Cell {
