@@ -8,6 +8,7 @@ mod drawing;
 mod facts;
 mod numbers;
 mod page;
+mod recovery;
 mod series;
 mod sweep_charts;
 mod tables;

@@ -114,10 +114,10 @@ pub fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn trial(repeat: u32) -> Trial {
     let seed_key = [("space", "seed"), ("key", "seed-{seq}"), ("value", "v-{seq}")];
     Trial {
-        id: format!("{surviving: None,
-        repeat:03}"),
+        id: format!("{repeat:03}"),
         variant: None,
         point: BTreeMap::new(),
+        surviving: None,
         repeat,
         seed: u64::from(repeat),
         target: Target {

@@ -112,7 +112,8 @@ pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
     dimensions
 }
 
-fn labels(
+/// A variant and a point, told by these dimensions.
+pub fn labels(
     dimensions: &[(Option<String>, String)],
     variant: Option<&str>,
     point: &BTreeMap<String, Value>,

@@ -6,12 +6,14 @@ pub mod comparison;
 mod consistency;
 pub mod crossings;
 pub mod differences;
+mod disturbances;
 mod environment;
 mod generator;
 mod hosts;
 mod lab;
 mod operations;
 mod outages;
+mod recovery;
 mod requirements;
 mod scaling;
 mod trials;
@@ -45,12 +47,14 @@ pub const KINDS: &[Kind] = &[
     consistency::KIND,
     crossings::KIND,
     differences::KIND,
+    disturbances::KIND,
     environment::KIND,
     generator::KIND,
     hosts::KIND,
     lab::KIND,
     operations::KIND,
     outages::KIND,
+    recovery::KIND,
     requirements::KIND,
     scaling::KIND,
     trials::KIND,

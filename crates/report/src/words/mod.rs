@@ -5,6 +5,7 @@ mod answer;
 mod course;
 mod crash;
 pub(crate) mod differing;
+mod disturbed;
 mod plain_load;
 mod scaling;
 mod side_by_side;

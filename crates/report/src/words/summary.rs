@@ -23,9 +23,9 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     if !groups.is_empty() {
         parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
     }
-    for name in ["differences", "scaling", "crossings", "outages", "claims", "requirements"] {
+    for name in ["differences", "scaling", "crossings", "outages", "disturbances", "claims", "requirements"] {
         let Some(table) = tables::named(name, &input) else { continue };
-        parts.push(if name == "outages" && table.rows.len() > LONG {
+        parts.push(if matches!(name, "outages" | "disturbances") && table.rows.len() > LONG {
             format!("{}: {} of them, on the page\n", table.title, table.rows.len())
         } else if name == "differences" && table.rows.len() > LONG {
             format!("{}: {}, on the page\n", table.title, tables::differences::count(&results.comparisons))
