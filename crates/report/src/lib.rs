@@ -8,6 +8,7 @@ mod drawing;
 mod facts;
 mod numbers;
 mod page;
+mod search_charts;
 mod series;
 mod sweep_charts;
 mod tables;

@@ -1,8 +1,6 @@
 //! What words and tables both need of the results: trials that differ only in their repeat, and their medians. It must not
 //! word anything.
 
-use std::collections::BTreeMap;
-
 use experiment::plan::{self, Plan};
 use record::results::{Fault, Outage, Results, Trial, Trust};
 use serde_json::Value;
@@ -88,7 +86,7 @@ pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);
     let mut groups: Vec<Group<'a>> = Vec::new();
     for trial in &results.trials {
-        let labels = labels(&dimensions, trial.variant.as_deref(), &trial.point);
+        let labels = labels(&dimensions, trial);
         match groups.iter_mut().find(|group| group.labels == labels) {
             Some(group) => group.trials.push(trial),
             None => groups.push(Group { labels, trials: vec![trial] }),
@@ -104,7 +102,9 @@ pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
     if !plan.variants.is_empty() {
         dimensions.push((None, "variant".to_owned()));
     }
-    for path in &plan.swept {
+    let searched = plan.find.iter().filter(|find| find.surviving.len() > 1);
+    dimensions.extend(searched.map(|_| (Some(SURVIVING.to_owned()), SURVIVING.to_owned())));
+    for path in plan.swept.iter().chain(plan.find.as_ref().map(|find| &find.highest)) {
         let short = last(path);
         let ambiguous = short == "variant" || plan.swept.iter().filter(|other| last(other) == short).count() > 1;
         dimensions.push((Some(path.clone()), if ambiguous { path.clone() } else { short }));
@@ -112,22 +112,21 @@ pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
     dimensions
 }
 
-fn labels(
-    dimensions: &[(Option<String>, String)],
-    variant: Option<&str>,
-    point: &BTreeMap<String, Value>,
-) -> Vec<(String, String)> {
-    let value = |path: &Option<String>| match path {
-        None => variant.unwrap_or_default().to_owned(),
-        Some(path) => point.get(path).map(plain).unwrap_or_default(),
+/// The dimension of a search's conditions; no path of an experiment is called so.
+const SURVIVING: &str = "surviving";
+
+fn labels(dimensions: &[(Option<String>, String)], trial: &Trial) -> Vec<(String, String)> {
+    let value = |path: &Option<String>| match path.as_deref() {
+        None => trial.variant.clone().unwrap_or_default(),
+        Some(SURVIVING) => trial.surviving.clone().unwrap_or_default(),
+        Some(path) => trial.point.get(path).map(plain).unwrap_or_default(),
     };
     dimensions.iter().map(|(path, name)| (name.clone(), value(path))).collect()
 }
 
 /// How one trial is told from the others: `wait, ets, repeat 2`; empty if there is only one.
 pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
-    let mut parts: Vec<String> =
-        labels(&dimensions(plan), trial.variant.as_deref(), &trial.point).into_iter().map(|(_, value)| value).collect();
+    let mut parts: Vec<String> = labels(&dimensions(plan), trial).into_iter().map(|(_, value)| value).collect();
     let repeated = results.trials.iter().any(|other| other.repeat != trial.repeat);
     if repeated {
         parts.push(format!("repeat {}", trial.repeat));

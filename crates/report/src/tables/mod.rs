@@ -13,7 +13,9 @@ mod lab;
 mod operations;
 mod outages;
 mod requirements;
+mod safe_loads;
 mod scaling;
+mod search;
 mod trials;
 mod warmup;
 
@@ -28,11 +30,14 @@ use crate::numbers;
 pub struct Kind {
     /// Its name; the file's.
     pub name: &'static str,
-    /// Where it stands on the page among the others, from 1; those from [`AFTER_CHARTS`] on stand after the charts.
+    /// Where it stands on the page among the others, from 0; those from [`AFTER_CHARTS`] on stand after the charts.
     pub place: u8,
     /// Fills it; `None` where the run has nothing for it.
     pub fill: fn(&Input) -> Option<Table>,
 }
+
+pub use crossings::interval;
+pub use safe_loads::condition;
 
 /// The first place after the charts.
 pub const AFTER_CHARTS: u8 = 50;
@@ -52,7 +57,9 @@ pub const KINDS: &[Kind] = &[
     operations::KIND,
     outages::KIND,
     requirements::KIND,
+    safe_loads::KIND,
     scaling::KIND,
+    search::KIND,
     trials::KIND,
     warmup::KIND,
 ];

@@ -5,6 +5,7 @@ mod answer;
 mod crash;
 pub(crate) mod differing;
 mod plain_load;
+mod safe_load;
 mod scaling;
 mod side_by_side;
 mod summary;
