@@ -10,6 +10,7 @@ mod emulation;
 mod evidence;
 mod faults;
 mod generator;
+mod history;
 mod hosts;
 mod load_window;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod verdict;
 mod versions;
 
 pub use compare::{Options, compare};
+pub use history::{USUAL, history};
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
 pub use safe_load::finished;

@@ -10,7 +10,7 @@ use record::whole::read_json;
 use crate::evidence::Evidence;
 use crate::safe_load::{self, Step};
 use crate::trial::judged;
-use crate::verdict::{Finding, OfRun, run_verdict};
+use crate::verdict::{Finding, OfRun, of_used, run_verdict};
 use crate::versions::Earlier;
 use crate::{Error, claims, comparisons, outages, scaling};
 
@@ -40,6 +40,8 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     if let Some(find) = &plan.find {
         let used = safe_load::used(find, &steps);
         findings.retain(|(id, _)| used.contains(id));
+    } else {
+        findings = of_used(&trials, findings);
     }
     Ok(Results {
         format: FORMAT,

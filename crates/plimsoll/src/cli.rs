@@ -47,6 +47,8 @@ pub enum Command {
     /// Hold runs against each other, or the variants of one, with significance; a gate for builds
     #[command(after_long_help = COMPARING)]
     Compare(Compare),
+    /// Follow the figures of an experiment over its runs, and find where they changed
+    History(History),
     /// Open a run's report in the browser
     Open(Folder),
     /// Look for what on this machine would spoil a measurement, and say what to do about it
@@ -153,6 +155,19 @@ pub struct Compare {
     /// Do not exit 6 where a side is void; its void trials stay left out
     #[arg(long)]
     pub accept: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct History {
+    /// Run folders, or folders that hold several, all of one experiment
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// A figure to follow, such as latency_us.p99; left out: throughput, latency and the return after a fault
+    #[arg(long = "metric", value_name = "PATH")]
+    pub metrics: Vec<String>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Analyze(arguments) => commands::analyze::run(&arguments),
         Command::Show(arguments) => commands::show::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::History(arguments) => commands::history::run(&arguments),
         Command::Open(arguments) => commands::open::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::New(arguments) => commands::new::run(&arguments),

@@ -1,7 +1,7 @@
 //! Checks of scaling over made-up trials.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use record::results::{Throughput, Verdict};
+use record::results::Throughput;
 use serde_json::json;
 
 use super::*;
@@ -92,7 +92,7 @@ fn equal_variants_are_not_told_apart() {
 #[test]
 fn a_void_trial_and_one_without_throughput_are_on_no_curve() {
     let mut trials = swept(None, 3, |n| n);
-    trials[0].verdict = Verdict { is: Trust::Void, ..Verdict::default() };
+    trials[0].verdict.is = Trust::Void;
     trials[1].throughput.operations_per_s = None;
     let found = &scaling(&trials, &paths(&[AGENTS]))[0];
     assert_eq!(found.points.iter().map(|point| point.per_s.len()).collect::<Vec<_>>(), [2, 2, 3, 3, 3, 3, 3]);

@@ -10,8 +10,10 @@ use crate::stats::timeline::Timeline;
 use crate::versions::Earlier;
 
 mod rules;
+mod used;
 
 pub(crate) use rules::RULES;
+pub(crate) use used::of_used;
 
 /// What the rules look at.
 #[derive(Debug, Clone, Copy)]

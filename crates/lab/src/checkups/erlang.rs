@@ -31,7 +31,7 @@ pub static PORTS: Kind = Kind {
     article: Some(Tuning {
         number: 3,
         says: "ERL_MAX_PORTS = 102400",
-        worth: "only beyond 65,536 connections: that many is the default since R16, more if more files may be open; +Q is today's flag",
+        worth: "only beyond 65,536 connections: that many is the default since R16, more if more files may be open; the variable is still read, +Q says the same",
     }),
     look: look_at_ports,
 };
@@ -46,7 +46,7 @@ pub static PROCESSES: Kind = Kind {
     article: Some(Tuning {
         number: 5,
         says: "erl +P 102400",
-        worth: "less than nothing: it was 32,768 then, and is 262,144 (today 1,048,576) without the flag",
+        worth: "less than nothing: the default was 32,768 then, and is 262,144 since R16, 1,048,576 in the newest; the flag lowers it",
     }),
     look: look_at_processes,
 };
@@ -61,7 +61,7 @@ pub static SCHEDULERS: Kind = Kind {
     article: Some(Tuning {
         number: 4,
         says: "erl -smp enable +S 2",
-        worth: "-smp is gone since OTP 21, there is no other runtime; +S is still the knob: the default is one per CPU, less under a quota",
+        worth: "-smp is ignored since OTP 21, there is no other runtime; +S is still the knob: the default is one per CPU, less under a quota",
     }),
     look: look_at_schedulers,
 };
@@ -112,7 +112,7 @@ fn look_at_schedulers(patient: &Patient<'_>) -> Finding {
     match asked(patient) {
         Err(finding) => finding,
         Ok(erlang) => {
-            let smp = if erlang.release >= 21 { "; -smp is gone" } else { "" };
+            let smp = if erlang.release >= 21 { "; -smp is ignored" } else { "" };
             Finding::good(format!("{} by default in OTP {}{smp}", erlang.schedulers_online, erlang.version))
         }
     }

@@ -179,6 +179,9 @@ pub const KINDS: &[&Kind] = &[
 /// Nothing is told.
 const NOT_TOLD: &str = "this kernel does not tell";
 
+/// A virtual lab's networks are new ones.
+const OF_LAB: &str = "the lab's own networks have the kernel's defaults";
+
 /// The machine that is looked at.
 pub struct Patient<'a> {
     pub(crate) root: &'a Root,
@@ -213,6 +216,11 @@ impl Patient<'_> {
 
     fn is_guest(&self) -> bool {
         crate::environment::virtualisation(self.root).is_some_and(|kind| kind != "none")
+    }
+
+    /// Whether clients and target are in networks that the lab makes, whose settings are not the machine's (network_namespaces(7)).
+    fn is_in_lab(&self) -> bool {
+        self.asked.is_some_and(|asked| asked.is_virtual)
     }
 
     /// Agents of the experiment at hand.

@@ -1,6 +1,6 @@
 //! Ports for outgoing connections.
 
-use super::{About, Finding, Kind, NOT_TOLD, Patient, Tuning};
+use super::{About, Finding, Kind, NOT_TOLD, OF_LAB, Patient, Tuning};
 
 pub static RANGE: Kind = Kind {
     name: "local ports",
@@ -28,6 +28,8 @@ pub static REUSE: Kind = Kind {
     look: look_at_reuse,
 };
 
+/// Of a new network: 32768 to 60999.
+const DEFAULT: u64 = 28_232;
 /// Fewer than this and agents that reconnect run out soon.
 const FEW: u64 = 16_000;
 
@@ -38,6 +40,15 @@ fn look_at_range(patient: &Patient<'_>) -> Finding {
     };
     let ports = last.saturating_sub(first) + 1;
     let needed = patient.asked.map(|asked| asked.agents.div_ceil(asked.services.max(1)));
+    if patient.is_in_lab() {
+        return match needed {
+            Some(needed) if needed > DEFAULT => Finding::bad(
+                format!("{DEFAULT} in the lab's own networks, and {needed} connections go to one address"),
+                "use fewer agents, or more hosts that serve",
+            ),
+            _ => Finding::good(OF_LAB),
+        };
+    }
     let widened = || patient.fix_sysctl(name, "1024 65535");
     match needed {
         Some(needed) if ports < needed => {
@@ -57,6 +68,9 @@ fn look_at_range(patient: &Patient<'_>) -> Finding {
 }
 
 fn look_at_reuse(patient: &Patient<'_>) -> Finding {
+    if patient.is_in_lab() {
+        return Finding::good(OF_LAB);
+    }
     let name = "net.ipv4.tcp_tw_reuse";
     match patient.sysctl(name).as_deref() {
         Some([0]) => Finding::notice("never", "allow it where it is safe").fixed_by(patient.fix_sysctl(name, "1")),

@@ -164,6 +164,20 @@ fn what_an_experiment_needs_decides() {
 }
 
 #[test]
+fn a_virtual_lab_has_networks_of_its_own() {
+    let tree = machine("bad");
+    let looks_with = |agents: u64| {
+        let asked = Asked { agents, services: 1, at_once: agents, is_virtual: true, ..Asked::default() };
+        looks(&tree, &calm(), Some(&asked))
+    };
+    for name in ["local ports", "reuse of ports", "accept queue", "half-open queue"] {
+        assert_eq!(of(&looks_with(2000), name), &Finding::good(OF_LAB), "{name}");
+    }
+    let ports = of(&looks_with(28_233), "local ports").clone();
+    assert!(ports.state == State::Bad && ports.fixes.is_empty(), "{ports:?}");
+}
+
+#[test]
 fn thresholds_are_those_of_the_verdict() {
     let tree = machine("good");
     let state = |others_pct: f64, steal_pct: f64| {

@@ -22,6 +22,8 @@ pub struct Asked {
     pub target: String,
     /// What the target lacks, a line each.
     pub missing: Vec<String>,
+    /// Whether hosts are virtual: their networks have settings of their own, the kernel's defaults.
+    pub is_virtual: bool,
     /// Whether hosts are reached over ssh.
     pub is_remote: bool,
     /// Whether the target is that of the article whose tunings are looked at.
@@ -43,6 +45,7 @@ impl Asked {
             refused: refused.map(|error| (error.to_string(), error.hint().unwrap_or_default())),
             target: plan.trials.first().map(target).unwrap_or_default(),
             missing,
+            is_virtual: plan.trials.iter().any(|trial| trial.lab.is_virtual()),
             is_remote: plan.trials.iter().flat_map(|trial| &trial.lab.hosts).any(|host| host.ssh.is_some()),
             is_articles: plan.trials.iter().any(|trial| target(trial) == "vsns"),
         }

@@ -330,29 +330,38 @@ impl<P: Protocol> Worker<P> {
     }
 
     fn leave_unfinished(&mut self, now: u64) {
+        let mut never_began = 0;
         for index in 0..self.agents.len() {
             if self.agents[index].has_operation() {
                 self.close_books(index, Outcome::Unfinished, None, now);
-                self.leave_waiting(index, now);
+                never_began += self.leave_waiting(index, now);
             }
+        }
+        if never_began > 0 {
+            self.tally.notices.push(format!(
+                "{never_began} operations were due and never began: their agents still had others open. Either the target cannot keep up \
+                 with this rate, or too few agents wait for it: a rate needs at least rate × service time of them"
+            ));
         }
     }
 
     /// What was due in an open loop and waited for its agent to the end. Nobody knows which step it would have been; it is counted
     /// as the one that kept it waiting.
-    fn leave_waiting(&mut self, index: usize, now: u64) {
+    fn leave_waiting(&mut self, index: usize, now: u64) -> u64 {
         let schedule = self.script.schedule;
         if schedule.waits_for_answers() {
-            return;
+            return 0;
         }
         let agent = &self.agents[index];
         let name = self.script.steps[usize::from(agent.step)].name;
-        let mut due = schedule.next_ns(agent.intended_ns, now);
+        let (mut due, mut count) = (schedule.next_ns(agent.intended_ns, now), 0);
         while due < self.end_ns.min(now) {
             self.tally.begin(due);
             self.tally.end(name, Outcome::Unfinished, due, None, now);
             due = schedule.next_ns(due, now);
+            count += 1;
         }
+        count
     }
 }
 

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod echo;
+pub mod history;
 pub mod install;
 pub mod lists;
 pub mod man;

@@ -90,6 +90,7 @@ fn a_bad_machine_and_an_experiment_that_asks_for_much() {
         refused: Some(("a lab of virtual hosts needs root".to_owned(), "run it as root".to_owned())),
         target: "vsns".to_owned(),
         missing: vec!["install the packages erlang-base erlang-mnesia".to_owned()],
+        is_virtual: false,
         is_remote: false,
         is_articles: true,
     };

@@ -100,7 +100,7 @@ fn an_undisturbed_run_blames_nothing_but_the_machine() {
 fn hogs_on_every_cpu_void_the_result_and_accept_only_the_exit_code() {
     let stage = Stage::new();
     let file = stage.file("hogs.toml", experiment(4, ""));
-    let cpus = cpus_of(std::process::id(), &fs::read_to_string("/proc/self/comm").unwrap().trim().to_owned()).unwrap();
+    let cpus = cpus_of(std::process::id(), fs::read_to_string("/proc/self/comm").unwrap().trim()).unwrap();
     let _hogs = Hogs::on(&[cpus.as_slice(), &cpus].concat());
     let runs = stage.path().join("runs");
     let played = stage.play(&["run", &file, "--out", runs.to_str().unwrap(), "--json"]).exits(6);

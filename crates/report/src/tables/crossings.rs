@@ -7,7 +7,7 @@ use crate::Input;
 use crate::numbers;
 use crate::sweep_charts::{curve_name, short};
 
-pub const KIND: Kind = Kind { name: "crossings", place: 8, fill };
+pub const KIND: Kind = Kind { name: "crossings", place: 9, fill };
 
 fn fill(input: &Input) -> Option<Table> {
     let crossings = &input.results.crossings;

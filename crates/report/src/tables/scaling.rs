@@ -7,7 +7,7 @@ use crate::Input;
 use crate::numbers;
 use crate::sweep_charts::{curve_name, short};
 
-pub const KIND: Kind = Kind { name: "scaling", place: 7, fill };
+pub const KIND: Kind = Kind { name: "scaling", place: 8, fill };
 
 fn fill(input: &Input) -> Option<Table> {
     let scaling = &input.results.scaling;

@@ -2,6 +2,7 @@
 
 pub(crate) mod aligned;
 mod answer;
+mod course;
 mod crash;
 pub(crate) mod differing;
 mod plain_load;
@@ -16,6 +17,7 @@ use crate::facts::is_measured;
 use crate::tables::{Tone, trust_word};
 
 pub use answer::answer;
+pub use course::course;
 pub use summary::summary;
 
 /// The word for the verdict. Where nothing was measured there is nothing to judge.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use experiment::plan::Plan;
-use record::results::{Results, SafeLoad, Trust, Verdict};
+use record::results::{Crossing, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 
 use super::*;
 use crate::example;
@@ -238,4 +238,44 @@ fn long_words_are_cut_and_lines_wrapped() {
     assert_eq!(aligned::wrapped("aa bbb cccccccc", 5), ["aa", "bbb", "ccccc", "ccc"]);
     assert_eq!(aligned::wrapped("", 5), [""]);
     assert_eq!(listed(&["a".to_owned(), "b".to_owned(), "c".to_owned()]), "a, b and c");
+}
+
+/// A curve over agents with a knee at 24, or one that still rises.
+fn curve(variant: &str, knee: Option<f64>) -> Scaling {
+    Scaling {
+        variant: variant.to_owned(),
+        over: "load.agents".to_owned(),
+        points: vec![ScalingPoint::default(); 7],
+        knee,
+        knee_ci95: knee.map(|knee| [knee - 1.0, knee + 1.0]),
+        peak_per_s: Some(12_345.0),
+        peak_ci95: Some([12_000.0, 12_700.0]),
+        peak_at: Some(64.0),
+        ..Scaling::default()
+    }
+}
+
+#[test]
+fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
+    let plan = example::plan(&["pi", "xeon"], &[("load.agents", &["1", "2", "4"])], 2);
+    let mut results = example::results(&plan);
+    results.scaling = vec![curve("pi", Some(24.0)), curve("xeon", None)];
+    let crossing = |lead, at, ci95| Crossing {
+        a: "pi".to_owned(),
+        b: "xeon".to_owned(),
+        over: "load.agents".to_owned(),
+        lead,
+        at,
+        ci95,
+        ..Crossing::default()
+    };
+    results.crossings = vec![crossing(Lead::Crosses, Some(12.0), Some([Some(11.0), None]))];
+    insta::assert_snapshot!(words(&plan, &results));
+    let says = |crossing: Crossing, words: &str| {
+        let results = Results { crossings: vec![crossing], ..results.clone() };
+        let answer = answer(&results, &plan);
+        assert!(answer.contains(words), "{answer}");
+    };
+    says(crossing(Lead::Throughout, None, None), "`pi` is ahead of `xeon` throughout.");
+    says(crossing(Lead::NotShown, None, None), "Which of `xeon` and `pi` is ahead at the highest load is not shown.");
 }

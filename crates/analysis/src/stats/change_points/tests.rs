@@ -61,5 +61,7 @@ fn few_values_show_nothing_and_the_same_ones_neither() {
     assert_eq!(change_points(&[], 1), []);
     assert_eq!(change_points(&[1.0, 1.1, 9.0, 9.1], 1), [], "one order in three looks like this");
     assert_eq!(change_points(&[5.0; 30], 1), []);
-    assert_eq!(places(&change_points(&[1.0, 1.1, 1.05, 1.02, 1.0, 9.0, 9.1, 9.05, 9.02], 1)), [5]);
+    let step = [1.0, 1.1, 1.05, 1.02, 9.0, 9.1, 9.05, 9.02];
+    assert_eq!(change_points(&step[..7], 1), [], "2 · 4! · 3! of 7! orders, which is more than one in twenty");
+    assert_eq!(places(&change_points(&step, 1)), [4], "2 · 4! · 4! of 8! are less");
 }
