@@ -60,7 +60,7 @@ pub(crate) fn step(find: &Find, trial: &Trial, findings: &[Finding]) -> Step {
         said.map(|said| Finished { variant: trial.variant.clone(), surviving: trial.surviving.clone(), value, said });
     Step {
         finished,
-        step: SearchStep { trial: trial.id.clone(), value, held, broke },
+        step: SearchStep { trial: trial.id.clone(), value, held, broke, figures: limits::figures(&find.limits, trial) },
         hit,
         condition: (trial.variant.clone(), trial.surviving.clone()),
     }

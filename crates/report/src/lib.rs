@@ -9,6 +9,7 @@ mod facts;
 mod numbers;
 mod page;
 mod recovery;
+mod search_charts;
 mod series;
 mod sweep_charts;
 mod tables;

@@ -1,5 +1,7 @@
 //! One limit held against one trial. It must not know of other trials.
 
+use std::collections::BTreeMap;
+
 use experiment::plan::{Range, Requirement};
 use record::results::{Outage, Trial};
 
@@ -32,6 +34,12 @@ pub(super) fn judge(limit: &Requirement, trial: &Trial) -> Judged {
     };
     let words = format!("{} = {}, asked {}", limit.metric, figure(value), asked_as(&limit.range, figure));
     judged(Some(limit.range.holds(value)), margin(value, &limit.range), words)
+}
+
+/// The value of each limit's metric, where it was measured.
+pub(super) fn figures(limits: &[Requirement], trial: &Trial) -> BTreeMap<String, f64> {
+    let value = |limit: &Requirement| Some((limit.metric.clone(), worst(&metric(trial, &limit.metric), &limit.range)?));
+    limits.iter().filter_map(value).collect()
 }
 
 /// A quantile needs operations that succeeded. Where most did not, it is the target that failed and not the measurement.

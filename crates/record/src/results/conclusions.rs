@@ -70,7 +70,8 @@ pub struct SafeLoad {
     pub variant: Option<String>,
     /// The path that was raised.
     pub over: String,
-    /// Highest value at which the limits hold: the median of what the trials leave possible; null if they held at no value.
+    /// Highest value at which the limits hold, in the terms of the experiment file: the median of what the trials leave possible, or
+    /// the highest that held where they never broke. Null if they held at no value, or nothing is known.
     pub value: Option<f64>,
     /// 95 % interval; an end is null where the search met none: the limits broke at the lowest value tried, or held at the highest
     /// that the generator or the search allowed.
@@ -95,8 +96,10 @@ pub struct SearchStep {
     pub value: f64,
     /// Whether the limits held; null: void or unfinished, so that it says nothing.
     pub held: Option<bool>,
-    /// The limits that did not hold, each with its figure.
+    /// The limits that did not hold, each with its figure; or why it says nothing.
     pub broke: Vec<String>,
+    /// Metric of each limit to its value, where it was measured.
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// Scaling of one variant over a swept load.

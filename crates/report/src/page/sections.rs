@@ -13,7 +13,7 @@ use crate::facts::{self, Group, trial_name};
 use crate::recovery;
 use crate::tables::{self, comparison, trust_word};
 use crate::{Error, Input};
-use crate::{sweep_charts, words};
+use crate::{search_charts, sweep_charts, words};
 
 /// Points of all lines of a page together; some 12 bytes each.
 const POINTS: usize = 120_000;
@@ -97,7 +97,8 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
             }
         }
     }
-    let sweeps: Vec<Drawn> = sweep_charts::of_run(results).iter().map(render::drawn).collect();
+    let sweeps: Vec<Drawn> =
+        search_charts::of_run(input).iter().chain(&sweep_charts::of_run(results)).map(render::drawn).collect();
     let sweep_charts: Vec<String> =
         sweeps.iter().map(|drawn| chart(drawn, true, templates, &mut data)).collect::<Result<_, _>>()?;
     let trials = trials(input, templates, &mut data)?;

@@ -36,6 +36,8 @@ fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
     results.scaling = vec![record::results::Scaling::default(); 2];
     results.crossings = vec![record::results::Crossing::default()];
+    let steps = vec![record::results::SearchStep::default()];
+    results.safe_loads = vec![record::results::SafeLoad { steps, ..Default::default() }];
     let environment = Some(example::environment());
     let input = Input { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
     let tables = of_run(&input);

@@ -7,6 +7,7 @@ mod crash;
 pub(crate) mod differing;
 mod disturbed;
 mod plain_load;
+mod safe_load;
 mod scaling;
 mod side_by_side;
 mod summary;

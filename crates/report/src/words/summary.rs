@@ -20,10 +20,21 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     let mut parts = vec![heading(results), finding(results, plan), verdict(results, colour)];
     let input = Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
     let groups = groups(results, plan);
-    if !groups.is_empty() {
+    if !groups.is_empty() && plan.find.is_none() {
         parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
     }
-    for name in ["differences", "scaling", "crossings", "outages", "disturbances", "claims", "requirements"] {
+    const TABLES: [&str; 9] = [
+        "safe_loads",
+        "search",
+        "differences",
+        "scaling",
+        "crossings",
+        "outages",
+        "disturbances",
+        "claims",
+        "requirements",
+    ];
+    for name in TABLES {
         let Some(table) = tables::named(name, &input) else { continue };
         parts.push(if matches!(name, "outages" | "disturbances") && table.rows.len() > LONG {
             format!("{}: {} of them, on the page\n", table.title, table.rows.len())
