@@ -23,6 +23,7 @@ mod outages;
 mod over_ssh;
 mod remote_machines;
 mod same_shape;
+mod searches;
 mod stage;
 mod starts;
 mod words;
