@@ -27,7 +27,7 @@ LOAD = f"""
 [load]
 agents  = {AGENTS}
 threads = 1
-time    = "2s"
+time    = "1200ms"
 warmup  = "200ms"
 [[load.cycle]]
 call = "get"
@@ -109,7 +109,7 @@ def same_against_same(rounds, work):
     recorded = [recombined([folder for folder, _ in played], number, work) for number in range(RECORDED)]
     comparisons = len(live[0]["comparisons"])
     lines = [
-        f"Of {rounds} live runs of `echo` beside itself ({REPEATS} pairs of 2 s, {comparisons} figures compared in each), "
+        f"Of {rounds} live runs of `echo` beside itself ({REPEATS} pairs of 1.2 s, {comparisons} figures compared in each), "
         f"**{sum(bool(flagged(results)) for results in live)}** had a difference flagged in any figure. Of {RECORDED} comparisons made of "
         f"{REPEATS} pairs drawn from all their recorded trials, with chance deciding which trial of a pair is whose, "
         f"**{sum(bool(flagged(results)) for results in recorded)}** had.",
@@ -146,11 +146,11 @@ repeat = {rounds}
 [target]
 use = "echo"
 with = {{ delay = "{DELAY_S * 1e6:.0f}us" }}
-{LOAD.replace('"2s"', '"8s"').replace('"200ms"', '"auto"')}"""
+{LOAD.replace('"1200ms"', '"6s"').replace('"200ms"', '"auto"')}"""
     _, results = play(text, work / "valid")
     valid = [trial for trial in results["trials"] if trial["verdict"]["is"] == "valid"]
     reasons = sorted({reason for trial in results["trials"] for reason in trial["verdict"]["reasons"]})
-    lines = [f"Of {rounds} undisturbed trials of 8 s on `echo`, **{len(valid)}** were `valid`."]
+    lines = [f"Of {rounds} undisturbed trials of 6 s on `echo`, **{len(valid)}** were `valid`."]
     return lines + [f"- {reason}" for reason in reasons]
 
 
@@ -171,15 +171,15 @@ with = {{ delay = "{delay_us}us", workers = {workers} }}
 agents  = 64
 rate    = {start:.0f}
 threads = 1
-time    = "3s"
-warmup  = "500ms"
-drain   = "1s"
+time    = "1500ms"
+warmup  = "300ms"
+drain   = "500ms"
 [[load.cycle]]
 call = "get"
 with = {{ path = "/" }}
 [find]
 highest       = "load.rate"
-while         = [{{ metric = "latency_us.p99", below = {10 * delay_us + 20000} }}]
+while         = [{{ metric = "latency_us.p90", below = {3 * delay_us + 5000} }}]
 precision_pct = 5
 """
         _, results = play(text, work / f"find-{number}")
@@ -189,7 +189,7 @@ precision_pct = 5
         held += inside
         rows.append((truth, line["value"], low, high, len(line["steps"]), line["limited_by"], inside))
     lines = [
-        f"Of {rounds} searches on an `echo` of known capacity (2 to 6 workers, 1.5 to 3 ms each; trials of 3 s), **{held}** gave an "
+        f"Of {rounds} searches on an `echo` of known capacity (2 to 6 workers, 1.5 to 3 ms each; trials of 1.5 s), **{held}** gave an "
         "interval that holds the truth.",
         "",
         "| truth, 1/s | found | interval | trials | |",
