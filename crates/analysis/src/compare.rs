@@ -237,7 +237,7 @@ fn warnings(sides: &[Runs], comparisons: &[Comparison], options: &Options) -> Ve
         options.gate_pct.map(|gate| comparisons.iter().filter(|found| gated(found, gate) == Gated::CannotTell).count());
     if let (Some(gate), Some(unsure @ 1..)) = (options.gate_pct, unsure) {
         warnings.push(format!(
-            "{unsure} of {} comparisons could not have shown a change of {gate} %: more repeats, or longer trials, would",
+            "a change of {gate} % might not have been shown in {unsure} of {} comparisons: more repeats, or longer trials, help",
             comparisons.len()
         ));
     }

@@ -138,7 +138,7 @@ pub struct Compare {
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
     /// Exit 5 if a figure is significantly worse than the baseline's and by at least so much, such as 5%
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub gate: Option<String>,
     /// Compare this figure, such as latency_us.p99, instead of the usual ones; may be repeated
     #[arg(long = "metric", value_name = "PATH")]

@@ -15,7 +15,10 @@ use crate::words::differing;
 
 /// The outcome in one sentence.
 fn outcome(compared: &Compared) -> String {
-    let all = compared.comparisons.len();
+    let all = match compared.comparisons.len() {
+        1 => "one comparison".to_owned(),
+        all => format!("{all} comparisons"),
+    };
     let count = |better: bool| {
         let one = |judged: &&Judged| {
             let b = judged.comparison.better.as_deref() == Some(judged.comparison.b.as_str());
@@ -24,10 +27,10 @@ fn outcome(compared: &Compared) -> String {
         compared.comparisons.iter().filter(one).count()
     };
     let found = match (count(true), count(false)) {
-        (0, 0) => format!("no difference shown in {all} comparisons"),
-        (better, 0) => format!("better in {better} of {all} comparisons, worse in none"),
-        (0, worse) => format!("worse in {worse} of {all} comparisons, better in none"),
-        (better, worse) => format!("better in {better} and worse in {worse} of {all} comparisons"),
+        (0, 0) => format!("no difference shown in {all}"),
+        (better, 0) => format!("better in {better} of {all}, worse in none"),
+        (0, worse) => format!("worse in {worse} of {all}, better in none"),
+        (better, worse) => format!("better in {better} and worse in {worse} of {all}"),
     };
     match compared.gate_pct {
         None => format!("{found}."),

@@ -8,6 +8,7 @@ mod drawing;
 mod facts;
 mod numbers;
 mod page;
+mod recovery;
 mod search_charts;
 mod series;
 mod sweep_charts;

@@ -52,6 +52,9 @@ const COUNTED: [&str; 14] = [
 /// Units of which more is better; of everything else (times, losses, memory, cost) less is.
 const GAINS: [&str; 3] = ["_per_s", "outcomes.ok", "checked"];
 
+/// What runs takes CPU, and a rate is a rate also of losses.
+const NEVER_ZERO: [&str; 2] = ["_per_s", "cpu_pct"];
+
 /// Cycles per operation that differ by no more than this are the same: the figure would only count twice.
 const SAME_CYCLES: f64 = 0.01;
 
@@ -60,7 +63,11 @@ impl Figure {
     pub fn of(path: &str) -> Self {
         let gains = GAINS.iter().any(|gain| path.ends_with(gain));
         let counted = COUNTED.iter().any(|word| path.contains(word));
-        Self { path: path.to_owned(), more_is_better: gains, can_be_zero: counted && !path.ends_with("_per_s") }
+        Self {
+            path: path.to_owned(),
+            more_is_better: gains,
+            can_be_zero: counted && !NEVER_ZERO.iter().any(|unit| path.ends_with(unit)),
+        }
     }
 
     /// Its value in a trial; of several, the worst.

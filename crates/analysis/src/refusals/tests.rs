@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{Claim, Find, Range, Requirement};
+use experiment::plan::{Claim, Range, Requirement};
 use record::results::{Operation, Quantiles};
 use serde_json::json;
 

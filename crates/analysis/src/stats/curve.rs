@@ -9,7 +9,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-use super::bootstrap::{RESAMPLES, replicates};
+use super::bootstrap::{RESAMPLES, percentile, replicates};
 use super::order::mean;
 
 /// Repeats beyond the first of each load that an interval needs. Below, Student's t is wider than anybody could use.
@@ -125,15 +125,12 @@ pub(crate) fn intervals<const N: usize>(
         figures(&redrawn)
     });
     let tail = Normal::standard().cdf(-quantile_of_t(degrees)?);
-    let below = (tail * drawn.len() as f64).floor() as usize;
-    let enough = drawn.len() >= RESAMPLES / 2;
-    enough.then(|| {
-        std::array::from_fn(|figure| {
-            let mut values: Vec<f64> = drawn.iter().map(|figures| figures[figure]).collect();
-            values.sort_by(f64::total_cmp);
-            [values[below], values[values.len() - 1 - below]]
-        })
-    })
+    let mut ends = [[0.0; 2]; N];
+    for (figure, ends) in ends.iter_mut().enumerate() {
+        let values: Vec<f64> = drawn.iter().map(|figures| figures[figure]).collect();
+        *ends = percentile(&values, tail).filter(|_| values.len() >= RESAMPLES / 2)?;
+    }
+    Some(ends)
 }
 
 /// The curve as it might have been measured, with an error for each of its trials.

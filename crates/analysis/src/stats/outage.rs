@@ -46,7 +46,7 @@ const AT_ONCE_S: f64 = 0.25;
 pub(crate) const FAR_LONGER: usize = 3;
 
 /// Fewest operations that say at which rate they succeed.
-const RATE_OPERATIONS: u64 = 10;
+const RATE_OPERATIONS: u64 = 30;
 
 /// In bins of this length, failures and successes count as simultaneous.
 const PARTIAL_BIN_S: f64 = 0.01;
@@ -199,7 +199,7 @@ fn gaps(timeline: &Timeline, times: Times, [begin, end]: [usize; 2], baseline: B
                 (false, true) => baseline.longest,
                 (false, false) => baseline.window.max(FAR_LONGER * baseline.longest),
             };
-            let by_chance = baseline.gap.max(by_chance_there(timeline, [from, until], end, baseline.window / 2));
+            let by_chance = baseline.gap.max(by_chance_there(timeline, [from, until], end, baseline));
             until - from > by_chance.max(of_its_own)
         })
         .collect()
@@ -207,10 +207,16 @@ fn gaps(timeline: &Timeline, times: Times, [begin, end]: [usize; 2], baseline: B
 
 /// The longest gap that chance explains at the rate at which operations succeed just before this one or just after it, whichever is lower:
 /// while nine of ten fail, the others are far apart.
-fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, around: usize) -> usize {
+fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, baseline: Baseline) -> usize {
+    let around = baseline.window / 2;
+    let [begun, ended] = baseline.slots;
     let sides = [[from.saturating_sub(around), from], [until, (until + around).min(end)]];
     let counts = sides.map(|[begin, end]| (timeline.ok().between(begin, end), end.saturating_sub(begin)));
-    let longest = |(ok, slots): (u64, usize)| (slots as f64 * (ok as f64 / CHANCE).ln() / ok as f64) as usize;
+    // Of so many as there would be in a time as long as the baseline.
+    let longest = |(ok, slots): (u64, usize)| {
+        let slots_of_each = slots as f64 / ok as f64;
+        (slots_of_each * ((ended - begun) as f64 / slots_of_each / CHANCE).ln()) as usize
+    };
     match counts.into_iter().filter(|(ok, _)| *ok >= RATE_OPERATIONS).map(longest).max() {
         Some(longest) => longest,
         None => match (counts[0].0 + counts[1].0, counts[0].1 + counts[1].1) {

@@ -4,6 +4,7 @@
 
 mod accidents;
 mod bad_files;
+mod comparing;
 mod crashes;
 mod disturbances;
 mod doctor;

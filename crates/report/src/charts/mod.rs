@@ -27,6 +27,9 @@ use crate::series::Series;
 /// Events listed beside the charts of a trial at most.
 const NOTICES: usize = 60;
 
+/// Disturbances marked on a chart at most; more would hide it.
+const DISTURBANCES: usize = 20;
+
 /// Hosts of a lab that have charts of their own, at most.
 const DETAILED: usize = 4;
 
@@ -112,7 +115,7 @@ impl View<'_> {
         chart
     }
 
-    /// Its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
+    /// What happened: its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
     fn marks(&self) -> Vec<Mark> {
         let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none());
         let mark = |fault: &Fault| {
@@ -124,7 +127,17 @@ impl View<'_> {
                 colours: Some(colour::legible(&fault.colour)),
             }
         };
-        faults.map(mark).collect()
+        faults.map(mark).chain(self.disturbed()).collect()
+    }
+
+    /// What no fault explains, in the ink of the axis.
+    fn disturbed(&self) -> impl Iterator<Item = Mark> {
+        self.trial.disturbances.iter().take(DISTURBANCES).map(|one| Mark {
+            at: one.at_s,
+            until: one.outage.back_to_baseline_s.or(one.outage.last_failure_s).map(|until| one.at_s + until),
+            label: "disturbance".to_owned(),
+            colours: None,
+        })
     }
 
     /// Hosts in the samples, in the order of their first row.

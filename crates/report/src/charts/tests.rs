@@ -187,3 +187,13 @@ fn notices_say_what_a_reader_should_know() {
     assert_eq!(words[..2], ["server on local started", "fault oops (call) begun on local.server"]);
     assert_eq!(notices[1].0, "15.002 s");
 }
+
+#[test]
+fn what_no_fault_explains_is_marked_beside_the_faults() {
+    let (mut trial, series) = crash();
+    trial.disturbances = vec![example::disturbance()];
+    let chart = &(outcomes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 })[0];
+    let marks: Vec<_> = chart.marks.iter().map(|mark| (mark.label.as_str(), mark.at, mark.until)).collect();
+    assert_eq!(marks[1], ("disturbance", 22.5, Some(23.7)));
+    assert_eq!(marks.len(), 2);
+}

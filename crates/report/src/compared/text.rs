@@ -1,6 +1,6 @@
 //! The comparison for a terminal: what differs around it first, then the table. It must not be wider than a terminal.
 
-use record::compared::Compared;
+use record::compared::{Compared, Side};
 use record::results::{Comparison, Trust};
 
 use super::outcome;
@@ -30,7 +30,7 @@ pub fn text(compared: &Compared, colour: bool) -> String {
 
 fn sides(compared: &Compared) -> String {
     let several = compared.sides.len() > 1;
-    let side = |(index, side): (usize, &record::compared::Side)| {
+    let side = |(index, side): (usize, &Side)| {
         let role = if several && index == 0 {
             "baseline  "
         } else if several {
@@ -41,7 +41,9 @@ fn sides(compared: &Compared) -> String {
         let runs = if side.runs > 1 { format!("{} runs, ", side.runs) } else { String::new() };
         let trust =
             if side.verdict == Trust::Valid { String::new() } else { format!(", {}", trust_word(side.verdict)) };
-        lines(&format!("{role}{}  ({runs}{} trials{trust}): {}", side.name, side.trials, side.title), "          ")
+        // A path is copied, so it is not broken.
+        let name = plain(&side.name);
+        format!("{role}{name}\n{}", lines(&format!("  {runs}{} trials{trust}: {}", side.trials, side.title), "  "))
     };
     compared.sides.iter().enumerate().map(side).collect()
 }

@@ -9,16 +9,16 @@ use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmu
 use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
-    Claim, Comparison, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement,
-    Results, Throughput, Trial, Trust, Verdict, WithWarmup,
+    Claim, Comparison, Consistency, Disturbance, Fault, Generator, Holds, Host, Operation, Outage, OutageDistribution,
+    Outcomes, Quantiles, Requirement, Results, Spread, Throughput, Trial, Trust, Verdict, WithWarmup,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub use records::series;
 
 /// A plan of these variants, swept paths and repeats; 200 agents for 30 s.
 pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan {
-    let mut points: Vec<BTreeMap<String, serde_json::Value>> = vec![BTreeMap::new()];
+    let mut points: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
     for (path, values) in swept {
         let with = |point: &BTreeMap<_, _>, value: &str| {
             let mut point = point.clone();
@@ -51,12 +51,7 @@ pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan 
     }
 }
 
-fn trial_plan(
-    id: String,
-    variant: Option<String>,
-    point: BTreeMap<String, serde_json::Value>,
-    repeat: u32,
-) -> plan::Trial {
+fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value>, repeat: u32) -> plan::Trial {
     plan::Trial {
         id,
         variant,
@@ -317,6 +312,43 @@ fn comparison(name: &str, ratio: f64, significant: bool) -> Comparison {
         trials: [2, 2],
         better: significant.then(|| "fail fast".to_owned()),
         ..Comparison::default()
+    }
+}
+
+/// What no fault explains: 40 calls failed over 1.2 s at 22.5 s.
+pub fn disturbance() -> Disturbance {
+    Disturbance {
+        at_s: 22.5,
+        outage: Outage {
+            baseline_per_s: Some(63_900.0),
+            failed: 40,
+            total_s: Some(0.0),
+            partial_s: Some(0.4),
+            back_to_baseline_s: Some(1.2),
+            lost_operations: Some(412.0),
+            ..Outage::default()
+        },
+    }
+}
+
+/// A fault of the variant over so many occurrences.
+pub fn distribution(variant: Option<&str>, point: &BTreeMap<String, Value>, count: u64) -> OutageDistribution {
+    let spread = Spread {
+        count,
+        min: Some(0.05),
+        p50: Some(0.12),
+        p50_ci95: Some([0.08, 0.2]),
+        p90: None,
+        p99: None,
+        max: Some(0.4),
+    };
+    OutageDistribution {
+        fault: "oops".to_owned(),
+        variant: variant.map(str::to_owned),
+        point: point.clone(),
+        count,
+        never_back: 0,
+        figures: BTreeMap::from([("back_to_baseline_s".to_owned(), spread)]),
     }
 }
 

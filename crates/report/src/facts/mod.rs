@@ -1,6 +1,8 @@
 //! What words and tables both need of the results: trials that differ only in their repeat, and their medians. It must not
 //! word anything.
 
+use std::collections::BTreeMap;
+
 use experiment::plan::{self, Plan};
 use record::results::{Fault, Outage, Results, Trial, Trust};
 use serde_json::Value;
@@ -86,7 +88,7 @@ pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);
     let mut groups: Vec<Group<'a>> = Vec::new();
     for trial in &results.trials {
-        let labels = labels(&dimensions, trial);
+        let labels = labels_of(&dimensions, trial);
         match groups.iter_mut().find(|group| group.labels == labels) {
             Some(group) => group.trials.push(trial),
             None => groups.push(Group { labels, trials: vec![trial] }),
@@ -115,18 +117,32 @@ pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
 /// The dimension of a search's conditions; no path of an experiment is called so.
 const SURVIVING: &str = "surviving";
 
-fn labels(dimensions: &[(Option<String>, String)], trial: &Trial) -> Vec<(String, String)> {
-    let value = |path: &Option<String>| match path.as_deref() {
-        None => trial.variant.clone().unwrap_or_default(),
-        Some(SURVIVING) => trial.surviving.clone().unwrap_or_default(),
-        Some(path) => trial.point.get(path).map(plain).unwrap_or_default(),
+fn labels_of(dimensions: &[(Option<String>, String)], trial: &Trial) -> Vec<(String, String)> {
+    let mut labels = labels(dimensions, trial.variant.as_deref(), &trial.point);
+    for ((path, _), label) in dimensions.iter().zip(&mut labels) {
+        if path.as_deref() == Some(SURVIVING) {
+            label.1 = trial.surviving.clone().unwrap_or_default();
+        }
+    }
+    labels
+}
+
+/// A variant and a point, told by these dimensions.
+pub fn labels(
+    dimensions: &[(Option<String>, String)],
+    variant: Option<&str>,
+    point: &BTreeMap<String, Value>,
+) -> Vec<(String, String)> {
+    let value = |path: &Option<String>| match path {
+        None => variant.unwrap_or_default().to_owned(),
+        Some(path) => point.get(path).map(plain).unwrap_or_default(),
     };
     dimensions.iter().map(|(path, name)| (name.clone(), value(path))).collect()
 }
 
 /// How one trial is told from the others: `wait, ets, repeat 2`; empty if there is only one.
 pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
-    let mut parts: Vec<String> = labels(&dimensions(plan), trial).into_iter().map(|(_, value)| value).collect();
+    let mut parts: Vec<String> = labels_of(&dimensions(plan), trial).into_iter().map(|(_, value)| value).collect();
     let repeated = results.trials.iter().any(|other| other.repeat != trial.repeat);
     if repeated {
         parts.push(format!("repeat {}", trial.repeat));

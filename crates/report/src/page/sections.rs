@@ -10,6 +10,7 @@ use crate::drawing::bar_rows::{self, BarColumn, BarRows};
 use crate::drawing::markup::{escaped, json_in_script};
 use crate::drawing::render::{self, Drawn};
 use crate::facts::{self, Group, trial_name};
+use crate::recovery;
 use crate::tables::{self, comparison, trust_word};
 use crate::{Error, Input};
 use crate::{search_charts, sweep_charts, words};
@@ -89,6 +90,11 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
             && let Some(drawn) = comparison_bars(input)
         {
             place.push(chart(&drawn, false, templates, &mut data)?);
+        }
+        if kind.name == "recovery" {
+            for drawn in recovery::charts(input).iter().map(render::drawn) {
+                place.push(chart(&drawn, true, templates, &mut data)?);
+            }
         }
     }
     let sweeps: Vec<Drawn> =

@@ -6,12 +6,14 @@ pub mod comparison;
 mod consistency;
 pub mod crossings;
 pub mod differences;
+mod disturbances;
 mod environment;
 mod generator;
 mod hosts;
 mod lab;
 mod operations;
 mod outages;
+mod recovery;
 mod requirements;
 mod safe_loads;
 mod scaling;
@@ -50,12 +52,14 @@ pub const KINDS: &[Kind] = &[
     consistency::KIND,
     crossings::KIND,
     differences::KIND,
+    disturbances::KIND,
     environment::KIND,
     generator::KIND,
     hosts::KIND,
     lab::KIND,
     operations::KIND,
     outages::KIND,
+    recovery::KIND,
     requirements::KIND,
     safe_loads::KIND,
     scaling::KIND,

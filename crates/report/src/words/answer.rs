@@ -3,7 +3,7 @@
 use experiment::plan::Plan;
 use record::results::{Emulated, Results, Trust};
 
-use super::{crash, differing, plain_load, safe_load, scaling, side_by_side, stopped};
+use super::{crash, differing, disturbed, plain_load, safe_load, scaling, side_by_side, stopped};
 use crate::facts::{self, Group, groups, operations};
 use crate::numbers;
 
@@ -32,6 +32,7 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
             sentences.extend(differing::sentence(&results.comparisons));
         }
     }
+    sentences.extend(disturbed::sentence(results));
     sentences.extend(emulation(results));
     sentences.join(" ")
 }

@@ -5,6 +5,7 @@ mod answer;
 mod course;
 mod crash;
 pub(crate) mod differing;
+mod disturbed;
 mod plain_load;
 mod safe_load;
 mod scaling;

@@ -23,9 +23,20 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     if !groups.is_empty() && plan.find.is_none() {
         parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
     }
-    for name in ["safe_loads", "search", "differences", "scaling", "crossings", "outages", "claims", "requirements"] {
+    const TABLES: [&str; 9] = [
+        "safe_loads",
+        "search",
+        "differences",
+        "scaling",
+        "crossings",
+        "outages",
+        "disturbances",
+        "claims",
+        "requirements",
+    ];
+    for name in TABLES {
         let Some(table) = tables::named(name, &input) else { continue };
-        parts.push(if name == "outages" && table.rows.len() > LONG {
+        parts.push(if matches!(name, "outages" | "disturbances") && table.rows.len() > LONG {
             format!("{}: {} of them, on the page\n", table.title, table.rows.len())
         } else if name == "differences" && table.rows.len() > LONG {
             format!("{}: {}, on the page\n", table.title, tables::differences::count(&results.comparisons))

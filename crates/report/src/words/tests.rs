@@ -279,3 +279,20 @@ fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
     says(crossing(Lead::Throughout, None, None), "`pi` is ahead of `xeon` throughout.");
     says(crossing(Lead::NotShown, None, None), "Which of `xeon` and `pi` is ahead at the highest load is not shown.");
 }
+
+#[test]
+fn what_no_fault_explains_is_in_the_answer() {
+    let (plan, mut results) = one_crash();
+    results.trials[0].disturbances = vec![example::disturbance()];
+    insta::assert_snapshot!(words(&plan, &results));
+    let (plan, mut results) = example::policies();
+    results.trials[0].disturbances = vec![example::disturbance()];
+    results.trials[1].disturbances = vec![example::disturbance(), example::disturbance()];
+    let said = answer(&results, &plan);
+    assert!(
+        said.ends_with(
+            "Service broke off 3 times in 2 of 35 trials in a way that no fault explains: 120 calls failed."
+        ),
+        "{said}"
+    );
+}

@@ -21,7 +21,8 @@ fn paths_say_which_way_is_better() {
         ("faults.oops.outage.lost_operations", false, true),
         ("faults.outage.back_to_baseline_s", false, false),
         ("hosts.rss_max_bytes", false, false),
-        ("hosts.cpu_pct", false, true),
+        ("hosts.cpu_pct", false, false),
+        ("machine.steal_pct", false, true),
         ("cost.joules_per_cycle", false, false),
     ] {
         let figure = Figure::of(path);

@@ -1,0 +1,129 @@
+//! `plimsoll compare`, on copies of the golden run in which some figures were changed by hand: what it prints and writes, and
+//! with which code it ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::stage::{Stage, root};
+
+const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
+
+/// What the machine made of each of four runs, whoever played.
+const DRIFT: [f64; 4] = [1.0, 1.2, 0.9, 1.1];
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Rewrites a column of a CSV file.
+fn rewrite(path: &Path, column: &str, value: impl Fn(&str) -> String) {
+    let text = fs::read_to_string(path).unwrap();
+    let index = text.lines().next().unwrap().split(',').position(|name| name == column).unwrap();
+    let row = |(number, line): (usize, &str)| {
+        let mut cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        // The last line of a trial that was killed ends before.
+        if let Some(cell) = cells.get_mut(index).filter(|cell| number > 0 && !cell.is_empty()) {
+            *cell = value(cell);
+        }
+        cells.join(",") + "\n"
+    };
+    fs::write(path, text.lines().enumerate().map(row).collect::<String>()).unwrap();
+}
+
+/// Runs whose generator took so much of the CPU that the golden one did, beginning `offset_s` into every minute.
+fn runs(stage: &Stage, name: &str, share: f64, offset_s: f64) -> PathBuf {
+    let side = stage.path().join(name);
+    for (run, drift) in DRIFT.iter().enumerate() {
+        let folder = side.join(format!("run-{run}"));
+        copy(&root().join(GOLDEN), &folder);
+        // Not quite the same on both sides, or there would be no spread to judge by.
+        let share = share * drift * (1.0 + offset_s * [1e-4, -1e-4, 1e-4, -1e-4][run]);
+        for trial in ["001", "002"] {
+            let trial = folder.join("trials").join(trial);
+            rewrite(&trial.join("generator.csv"), "cpu_pct", |cpu| (cpu.parse::<f64>().unwrap() * share).to_string());
+            let events = fs::read_to_string(trial.join("events.jsonl")).unwrap();
+            let begin = 1_795_170_000.0 + 60.0 * run as f64 + offset_s;
+            let (_, rest) = events.split_once('\n').unwrap();
+            let clock = format!("{{\"at_s\":0.0,\"event\":\"clock\",\"unix_s\":{begin:?}}}\n");
+            fs::write(trial.join("events.jsonl"), clock + rest).unwrap();
+        }
+    }
+    side
+}
+
+#[test]
+fn a_regression_ends_the_gate_and_an_equal_passes() {
+    let stage = Stage::new();
+    let base = runs(&stage, "base", 1.0, 0.0);
+    let (same, slower) = (runs(&stage, "same", 1.001, 30.0), runs(&stage, "slower", 1.2, 30.0));
+    let [base, same, slower] = [&base, &same, &slower].map(|path| path.to_str().unwrap());
+    let (junit, markdown) = (stage.path().join("out.xml"), stage.path().join("out.md"));
+    let files = ["--junit", junit.to_str().unwrap(), "--markdown", markdown.to_str().unwrap()];
+    let metric = ["--metric", "generator.cpu_pct", "--gate", "5%"];
+
+    let played = stage.play(&[&["compare", base, slower], &metric[..], &files].concat()).exits(5);
+    for words in ["are the same", "generator.cpu_pct", "20 % higher", "4 pairs", "The gate of 5 % fails for one figure"]
+    {
+        assert!(played.stdout.contains(words), "no `{words}` in\n{}", played.stdout);
+    }
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("failures=\"1\"") && xml.contains("<failure type=\"regression\" message=\""), "{xml}");
+    assert!(fs::read_to_string(&markdown).unwrap().starts_with("### Plimsoll: The gate of 5 % fails"));
+
+    // The other way round it is an improvement, and one of 20 % passes a gate of 25 %.
+    stage.play(&[&["compare", slower, base], &metric[..]].concat()).exits(0);
+    stage.play(&["compare", base, slower, "--metric", "generator.cpu_pct", "--gate", "25"]).exits(0);
+    stage.play(&[&["compare", base, same], &metric[..], &files].concat()).exits(0);
+    assert!(fs::read_to_string(&junit).unwrap().contains("failures=\"0\""));
+
+    let json = stage
+        .play(&["compare", base, slower, "--metric", "generator.cpu_pct", "--gate", "5%", "--json"])
+        .exits(5)
+        .json();
+    let one = &json["comparisons"][0];
+    assert_eq!((&one["gate"], &one["pairs"], &one["significant"]), (&"fails".into(), &4.into(), &true.into()));
+    assert!((one["worse_pct"].as_f64().unwrap() - 20.0).abs() < 0.01, "{one}");
+}
+
+#[test]
+fn a_void_side_ends_with_its_own_code() {
+    let stage = Stage::new();
+    let (base, other) = (runs(&stage, "base", 1.0, 0.0), runs(&stage, "other", 1.2, 30.0));
+    for trial in ["001", "002"] {
+        let samples = other.join("run-3/trials").join(trial).join("samples.csv");
+        rewrite(&samples, "cpu_strangers_pct", |_| "90".to_owned());
+    }
+    let [base, other] = [&base, &other].map(|path| path.to_str().unwrap());
+    let words = ["compare", base, other, "--metric", "generator.cpu_pct", "--gate", "5%"];
+    let played = stage.play(&words).exits(6);
+    assert!(played.stdout.contains("2 of 8 trials are void and left out"), "{}", played.stdout);
+    stage.play(&[&words[..], &["--accept"]].concat()).exits(5);
+}
+
+#[test]
+fn what_cannot_be_compared_is_a_bad_argument() {
+    let stage = Stage::new();
+    let golden = root().join(GOLDEN);
+    let (golden, empty) = (golden.to_str().unwrap(), stage.path().join("registry"));
+    let empty = empty.to_str().unwrap();
+    for (words, said) in [
+        (vec!["compare"], "DIR"),
+        (vec!["compare", golden, empty], "not a run folder"),
+        (vec!["compare", golden, "no/such/folder"], "no/such/folder"),
+        (vec!["compare", golden], "give two folders"),
+        (vec!["compare", golden, golden, "--metric", "latency_us.p42"], "latency_us.p42"),
+        (vec!["compare", golden, golden, "--gate", "much"], "expected a percentage"),
+        (vec!["compare", golden, golden, "--gate", "-5%"], "-5%"),
+        (vec!["compare", golden, golden, "--gate", "0%"], "expected a percentage"),
+    ] {
+        stage.play(&words).exits(2).says(&[said]);
+    }
+}

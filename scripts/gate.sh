@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Is the load engine of this tree slower than that of an earlier revision? Builds both, lets them take turns against one echo
+# server, and has `plimsoll compare --gate` judge: exit 5 if the tree's engine is significantly worse, by 10 % or more. Where
+# there is nothing to compare it says so and passes. gate.sh [BASE]; without BASE: where this branch left main, or HEAD~1.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+turns=${GATE_TURNS:-6}
+seconds=${GATE_SECONDS:-3}
+gate=${GATE_PERCENT:-10}
+# What the engine is made of. A change elsewhere cannot make it slower.
+engine=(crates/load crates/record crates/echo crates/conduct Cargo.lock Cargo.toml)
+work=target/gate
+
+pass() {
+    echo "gate: $1" >&2
+    exit 0
+}
+
+base_revision() {
+    local main
+    for main in "${1:-}" "${GATE_BASE:-}"; do
+        [ -z "$main" ] || { git rev-parse --quiet --verify "$main^{commit}"; return; }
+    done
+    for main in origin/main main; do
+        main=$(git merge-base HEAD "$main" 2>/dev/null) || continue
+        [ "$main" = "$(git rev-parse HEAD)" ] || { echo "$main"; return; }
+    done
+    git rev-parse --quiet --verify 'HEAD~1^{commit}'
+}
+
+git rev-parse --git-dir >/dev/null 2>&1 || pass 'this is no git repository, so there is no earlier revision'
+base=$(base_revision "$@") || {
+    [ -z "${1:-}" ] || { echo "gate: no revision $1 in this clone" >&2; exit 2; }
+    pass 'there is no earlier revision in this clone (a shallow one?)'
+}
+! git diff --quiet "$base" -- "${engine[@]}" || pass "the engine is that of ${base:0:12}: nothing to compare"
+
+# Both alike, and sooner than a release is built: what is compared is one with the other. Both in one place, so that what
+# they depend on is built once; with new times of change, because cargo goes by these. What is not the engine stays slow.
+export CARGO_TARGET_DIR="$PWD/$work/target"
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+aside=()
+for package in analysis experiment lab plimsoll report; do
+    aside+=(--config "profile.release.package.$package.opt-level=0")
+done
+build() {
+    echo "gate: building $1" >&2
+    rm -rf "$work/source"
+    mkdir -p "$work/source"
+    tar --extract --touch --directory "$work/source"
+    (cd "$work/source" && cargo build --quiet --release --locked --package plimsoll "${aside[@]}") || return
+    cp "$CARGO_TARGET_DIR/release/plimsoll" "$work/plimsoll-$1"
+}
+rm -rf "$work/base" "$work/candidate"
+mkdir -p "$work/base" "$work/candidate"
+git archive "$base" | build base || pass "${base:0:12} does not build here"
+git ls-files -z --cached --others --exclude-standard --deduplicate | tar --create --null --files-from - --ignore-failed-read |
+    build candidate
+
+for port in $(seq 18280 18380) none; do
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+done
+
+# One echo server for both, started by each run, so that its CPU is known to be the target's. It holds its answers back: so the
+# generator has time to spare and its CPU per operation can be seen. Flat out it would measure itself, which is void.
+cat >"$work/gate.toml" <<TOML
+title = "gate"
+asks  = "How much CPU does the generator take for the same load, and what latency does it see?"
+[target]
+start = "exec $PWD/$work/plimsoll-candidate echo --listen 127.0.0.1:$port --delay 0.002"
+url   = "http://127.0.0.1:$port/"
+[load]
+agents  = 64
+threads = 1
+time    = "${seconds}s"
+warmup  = "500ms"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+TOML
+
+turn() {
+    "$work/plimsoll-$1" run "$work/gate.toml" --out "$work/$1" --accept --plain >/dev/null 2>"$work/$1.log" ||
+        { cat "$work/$1.log" >&2; exit 1; }
+}
+echo "gate: $turns turns each of ${base:0:12} and of this tree, $seconds s a turn" >&2
+for number in $(seq "$turns"); do
+    # A B, B A, A B, …: so a machine that gets slower all the time is not held against one of them.
+    if [ $((number % 2)) -eq 1 ]; then turn base && turn candidate; else turn candidate && turn base; fi
+done
+
+code=0
+"$work/plimsoll-candidate" compare "$work/base" "$work/candidate" --gate "$gate%" --accept \
+    --metric generator.cpu_pct --metric throughput.operations_per_s --metric latency_us.p50 \
+    --junit "$work/gate.xml" --markdown "$work/gate.md" || code=$?
+[ "$code" -ne 2 ] || pass 'the machine was too busy to measure on: no turn of one side could be used'
+exit "$code"
