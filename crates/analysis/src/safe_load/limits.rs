@@ -71,16 +71,16 @@ fn share(quantile: &str) -> Option<f64> {
 /// Times of an outage that are missing because they never came to an end within the trial: worse than any bound.
 fn never_back(metric: &str, trial: &Trial) -> Option<String> {
     let parts: Vec<&str> = metric.split('.').collect();
-    let time: fn(&Outage) -> Option<f64> = match parts.last()? {
-        &"back_to_baseline_s" => |outage| outage.back_to_baseline_s,
-        &"first_ok_s" => |outage| outage.first_ok_s,
+    let time: fn(&Outage) -> Option<f64> = match *parts.last()? {
+        "back_to_baseline_s" => |outage| outage.back_to_baseline_s,
+        "first_ok_s" => |outage| outage.first_ok_s,
         _ => return None,
     };
     let ["faults", names @ .., "outage", _] = parts.as_slice() else { return None };
     let name = names.join(".");
     let meant = trial.faults.iter().filter(|fault| name.is_empty() || fault.name == name);
-    let never = meant.filter_map(|fault| Some((fault, fault.outage.as_ref()?)));
-    let (fault, _) = never.into_iter().find(|(_, felt)| felt.baseline_per_s.is_some() && time(felt).is_none())?;
+    let mut felt = meant.filter_map(|fault| Some((fault, fault.outage.as_ref()?)));
+    let (fault, _) = felt.find(|(_, felt)| felt.baseline_per_s.is_some() && time(felt).is_none())?;
     Some(format!("{metric}: after `{}` ({}), not within the trial", fault.name, fault.number))
 }
 

@@ -119,6 +119,7 @@ fn trial(repeat: u32) -> Trial {
         point: BTreeMap::new(),
         surviving: None,
         repeat,
+        surviving: None,
         seed: u64::from(repeat),
         target: Target {
             kind: TargetKind::Folder {

@@ -181,7 +181,7 @@ impl<'a> Course<'a> {
             None
         };
         let Some(end) = reached else { return Ok(rounded(self.find, belief.median())) };
-        self.unconfirmed(&end, low, high).map_or(Err(end), Ok)
+        self.unconfirmed(&end, low, high).ok_or(end)
     }
 
     fn is_narrow(&self, low: Cell, high: Cell) -> bool {

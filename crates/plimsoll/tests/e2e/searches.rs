@@ -67,6 +67,23 @@ fn a_search_is_played_trial_by_trial() {
 }
 
 #[test]
+fn a_member_is_down_before_the_load_and_its_clients_go_to_the_other() {
+    let stage = Stage::new();
+    let text = SEARCH.replace("[load]", "[lab]\nhosts = 2\n\n[load]").replace("trials        = 8", "trials        = 3");
+    let file = stage.file("search.toml", format!("{text}surviving = [\"one member down\"]\n"));
+    let results = stage.run(&[&file]).exits(0).json();
+    assert_eq!(results["safe_load"]["surviving"], "one member down");
+    for trial in results["trials"].as_array().unwrap() {
+        let fault = &trial["faults"][0];
+        assert!(number(fault, "/at_s") < 0.0 && fault["outage"].is_null(), "{fault}");
+        assert!(trial["throughput"]["before_first_fault_per_s"].is_null(), "it is no event of the load");
+        assert!(number(trial, "/outcomes/ok") > 0.0);
+        assert_eq!(number(trial, "/outcomes/failed") + number(trial, "/outcomes/timeout"), 0.0);
+    }
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+#[test]
 fn an_interrupted_search_goes_on_where_it_was() {
     let stage = Stage::new();
     let file = stage.file("search.toml", SEARCH);

@@ -4,7 +4,7 @@ use record::results::{Fault, Outage, Trial};
 
 use super::{Cell, Column, Kind, Row, Table, Tone};
 use crate::Input;
-use crate::facts::trial_name;
+use crate::facts::{planned, trial_name};
 use crate::numbers;
 
 pub const KIND: Kind = Kind { name: "outages", place: 2, fill };
@@ -47,7 +47,7 @@ fn fill(input: &Input) -> Option<Table> {
     let blocks = input.results.trials.iter().any(|trial| trial.faults.len() > 1);
     let mut rows = Vec::new();
     for trial in &input.results.trials {
-        for (index, fault) in trial.faults.iter().enumerate() {
+        for (index, fault) in trial.faults.iter().filter(|fault| !stands(input, &trial.id, fault)).enumerate() {
             let mut cells = Vec::new();
             if several {
                 cells.push(Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)));
@@ -68,6 +68,12 @@ fn fill(input: &Input) -> Option<Table> {
         rows,
         terms: COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
     })
+}
+
+/// Whether it is a condition of the trial, there before the load began: nobody felt it begin.
+fn stands(input: &Input, trial: &str, fault: &Fault) -> bool {
+    let planned = planned(input.plan, trial).into_iter().flat_map(|trial| &trial.faults);
+    planned.into_iter().any(|planned| planned.standing && planned.name == fault.name)
 }
 
 fn note(input: &Input) -> String {
