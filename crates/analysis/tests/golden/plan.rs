@@ -117,7 +117,6 @@ fn trial(repeat: u32) -> Trial {
         id: format!("{repeat:03}"),
         variant: None,
         point: BTreeMap::new(),
-        surviving: None,
         repeat,
         surviving: None,
         seed: u64::from(repeat),
