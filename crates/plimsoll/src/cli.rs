@@ -19,9 +19,9 @@ const COMPARING: &str = "Examples:
   plimsoll compare base/ candidate/ --gate 5% --junit plimsoll.xml --markdown summary.md
   plimsoll compare runs/2026-11-20T10-31-05-variants
 
-A folder of run folders is one side: its runs are repeats. Runs of two sides that were played in turn (base, candidate,
-base, candidate, …) are compared in pairs, so that what drifts on the machine falls out. docs/compare.md tells how to
-read the outcome.
+A folder of run folders is one side: its runs are repeats. Runs of two sides that were played in
+turn (base, candidate, base, candidate, …) are compared in pairs, so that what drifts on the
+machine falls out. docs/compare.md tells how to read the outcome.
 
 Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void.";
 
