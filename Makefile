@@ -16,7 +16,7 @@ help:
 	@echo 'make test   all tests, the Erlang ones and those on real runs included'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
-	@echo 'make bench  Plimsoll beside wrk, and what hosts get of what is asked; writes bench/RESULTS.md, bench/LAB.md'
+	@echo 'make bench  Plimsoll beside wrk, and what hosts get of what is asked; and whether differences can be trusted; writes bench/*.md'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
 run:
@@ -48,6 +48,7 @@ bench:
 	@scripts/need.sh rust compiler wrk python lab
 	scripts/bench.sh
 	scripts/bench-lab.py
+	scripts/bench-trust.py
 
 docs:
 	cargo xtask docs

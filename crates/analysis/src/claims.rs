@@ -7,35 +7,63 @@ use record::results::{Claim, Holds, Requirement, Trial, Trust};
 use serde_json::Value;
 
 use crate::metrics::metric;
+use crate::refusals::refusal;
 use crate::stats::order::{largest, median};
+
+mod curves;
+
+use curves::of_curves;
 
 /// What a source says, held against this run. A void trial is not used.
 pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
     let usable: Vec<&Trial> = matching(&claim.filter, trials).filter(|trial| trial.verdict.is != Trust::Void).collect();
-    let measured = measured(&claim.metric, &claim.range, &usable);
+    let (value, range, holds, note) = match of_curves(&claim.metric, &usable) {
+        Some(found) => (found.value, found.range, found.holds(&claim.range), found.note),
+        None => {
+            let measured = measured(&claim.metric, &claim.range, &usable);
+            let values: Vec<f64> = measured.iter().copied().flatten().collect();
+            let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
+            let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);
+            (median(&values), range, held(&measured, &claim.range), String::new())
+        }
+    };
+    Claim {
+        says: claim.says.clone(),
+        source: claim.source.clone(),
+        metric: claim.metric.clone(),
+        value,
+        range,
+        note,
+        holds,
+    }
+}
+
+/// Whether all values are in range, or none.
+fn held(measured: &[Option<f64>], range: &Range) -> Holds {
     let values: Vec<f64> = measured.iter().copied().flatten().collect();
-    let inside = values.iter().filter(|&&value| claim.range.holds(value)).count();
-    let holds = match (values.len(), inside) {
+    let inside = values.iter().filter(|&&value| range.holds(value)).count();
+    match (values.len(), inside) {
         (0, _) => Holds::NotMeasured,
         (all, _) if all < measured.len() => Holds::NotShown,
         (all, inside) if inside == all => Holds::Yes,
         (_, 0) => Holds::No,
         _ => Holds::NotShown,
-    };
-    let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
-    Claim {
-        says: claim.says.clone(),
-        source: claim.source.clone(),
-        metric: claim.metric.clone(),
-        value: median(&values),
-        range: smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]),
-        holds,
     }
 }
 
 /// A gate: every matching trial must have the metric, and in range.
 pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> Requirement {
     let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
+    let usable: Vec<&Trial> = matching.iter().copied().filter(|trial| trial.verdict.is != Trust::Void).collect();
+    if let Some(found) = of_curves(&requirement.metric, &usable) {
+        return Requirement {
+            metric: requirement.metric.clone(),
+            asked: asked(&requirement.range),
+            value: found.value,
+            holds: found.holds(&requirement.range) == Holds::Yes,
+            unmeasured: None,
+        };
+    }
     let measured = measured(&requirement.metric, &requirement.range, &matching);
     let values: Vec<f64> = measured.iter().copied().flatten().collect();
     let all_hold = !measured.is_empty() && values.len() == measured.len();
@@ -44,17 +72,21 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
         asked: asked(&requirement.range),
         value: worst(&values, &requirement.range),
         holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
+        unmeasured: if all_hold { None } else { matching.iter().find_map(|trial| refusal(trial, &requirement.metric)) },
     }
 }
 
 /// Trials that a `where` leaves.
 fn matching<'a>(filter: &'a BTreeMap<String, Value>, trials: &'a [Trial]) -> impl Iterator<Item = &'a Trial> {
-    trials.iter().filter(|trial| {
-        filter.iter().all(|(key, wanted)| match (key.as_str(), trial.point.get(key)) {
-            ("variant", _) => wanted.as_str() == trial.variant.as_deref(),
-            (_, Some(has)) => same(has, wanted),
-            _ => false,
-        })
+    trials.iter().filter(|trial| matches(filter, trial))
+}
+
+/// Whether a `where` leaves this trial.
+pub(crate) fn matches(filter: &BTreeMap<String, Value>, trial: &Trial) -> bool {
+    filter.iter().all(|(key, wanted)| match (key.as_str(), trial.point.get(key)) {
+        ("variant", _) => wanted.as_str() == trial.variant.as_deref(),
+        (_, Some(has)) => same(has, wanted),
+        _ => false,
     })
 }
 
@@ -62,20 +94,19 @@ fn same(a: &Value, b: &Value) -> bool {
     a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
 }
 
-/// A metric's value in each trial that should have one; or, for a function over trials, in each of its comparisons.
+/// A metric's value in each trial that should have one; or, for a ratio, in each of its comparisons.
 fn measured(metric_text: &str, range: &Range, trials: &[&Trial]) -> Vec<Option<f64>> {
     let Some((function, arguments)) = call(metric_text) else {
         return trials.iter().map(|trial| worst(&metric(trial, metric_text), range)).collect();
     };
     match (function, arguments.as_slice()) {
         ("ratio", [path, a, b]) => ratios(path, a, b, range, trials),
-        ("peak", [variant]) => peaks(variant, trials),
-        // `crossing` and `knee` need a fitted curve, which this version does not make.
         _ => Vec::new(),
     }
 }
 
-fn call(text: &str) -> Option<(&str, Vec<&str>)> {
+/// A function's name and its arguments, if the metric is one.
+pub(crate) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
     let (name, rest) = text.trim().split_once('(')?;
     Some((name.trim(), rest.strip_suffix(')')?.split(',').map(str::trim).collect()))
 }
@@ -94,18 +125,8 @@ fn ratios(path: &str, a: &str, b: &str, range: &Range, trials: &[&Trial]) -> Vec
     of(a).into_iter().filter_map(ratio).collect()
 }
 
-/// A variant's highest throughput over all points, for each repeat.
-fn peaks(variant: &str, trials: &[&Trial]) -> Vec<Option<f64>> {
-    let mut peaks: BTreeMap<u32, Option<f64>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.variant.as_deref() == Some(variant)) {
-        let peak = peaks.entry(trial.repeat).or_default();
-        *peak = largest(peak.iter().copied().chain(trial.throughput.operations_per_s));
-    }
-    peaks.into_values().collect()
-}
-
 /// The value that is furthest out of range, or nearest to being so.
-fn worst(values: &[f64], range: &Range) -> Option<f64> {
+pub(crate) fn worst(values: &[f64], range: &Range) -> Option<f64> {
     let excess = |value: f64| {
         let over = [range.below, range.at_most].into_iter().flatten().map(|bound| value - bound);
         let under = [range.above, range.at_least].into_iter().flatten().map(|bound| bound - value);
@@ -117,6 +138,11 @@ fn worst(values: &[f64], range: &Range) -> Option<f64> {
 
 /// A range in words: `at least 5 and at most 20`.
 fn asked(range: &Range) -> String {
+    asked_as(range, |bound| bound.to_string())
+}
+
+/// The same, its bounds written in this way.
+pub(crate) fn asked_as(range: &Range, write: fn(f64) -> String) -> String {
     let bounds = [
         ("below", range.below),
         ("above", range.above),
@@ -125,7 +151,7 @@ fn asked(range: &Range) -> String {
         ("equal to", range.equals),
     ];
     let words: Vec<String> =
-        bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {bound}"))).collect();
+        bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {}", write(bound)))).collect();
     words.join(" and ")
 }
 

@@ -1,4 +1,5 @@
-//! All records of a trial, in memory. It must not draw conclusions.
+//! All records of a trial, in memory; of the log of latencies only sums, so it is read last, when it is known which part of it is
+//! measured. It must not draw conclusions.
 
 use record::ReadError;
 use record::events::{Ending, Event, History, Phase, What};
@@ -24,9 +25,8 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
+    /// Reads all but the log of latencies.
     pub fn read(folder: &TrialFolder) -> Result<Self, ReadError> {
-        let mut load = LoadLog::default();
-        let log = hlog::visit(&folder.load_hlog(), |interval| load.add(&interval))?;
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
         let samples = rows::read::<Sample>(&folder.samples())?;
@@ -34,7 +34,6 @@ impl Evidence {
         let events = lines::read_events(&folder.events())?;
         let history = lines::read::<History>(&folder.history())?;
         let torn = [
-            (log.torn, "load.hlog"),
             (slots.torn, "outcomes.csv"),
             (attempts.torn, "attempts.csv"),
             (samples.torn, "samples.csv"),
@@ -43,7 +42,7 @@ impl Evidence {
             (history.torn, "history.jsonl"),
         ];
         Ok(Self {
-            load,
+            load: LoadLog::default(),
             slots: slots.items,
             attempts: attempts.items,
             samples: samples.items,
@@ -52,6 +51,16 @@ impl Evidence {
             history: history.items,
             torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
         })
+    }
+
+    /// Reads the log of latencies; those of intervals that begin at `measured_from_s` or later are also summed up apart.
+    pub fn read_log(&mut self, folder: &TrialFolder, measured_from_s: f64) -> Result<(), ReadError> {
+        self.load = LoadLog::measured_from(measured_from_s);
+        let log = hlog::visit(&folder.load_hlog(), |interval| self.load.add(&interval))?;
+        if log.torn {
+            self.torn.insert(0, "load.hlog");
+        }
+        Ok(())
     }
 
     /// How the trial ended and why; `None` if its records end in the middle.

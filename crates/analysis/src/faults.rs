@@ -1,55 +1,128 @@
-//! The faults of a trial, each with what clients felt of it. Which numbers make an outage is said in `stats`.
+//! The faults of a trial, each with what clients felt of it, and the disturbances between them. Which numbers make an outage is said
+//! in `stats`.
 
 use experiment::plan;
 use record::events::{Event, What};
-use record::results::Fault;
+use record::results::{Disturbance, Fault, Outage};
 
+use crate::disturbances::{self, Stretch, Usual};
 use crate::evidence::Evidence;
 use crate::hosts::memory_released_bytes;
 use crate::load_window::LoadWindow;
-use crate::stats::outage::{Times, outage};
+use crate::stats::outage::{Times, horizon_s, outage};
 use crate::stats::timeline::Timeline;
 
 /// Service must have been back for so long before it serves as the baseline of the next fault, seconds.
 const SETTLED_S: f64 = 1.0;
 
 /// Memory that a fault releases is released within this time, seconds.
-const MEMORY_WITHIN_S: f64 = 5.0;
+pub(crate) const MEMORY_WITHIN_S: f64 = 5.0;
 
-/// Every occurrence of a fault, in time order, with its outage if there was load.
-pub(crate) fn faults(
+/// What happened to service in a trial.
+#[derive(Debug, Default)]
+pub(crate) struct Happened {
+    /// Every occurrence of a fault, in time order, with its outage if there was load.
+    pub faults: Vec<Fault>,
+    /// Outages that no fault explains, in time order.
+    pub disturbances: Vec<Disturbance>,
+}
+
+/// Every occurrence of a fault with its outage, and the outages between them.
+pub(crate) fn happened(
     planned: &plan::Trial,
     evidence: &Evidence,
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
-) -> Vec<Fault> {
+) -> Happened {
     let mut faults = occurrences(&evidence.events, &planned.faults);
-    let timeout_s = planned.load.as_ref().map_or(0.0, |load| load.timeout_s);
-    let (Some(timeline), Some(window)) = (timeline, window) else { return faults };
-    let counted_until_s = evidence.last_s().unwrap_or(window.until_s).max(window.until_s) + timeline.slot_s();
-    let mut baseline_from_s = Some(window.from_s);
-    let begun: Vec<f64> =
-        faults.iter().map(|fault| if fault.failed.is_some() { f64::NAN } else { fault.at_s }).collect();
-    for (number, fault) in faults.iter_mut().enumerate() {
-        if fault.failed.is_some() || fault.at_s >= window.until_s {
-            continue;
-        }
-        let next_s =
-            begun[number + 1..].iter().copied().find(|next_s| !next_s.is_nan()).filter(|&s| s < window.until_s);
-        let times = Times {
-            at_s: fault.at_s,
-            healed_s: fault.healed_s,
-            baseline_from_s,
-            until_s: next_s.unwrap_or(window.until_s),
-            counted_until_s: next_s.unwrap_or(counted_until_s),
-            timeout_s,
-        };
-        let mut felt = outage(timeline, times);
-        felt.memory_released_bytes = memory_released_bytes(&evidence.samples, fault.at_s, MEMORY_WITHIN_S);
-        baseline_from_s = felt.back_to_baseline_s.map(|back_s| fault.at_s + back_s + SETTLED_S);
-        fault.outage = Some(felt);
+    let (Some(timeline), Some(window)) = (timeline, window) else { return Happened { faults, ..Happened::default() } };
+    // What stands all the time is a condition of the trial: nobody felt it begin.
+    let stands = |fault: &Fault| planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name);
+    let mut felt: Vec<&mut Fault> = faults
+        .iter_mut()
+        .filter(|fault| fault.failed.is_none() && fault.at_s < window.until_s && !stands(fault))
+        .collect();
+    let mut walk = Walk::new(planned, evidence, timeline, window, &felt);
+    let begun: Vec<f64> = felt.iter().map(|fault| fault.at_s).collect();
+    walk.undisturbed_until(begun.first().copied());
+    for (number, fault) in felt.iter_mut().enumerate() {
+        let next_s = begun.get(number + 1).copied();
+        fault.outage = Some(walk.fault(fault.at_s, fault.healed_s, next_s));
+        walk.undisturbed_until(next_s);
     }
-    faults
+    let disturbances = walk.disturbances;
+    Happened { faults, disturbances }
+}
+
+/// A walk through the load, from fault to fault.
+struct Walk<'a> {
+    evidence: &'a Evidence,
+    timeline: &'a Timeline,
+    window: &'a LoadWindow,
+    timeout_s: f64,
+    usual: Usual,
+    /// From here on no fault accounts for what happens; `None`: service is not back from the last one.
+    clear_from_s: Option<f64>,
+    /// From here on service serves as a baseline.
+    baseline_from_s: Option<f64>,
+    disturbances: Vec<Disturbance>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(
+        planned: &plan::Trial,
+        evidence: &'a Evidence,
+        timeline: &'a Timeline,
+        window: &'a LoadWindow,
+        felt: &[&mut Fault],
+    ) -> Self {
+        let timeout_s = planned.load.as_ref().map_or(0.0, |load| load.timeout_s);
+        let faulty: Vec<[f64; 2]> =
+            felt.iter().map(|fault| [fault.at_s, horizon_s(fault.at_s, fault.healed_s, timeout_s)]).collect();
+        Self {
+            evidence,
+            timeline,
+            window,
+            timeout_s,
+            usual: Usual::of(timeline, [window.from_s, window.until_s], &faulty),
+            clear_from_s: Some(window.from_s),
+            baseline_from_s: Some(window.from_s),
+            disturbances: Vec::new(),
+        }
+    }
+
+    /// Until when an outage may last, and until when its operations are counted: the next fault's beginning, or the load's end and
+    /// the drain's.
+    fn until_s(&self, next_s: Option<f64>) -> [f64; 2] {
+        let load_s = self.window.until_s;
+        let drain_s = self.evidence.last_s().unwrap_or(load_s).max(load_s) + self.timeline.slot_s();
+        next_s.map_or([load_s, drain_s], |next_s| [next_s, next_s])
+    }
+
+    fn fault(&mut self, at_s: f64, healed_s: Option<f64>, next_s: Option<f64>) -> Outage {
+        let [until_s, counted_until_s] = self.until_s(next_s);
+        let (baseline_from_s, timeout_s) = (self.baseline_from_s, self.timeout_s);
+        let times = Times { at_s, healed_s, baseline_from_s, until_s, counted_until_s, timeout_s };
+        let mut felt = outage(self.timeline, &self.evidence.load.latency, times);
+        felt.memory_released_bytes = memory_released_bytes(&self.evidence.samples, at_s, MEMORY_WITHIN_S);
+        // What a backlog does after an outage is no baseline either.
+        let drained_s = felt.overshoot_until_s.unwrap_or(0.0);
+        let over_s = felt.back_to_baseline_s.map(|back_s| back_s.max(drained_s));
+        self.clear_from_s = over_s.map(|over_s| at_s + over_s);
+        self.baseline_from_s = over_s.map(|over_s| at_s + over_s + SETTLED_S);
+        felt
+    }
+
+    /// Goes on to the next fault, or the load's end, and notes what happens until then.
+    fn undisturbed_until(&mut self, next_s: Option<f64>) {
+        let (Some(from_s), Some(baseline_from_s)) = (self.clear_from_s, self.baseline_from_s) else { return };
+        let [until_s, counted_until_s] = self.until_s(next_s);
+        let stretch = Stretch { from_s, until_s, counted_until_s, timeout_s: self.timeout_s, settled_s: SETTLED_S };
+        let (found, settled_s) =
+            disturbances::between(self.timeline, self.evidence, &self.usual, &stretch, baseline_from_s);
+        self.disturbances.extend(found);
+        self.baseline_from_s = settled_s;
+    }
 }
 
 fn occurrences(events: &[Event], planned: &[plan::Fault]) -> Vec<Fault> {

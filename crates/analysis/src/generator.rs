@@ -1,5 +1,7 @@
 //! The generator's own health, from its threads' seconds. It must not judge it: that is the verdict's.
 
+mod held_up;
+
 use record::results::Generator;
 use record::rows::GeneratorSecond;
 
@@ -24,14 +26,18 @@ pub(crate) fn generator(
     }
     let books = littles_law::error_pct(books(evidence, unfinished_s));
     let busy = agents.zip(window).and_then(|(agents, window)| busy_error_pct(rows, window, agents));
+    let (run_delay_pct, preempted_pct) =
+        window.map_or((None, None), |window| held_up::run_delay_pct(rows, &evidence.samples, window));
     Generator {
         cpu_pct: busiest_thread_pct(rows, window.map_or(f64::INFINITY, |window| window.until_s)),
         late_us_p99: latest_us(rows, window),
         littles_law_error_pct: largest(books.into_iter().chain(busy)),
         connect_failures: Some(rows.iter().map(|row| row.connect_failures).sum()),
         dropped: Some(rows.iter().map(|row| row.dropped).sum()),
-        throttled_pct: None,
-        clock_jump_s: None,
+        throttled_pct: held_up::throttled_pct(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s)),
+        run_delay_pct,
+        preempted_pct,
+        clock_jump_s: held_up::clock_jump_s(&evidence.samples),
         limit: String::new(),
     }
 }

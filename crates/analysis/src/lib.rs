@@ -5,26 +5,36 @@ mod audit;
 mod claims;
 mod compare;
 mod comparisons;
+mod disturbances;
 mod emulation;
 mod evidence;
 mod faults;
 mod generator;
+mod history;
 mod hosts;
 mod load_window;
 #[cfg(test)]
 mod made_up;
 mod metrics;
 mod operations;
+mod outages;
+mod refusals;
 mod run;
+mod safe_load;
+mod scaling;
 mod stats;
 mod surroundings;
 mod trial;
 mod verdict;
+mod versions;
 
 pub use compare::{Options, compare};
+pub use history::{USUAL, history};
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
+pub use safe_load::finished;
 pub use trial::trial;
+pub use verdict::{Rule, Threshold, rules};
 
 /// Why records cannot be turned into results.
 #[derive(Debug, thiserror::Error)]

@@ -9,14 +9,20 @@ use record::hlog::{Interval, Tag, Time};
 use record::results::{Operation, Outcomes, Quantiles};
 use record::rows::Attempts;
 
+use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::quantiles::quantiles_us;
 
-/// What is kept of `load.hlog`: each operation's histograms merged, and how many succeeded when. Tags that are not ours are
-/// left out.
+/// What is kept of `load.hlog`: each operation's histograms merged, once for the whole load and once for the measured part, and how
+/// many succeeded when. Tags that are not ours are left out.
 #[derive(Debug, Default)]
 pub(crate) struct LoadLog {
     /// By name of the operation.
     pub totals: BTreeMap<String, Totals>,
+    /// The same of the measured part alone.
+    measured: BTreeMap<String, Totals>,
+    measured_from_s: f64,
+    /// `ok` latency second by second, coarsely.
+    pub latency: LatencySeconds,
     succeeded: Vec<Succeeded>,
     last_s: Option<f64>,
 }
@@ -31,12 +37,18 @@ struct Succeeded {
 }
 
 impl LoadLog {
+    /// An empty one. Intervals that begin at this time or later are of the measured part.
+    pub fn measured_from(measured_from_s: f64) -> Self {
+        Self { measured_from_s, ..Self::default() }
+    }
+
     /// Takes in the next interval.
     pub fn add(&mut self, interval: &Interval) {
         let end_s = interval.start_s + interval.length_s;
         self.last_s = Some(self.last_s.map_or(end_s, |last_s| last_s.max(end_s)));
         let Some(tag) = Tag::parse(&interval.tag) else { return };
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
+            self.latency.add(interval.start_s, interval.length_s, &interval.histogram);
             self.succeeded.push(Succeeded {
                 operation: tag.operation.clone(),
                 start_s: interval.start_s,
@@ -44,7 +56,19 @@ impl LoadLog {
                 count: interval.histogram.len(),
             });
         }
+        // Starts are written to the millisecond.
+        if interval.start_s >= self.measured_from_s - 5e-4 {
+            let measured = self.measured.entry(tag.operation.clone()).or_default();
+            measured.add((tag.outcome, tag.time), &interval.histogram);
+        }
         self.totals.entry(tag.operation).or_default().add((tag.outcome, tag.time), &interval.histogram);
+    }
+
+    /// What latencies are taken from: each operation's histograms of the measured part, or of the whole load where nothing at all
+    /// ended in that.
+    pub fn measured(&self) -> &BTreeMap<String, Totals> {
+        let ended = self.measured.values().any(|totals| totals.outcomes() != Outcomes::default());
+        if ended { &self.measured } else { &self.totals }
     }
 
     /// End of the last interval, seconds since load start.
@@ -132,20 +156,21 @@ impl Totals {
     }
 }
 
-/// Every operation of the load. Rates are over `window_s`.
+/// Every operation of the load. Rates are over `window_s`, times of the measured part of the log, counts of all of it.
 pub(crate) fn operations(
     load: &LoadLog,
     attempts: &[Attempts],
     window_s: Option<(f64, f64)>,
 ) -> BTreeMap<String, Operation> {
     let rates = window_s.map(|window_s| load.ok_per_s(window_s));
+    let measured = load.measured();
     let operation = |(name, totals): (&String, &Totals)| {
         let operation = Operation {
             throughput_per_s: rates.as_ref().map(|rates| rates.get(name.as_str()).copied().unwrap_or(0.0)),
             outcomes: totals.outcomes(),
             attempts: attempts.iter().filter(|row| row.operation == *name).map(|row| row.count).sum(),
-            latency_us: totals.latency_us(),
-            service_us: totals.service_us(),
+            latency_us: measured.get(name).and_then(Totals::latency_us),
+            service_us: measured.get(name).and_then(Totals::service_us),
             by_outcome: totals.by_outcome(),
         };
         (name.clone(), operation)

@@ -7,9 +7,12 @@ use record::folder::RunFolder;
 use record::results::{FORMAT, Results, Trial};
 use record::whole::read_json;
 
+use crate::evidence::Evidence;
+use crate::safe_load::{self, Step};
 use crate::trial::judged;
-use crate::verdict::{Finding, run_verdict};
-use crate::{Error, claims, comparisons};
+use crate::verdict::{Finding, OfRun, of_used, run_verdict};
+use crate::versions::Earlier;
+use crate::{Error, claims, comparisons, outages, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -20,19 +23,40 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let ids = folder.trial_ids().map_err(Error::List)?;
     let mut trials: Vec<Trial> = Vec::new();
     let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
+    let mut earlier = Earlier::default();
     for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
-        let (trial, found) = judged(planned, &folder.trial(&planned.id))?;
+        let trial_folder = folder.trial(&planned.id);
+        let mut evidence = Evidence::read(&trial_folder)?;
+        let of_run = OfRun { plan: Some(&plan), earlier: Some(&earlier) };
+        let (trial, found) = judged(planned, &trial_folder, &mut evidence, of_run)?;
+        earlier.add(planned, &evidence);
+        steps.extend(plan.find.as_ref().map(|find| safe_load::step(find, &trial, &found)));
         findings.push((trial.id.clone(), found));
         trials.push(trial);
     }
+    let partial = partial(folder, &plan, &trials)?;
+    let safe_loads = plan.find.as_ref().map(|find| safe_load::safe_loads(find, &steps)).unwrap_or_default();
+    if let Some(find) = &plan.find {
+        let used = safe_load::used(find, &steps);
+        findings.retain(|(id, _)| used.contains(id));
+    } else {
+        findings = of_used(&trials, findings);
+    }
     Ok(Results {
         format: FORMAT,
-        partial: partial(folder, &plan, &trials)?,
+        partial,
         verdict: run_verdict(&findings),
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
         claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
-        comparisons: comparisons::within(&plan, &trials),
+        safe_load: safe_load::lowest(&safe_loads),
+        safe_loads,
+        // Trials of a search differ in what it makes of them.
+        comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
+        scaling: scaling::scaling(&trials, &plan.swept),
+        crossings: scaling::crossings(&trials, &plan.swept),
+        outages: outages::distributions(&trials),
         title: plan.title,
         asks: plan.asks,
         trials,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use experiment::plan;
 use record::events::{Ending, What};
+use record::results::SearchStep;
 
 /// Something worth telling while a run goes on.
 #[derive(Debug)]
@@ -14,8 +15,8 @@ pub enum News<'a> {
         trial: &'a plan::Trial,
         /// Its place among those to be done.
         number: usize,
-        /// How many are to be done.
-        of: usize,
+        /// How many are to be done; `None`: a search does not know.
+        of: Option<usize>,
     },
     /// Something happened, `at_s` from load start (before the load: null).
     Happened {
@@ -32,6 +33,13 @@ pub enum News<'a> {
         how: Ending,
         /// Why, if not done.
         reason: Option<&'a str>,
+    },
+    /// A trial of a search has been analysed.
+    Answered {
+        /// The trial.
+        trial: &'a plan::Trial,
+        /// What it says of the limits.
+        step: &'a SearchStep,
     },
 }
 

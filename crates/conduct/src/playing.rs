@@ -1,8 +1,10 @@
 //! Playing a run: its trials in order, and how it ended. It must not know what happens inside a trial.
 
 use experiment::plan::{Plan, Trial};
+use experiment::search::Finished;
 use record::events::{Ending, RunEnding, What};
 use record::folder::RunFolder;
+use record::results::SearchStep;
 
 use crate::{Audience, Error, Interrupts, News, Run, trial};
 
@@ -12,15 +14,9 @@ use crate::{Audience, Error, Interrupts, News, Run, trial};
 /// [`Error::NotYet`], naming what it cannot do.
 pub fn can_play(plan: &Plan) -> Result<(), Error> {
     let not_yet = |what: &str| Err(Error::NotYet(what.to_owned()));
-    if plan.find.is_some() {
-        return not_yet("[find] needs the search for the safe load");
-    }
-    for trial in &plan.trials {
+    for trial in plan.possible() {
         if !trial.steps.is_empty() {
             return not_yet("[[step]] needs targets with named conditions");
-        }
-        if trial.load.as_ref().is_some_and(|load| load.rate.is_some()) {
-            return not_yet("load.rate needs the open loop; without it agents go one operation after the other");
         }
     }
     Ok(())
@@ -48,20 +44,71 @@ fn play_trials(
     audience: &mut dyn Audience,
     interrupts: &Interrupts,
 ) -> Result<(Ending, Option<String>), Error> {
-    let open: Vec<&Trial> = run.plan.trials.iter().filter(|trial| !is_done(run.folder, &trial.id)).collect();
-    for (index, trial) in open.iter().enumerate() {
+    let mut search = Searching::begin(run)?;
+    let mut number = 0;
+    while let Some(trial) = search.next(run)? {
         // Asked while the last one was taken down: no lab is made for the next, only to be taken down again.
-        if index > 0 && interrupts.asked() > 0 {
+        if number > 0 && interrupts.asked() > 0 {
             return Ok((Ending::Interrupted, Some("interrupted by the user".to_owned())));
         }
-        audience.tell(&News::TrialBegins { trial, number: index + 1, of: open.len() });
-        let (how, reason) = trial::play(run, registry, trial, audience, interrupts)?;
+        number += 1;
+        audience.tell(&News::TrialBegins { trial: &trial, number, of: search.count });
+        let (how, reason) =
+            trial::play(&Run { plan: &search.plan, ..run.clone() }, registry, &trial, audience, interrupts)?;
         audience.tell(&News::TrialEnds { how, reason: reason.as_deref() });
         if how != Ending::Done {
             return Ok((how, reason));
         }
+        if let Some(step) = search.learn(run, &trial)? {
+            audience.tell(&News::Answered { trial: &trial, step: &step });
+        }
     }
     Ok((Ending::Done, None))
+}
+
+/// What is still to be played: of a list what is not done, of a search what follows from what is done. All of it is known from the
+/// folder, so that a run can be resumed.
+struct Searching {
+    plan: Plan,
+    /// Trials to be played; `None`: that depends on what they say.
+    count: Option<usize>,
+    finished: Vec<Finished>,
+}
+
+impl Searching {
+    fn begin(run: &Run<'_>) -> Result<Self, Error> {
+        let plan = run.plan.clone();
+        let (done, open): (Vec<&Trial>, Vec<&Trial>) =
+            plan.trials.iter().partition(|trial| is_done(run.folder, &trial.id));
+        let count = plan.find.is_none().then_some(open.len());
+        let mut searching = Self { plan: plan.clone(), count, finished: Vec::new() };
+        if plan.find.is_some() {
+            for trial in done {
+                searching.learn(run, trial)?;
+            }
+        }
+        Ok(searching)
+    }
+
+    /// The next trial. One that a search makes stands in `plan.json` before it is played.
+    fn next(&mut self, run: &Run<'_>) -> Result<Option<Trial>, Error> {
+        if let Some(open) = self.plan.trials.iter().find(|trial| !is_done(run.folder, &trial.id)) {
+            return Ok(Some(open.clone()));
+        }
+        let Some(next) = self.plan.next(&self.finished) else { return Ok(None) };
+        self.plan.trials.push(next.clone());
+        record::whole::write_json(&run.folder.plan(), &self.plan).map_err(Error::Record)?;
+        Ok(Some(next))
+    }
+
+    /// Takes in what a finished trial says to its search.
+    fn learn(&mut self, run: &Run<'_>, trial: &Trial) -> Result<Option<SearchStep>, Error> {
+        let broken = |error: analysis::Error| Error::Broken(error.to_string());
+        let said = analysis::finished(&self.plan, trial, &run.folder.trial(&trial.id)).map_err(broken)?;
+        let Some((finished, step)) = said else { return Ok(None) };
+        self.finished.push(finished);
+        Ok(Some(step))
+    }
 }
 
 /// Whether the folder has this trial's records to its end.

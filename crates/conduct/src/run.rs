@@ -7,6 +7,7 @@ use experiment::plan::Plan;
 use record::folder::RunFolder;
 
 /// Everything needed to play a plan.
+#[derive(Clone)]
 pub struct Run<'a> {
     /// The plan.
     pub plan: &'a Plan,

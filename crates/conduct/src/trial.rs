@@ -59,6 +59,7 @@ pub fn play(
         probes: None,
         recording: None,
         prepared: Vec::new(),
+        down: Vec::new(),
         no_load: None,
         heard_in,
         heard,
@@ -89,6 +90,8 @@ struct Shell<'a> {
     recording: Option<Recording>,
     /// What `[[prepare]]` did to audited keys.
     prepared: Vec<Preparation>,
+    /// Hosts that are down before the load begins, and until its end.
+    down: Vec<String>,
     /// Held where there is no load, whose recorder would take its end for a breakdown.
     no_load: Option<SyncSender<Interval>>,
     heard_in: Sender<Heard>,
@@ -210,6 +213,7 @@ impl Shell<'_> {
             plan::TargetKind::Folder { name, .. } => (self.run.targets)(name).unzip(),
             plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => (None, None),
         };
+        self.note_versions();
         let build = Build {
             registry: self.registry,
             trial: self.trial,
@@ -253,6 +257,7 @@ impl Shell<'_> {
             if let Err(error) = stopped {
                 self.error.get_or_insert(error.into());
             }
+            self.note_versions();
         }
     }
 
@@ -279,6 +284,17 @@ impl Shell<'_> {
         if let Some(says) = self.site.as_ref().and_then(Site::inspect) {
             self.note(Instant::now(), What::Inspected { when: when.to_owned(), says });
         }
+    }
+
+    /// With what the trial is played, as far as it lies here.
+    fn note_versions(&mut self) {
+        let name = match &self.trial.target.kind {
+            plan::TargetKind::Folder { name, .. } => Some(name.as_str()),
+            plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => None,
+        };
+        let folder = name.and_then(|name| (self.run.targets)(name)).map(|(_, folder)| folder);
+        let is = lab::fingerprint::versions(&self.run.plimsoll, name, folder.as_deref());
+        self.note(Instant::now(), What::Versions { is });
     }
 
     fn watch_site(&mut self) {

@@ -10,6 +10,7 @@ use crate::connection::{Connection, Phase, Received, empty};
 use crate::monotonic::now_ns;
 use crate::protocols::{Codec, Then};
 use crate::slots::Token;
+use crate::workers::Workers;
 
 /// One receive takes so much at most.
 const RECEIVE_BYTES: usize = 64 << 10;
@@ -44,11 +45,16 @@ struct Held {
 pub(crate) struct Desk<C> {
     codec: C,
     delay_ns: u64,
+    workers: Workers,
     unsent_limit_bytes: usize,
     /// Whether answers are errors now.
     pub failing: bool,
+    /// Answers that were.
+    pub errors: u64,
     received: Vec<u8>,
     answers: Vec<u8>,
+    /// Requests that `answers` answers.
+    answered: u32,
     /// In the order in which they are due: the delay is the same for all.
     held: VecDeque<Held>,
     pool: Vec<Vec<u8>>,
@@ -56,14 +62,17 @@ pub(crate) struct Desk<C> {
 
 impl<C: Codec> Desk<C> {
     /// Nothing held.
-    pub fn new(codec: C, delay_ns: u64, unsent_limit_bytes: usize) -> Self {
+    pub fn new(codec: C, delay_ns: u64, workers: u32, unsent_limit_bytes: usize) -> Self {
         Self {
             codec,
             delay_ns,
+            workers: Workers::new(workers, delay_ns),
             unsent_limit_bytes,
             failing: false,
+            errors: 0,
             received: vec![0; RECEIVE_BYTES],
             answers: Vec::new(),
+            answered: 0,
             held: VecDeque::new(),
             pool: Vec::new(),
         }
@@ -204,8 +213,11 @@ impl<C: Codec> Desk<C> {
                 }
             }
             let first = self.answers.is_empty();
+            let before = self.answers.len();
             let step = self.codec.advance(&mut connection.memory, &input[used..], self.failing, &mut self.answers);
             used += step.consumed;
+            self.answered += u32::from(self.answers.len() > before);
+            self.errors += u64::from(self.failing && matches!(step.then, Then::Next | Then::Close));
             match step.then {
                 Then::Next => continue,
                 Then::Wait => {}
@@ -227,6 +239,7 @@ impl<C: Codec> Desk<C> {
         if self.answers.is_empty() {
             return Ok(());
         }
+        let answered = std::mem::take(&mut self.answered).max(1);
         if at_once {
             let sent = connection.send(&self.answers);
             empty(&mut self.answers);
@@ -236,7 +249,10 @@ impl<C: Codec> Desk<C> {
         connection.held += 1;
         connection.held_bytes += bytes.len();
         // The time is taken after the receive, so that no answer leaves less than the delay after its request was sent.
-        self.held.push_back(Held { due_ns: now_ns().saturating_add(self.delay_ns), token, bytes });
+        let now_ns = now_ns();
+        // Answers of requests that came together leave together, when the last has been served.
+        let due_ns = (0..answered).map(|_| self.workers.serve(now_ns)).last().unwrap_or(now_ns);
+        self.held.push_back(Held { due_ns, token, bytes });
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod protocols;
 mod schedule;
 mod server;
 mod slots;
+mod workers;
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use std::sync::atomic::AtomicBool;
 pub use error::Error;
 pub use listener::Listener;
 pub use options::{Options, Protocol};
+pub use server::Errors;
 
 /// Opens the port; clients may connect from now on and are answered once [`Listener::serve`] runs.
 ///
@@ -33,11 +35,12 @@ pub fn bind(options: &Options) -> Result<Listener, Error> {
     Listener::bind(options)
 }
 
-/// Opens the port and answers until `stop` is true, which is noticed within 50 ms.
+/// Opens the port and answers until `stop` is true, which is noticed within 50 ms. Says when it answered with errors, as it was
+/// told to.
 ///
 /// # Errors
 ///
 /// Those of [`bind`] and of [`Listener::serve`].
-pub fn serve(options: &Options, stop: &AtomicBool) -> Result<(), Error> {
+pub fn serve(options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
     bind(options)?.serve(options, stop)
 }

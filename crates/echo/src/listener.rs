@@ -7,7 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::{Error, Options, protocols};
+use crate::{Error, Errors, Options, protocols};
 
 /// Connections that may wait to be accepted; the system's own limit (`net.core.somaxconn`) may be lower.
 const BACKLOG: i32 = 4096;
@@ -37,12 +37,12 @@ impl Listener {
     }
 
     /// Answers until `stop` is true, which is noticed within 50 ms; then every connection is closed. Raises this
-    /// process's limit on open files as far as it may.
+    /// process's limit on open files as far as it may. Says when it answered with errors, as it was told to.
     ///
     /// # Errors
     ///
     /// [`Error::Option`] for an impossible option, [`Error::System`].
-    pub fn serve(self, options: &Options, stop: &AtomicBool) -> Result<(), Error> {
+    pub fn serve(self, options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
         options.check()?;
         protocols::kind(options.protocol).serve(self, options, stop)
     }

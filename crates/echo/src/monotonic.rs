@@ -1,4 +1,5 @@
-//! The server's clock: monotonic, in nanoseconds, and a wait that signals and `stop` can cut short.
+//! The server's clock: monotonic, in nanoseconds, and a wait that signals and `stop` can cut short. The calendar is for its log
+//! only.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +13,12 @@ pub(crate) const TICK_NS: u64 = 50_000_000;
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// The Unix time in seconds, to tell others when something was.
+pub(crate) fn unix_s() -> f64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
 /// For system calls.

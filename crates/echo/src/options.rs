@@ -9,6 +9,9 @@ use crate::schedule::Schedule;
 /// Bytes of the longest body an answer may have.
 const BODY_LIMIT_BYTES: usize = 16 << 20;
 
+/// Most workers.
+const WORKERS_LIMIT: u32 = 1_000_000;
+
 /// What the server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -27,6 +30,8 @@ pub struct Options {
     pub protocol: Protocol,
     /// Each answer leaves so many seconds after its request has arrived; 0: at once.
     pub delay_s: f64,
+    /// So many requests are served at a time, each for `delay_s`; others wait for their turn. 0: all at once.
+    pub workers: u32,
     /// Seconds for which the whole server does nothing; 0: never.
     pub stall_s: f64,
     /// Seconds from the first accepted connection to the first stall, and from each stall's beginning to the next one's.
@@ -54,6 +59,7 @@ impl Default for Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             protocol: Protocol::Http,
             delay_s: 0.0,
+            workers: 0,
             stall_s: 0.0,
             stall_every_s: 0.0,
             errors_for_s: 0.0,
@@ -79,7 +85,11 @@ impl Options {
 
     /// Whether every option makes sense.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.timing()?;
+        let timing = self.timing()?;
+        if self.workers > WORKERS_LIMIT || (self.workers > 0 && timing.delay_ns == 0) {
+            let must_be = "at most 1000000, and with a delay: without one, nobody is ever busy";
+            return Err(Error::Option { name: "workers", must_be });
+        }
         if !(400..=599).contains(&self.error_status) {
             return Err(Error::Option { name: "error_status", must_be: "from 400 to 599" });
         }

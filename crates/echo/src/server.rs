@@ -16,7 +16,7 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 
 use crate::connection::Connection;
 use crate::desk::{Desk, Fate};
-use crate::monotonic::{TICK_NS, now_ns, timespec, wait_until};
+use crate::monotonic::{TICK_NS, now_ns, timespec, unix_s, wait_until};
 use crate::options::Timing;
 use crate::protocols::Codec;
 use crate::slots::{Slots, Token};
@@ -32,10 +32,24 @@ const LISTENER: Token = u64::MAX;
 const TIMER: Token = u64::MAX - 1;
 
 /// Serves until `stop`.
-pub(crate) fn run<C: Codec>(listener: Listener, options: &Options, stop: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run<C: Codec>(listener: Listener, options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
     allow_open_files();
     Server::<C>::new(listener, options)?.run(stop)
 }
+
+/// A time in which requests were answered with errors, as it was told to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Errors {
+    /// When the first such request was taken, Unix time in seconds.
+    pub first_unix_s: f64,
+    /// When the last one was.
+    pub last_unix_s: f64,
+    /// How many there were.
+    pub answers: u64,
+}
+
+/// More spells than this are not kept.
+const SPELLS: usize = 10_000;
 
 struct Server<C: Codec> {
     epoll: OwnedFd,
@@ -47,6 +61,9 @@ struct Server<C: Codec> {
     /// When the first connection was accepted; the schedules count from there.
     first_ns: Option<u64>,
     desk: Desk<C>,
+    /// The spells of errors so far, and whether the last one goes on.
+    spells: Vec<Errors>,
+    in_spell: bool,
     slots: Slots<C::Memory>,
     /// Whether connections could not be accepted for want of files or memory: no event says when they can be.
     accept_again: bool,
@@ -75,7 +92,9 @@ impl<C: Codec> Server<C> {
             timer_ns: 0,
             timing,
             first_ns: None,
-            desk: Desk::new(C::new(options), timing.delay_ns, options.unsent_limit_bytes),
+            desk: Desk::new(C::new(options), timing.delay_ns, options.workers, options.unsent_limit_bytes),
+            spells: Vec::new(),
+            in_spell: false,
             slots: Slots::new(),
             accept_again: false,
             again: Vec::new(),
@@ -83,7 +102,7 @@ impl<C: Codec> Server<C> {
         })
     }
 
-    fn run(mut self, stop: &AtomicBool) -> Result<(), Error> {
+    fn run(mut self, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
         while !stop.load(Ordering::Relaxed) {
             self.set_timer()?;
@@ -93,6 +112,7 @@ impl<C: Codec> Server<C> {
                 Err(errno) => return Err(Error::of("epoll_wait")(errno)),
             }
             self.keep_schedules(stop);
+            let errors = self.desk.errors;
             for event in events.drain(..) {
                 match event.data.u64() {
                     LISTENER => self.accept(),
@@ -103,8 +123,9 @@ impl<C: Codec> Server<C> {
             }
             self.release_due();
             self.catch_up();
+            self.note_errors(self.desk.errors - errors);
         }
-        Ok(())
+        Ok(self.spells)
     }
 
     /// Does nothing while a stall lasts; sees whether answers are errors now.
@@ -119,6 +140,26 @@ impl<C: Codec> Server<C> {
         }
         if let Some(errors) = self.timing.errors {
             self.desk.failing = errors.is_on(now_ns().saturating_sub(first_ns));
+        }
+    }
+
+    /// Notes how many requests of this round were answered with errors.
+    fn note_errors(&mut self, answers: u64) {
+        self.in_spell &= self.desk.failing;
+        if answers == 0 {
+            return;
+        }
+        let now_s = unix_s();
+        if !self.in_spell {
+            if self.spells.len() >= SPELLS {
+                return;
+            }
+            self.spells.push(Errors { first_unix_s: now_s, last_unix_s: now_s, answers: 0 });
+            self.in_spell = true;
+        }
+        if let Some(spell) = self.spells.last_mut() {
+            spell.last_unix_s = now_s;
+            spell.answers += answers;
         }
     }
 

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::{Error, Options, bind, serve};
+use crate::{Error, Errors, Options, bind, serve};
 
 /// Sets the flag even when the test fails, so that the server's thread ends.
 struct Stop<'a>(&'a AtomicBool);
@@ -18,7 +18,7 @@ impl Drop for Stop<'_> {
 }
 
 /// Runs `test` against a server with these options.
-pub(crate) fn with_server(options: &Options, test: impl FnOnce(SocketAddr)) {
+pub(crate) fn with_server(options: &Options, test: impl FnOnce(SocketAddr)) -> Vec<Errors> {
     let stop = AtomicBool::new(false);
     let listener = bind(options).unwrap();
     let address = listener.address();
@@ -28,8 +28,8 @@ pub(crate) fn with_server(options: &Options, test: impl FnOnce(SocketAddr)) {
             let _stop = Stop(&stop);
             test(address);
         }
-        server.join().unwrap().unwrap();
-    });
+        server.join().unwrap().unwrap()
+    })
 }
 
 /// A connection that gives up after a while instead of hanging the tests.

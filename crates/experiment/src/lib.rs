@@ -15,6 +15,7 @@ pub mod profile;
 pub mod quantity;
 mod quoting;
 pub mod schema;
+pub mod search;
 mod section;
 mod shape;
 pub mod source;

@@ -152,6 +152,7 @@ pub fn trial(kind: plan::TargetKind) -> plan::Trial {
         prepare: Vec::new(),
         load: None,
         faults: Vec::new(),
+        surviving: None,
         steps: Vec::new(),
     }
 }
@@ -280,4 +281,16 @@ fn serve() {
         };
         let _ = stream.write_all(answer.as_bytes());
     }
+}
+
+/// A recorded machine of `tests/machines`, as files below a folder: after `== PATH` comes what the file says.
+pub fn machine(name: &str) -> Scratch {
+    let folder = Scratch::new();
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.txt"));
+    let text = fs::read_to_string(recorded).unwrap();
+    for file in text.split("\n== ").skip(1) {
+        let (path, content) = file.split_once('\n').unwrap_or((file, ""));
+        folder.write(path, &format!("{content}\n"));
+    }
+    folder
 }

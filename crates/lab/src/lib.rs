@@ -3,10 +3,13 @@
 
 mod arguments;
 mod attended;
+pub mod checkups;
+pub mod doctor;
 pub mod environment;
 mod error;
 mod everywhere;
 pub mod faults;
+pub mod fingerprint;
 #[cfg(test)]
 mod fixture;
 mod ground;

@@ -14,6 +14,8 @@ use crate::{Error, placeholders};
 const VARIABLE: &str = "PLIMSOLL_TARGETS";
 const FILE: &str = "target.toml";
 const CHECK_PATIENCE: Duration = Duration::from_secs(60);
+/// Runtimes need a moment to say what they are.
+const VERSIONS_PATIENCE: Duration = Duration::from_secs(10);
 /// Packages come over slow lines, too.
 const APPLY_PATIENCE: Duration = Duration::from_secs(3600);
 
@@ -105,6 +107,31 @@ pub fn install(folder: &Path, manifest: &Manifest, apply: bool, out: &mut dyn Fn
         in_foreground: apply,
     };
     if apply { run_apply(&hook, out) } else { run_check(&hook, out) }
+}
+
+/// Versions of what is installed for a target on this machine, as its hook `versions` says: part to version. Empty without the
+/// hook, and where it does not know: a run is not held up by it.
+#[must_use]
+pub fn versions(folder: &Path, manifest: &Manifest) -> BTreeMap<String, String> {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let Some(path) = hooks::path(&folder, &manifest.hooks, "versions") else { return BTreeMap::new() };
+    let environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), folder.clone().into_os_string())]);
+    let hook = Hook {
+        name: "versions".to_owned(),
+        folder,
+        path,
+        arguments: Vec::new(),
+        environment,
+        within: VERSIONS_PATIENCE,
+        in_foreground: false,
+    };
+    let Ok(serde_json::Value::Object(said)) = hook.ask() else { return BTreeMap::new() };
+    let text = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => Some(text),
+        serde_json::Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    said.into_iter().filter_map(|(part, version)| Some((part, text(version)?))).collect()
 }
 
 fn run_check(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<Installed, Error> {

@@ -37,9 +37,6 @@ pub enum Error {
     /// A setting that makes no sense.
     #[error("{0}")]
     Setting(String),
-    /// Something that this version does not do.
-    #[error("{0}")]
-    NotYet(String),
     /// Too few file descriptors.
     #[error(
         "{agents} agents need {needed} open files, and this process may open {limit}: raise the limit \

@@ -47,8 +47,12 @@ pub enum Command {
     /// Hold runs against each other, or the variants of one, with significance; a gate for builds
     #[command(after_long_help = COMPARING)]
     Compare(Compare),
+    /// Follow the figures of an experiment over its runs, and find where they changed
+    History(History),
     /// Open a run's report in the browser
     Open(Folder),
+    /// Look for what on this machine would spoil a measurement, and say what to do about it
+    Doctor(Doctor),
     /// Print a commented experiment file to start from
     New(New),
     /// List the targets, or tell about one
@@ -154,9 +158,50 @@ pub struct Compare {
 }
 
 #[derive(Debug, Args)]
+pub struct History {
+    /// Run folders, or folders that hold several, all of one experiment
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// A figure to follow, such as latency_us.p99; left out: throughput, latency and the return after a fault
+    #[arg(long = "metric", value_name = "PATH")]
+    pub metrics: Vec<String>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct Folder {
     /// A run folder
     pub folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Also judge what this experiment needs
+    #[arg(value_name = "EXPERIMENT")]
+    pub file: Option<PathBuf>,
+    /// Override a value of the file, such as load.agents=5000
+    #[arg(long = "set", value_name = "PATH=VALUE", requires = "file")]
+    pub sets: Vec<String>,
+    /// Make the changes that a running kernel allows; each is shown first, and can be undone
+    #[arg(long)]
+    pub fix: bool,
+    /// Put back what --fix has changed
+    #[arg(long, conflicts_with_all = ["fix", "file"])]
+    pub undo: bool,
+    /// Where run folders will go: the disk that is looked at
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Exit 5 if anything is bad
+    #[arg(long)]
+    pub strict: bool,
+    /// Look at a recorded machine instead of this one
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -228,6 +273,9 @@ pub struct Echo {
     /// Seconds that each answer is held back
     #[arg(long, default_value_t = 0.0)]
     pub delay: f64,
+    /// Requests served at a time, each for the delay; 0: all at once
+    #[arg(long, default_value_t = 0)]
+    pub workers: u32,
     /// Seconds of each stall
     #[arg(long, default_value_t = 0.0)]
     pub stall: f64,

@@ -6,6 +6,7 @@
 mod catalog;
 mod cli;
 mod commands;
+mod examined;
 mod exit;
 mod output;
 mod placing;
@@ -25,7 +26,9 @@ fn main() -> ExitCode {
         Command::Analyze(arguments) => commands::analyze::run(&arguments),
         Command::Show(arguments) => commands::show::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::History(arguments) => commands::history::run(&arguments),
         Command::Open(arguments) => commands::open::run(&arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::New(arguments) => commands::new::run(&arguments),
         Command::Targets(arguments) => commands::lists::targets(&arguments),
         Command::Profiles(arguments) => commands::lists::profiles(&arguments),

@@ -9,7 +9,7 @@ use lab::runner::Envelope;
 /// A line for each host of each lab, or what keeps it from being made; empty without hosts.
 pub fn words(plan: &Plan) -> String {
     let mut groups: Vec<(&Lab, Vec<&Trial>)> = Vec::new();
-    for trial in plan.trials.iter().filter(|trial| !trial.lab.hosts.is_empty()) {
+    for trial in plan.possible().iter().filter(|trial| !trial.lab.hosts.is_empty()) {
         match groups.iter_mut().find(|(lab, _)| **lab == trial.lab) {
             Some((_, trials)) => trials.push(trial),
             None => groups.push((&trial.lab, vec![trial])),
@@ -24,17 +24,25 @@ fn heading(plan: &Plan, trials: &[&Trial]) -> String {
     variants.sort_unstable();
     variants.dedup();
     match (trials, variants.as_slice()) {
-        _ if trials.len() == plan.trials.len() => "hosts".to_owned(),
+        _ if trials.len() == plan.possible().len() => "hosts".to_owned(),
         (_, variants) if of_variants(plan, variants) == trials.len() => format!("hosts of {}", variants.join(", ")),
-        ([only], _) => format!("hosts of trial {}", only.id),
-        ([first, ..], _) => format!("hosts of trial {} and {} more", first.id, trials.len() - 1),
+        ([only], _) => format!("hosts of {}", named(only)),
+        ([first, ..], _) => format!("hosts of {} and {} more", named(first), trials.len() - 1),
         ([], _) => String::new(),
+    }
+}
+
+/// A trial by its id, or, before a search has made any, by its condition.
+fn named(trial: &Trial) -> String {
+    match &trial.surviving {
+        Some(condition) if trial.id.is_empty() => format!("the search with \"{condition}\""),
+        _ => format!("trial {}", trial.id),
     }
 }
 
 /// How many trials these variants have.
 fn of_variants(plan: &Plan, variants: &[&str]) -> usize {
-    plan.trials.iter().filter(|trial| trial.variant.as_deref().is_some_and(|name| variants.contains(&name))).count()
+    plan.possible().iter().filter(|trial| trial.variant.as_deref().is_some_and(|name| variants.contains(&name))).count()
 }
 
 fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {

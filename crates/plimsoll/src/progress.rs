@@ -4,8 +4,10 @@ use std::cmp::Ordering;
 use std::io::IsTerminal as _;
 
 use conduct::{Audience, News, Second};
+use experiment::plan::Trial;
 use indicatif::{ProgressBar, ProgressStyle};
 use record::events::{Ending, Phase, What};
+use record::results::SearchStep;
 
 /// Whether stderr takes colours.
 #[must_use]
@@ -155,8 +157,10 @@ impl Teller {
         match news {
             News::TrialBegins { trial, number, of } => {
                 *self = Self { of_hosts: trial.lab.hosts.len(), ..Self::default() };
-                let mut words = vec![format!("trial {number} of {of}")];
+                let of = of.map_or_else(String::new, |of| format!(" of {of}"));
+                let mut words = vec![format!("trial {number}{of}")];
                 words.extend(trial.variant.clone());
+                words.extend(trial.surviving.clone().filter(|condition| !condition.is_empty()));
                 words.extend(trial.point.iter().map(|(path, value)| {
                     format!("{}={}", path.rsplit('.').next().unwrap_or(path), value.to_string().trim_matches('"'))
                 }));
@@ -170,6 +174,7 @@ impl Teller {
                 Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
             }
             News::TrialEnds { how: Ending::Done, .. } | News::Second(_) => None,
+            News::Answered { trial, step } => Some(answered(trial, step)),
             News::TrialEnds { reason, .. } => reason.map(|reason| format!("            {reason}")),
         }
     }
@@ -198,6 +203,17 @@ impl Teller {
             _ => None,
         }
     }
+}
+
+/// What a trial says to its search: `agents 64: held`.
+fn answered(trial: &Trial, step: &SearchStep) -> String {
+    let what = trial.point.keys().next().map_or("", |path| path.rsplit('.').next().unwrap_or(path));
+    let says = match step.held {
+        Some(true) => "held".to_owned(),
+        Some(false) => format!("broke: {}", step.broke.join("; ")),
+        None => format!("says nothing: {}", step.broke.join("; ")),
+    };
+    format!("            {what} {}: {says}", step.value)
 }
 
 fn happening(what: &What) -> Option<String> {

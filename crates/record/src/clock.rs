@@ -1,7 +1,10 @@
 //! A trial's clock: one monotonic zero, load start, tied to the calendar once. Everything recorded takes its times from
-//! here; nothing here looks at the calendar again, so that a corrected wall clock cannot bend a record.
+//! here; nothing here takes a time from the calendar again, so that a corrected wall clock cannot bend a record.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Readings of both clocks, of which the best counts.
+const TRIES: usize = 3;
 
 /// A trial's clock. Zero is load start and may lie in the future: times before it are negative.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +42,20 @@ impl Clock {
         }
     }
 
+    /// How far the calendar is ahead now of where it would be if nobody had set it since this clock was tied to it, seconds. Slewing
+    /// moves both alike, and is not in it.
+    #[must_use]
+    pub fn calendar_ahead_s(&self) -> f64 {
+        // The two cannot be read at one moment; of a few tries the one with the least between counts.
+        let tries = (0..TRIES).map(|_| {
+            let before = Instant::now();
+            let unix_s = calendar().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            let between = before.elapsed();
+            (between, unix_s - self.unix_s - self.at_s_of(before + between / 2))
+        });
+        tries.min_by_key(|(between, _)| *between).map_or(0.0, |(_, ahead_s)| ahead_s)
+    }
+
     /// Zero as an instant of this machine's monotonic clock.
     #[must_use]
     pub fn origin(&self) -> Instant {
@@ -52,7 +69,7 @@ impl Clock {
     }
 }
 
-/// What the calendar says now: for the name of a run folder and the zero of a clock, and nothing else.
+/// What the calendar says now: for the name of a run folder, the zero of a clock, and whether it was set, and nothing else.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that looks at the calendar")]
 pub fn calendar() -> SystemTime {

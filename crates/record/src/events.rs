@@ -1,6 +1,8 @@
 //! What a trial's `events.jsonl` and `history.jsonl` hold: one JSON object a line, `at_s` first.
 //! Zero on the trial's clock is load start; what happened before it has a negative `at_s`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -115,6 +117,11 @@ pub enum What {
         /// The hook's JSON.
         says: serde_json::Value,
     },
+    /// With what the trial is played; written when it begins and when it ends, so that a change in between is seen.
+    Versions {
+        /// With what.
+        is: Versions,
+    },
     /// Where the read-back of audited keys stands.
     Audit {
         /// Keys read back.
@@ -132,6 +139,20 @@ pub enum What {
     /// A kind that this version does not know; [`crate::lines::read_events`] leaves it out.
     #[serde(other, skip_serializing)]
     Unknown,
+}
+
+/// What a trial is played with, as far as it lies on this machine. A file's mark is its size and a check sum of its content.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Versions {
+    /// Version of Plimsoll.
+    pub plimsoll: String,
+    /// Mark of its program; null if it cannot be read.
+    pub program: Option<String>,
+    /// Name of the target, if it comes from a folder.
+    pub target: Option<String>,
+    /// The files of that folder: path within it to mark. Of a large folder the first thousand.
+    pub files: BTreeMap<String, String>,
 }
 
 /// What a host got. What does not apply or was not measured is null.

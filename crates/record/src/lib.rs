@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod compared;
+pub mod course;
 pub mod environment;
 pub mod events;
 pub mod folder;

@@ -10,11 +10,14 @@ use serde_json::Value;
 use crate::events::HostFigures;
 
 mod conclusions;
+mod outages;
+mod trust;
 
 pub use conclusions::{
-    Claim, Comparison, Crossing, Holds, OutageDistribution, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep,
-    Spread, Usl,
+    Claim, Comparison, Crossing, Holds, Lead, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep, Usl,
 };
+pub use outages::{Disturbance, Fault, Outage, OutageDistribution, Spread};
+pub use trust::{Generator, Trust, Verdict};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -57,29 +60,6 @@ pub struct Results {
     pub outages: Vec<OutageDistribution>,
 }
 
-/// Whether a result can be trusted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Trust {
-    /// Nothing speaks against it.
-    #[default]
-    Valid,
-    /// Something may have spoiled it.
-    Suspect,
-    /// It must not be used.
-    Void,
-}
-
-/// A verdict and its reasons.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Verdict {
-    /// The verdict.
-    pub is: Trust,
-    /// A sentence for each rule that spoke against the result.
-    pub reasons: Vec<String>,
-}
-
 /// One trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -90,6 +70,9 @@ pub struct Trial {
     pub variant: Option<String>,
     /// Swept path to value.
     pub point: BTreeMap<String, Value>,
+    /// In a search: the condition under which the limits were to hold; empty: the file's faults as written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surviving: Option<String>,
     /// From 1.
     pub repeat: u32,
     /// Whether this trial can be trusted.
@@ -166,16 +149,6 @@ pub struct WithWarmup {
     pub service_us: Option<Quantiles>,
 }
 
-/// An outage that no fault explains.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Disturbance {
-    /// It began, seconds since load start.
-    pub at_s: f64,
-    /// What clients felt; its times count from `at_s`.
-    pub outage: Outage,
-}
-
 /// Rates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -244,74 +217,6 @@ pub struct Operation {
     pub service_us: Option<Quantiles>,
     /// Latency of those that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
-}
-
-/// One occurrence of a fault.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Fault {
-    /// Name in the experiment.
-    pub name: String,
-    /// Kind.
-    pub kind: String,
-    /// The member it hit.
-    pub on: String,
-    /// Occurrence, from 1.
-    pub number: u32,
-    /// Begun, seconds since load start.
-    pub at_s: f64,
-    /// Healed; null: it heals by itself.
-    pub healed_s: Option<f64>,
-    /// Why it could not be injected, if so.
-    pub failed: Option<String>,
-    /// For charts.
-    pub label: String,
-    /// For charts.
-    pub colour: String,
-    /// What clients felt of it; null without load.
-    pub outage: Option<Outage>,
-}
-
-/// What clients felt of a fault. Times are seconds after the fault began, to the slot of `outcomes.csv`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Outage {
-    /// `ok` per second before the fault.
-    pub baseline_per_s: Option<f64>,
-    /// 95 % interval of it.
-    pub baseline_ci95: Option<[f64; 2]>,
-    /// Half the spread (interquartile range / 2) of the baseline over windows of 100 ms.
-    pub baseline_spread_per_s: Option<f64>,
-    /// Operations that ended `failed` or `timeout` in the affected window.
-    pub failed: u64,
-    /// … that ended `wrong`.
-    pub wrong: u64,
-    /// First failure after the fault; null: none.
-    pub first_failure_s: Option<f64>,
-    /// Last failure of the affected window; null: none.
-    pub last_failure_s: Option<f64>,
-    /// First `ok` answer after service broke off (or after the fault, if it never did).
-    pub first_ok_s: Option<f64>,
-    /// Time in which nothing succeeded.
-    pub total_s: Option<f64>,
-    /// Time in which some operations failed and others succeeded.
-    pub partial_s: Option<f64>,
-    /// Until throughput was within 5 % of the baseline, for good; null: not within the trial.
-    pub back_to_baseline_s: Option<f64>,
-    /// `ok` operations missing against the baseline until then, or until the next fault or the load's end if service was never
-    /// back. Negative where there were more.
-    pub lost_operations: Option<f64>,
-    /// 95 % interval of it, from the spread of the baseline.
-    pub lost_operations_ci95: Option<[f64; 2]>,
-    /// Time in which nothing failed and throughput was below the bound, or latency far above what it was before.
-    pub degraded_s: Option<f64>,
-    /// Highest throughput over 100 ms after service was back, as a share of the baseline: what the drained backlog made of it. Null where
-    /// it was not beyond what the baseline itself shows.
-    pub overshoot_ratio: Option<f64>,
-    /// Until when such an overshoot went on, seconds after the fault.
-    pub overshoot_until_s: Option<f64>,
-    /// Largest fall of the target's resident memory within 5 s.
-    pub memory_released_bytes: Option<u64>,
 }
 
 /// What the consistency checks found. Null: not checked.
@@ -401,28 +306,6 @@ pub struct Host {
     pub watts: Option<f64>,
     /// `rapl` or `profile`.
     pub watts_source: Option<String>,
-}
-
-/// The generator's own health.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Generator {
-    /// Busiest engine thread, percent of one core, 95th percentile over the seconds.
-    pub cpu_pct: Option<f64>,
-    /// How late timers fired: 99th percentile of the worst second of the measured part.
-    pub late_us_p99: Option<f64>,
-    /// `|agents × share busy − rate × latency| / in flight`, percent: Little's law.
-    pub littles_law_error_pct: Option<f64>,
-    /// Connects that failed.
-    pub connect_failures: Option<u64>,
-    /// Operations that should have started and did not.
-    pub dropped: Option<u64>,
-    /// Time in which a quota of this machine's (a container's) kept the generator from running, percent.
-    pub throttled_pct: Option<f64>,
-    /// Largest jump of the calendar clock against the steady one during the trial, seconds.
-    pub clock_jump_s: Option<f64>,
-    /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`.
-    pub limit: String,
 }
 
 /// What a unit of work costs.

@@ -26,9 +26,10 @@ pub struct Sample {
     pub cpu_iowait_pct: Option<f64>,
     /// Taken away by the hypervisor.
     pub cpu_steal_pct: Option<f64>,
-    /// Used by processes that are neither the target nor Plimsoll.
+    /// Used by processes that are neither the target nor Plimsoll; in the generator's row, of the CPUs that are the clients' alone.
     pub cpu_strangers_pct: Option<f64>,
-    /// Kept from running by its CPU quota, of wall time, the mean over the host's cores.
+    /// Kept from running by its CPU quota, of wall time, the mean over the host's cores; in the generator's row, by those of the
+    /// control groups that Plimsoll itself is in, summed over CPUs.
     pub cpu_throttled_pct: Option<f64>,
     /// Runnable but not running, of wall time, summed over threads: `schedstat`.
     pub run_delay_pct: Option<f64>,
@@ -67,6 +68,10 @@ pub struct Sample {
     pub threads: Option<u64>,
     /// Open file descriptors, likewise.
     pub fds: Option<u64>,
+    /// Processes of the target that ended, and in this second were replaced by one of the same name and parent.
+    pub processes_replaced: Option<u64>,
+    /// How far this machine's calendar clock is ahead of where it would be had nobody set it since load start, seconds.
+    pub calendar_ahead_s: Option<f64>,
 }
 
 /// `metrics.csv`: a figure of the target's own, once a second, as it gave it; see `[metrics]` of its manifest.
@@ -95,6 +100,8 @@ pub struct GeneratorSecond {
     pub thread: u32,
     /// CPU time used by the thread, percent of one core.
     pub cpu_pct: f64,
+    /// Time in which the thread could run and did not, percent; empty where the kernel does not say.
+    pub run_delay_pct: Option<f64>,
     /// How late its timers fired, 99th percentile, microseconds; empty if none fired.
     pub late_us_p99: Option<f64>,
     /// … and at worst.

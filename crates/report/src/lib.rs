@@ -8,7 +8,10 @@ mod drawing;
 mod facts;
 mod numbers;
 mod page;
+mod recovery;
+mod search_charts;
 mod series;
+mod sweep_charts;
 mod tables;
 pub mod words;
 

@@ -29,7 +29,7 @@ port(Role) ->
 -spec init({role(), inet:ip_address(), inet:port_number(), module(), vsns_options:options()}) ->
     {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init({Role, Host, Port, Module, Options}) ->
-    Socket = listen(Host, Port),
+    Socket = listen(Host, Port, Options),
     {ok, Actual} = inet:port(Socket),
     persistent_term:put({?MODULE, Role}, Actual),
     Acceptors = [#{id => {vsns_acceptor, N}, start => {vsns_acceptor, start_link, [Role, Socket]}}
@@ -43,11 +43,13 @@ init({Role, Host, Port, Module, Options}) ->
 %% The socket belongs to this supervisor: acceptors come and go.
 %% Nothing is framed by the driver, so that pipelined requests arrive together and a frame above the limit
 %% is refused by its length alone.
--spec listen(inet:ip_address(), inet:port_number()) -> gen_tcp:socket().
-listen(Host, Port) ->
+-spec listen(inet:ip_address(), inet:port_number(), vsns_options:options()) -> gen_tcp:socket().
+listen(Host, Port, #{socket_buffers := Buffers}) ->
     Options = [binary, {ip, Host}, {packet, raw}, {active, false}, {reuseaddr, true}, {nodelay, true},
                {keepalive, true}, {backlog, ?BACKLOG}, {buffer, 8192}, {send_timeout, 30000},
-               {send_timeout_close, true}],
+               {send_timeout_close, true}
+               %% Before it listens: what it accepts inherits them, and the window is agreed on with the first packet.
+               | [{Side, Buffers} || Buffers > 0, Side <- [recbuf, sndbuf]]],
     case gen_tcp:listen(Port, Options) of
         {ok, Socket} ->
             Socket;

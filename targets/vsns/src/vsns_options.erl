@@ -21,7 +21,11 @@
     schedulers := non_neg_integer(),
     frame_limit := pos_integer(),
     connections := pos_integer(),
-    restarts := non_neg_integer()
+    restarts := non_neg_integer(),
+    max_processes := non_neg_integer(),
+    max_ports := non_neg_integer(),
+    open_files := non_neg_integer(),
+    socket_buffers := non_neg_integer()
 }.
 
 -type kind() :: address | text | boolean | {choice, [atom()]} | {integer, integer(), integer()}.
@@ -43,7 +47,13 @@ table() ->
      {schedulers, {integer, 0, 1024}, 1},
      {frame_limit, {integer, 64, 67108864}, 1048576},
      {connections, {integer, 1, 1000000}, 10000},
-     {restarts, {integer, 0, 1000000}, 1000}].
+     {restarts, {integer, 0, 1000000}, 1000},
+     %% The start script has given these to the emulator, too.
+     {max_processes, {integer, 0, 134217727}, 0},
+     {max_ports, {integer, 0, 134217727}, 0},
+     {open_files, {integer, 0, 1073741816}, 0},
+     %% 0: the kernel sizes them by itself, and better.
+     {socket_buffers, {integer, 0, 1073741824}, 0}].
 
 %% @doc The defaults.
 -spec defaults() -> options().

@@ -38,6 +38,20 @@ wrong_option_test_() ->
         ?assertMatch({2, [_]}, ending(run(["--schedulers", "x"])))
     end}.
 
+limits_of_the_vm_test_() ->
+    {timeout, 30, fun() ->
+        ?assertMatch({2, [<<"vsns: --max-ports: expected a whole number, got \"x\"">>]}, ending(run(["--max-ports", "x"]))),
+        Number = vsns_probe:free_port(),
+        Port = run(["--port", integer_to_list(Number), "--open-files", "512", "--socket-buffers", "65536", "--max-ports", "1024"]),
+        C = connect(Number),
+        ?assertEqual(ok, vsns_probe:call(C, ping)),
+        {os_pid, Pid} = erlang:port_info(Port, os_pid),
+        Limits = os:cmd("grep 'Max open files' /proc/" ++ integer_to_list(Pid) ++ "/limits"),
+        ?assertMatch(["Max", "open", "files", "512" | _], string:lexemes(Limits, " ")),
+        signal(Port, "TERM"),
+        ?assertMatch({0, _}, ending(Port))
+    end}.
+
 folder_that_cannot_be_made_test_() ->
     {timeout, 30, fun() ->
         {Status, [Line]} = ending(run(["--state", "mnesia", "--data", "/dev/null/x"])),

@@ -1,12 +1,14 @@
 //! The reference pages under docs/reference, each made from a table or type in the code, so that neither can be
 //! right alone. A page returns its text and writes nothing.
 
+mod doctor;
 mod experiment;
 mod faults;
 mod metrics;
 mod profile;
 mod protocols;
 mod results;
+mod verdicts;
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +23,16 @@ pub struct Page {
 }
 
 /// Every page, sorted by name.
-pub const KINDS: &[Page] =
-    &[experiment::KIND, faults::KIND, metrics::KIND, profile::KIND, protocols::KIND, results::KIND];
+pub const KINDS: &[Page] = &[
+    doctor::KIND,
+    experiment::KIND,
+    faults::KIND,
+    metrics::KIND,
+    profile::KIND,
+    protocols::KIND,
+    results::KIND,
+    verdicts::KIND,
+];
 
 const FOLDER: &str = "docs/reference";
 

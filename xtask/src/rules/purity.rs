@@ -22,6 +22,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
             "crates/lab/",
             "crates/load/src/values/",
             "crates/load/src/engine/limits.rs",
+            "crates/load/src/engine/run_delay.rs",
             "crates/conduct/",
             "crates/plimsoll/",
             "xtask/",

@@ -35,9 +35,16 @@ fn trials() -> Vec<Trial> {
 
 fn held(metric: &str, range: Range, filter: &[(&str, Value)], trials: &[Trial]) -> (Option<f64>, Holds) {
     let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    let planned = plan::Claim { says: "s".into(), source: "a".into(), metric: metric.to_owned(), range, filter };
-    let claim = claim(&planned, trials);
+    let claim = claim(&plan::Claim { filter, ..planned(metric, range) }, trials);
     (claim.value, claim.holds)
+}
+
+fn planned(metric: &str, range: Range) -> plan::Claim {
+    plan::Claim { says: "s".into(), source: "a".into(), metric: metric.to_owned(), range, filter: BTreeMap::new() }
+}
+
+fn at_most(bound: f64) -> Range {
+    Range { at_most: Some(bound), ..Range::default() }
 }
 
 fn gate(metric: &str, range: Range, filter: &[(&str, Value)]) -> Requirement {
@@ -90,17 +97,98 @@ fn a_trial_without_the_value_leaves_a_claim_unshown() {
 #[test]
 fn a_void_trial_is_not_used_for_a_claim() {
     let mut trials = trials();
-    trials[0].verdict = Verdict { is: Trust::Void, reasons: Vec::new() };
+    trials[0].verdict = Verdict { is: Trust::Void, ..Verdict::default() };
     let pi = [("variant", json!("pi")), ("load.agents", json!(1))];
     assert_eq!(held(RATE, at_least(1.0), &pi, &trials), (Some(120.0), Holds::Yes));
 }
 
 #[test]
-fn functions_compare_trials() {
+fn a_ratio_compares_trials_of_one_point_and_repeat() {
     assert_eq!(held(&format!("ratio({RATE}, pi, xeon)"), below(2.0), &[], &trials()), (Some(0.4), Holds::Yes));
-    assert_eq!(held("peak(pi)", at_least(100.0), &[], &trials()), (Some(510.0), Holds::Yes));
-    assert_eq!(held("crossing(pi, xeon, load.agents)", below(64.0), &[], &trials()), (None, Holds::NotMeasured));
-    assert_eq!(held("peak(pi", below(64.0), &[], &trials()), (None, Holds::NotMeasured));
+}
+
+fn between(low: f64, high: f64) -> Range {
+    Range { at_least: Some(low), at_most: Some(high), ..Range::default() }
+}
+
+/// 24 slow cores and 2 fast ones over 1 to 64 agents: knees at 24 and 2, peaks of 240 and 120, and they meet at 12.
+fn curves(repeats: u32, off: f64) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for repeat in 1..=repeats {
+        for power in 0..7 {
+            let agents = 1 << power;
+            let n = f64::from(agents);
+            let off = 1.0 + off * (f64::from((repeat + power) % 3) - 1.0);
+            trials.push(trial("pi", agents, repeat, Some(10.0 * n.min(24.0) * off), &[]));
+            trials.push(trial("xeon", agents, repeat, Some(60.0 * n.min(2.0) * off), &[]));
+        }
+    }
+    trials
+}
+
+fn holds(metric: &str, range: Range, trials: &[Trial]) -> Holds {
+    held(metric, range, &[], trials).1
+}
+
+#[test]
+fn a_function_of_curves_is_held_by_its_interval() {
+    let trials = curves(3, 0.01);
+    let (knee, crossing) = ("knee(xeon, load.agents)", "crossing(pi, xeon, load.agents)");
+    assert_eq!(holds(knee, at_most(4.0), &trials), Holds::Yes);
+    assert_eq!(holds(knee, at_most(2.0), &trials), Holds::NotShown, "the edge lies inside the interval");
+    assert_eq!(holds(knee, at_least(4.0), &trials), Holds::No);
+    assert_eq!(holds(crossing, between(8.0, 16.0), &trials), Holds::Yes);
+    assert_eq!(holds(crossing, at_most(12.0), &trials), Holds::NotShown);
+    assert_eq!(holds(crossing, at_most(8.0), &trials), Holds::No);
+    assert_eq!(holds("peak(pi)", between(230.0, 250.0), &trials), Holds::Yes);
+    assert_eq!(holds("peak(pi)", at_least(300.0), &trials), Holds::No);
+}
+
+#[test]
+fn with_one_repeat_a_function_is_held_by_its_value() {
+    let trials = curves(1, 0.0);
+    let (value, holds) = held("knee(xeon, load.agents)", at_most(2.0), &[], &trials);
+    assert!((value.unwrap() - 2.0).abs() < 1e-9 && holds == Holds::Yes, "{value:?}");
+    let (value, holds) = held("peak(xeon)", at_least(121.0), &[], &trials);
+    assert!((value.unwrap() - 120.0).abs() < 1e-9 && holds == Holds::No, "{value:?}");
+}
+
+#[test]
+fn what_the_sweep_did_not_reach_lies_beyond_it() {
+    let few: Vec<Trial> =
+        curves(1, 0.0).into_iter().filter(|trial| trial.point["load.agents"].as_u64().unwrap() <= 8).collect();
+    let knee = "knee(pi, load.agents)";
+    assert_eq!(held(knee, at_most(4.0), &[], &few), (None, Holds::No), "it is beyond 8");
+    assert_eq!(held(knee, at_least(8.0), &[], &few), (None, Holds::Yes));
+    assert_eq!(held(knee, at_most(32.0), &[], &few), (None, Holds::NotShown));
+    let overtaken = "crossing(pi, xeon, load.agents)";
+    assert_eq!(held(overtaken, at_most(8.0), &[], &few), (None, Holds::NotShown), "8 is where the sweep ends");
+    assert_eq!(held(overtaken, at_most(4.0), &[], &few), (None, Holds::No));
+    let ahead = "crossing(xeon, pi, load.agents)";
+    assert_eq!(held(ahead, at_most(2.0), &[], &few), (None, Holds::Yes), "it is ahead throughout");
+    let claim = claim(&planned(knee, at_most(4.0)), &few);
+    assert_eq!((claim.note.as_str(), claim.range), ("throughput still rises at 8", None));
+}
+
+#[test]
+fn a_function_of_nothing_is_not_measured() {
+    let trials = curves(1, 0.0);
+    for metric in
+        ["knee(pi, lab.hosts)", "knee(none, load.agents)", "crossing(pi, none, load.agents)", "peak(none)", "peak(pi"]
+    {
+        assert_eq!(held(metric, at_most(64.0), &[], &trials), (None, Holds::NotMeasured), "{metric}");
+    }
+}
+
+#[test]
+fn a_gate_on_a_function_needs_all_of_its_interval() {
+    let trials = curves(3, 0.01);
+    let gate = |metric: &str, range| {
+        requirement(&plan::Requirement { metric: metric.to_owned(), range, filter: BTreeMap::new() }, &trials).holds
+    };
+    assert!(gate("peak(pi)", at_least(230.0)));
+    assert!(!gate("peak(pi)", at_least(240.0)), "it may be less");
+    assert!(!gate("knee(pi, lab.hosts)", at_least(0.0)), "what was not measured does not hold");
 }
 
 #[test]

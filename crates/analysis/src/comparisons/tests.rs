@@ -112,7 +112,7 @@ fn one_trial_each_gives_a_ratio_and_nothing_more() {
 #[test]
 fn void_trials_are_left_out_with_their_partners() {
     let mut trials = two_variants(&FIVE);
-    trials[2].verdict = Verdict { is: Trust::Void, reasons: Vec::new() };
+    trials[2].verdict = Verdict { is: Trust::Void, ..Verdict::default() };
     trials[2].throughput.operations_per_s = Some(1.0);
     trials[5].verdict.is = Trust::Suspect;
     let found = within(&plan(&["a", "b"], &[]), &trials);

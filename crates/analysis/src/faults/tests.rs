@@ -23,9 +23,13 @@ fn evidence(down: &[(f64, f64)], events: Vec<Event>) -> Evidence {
 }
 
 fn found(evidence: &Evidence, until_s: f64) -> Vec<Fault> {
+    all(evidence, until_s).faults
+}
+
+fn all(evidence: &Evidence, until_s: f64) -> Happened {
     let planned = plan::Trial { faults: vec![made_up::fault("oops", 10.0)], ..made_up::trial(made_up::load(10, 40.0)) };
     let window = LoadWindow { from_s: 2.0, until_s, first_fault_s: None, steady: None };
-    faults(&planned, evidence, Timeline::of(&evidence.slots).as_ref(), Some(&window))
+    happened(&planned, evidence, Timeline::of(&evidence.slots).as_ref(), Some(&window))
 }
 
 fn back_s(fault: &Fault) -> Option<f64> {
@@ -65,4 +69,16 @@ fn what_could_not_be_injected_has_no_outage() {
 fn a_fault_after_the_load_has_no_outage() {
     let faults = found(&evidence(&[], vec![begun(35.0, "oops", 1)]), 30.0);
     assert_eq!(faults[0].outage, None);
+}
+
+#[test]
+fn what_no_fault_explains_is_a_disturbance_and_no_baseline() {
+    let down = [(6.0, 6.4), (10.0, 10.5), (15.0, 15.4), (25.0, 26.0)];
+    let found = all(&evidence(&down, vec![begun(10.0, "oops", 1), begun(30.0, "oops", 2)]), 40.0);
+    let at_s: Vec<f64> = found.disturbances.iter().map(|one| one.at_s).collect();
+    assert_eq!(at_s, [6.0, 25.0], "what follows a fault within 10 s may be its own");
+    assert_eq!(back_s(&found.faults[0]), Some(5.4));
+    assert_eq!(found.disturbances[1].outage.back_to_baseline_s, Some(1.0));
+    let baselines: Vec<f64> = found.faults.iter().filter_map(|fault| fault.outage.as_ref()?.baseline_per_s).collect();
+    assert_eq!(baselines, [10_000.0, 10_000.0]);
 }

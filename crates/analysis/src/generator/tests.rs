@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use record::events::{Ending, Event, What};
+use record::rows::Sample;
 
 use super::*;
 
@@ -93,4 +94,82 @@ fn cycles_are_counted_by_the_part_of_a_second() {
     assert_eq!(cycles_per_s(&rows, (2.5, 3.0)), Some(20.0));
     assert_eq!(cycles_per_s(&rows, (2.0, 2.0)), None);
     assert_eq!(cycles_per_s(&[], (2.0, 3.0)), None);
+}
+
+fn sample(at_s: f64, process: &str, busy_pct: f64) -> Sample {
+    Sample {
+        at_s,
+        host: "local".into(),
+        process: process.into(),
+        cpu_user_pct: Some(busy_pct),
+        cpu_system_pct: Some(0.0),
+        ..Sample::default()
+    }
+}
+
+/// The engine's threads wait for so much of each second; the machine, strangers there, and the generator use so much of it.
+fn waiting(run_delay_pct: f64, machine_pct: f64, strangers_pct: f64, own_pct: f64) -> Evidence {
+    let mut rows = seconds(20);
+    rows.iter_mut().for_each(|row| row.run_delay_pct = Some(run_delay_pct));
+    let mut evidence = evidence(rows);
+    for at_s in (1..=20).map(f64::from) {
+        let machine = sample(at_s, "", machine_pct);
+        evidence.samples.push(Sample { cpu_strangers_pct: Some(strangers_pct), ..machine });
+        evidence.samples.push(sample(at_s, "generator", own_pct));
+    }
+    evidence
+}
+
+fn preempted(evidence: &Evidence) -> Option<f64> {
+    generator(evidence, Some(&WINDOW), 0.0, None).preempted_pct
+}
+
+#[test]
+fn waiting_for_the_target_is_not_waiting_for_strangers() {
+    assert_eq!(preempted(&waiting(30.0, 80.0, 0.0, 40.0)), Some(0.0));
+    assert_eq!(preempted(&waiting(30.0, 80.0, 4.0, 40.0)), Some(3.0), "a tenth of what else ran");
+    assert_eq!(preempted(&waiting(30.0, 80.0, 40.0, 40.0)), Some(30.0), "all of it");
+    assert_eq!(preempted(&waiting(30.0, 40.0, 3.0, 40.0)), Some(0.0), "nothing else ran: rounding");
+    assert_eq!(preempted(&evidence(seconds(20))), None, "the kernel does not say");
+}
+
+#[test]
+fn on_cpus_of_its_own_every_other_is_a_stranger() {
+    let mut evidence = waiting(40.0, 90.0, 1.0, 10.0);
+    evidence
+        .samples
+        .iter_mut()
+        .filter(|row| row.process == "generator")
+        .for_each(|row| row.cpu_strangers_pct = Some(45.0));
+    assert_eq!(preempted(&evidence), Some(40.0));
+    evidence
+        .samples
+        .iter_mut()
+        .filter(|row| row.process == "generator")
+        .for_each(|row| row.cpu_strangers_pct = Some(3.0));
+    assert_eq!(preempted(&evidence), Some(6.0), "of two threads one may have met all that ran there");
+}
+
+#[test]
+fn the_thread_that_waits_most_counts() {
+    let mut evidence = waiting(10.0, 50.0, 0.0, 10.0);
+    evidence.generator.iter_mut().filter(|row| row.thread == 1).for_each(|row| row.run_delay_pct = Some(20.0));
+    assert_eq!(generator(&evidence, Some(&WINDOW), 0.0, None).run_delay_pct, Some(20.0));
+}
+
+#[test]
+fn a_quota_and_a_set_clock_are_seen() {
+    let mut evidence = waiting(0.0, 50.0, 0.0, 10.0);
+    let healthy = generator(&evidence, Some(&WINDOW), 0.0, None);
+    assert_eq!((healthy.throttled_pct, healthy.clock_jump_s), (None, None));
+    for (index, row) in evidence.samples.iter_mut().enumerate() {
+        match row.process.as_str() {
+            "generator" => row.cpu_throttled_pct = Some(if index < 20 { 8.0 } else { 0.0 }),
+            // It drifts, which is no jump, and at half-time it is set back by an hour.
+            _ => row.calendar_ahead_s = Some(index as f64 * 1e-5 - if index < 20 { 0.0 } else { 3600.0 }),
+        }
+    }
+    let spoiled = generator(&evidence, Some(&WINDOW), 0.0, None);
+    assert_eq!(spoiled.throttled_pct, Some(4.0));
+    assert!((spoiled.clock_jump_s.unwrap() - 3600.0).abs() < 0.01);
 }

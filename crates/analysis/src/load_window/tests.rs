@@ -19,7 +19,7 @@ fn evidence(length_s: f64) -> Evidence {
 }
 
 fn window(load: &Load, evidence: &Evidence) -> LoadWindow {
-    LoadWindow::of(load, evidence, &Timeline::of(&evidence.slots).unwrap()).unwrap()
+    LoadWindow::of(load, evidence, &Timeline::of(&evidence.slots).unwrap()).unwrap().0
 }
 
 fn fault(at_s: f64) -> Event {
@@ -32,6 +32,39 @@ fn a_given_warm_up_is_taken_as_it_is() {
     let found = window(&load, &evidence(20.5));
     assert_eq!((found.from_s, found.until_s, found.steady), (3.0, 20.0, None), "the drain is not measured");
     assert_eq!(found.calm(), Some((3.0, 20.0)));
+}
+
+#[test]
+fn how_the_warm_up_was_found_is_said() {
+    let how = |warmup, evidence: &Evidence| {
+        let load = Load { warmup, ..made_up::load(10, 20.0) };
+        LoadWindow::of(&load, evidence, &Timeline::of(&evidence.slots).unwrap()).unwrap().1
+    };
+    let given = how(Warmup::Seconds(30.0), &evidence(7.0));
+    assert_eq!((given.from_s, given.method.as_str(), given.is), (7.0, "given", None), "no later than the load's end");
+    let flat = how(Warmup::Auto, &evidence(20.0));
+    assert_eq!((flat.method.as_str(), flat.is, flat.unsteady), ("MSER-5", Some(true), None));
+    let mut growing = evidence(20.0);
+    for (second, thread) in (1..=20).flat_map(|second| [(second, 0), (second, 1)]) {
+        let at_s = f64::from(second);
+        let latency_sum_s = 500.0 * (0.01 + 0.05 * at_s);
+        let row =
+            GeneratorSecond { at_s, interval_s: 1.0, thread, operations: 500, latency_sum_s, ..Default::default() };
+        growing.generator.push(row);
+    }
+    let growing = how(Warmup::Auto, &growing);
+    assert_eq!((growing.is, growing.unsteady.as_deref()), (Some(false), Some("latency")));
+}
+
+#[test]
+fn latencies_are_taken_from_a_whole_second_on_if_there_is_one() {
+    let from = |from_s, until_s| LoadWindow { from_s, until_s, first_fault_s: None, steady: None }.latency_from_s();
+    assert_eq!(from(2.0, 10.0), 2.0);
+    assert_eq!(from(0.1 + 0.2 + 1.7, 10.0), 2.0, "2.0000000000000004 is 2");
+    assert_eq!(from(2.3, 10.0), 3.0);
+    assert_eq!(from(1.3, 3.0), 2.0);
+    assert_eq!(from(1.3, 2.5), 1.0, "only half of the second from 2 on");
+    assert_eq!(from(7.0, 7.0), 7.0);
 }
 
 #[test]

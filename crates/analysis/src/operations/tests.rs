@@ -41,6 +41,26 @@ fn totals_are_those_of_the_log() {
 }
 
 #[test]
+fn times_are_of_the_measured_part_and_counts_of_all() {
+    let mut log = LoadLog::measured_from(1.0);
+    intervals().iter().for_each(|interval| log.add(interval));
+    let measured = Totals::of_all(log.measured().values());
+    assert_eq!(measured.latency_us().unwrap().count, 110);
+    assert_eq!(measured.service_us(), None, "they ended in the warm-up");
+    let found = operations(&log, &[], None);
+    let save = &found["save"];
+    assert_eq!((save.outcomes.ok, save.latency_us.unwrap().count), (1_000, 100));
+    assert!((save.latency_us.unwrap().p50.unwrap() - 5_000.0).abs() < 5.0);
+    assert_eq!(save.by_outcome["failed"].count, 30);
+    assert_eq!(Totals::of_all(log.totals.values()).latency_us().unwrap().count, 1_010, "with the warm-up");
+
+    let mut too_late = LoadLog::measured_from(9.0);
+    intervals().iter().for_each(|interval| too_late.add(interval));
+    let all = Totals::of_all(too_late.measured().values());
+    assert_eq!(all.latency_us().unwrap().count, 1_010, "rather all than nothing");
+}
+
+#[test]
 fn quantiles_are_of_all_intervals_together() {
     let log = log(&intervals());
     let save = &log.totals["save"];

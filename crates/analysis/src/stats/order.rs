@@ -13,6 +13,27 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     interpolated(&sorted(values), 0.5)
 }
 
+/// 95 % interval of the median of what the values were drawn from, whatever its shape: of `n` values, so many lie below the median as heads
+/// fall in `n` throws of a coin, and the interval runs from the `k`-th smallest to the `k`-th largest for the largest `k` that leaves at
+/// most 2.5 % on each side (W. R. Thompson, "On confidence ranges for the median and other expectation distributions for
+/// populations of unknown distribution form", Annals of Mathematical Statistics 7, 1936). `None` of fewer than six.
+pub(crate) fn median_ci95(values: &[f64]) -> Option<[f64; 2]> {
+    let sorted = sorted(values);
+    let count = sorted.len();
+    // As logarithms: 2^-n of a thousand values is 0.
+    let mut heads = -(count as f64) * std::f64::consts::LN_2;
+    let (mut below, mut rank) = (0.0, 0);
+    while rank < count / 2 {
+        below += heads.exp();
+        if below > 0.025 {
+            break;
+        }
+        heads += ((count - rank) as f64 / (rank + 1) as f64).ln();
+        rank += 1;
+    }
+    Some([*sorted.get(rank.checked_sub(1)?)?, *sorted.get(count - rank)?])
+}
+
 /// Interquartile range, quartiles interpolated linearly (Hyndman and Fan 1996, type 7).
 pub(crate) fn interquartile_range(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values);

@@ -1,16 +1,19 @@
 //! Whether a trial can be trusted: every rule of the table is held against it, and each that speaks against it gives a reason. It must
 //! not look at whether the target did well: a bad result of a good measurement is valid.
 
-use experiment::plan;
+use experiment::plan::{self, Plan};
 use record::results::{Trial, Trust, Verdict};
 
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
 use crate::stats::timeline::Timeline;
+use crate::versions::Earlier;
 
 mod rules;
+mod used;
 
 pub(crate) use rules::RULES;
+pub(crate) use used::of_used;
 
 /// What the rules look at.
 #[derive(Debug, Clone, Copy)]
@@ -21,11 +24,22 @@ pub(crate) struct Facts<'a> {
     pub timeline: Option<&'a Timeline>,
     /// All results but the verdict.
     pub trial: &'a Trial,
+    /// What of the run matters to a trial.
+    pub run: OfRun<'a>,
+}
+
+/// What a trial is held against besides itself. The default: a trial by itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OfRun<'a> {
+    /// What was asked of the run.
+    pub plan: Option<&'a Plan>,
+    /// With what its earlier trials were played.
+    pub earlier: Option<&'a Earlier>,
 }
 
 /// When a rule's figure speaks against a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Threshold {
+pub enum Threshold {
     /// At or above it.
     From {
         /// Suspect.
@@ -57,13 +71,22 @@ impl Threshold {
 }
 
 /// A rule: a figure of the trial, and from where on it speaks against it.
-pub(crate) struct Rule {
+#[derive(Debug)]
+pub struct Rule {
     /// Its name.
     pub name: &'static str,
+    /// The figure.
+    pub looks_at: &'static str,
+    /// The figure's unit; empty for what is so or is not.
+    pub unit: &'static str,
     /// From where on.
     pub threshold: Threshold,
-    /// The figure and the sentence that tells a user what is wrong; `None` where it does not apply or was not measured.
-    pub weigh: fn(&Facts<'_>) -> Option<(f64, String)>,
+    /// Why it speaks against a trial, and why from there on.
+    pub why: &'static str,
+    /// What a user can do about it.
+    pub remedy: &'static str,
+    /// The figure and what is wrong, in words; `None` where it does not apply or was not measured.
+    weigh: fn(&Facts<'_>) -> Option<(f64, String)>,
 }
 
 /// A rule that spoke against a trial.
@@ -75,6 +98,12 @@ pub(crate) struct Finding {
     pub trust: Trust,
     /// The sentence.
     pub reason: String,
+}
+
+/// Every rule, sorted by name.
+#[must_use]
+pub fn rules() -> &'static [Rule] {
+    RULES
 }
 
 /// What the rules find, in the order of the table.
@@ -93,8 +122,14 @@ pub(crate) fn verdict(findings: &[Finding]) -> Verdict {
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.trust));
     Verdict {
         is: sorted.first().map_or(Trust::Valid, |finding| finding.trust),
+        remedies: sorted.iter().map(|finding| remedy(finding.rule).to_owned()).collect(),
+        rules: sorted.iter().map(|finding| finding.rule.to_owned()).collect(),
         reasons: sorted.into_iter().map(|finding| finding.reason.clone()).collect(),
     }
+}
+
+fn remedy(rule: &str) -> &'static str {
+    RULES.iter().find(|known| known.name == rule).map_or("", |known| known.remedy)
 }
 
 /// The verdict on a run: the worst of its trials, with a reason for each rule that spoke against any of them.
@@ -126,6 +161,8 @@ pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
     }
     let limits = [
         ("generator_cpu", "cpu"),
+        ("generator_throttled", "cpu"),
+        ("generator_preempted", "cpu"),
         ("generator_lateness", "lateness"),
         ("generator_stall", "lateness"),
         ("stall_in_outage", "lateness"),

@@ -1,9 +1,13 @@
 //! Checks of each rule below, at and above its thresholds, and of the verdict they make together.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use record::events::{Ending, Event, What};
+use std::collections::BTreeMap;
+
+use record::events::{Ending, Event, Versions, What};
 use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles};
-use record::rows::{GeneratorSecond, OutcomeSlot};
+use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
+
+use Trust::{Suspect, Void};
 
 use super::*;
 use crate::made_up;
@@ -14,6 +18,8 @@ struct Case {
     evidence: Evidence,
     window: LoadWindow,
     trial: Trial,
+    plan: Option<Plan>,
+    earlier: Earlier,
 }
 
 impl Case {
@@ -31,6 +37,8 @@ impl Case {
             evidence: Evidence { slots: vec![slot], events: vec![ended], ..Evidence::default() },
             window: LoadWindow { from_s: 2.0, until_s: 20.0, first_fault_s: None, steady: Some(true) },
             trial,
+            plan: None,
+            earlier: Earlier::default(),
         }
     }
 
@@ -44,6 +52,7 @@ impl Case {
             window: Some(&case.window),
             timeline: timeline.as_ref(),
             trial: &case.trial,
+            run: OfRun { plan: case.plan.as_ref(), earlier: Some(&case.earlier) },
         })
     }
 
@@ -61,9 +70,35 @@ impl Case {
     fn stall(&mut self, at_s: f64, late_us: f64) {
         self.evidence.generator.push(GeneratorSecond {
             at_s,
+            interval_s: 1.0,
             late_us_max: Some(late_us),
             ..GeneratorSecond::default()
         });
+    }
+
+    /// Asks for this metric in a requirement; the trial has so many operations.
+    fn asks(&mut self, metric: &str, count: u64) {
+        let mut plan = made_up::plan();
+        plan.requirements.push(plan::Requirement {
+            metric: metric.to_owned(),
+            range: plan::Range::default(),
+            filter: BTreeMap::new(),
+        });
+        self.plan = Some(plan);
+        self.trial.latency_us = Some(Quantiles { count, ..self.trial.latency_us.unwrap() });
+    }
+
+    /// In the second that ends then, so many processes of the target were replaced.
+    fn replaced(&mut self, at_s: f64, count: u64) {
+        let row = Sample { at_s, host: "n1".into(), process: "server".into(), ..Sample::default() };
+        self.evidence.samples.push(Sample { processes_replaced: Some(count), ..row });
+    }
+
+    /// An earlier trial was played with this program, and this one with that.
+    fn programs(&mut self, then: &str, now: &str) {
+        let before = Evidence { events: vec![played_with(then)], ..Evidence::default() };
+        self.earlier.add(&plan::Trial { id: "000".into(), ..self.planned.clone() }, &before);
+        self.evidence.events.insert(0, played_with(now));
     }
 
     fn ended(&mut self, how: Ending, reason: &str) {
@@ -76,80 +111,99 @@ fn granular(period_s: f64) -> Emulated {
 }
 
 #[test]
-fn the_table_is_sorted_and_its_names_are_unique() {
+fn the_table_is_sorted_and_says_everything() {
     assert!(RULES.windows(2).all(|pair| pair[0].name < pair[1].name));
+    for rule in RULES {
+        let texts = [rule.looks_at, rule.why, rule.remedy];
+        assert!(texts.iter().all(|text| text.len() > 10 && !text.contains("  ")), "{}", rule.name);
+        assert!(rule.why.ends_with(['.', ')']) && !rule.remedy.ends_with('.'), "{}", rule.name);
+    }
 }
 
 #[test]
 fn nothing_speaks_against_a_good_trial() {
     let findings = Case::spoiled(|_| {});
     assert_eq!(findings, []);
-    assert_eq!(verdict(&findings), Verdict { is: Trust::Valid, reasons: Vec::new() });
+    assert_eq!(verdict(&findings), Verdict::default());
     assert_eq!(limit(&findings, &Case::good().trial), "none");
     assert_eq!(limit(&[], &Trial::default()), "", "nobody watched");
 }
 
 type Spoil = fn(&mut Case);
 
+/// What each rule is for, and what it makes of it.
+const SPOILT: &[(&str, Trust, Spoil)] = &[
+    ("clock_jump", Suspect, |case| case.trial.generator.clock_jump_s = Some(0.1)),
+    ("coarse_cores", Suspect, |case| case.trial.emulated = Some(granular(0.01))),
+    ("cut_off", Suspect, |case| case.evidence.events.clear()),
+    ("cut_off", Suspect, |case| case.ended(Ending::Interrupted, "SIGINT")),
+    ("cut_off", Suspect, |case| case.ended(Ending::Failed, "the target did not become ready")),
+    ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
+    ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
+    ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(5.0))),
+    ("failed_fault", Void, |case| {
+        case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
+    }),
+    ("few_operations", Suspect, |case| {
+        case.evidence.slots[0] = few(99);
+        case.trial.outcomes.ok = 99;
+    }),
+    ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
+    ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
+    ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
+    ("generator_lateness", Suspect, |case| case.late(1_000.0)),
+    ("generator_lateness", Void, |case| case.late(50_000.0)),
+    ("generator_preempted", Suspect, |case| case.trial.generator.preempted_pct = Some(5.0)),
+    ("generator_preempted", Void, |case| case.trial.generator.preempted_pct = Some(25.0)),
+    ("generator_stall", Suspect, |case| case.stall(5.0, 50_000.0)),
+    ("generator_stall", Void, |case| case.stall(5.0, 950_000.0)),
+    // The timers that were due before the end fire after it.
+    ("generator_stall", Void, |case| case.stall(21.0, 2_000_000.0)),
+    ("generator_stall", Void, |case| {
+        case.planned.load.as_mut().unwrap().think_s = 0.01;
+        case.stall(5.0, 950_000.0);
+    }),
+    ("generator_throttled", Suspect, |case| case.trial.generator.throttled_pct = Some(0.1)),
+    ("generator_throttled", Void, |case| case.trial.generator.throttled_pct = Some(5.0)),
+    ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
+    ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
+    ("lost_host", Suspect, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
+    ("lost_process", Suspect, |case| case.event(down(false))),
+    ("missing_fault", Void, |case| case.planned.faults.push(made_up::fault("oops", 10.0))),
+    ("no_baseline", Suspect, |case| {
+        case.trial.faults.push(Fault { outage: Some(Outage::default()), ..Fault::default() });
+    }),
+    ("no_steady_state", Suspect, |case| case.window.steady = Some(false)),
+    ("quantile_refused", Suspect, |case| case.asks("latency_us.p999", 2_994)),
+    ("quantile_refused", Suspect, |case| case.asks("ratio(latency_us.p99, a, b)", 298)),
+    ("records_disagree", Suspect, |case| case.trial.outcomes.failed = 1),
+    ("restarted_target", Suspect, |case| case.replaced(5.0, 1)),
+    ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
+    ("stall_in_outage", Suspect, |case| {
+        case.window.until_s = 200.0;
+        case.stall(11.0, 60_000.0);
+        let outage = Some(Outage { baseline_per_s: Some(1.0), back_to_baseline_s: Some(0.1), ..Outage::default() });
+        case.trial.faults.push(Fault { at_s: 10.2, outage, ..Fault::default() });
+    }),
+    ("steal", Suspect, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
+    ("steal", Void, |case| case.trial.machine = Machine { steal_pct: Some(10.0), ..Machine::default() }),
+    ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
+    ("strangers", Void, |case| case.trial.machine.strangers_cpu_pct = Some(30.0)),
+    ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
+    ("unhealed_fault", Suspect, |case| case.event(What::Notice { text: "fault `x` could not be healed: no".into() })),
+    ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 9, unread: 1 })),
+    ("versions_changed", Suspect, |case| case.programs("1", "2")),
+];
+
 #[test]
 fn each_rule_finds_what_it_is_for() {
-    use Trust::{Suspect, Void};
-    let table: &[(&str, Trust, Spoil)] = &[
-        ("coarse_cores", Suspect, |case| case.trial.emulated = Some(granular(0.01))),
-        ("cut_off", Suspect, |case| case.evidence.events.clear()),
-        ("cut_off", Suspect, |case| case.ended(Ending::Interrupted, "SIGINT")),
-        ("cut_off", Suspect, |case| case.ended(Ending::Failed, "the target did not become ready")),
-        ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
-        ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
-        ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(5.0))),
-        ("failed_fault", Void, |case| {
-            case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
-        }),
-        ("few_operations", Suspect, |case| {
-            case.evidence.slots[0] = few(99);
-            case.trial.outcomes.ok = 99;
-        }),
-        ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
-        ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
-        ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
-        ("generator_lateness", Suspect, |case| case.late(1_000.0)),
-        ("generator_lateness", Void, |case| case.late(50_000.0)),
-        ("generator_stall", Suspect, |case| case.stall(5.0, 50_000.0)),
-        ("generator_stall", Void, |case| case.stall(5.0, 950_000.0)),
-        ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
-        ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
-        ("lost_host", Suspect, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
-        ("lost_process", Suspect, |case| case.event(down(false))),
-        ("missing_fault", Void, |case| case.planned.faults.push(made_up::fault("oops", 10.0))),
-        ("no_baseline", Suspect, |case| {
-            case.trial.faults.push(Fault { outage: Some(Outage::default()), ..Fault::default() });
-        }),
-        ("no_steady_state", Suspect, |case| case.window.steady = Some(false)),
-        ("records_disagree", Suspect, |case| case.trial.outcomes.failed = 1),
-        ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
-        ("stall_in_outage", Suspect, |case| {
-            case.window.until_s = 200.0;
-            case.stall(11.0, 60_000.0);
-            let outage = Some(Outage { baseline_per_s: Some(1.0), back_to_baseline_s: Some(0.1), ..Outage::default() });
-            case.trial.faults.push(Fault { at_s: 10.2, outage, ..Fault::default() });
-        }),
-        ("steal", Suspect, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
-        ("steal", Void, |case| case.trial.machine = Machine { steal_pct: Some(10.0), ..Machine::default() }),
-        ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
-        ("strangers", Void, |case| case.trial.machine.strangers_cpu_pct = Some(30.0)),
-        ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
-        ("unhealed_fault", Suspect, |case| {
-            case.event(What::Notice { text: "fault `x` could not be healed: no".into() })
-        }),
-        ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 9, unread: 1 })),
-    ];
-    for (rule, trust, spoil) in table {
+    for (rule, trust, spoil) in SPOILT {
         let found = Case::spoiled(spoil);
         let rules: Vec<_> = found.iter().map(|finding| (finding.rule, finding.trust)).collect();
         assert_eq!(rules, [(*rule, *trust)], "{found:?}");
         assert!(found[0].reason.len() > 10);
     }
-    let tried: Vec<_> = table.iter().map(|(rule, ..)| *rule).chain(["no_success"]).collect();
+    let tried: Vec<_> = SPOILT.iter().map(|(rule, ..)| *rule).chain(["no_success"]).collect();
     assert!(RULES.iter().all(|rule| tried.contains(&rule.name)), "a rule without a test");
 }
 
@@ -169,6 +223,29 @@ fn what_is_just_inside_is_not_held_against_it() {
         |case| case.late(999.0),
         |case| case.stall(5.0, 49_000.0),
         |case| case.stall(1.5, 900_000.0),
+        |case| case.stall(22.0, 900_000.0),
+        |case| {
+            // It was busy for all that time: more work than time, which is not standing still.
+            case.planned.load.as_mut().unwrap().think_s = 0.01;
+            case.stall(5.0, 950_000.0);
+            case.evidence.generator[0].cpu_pct = 99.0;
+        },
+        |case| case.trial.generator.clock_jump_s = Some(0.099),
+        |case| case.trial.generator.preempted_pct = Some(4.9),
+        |case| case.trial.generator.throttled_pct = Some(0.09),
+        |case| case.trial.generator.run_delay_pct = Some(60.0),
+        |case| case.asks("latency_us.max", 10),
+        |case| {
+            case.asks("latency_us.p999", 2_995);
+            case.trial.latency_us.as_mut().unwrap().p999 = Some(1.0);
+        },
+        |case| case.replaced(0.0, 1),
+        |case| case.replaced(5.0, 0),
+        |case| {
+            case.window.first_fault_s = Some(10.0);
+            case.replaced(11.0, 1);
+        },
+        |case| case.programs("1", "1"),
         |case| {
             case.window.until_s = 200.0;
             case.stall(9.0, 60_000.0);
@@ -206,18 +283,56 @@ fn what_is_just_inside_is_not_held_against_it() {
 }
 
 #[test]
+fn a_stall_says_whether_the_generator_was_waiting_for_a_cpu() {
+    let said = |run_delay_pct: Option<f64>| {
+        let found = Case::spoiled(|case| {
+            // Stopped at 3.0 s for two seconds: the seconds that ended meanwhile share what the thread had.
+            case.stall(6.0, 2_000_000.0);
+            for at_s in [4.0, 5.0] {
+                case.evidence.generator.push(GeneratorSecond { at_s, interval_s: 1.0, ..GeneratorSecond::default() });
+            }
+            case.evidence.generator.iter_mut().for_each(|row| row.run_delay_pct = run_delay_pct);
+        });
+        assert_eq!((found.len(), found[0].rule, found[0].trust), (1, "generator_stall", Void));
+        found[0].reason.clone()
+    };
+    assert!(said(Some(1.0)).contains("not waiting for a CPU, so it had been stopped"), "{}", said(Some(1.0)));
+    assert!(said(Some(60.0)).contains("it was waiting for a CPU"));
+    assert!(said(None).contains("it was stopped, or waited"));
+    assert!(said(None).contains("2000 ms at worst, near 6 s"));
+}
+
+#[test]
+fn threads_that_stand_still_together_count_once() {
+    let found = Case::spoiled(|case| {
+        case.stall(5.0, 450_000.0);
+        case.stall(5.0, 440_000.0);
+        case.evidence.generator[1].thread = 1;
+    });
+    assert!(found[0].reason.contains("2.5 % of the time (450 ms"), "{}", found[0].reason);
+}
+
+#[test]
+fn a_reason_comes_with_what_to_do() {
+    let is = verdict(&Case::spoiled(|case| case.trial.machine.steal_pct = Some(2.0)));
+    let remedy = rules().iter().find(|rule| rule.name == "steal").unwrap().remedy;
+    assert_eq!((is.rules, is.remedies), (vec!["steal".to_owned()], vec![remedy.to_owned()]));
+    assert_eq!(is.reasons, ["the hypervisor took 2.0 % of the CPU away"]);
+}
+
+#[test]
 fn the_worst_comes_first_and_names_its_trial() {
     let found = |rule, trust, reason: &str| Finding { rule, trust, reason: reason.to_owned() };
-    let one = vec![found("steal", Trust::Suspect, "a"), found("strangers", Trust::Void, "b")];
+    let one = vec![found("steal", Suspect, "a"), found("strangers", Void, "b")];
     let single = verdict(&one);
-    assert_eq!((single.is, single.reasons), (Trust::Void, vec!["b".to_owned(), "a".to_owned()]));
+    assert_eq!((single.is, single.reasons), (Void, vec!["b".to_owned(), "a".to_owned()]));
     let trials = [
-        ("001".to_owned(), vec![found("steal", Trust::Suspect, "2 %")]),
+        ("001".to_owned(), vec![found("steal", Suspect, "2 %")]),
         ("002".to_owned(), Vec::new()),
-        ("003".to_owned(), vec![found("steal", Trust::Void, "12 %"), found("torn_records", Trust::Suspect, "t")]),
+        ("003".to_owned(), vec![found("steal", Void, "12 %"), found("torn_records", Suspect, "t")]),
     ];
     let run = run_verdict(&trials);
-    assert_eq!(run.is, Trust::Void);
+    assert_eq!(run.is, Void);
     assert_eq!(run.reasons, ["trial 003 (and 1 more): 12 %", "trial 003: t"]);
     assert_eq!(run_verdict(&trials[..1]).reasons, ["2 %"]);
     assert_eq!(run_verdict(&[]), Verdict::default());
@@ -231,6 +346,11 @@ fn the_limit_is_what_held_the_generator_back() {
     assert_eq!(limit(&found, &trial), "cpu");
     let found = Case::spoiled(|case| case.evidence.generator.push(unconnected(5.0)));
     assert_eq!(limit(&found, &trial), "connections");
+}
+
+fn played_with(program: &str) -> Event {
+    let versions = Versions { program: Some(program.to_owned()), ..Versions::default() };
+    Event { at_s: -1.0, what: What::Versions { is: versions } }
 }
 
 fn few(ok: u32) -> OutcomeSlot {

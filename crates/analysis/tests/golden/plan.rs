@@ -117,6 +117,7 @@ fn trial(repeat: u32) -> Trial {
         id: format!("{repeat:03}"),
         variant: None,
         point: BTreeMap::new(),
+        surviving: None,
         repeat,
         seed: u64::from(repeat),
         target: Target {
@@ -139,6 +140,7 @@ fn trial(repeat: u32) -> Trial {
             seed: 1,
             label: "call oops".into(),
             colour: "#c0392b".into(),
+            standing: false,
         }],
         steps: Vec::new(),
     }

@@ -151,6 +151,7 @@ impl Simulation {
                 interval_s: 1.0,
                 thread: 0,
                 cpu_pct: 41.0 + f64::from(second % 3),
+                run_delay_pct: None,
                 late_us_p99: (second < 1).then_some(38.0),
                 late_us_max: (second < 1).then_some(85.0),
                 agents: AGENTS,

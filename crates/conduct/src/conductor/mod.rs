@@ -81,7 +81,7 @@ impl Conductor {
     /// A trial about to begin. `heals` tells of each fault kind how it ends.
     #[must_use]
     pub fn new(trial: &plan::Trial, heals: impl Fn(&str) -> Heals) -> Self {
-        let faults_end_s = trial.faults.iter().map(fault_end_s).fold(0.0, f64::max);
+        let faults_end_s = trial.faults.iter().filter(|fault| !fault.standing).map(fault_end_s).fold(0.0, f64::max);
         let end_s = trial.load.as_ref().map_or(faults_end_s, |load| load.time_s);
         let audited = |step: &plan::Step| step.audit;
         Self {
@@ -122,7 +122,7 @@ impl Conductor {
         match input {
             Input::TargetUp | Input::Prepared | Input::LoadEnded | Input::ReadBack(..) if late => Vec::new(),
             Input::TargetUp if self.prepares => self.enter(Phase::Preparing, Effect::Prepare),
-            Input::TargetUp | Input::Prepared => self.enter(Phase::Load, Effect::BeginLoad),
+            Input::TargetUp | Input::Prepared => self.break_or_load(),
             Input::Tick => self.tick(now_s),
             Input::FaultBegun(occurrence, on) => {
                 self.schedule.begun(occurrence, now_s);
@@ -133,16 +133,14 @@ impl Conductor {
                     kind: fault.kind.clone(),
                     on,
                 })];
-                if self.phase != Phase::Load {
-                    effects.extend(self.heal_all());
+                match self.phase {
+                    Phase::Load => {}
+                    Phase::Starting | Phase::Preparing => effects.extend(self.break_or_load()),
+                    _ => effects.extend(self.heal_all()),
                 }
                 effects
             }
-            Input::FaultRefused(occurrence, reason) => vec![Effect::Note(What::FaultFailed {
-                fault: self.fault(occurrence).name.clone(),
-                number: occurrence.number,
-                reason,
-            })],
+            Input::FaultRefused(occurrence, reason) => self.refused(occurrence, reason),
             Input::FaultHealed(occurrence) => {
                 self.schedule.healed(occurrence, now_s);
                 vec![Effect::Note(What::FaultHealed {
@@ -166,6 +164,26 @@ impl Conductor {
             Input::Aborted => self.give_up(Ending::Interrupted, "stopped at once by the user".to_owned()),
             Input::Broke(reason) => self.give_up(Ending::Failed, reason),
         }
+    }
+
+    /// What stands from before the load on, one after the other, and then the load.
+    fn break_or_load(&mut self) -> Vec<Effect> {
+        match self.schedule.next_standing() {
+            Some(occurrence) => vec![Effect::BeginFault(occurrence)],
+            None => self.enter(Phase::Load, Effect::BeginLoad),
+        }
+    }
+
+    fn refused(&mut self, occurrence: Occurrence, reason: String) -> Vec<Effect> {
+        let fault = self.fault(occurrence);
+        let (name, standing) = (fault.name.clone(), fault.standing);
+        let told = format!("the condition \"{name}\" could not be made: {reason}");
+        let mut effects = vec![Effect::Note(What::FaultFailed { fault: name, number: occurrence.number, reason })];
+        // Without its condition the trial would be another one.
+        if standing && self.phase != Phase::Stopping {
+            effects.extend(self.give_up(Ending::Failed, told));
+        }
+        effects
     }
 
     fn tick(&mut self, now_s: f64) -> Vec<Effect> {

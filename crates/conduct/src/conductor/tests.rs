@@ -22,6 +22,7 @@ fn trial() -> plan::Trial {
         seed: 1,
         label: String::new(),
         colour: String::new(),
+        standing: false,
     };
     plan::Trial {
         id: "001".to_owned(),
@@ -52,8 +53,17 @@ fn trial() -> plan::Trial {
             feeds: Vec::new(),
         }),
         faults: vec![fault("brief", 2.0, Some(3.0)), fault("lasting", 4.0, None)],
+        surviving: None,
         steps: Vec::new(),
     }
+}
+
+/// With a member that is down all the time, and another fault in the load.
+fn lopsided() -> plan::Trial {
+    let mut trial = trial();
+    trial.faults[0].standing = true;
+    trial.faults[0].for_s = None;
+    trial
 }
 
 /// A shell in which everything works: it answers each effect, keeps the time, and writes down what it did.
@@ -69,8 +79,12 @@ struct Model {
 
 impl Model {
     fn new() -> Self {
+        Self::of(&trial())
+    }
+
+    fn of(trial: &plan::Trial) -> Self {
         Self {
-            conductor: Conductor::new(&trial(), |_| Heals::AfterFor),
+            conductor: Conductor::new(trial, |_| Heals::AfterFor),
             now_s: -1.0,
             up: false,
             loading: false,
@@ -174,14 +188,20 @@ fn a_whole_trial_in_order() {
 
 #[test]
 fn an_intrusion_at_every_moment_ends_with_nothing_running_and_nothing_broken() {
-    let whole = Model::new().play(None);
+    for trial in [trial(), lopsided()] {
+        intruded(&trial);
+    }
+}
+
+fn intruded(trial: &plan::Trial) {
+    let whole = Model::of(trial).play(None);
     for after in 0..whole {
         for (input, ending) in [
             (Input::Interrupted, Ending::Interrupted),
             (Input::Aborted, Ending::Interrupted),
             (Input::Broke("the disk is full".to_owned()), Ending::Failed),
         ] {
-            let mut model = Model::new();
+            let mut model = Model::of(trial);
             model.play(Some((after, input.clone())));
             let moment = format!("{input:?} after {after} effects: {:?}", model.log);
             let is = model.finished.unwrap_or_else(|| panic!("never finished: {moment}"));
@@ -209,4 +229,27 @@ fn a_fault_that_cannot_be_injected_is_written_down_and_the_trial_goes_on() {
     let effects = conductor.step(2.0, Input::FaultRefused(occurrence, "no such member".to_owned()));
     assert!(matches!(&effects[..], [Effect::Note(What::FaultFailed { reason, .. })] if reason == "no such member"));
     assert_eq!(conductor.next_s(), Some(4.0));
+}
+
+#[test]
+fn a_condition_stands_from_before_the_load_to_its_end() {
+    let mut model = Model::of(&lopsided());
+    model.play(None);
+    let begin = ["Starting", "Preparing", "break brief", "Load", "break lasting"];
+    assert_eq!(model.log[..5], begin);
+    assert_eq!(model.log.iter().filter(|line| *line == "break brief").count(), 1);
+    assert!(!model.up && model.broken.is_empty() && model.finished == Some(Ending::Done));
+}
+
+#[test]
+fn without_its_condition_a_trial_fails() {
+    let mut conductor = Conductor::new(&lopsided(), |_| Heals::AfterFor);
+    let _ = conductor.step(0.0, Input::TargetUp);
+    let effects = conductor.step(0.0, Input::Prepared);
+    let [Effect::BeginFault(occurrence)] = effects[..] else { panic!("{effects:?}") };
+    let effects = conductor.step(0.0, Input::FaultRefused(occurrence, "no such host".to_owned()));
+    assert!(effects.contains(&Effect::StopTarget(true)), "{effects:?}");
+    let effects = conductor.step(0.0, Input::TargetStopped);
+    let failed = |effect: &Effect| matches!(effect, Effect::Finish(Ending::Failed, Some(reason)) if reason.contains("no such host"));
+    assert!(effects.iter().any(failed), "{effects:?}");
 }

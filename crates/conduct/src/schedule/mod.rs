@@ -43,6 +43,7 @@ impl Schedule {
             .into_iter()
             .map(|(plan, heals)| {
                 let due_s = match plan.when {
+                    _ if plan.standing => None,
                     When::At(at_s) => Some(at_s),
                     When::Every { first_s, .. } => Some(first_s),
                     When::After { .. } => None,
@@ -65,6 +66,13 @@ impl Schedule {
         let begins = self.entries.iter().filter_map(|entry| entry.due_s).filter(|at_s| *at_s < self.end_s);
         let heals = self.active.iter().filter_map(|active| active.heal_s);
         begins.chain(heals).min_by(f64::total_cmp)
+    }
+
+    /// Takes out a fault that stands from before the load on.
+    pub fn next_standing(&mut self) -> Option<Occurrence> {
+        let fault = self.entries.iter().position(|entry| entry.plan.standing && entry.occurred == 0)?;
+        self.entries[fault].occurred = 1;
+        Some(Occurrence { fault, number: 1 })
     }
 
     /// Takes out the occurrences that begin by now, earliest first.

@@ -19,6 +19,7 @@ fn fault(name: &str, when: When, for_s: Option<f64>) -> Fault {
         seed: 1,
         label: name.to_owned(),
         colour: "#000000".to_owned(),
+        standing: false,
     }
 }
 

@@ -18,7 +18,12 @@ impl Shell<'_> {
             return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
         };
         match (kind.begin)(fault, occurrence.number, site) {
-            Ok(begun) => Input::FaultBegun(occurrence, begun.on),
+            Ok(begun) => {
+                if fault.standing {
+                    self.down.extend(begun.on.split(", ").map(ToOwned::to_owned));
+                }
+                Input::FaultBegun(occurrence, begun.on)
+            }
             Err(error) => Input::FaultRefused(occurrence, error.to_string()),
         }
     }

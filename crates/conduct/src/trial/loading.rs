@@ -35,8 +35,9 @@ impl Shell<'_> {
         }
     }
 
+    /// Where clients go: not to a member that was down before they came.
     fn services(&self) -> Vec<String> {
-        self.site.as_ref().map(Site::services).unwrap_or_default()
+        self.site.as_ref().map(|site| site.services_but(&self.down)).unwrap_or_default()
     }
 
     pub(super) fn prepare(&mut self) -> Result<(), Error> {
@@ -121,7 +122,7 @@ impl Shell<'_> {
         let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
         let (interrupts, answered) = (self.interrupts, self.answered);
         let give_up = || interrupts.asked() > answered;
-        let (folder, protocol, services) = (&self.folder, self.trial.target.protocol.as_str(), site.services());
+        let (folder, protocol, services) = (&self.folder, self.trial.target.protocol.as_str(), self.services());
         let read = || read_back(folder, protocol, &services, clock, &give_up);
         let done = inside(Some(site), read)?;
         Ok(Input::ReadBack(done.keys, done.unread))

@@ -23,6 +23,7 @@ fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
         prepare: Vec::new(),
         load: None,
         faults: Vec::new(),
+        surviving: None,
         steps: Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
 
-use crate::{Error, Listener, Options, Protocol, server};
+use crate::{Error, Errors, Listener, Options, Protocol, server};
 
 mod http;
 mod vsns;
@@ -17,7 +17,7 @@ const KINDS: &[Kind] = &[Kind::of::<http::Http>(), Kind::of::<vsns::Vsns>()];
 /// The server, compiled for one protocol.
 pub(crate) struct Kind {
     protocol: Protocol,
-    serve: fn(Listener, &Options, &AtomicBool) -> Result<(), Error>,
+    serve: fn(Listener, &Options, &AtomicBool) -> Result<Vec<Errors>, Error>,
 }
 
 impl Kind {
@@ -26,7 +26,7 @@ impl Kind {
     }
 
     /// Serves until `stop`.
-    pub fn serve(&self, listener: Listener, options: &Options, stop: &AtomicBool) -> Result<(), Error> {
+    pub fn serve(&self, listener: Listener, options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
         (self.serve)(listener, options, stop)
     }
 }

@@ -259,6 +259,33 @@ fn errors_begin_when_they_are_told_to() {
 }
 
 #[test]
+fn its_errors_are_counted() {
+    let options = Options { errors_for_s: 0.05, errors_every_s: 0.2, ..Options::default() };
+    let mut seen = Vec::new();
+    let counted = with_server(&options, |address| {
+        let (began, mut was_ok) = (Instant::now(), true);
+        while seen.len() < 3 || !was_ok {
+            assert!(began.elapsed() < Duration::from_secs(20), "too few spells: {seen:?}");
+            let mut stream = connect(address);
+            stream.write_all(CLOSING).unwrap();
+            let is_ok = read_to_end(&mut stream).starts_with("HTTP/1.1 200");
+            if !is_ok && was_ok {
+                seen.push(0);
+            }
+            if let Some(last) = seen.last_mut().filter(|_| !is_ok) {
+                *last += 1;
+            }
+            was_ok = is_ok;
+        }
+    });
+    // A client that is held up may take two spells for one, so it is the sum that has to agree.
+    assert_eq!(counted.iter().map(|errors| errors.answers).sum::<u64>(), seen.iter().sum());
+    assert!(counted.len() >= seen.len());
+    assert!(counted.iter().all(|errors| errors.first_unix_s <= errors.last_unix_s && errors.first_unix_s > 1e9));
+    assert!(counted.windows(2).all(|pair| pair[0].last_unix_s < pair[1].first_unix_s));
+}
+
+#[test]
 fn in_a_stall_nothing_is_answered_and_stopping_still_works() {
     // As long as its period: once begun it does not end.
     let options = Options { stall_s: 0.05, stall_every_s: 0.05, ..Options::default() };

@@ -331,11 +331,16 @@ const CLAIM: &[Key] = &[
 ];
 
 const FIND: &[Key] = &[
-    Key::new("highest", Kind::Text, "The path that is raised, such as \"load.rate\"").required(),
+    Key::new("highest", Kind::Text, "What is raised: \"load.rate\" or \"load.agents\"").required(),
     Key::new("while", Kind::Tables(LIMIT), "The limits that have to hold").required(),
     Key::new(
         "surviving",
         Kind::List(&Kind::Text),
-        "Conditions under which it is searched, such as \"one member down\"",
+        "Conditions, each searched by itself: \"nothing lost\", \"one member down\", or the name of a [[fault]]",
     ),
+    Key::new("from", Kind::Positive, "The first value tried; without it, what [load] says"),
+    Key::new("up_to", Kind::Positive, "No higher value is tried; without it, the generator sets the bound"),
+    Key::new("precision_pct", Kind::Positive, "A search is complete when its 95 % interval is no wider than this")
+        .or("5"),
+    Key::new("trials", Kind::Whole { min: 3, max: 200 }, "Most trials of each search").or("24"),
 ];

@@ -68,6 +68,7 @@ const HOOKS: &[Key] = &[
     Key::new("leader", Kind::Text, "Which member leads"),
     Key::new("audit", Kind::Text, "What the members hold, for the checks after a run"),
     Key::new("reset", Kind::Text, "Puts it back into its first state"),
+    Key::new("versions", Kind::Text, "Versions of what is installed for it, before anything is started"),
 ];
 
 const METRICS: &[Key] = &[

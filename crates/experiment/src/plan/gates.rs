@@ -1,4 +1,4 @@
-//! `[[require]]`, `[[claim]]` and `[find]`: what is asked of the results. They are checked against the names that the
+//! `[[require]]` and `[[claim]]`, and the limits of a search: what is asked of the results. They are checked against the names that the
 //! trials use; nothing is measured here.
 
 use std::collections::BTreeMap;
@@ -6,14 +6,12 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::catalog::Catalog;
-use crate::keys::experiment::EXPERIMENT;
 use crate::nearest;
-use crate::overlay::{Sweep, TRIAL_SECTIONS};
-use crate::path;
-use crate::plan::{Claim, Find, Range, Requirement, metric};
+use crate::overlay::Sweep;
+use crate::plan::{Claim, Range, Requirement, metric};
 use crate::problem::Problem;
 use crate::section::Section;
-use crate::tree::{Entry, Node, Place, Table};
+use crate::tree::{Entry, Node, Place};
 
 /// What metrics and filters may name.
 pub(super) struct Names<'a> {
@@ -49,49 +47,14 @@ pub(super) fn claims(root: &Section<'_>, names: &Names<'_>, problems: &mut Vec<P
     claims
 }
 
-pub(super) fn find(root: &Section<'_>, tree: &Table, names: &Names<'_>, problems: &mut Vec<Problem>) -> Option<Find> {
-    let section = root.section("find")?;
-    if let Some(sweep) = names.sweeps.first() {
-        problems.push(
-            Problem::new(section.place, "[find] and [sweep] exclude each other")
-                .expected("searches for a value")
-                .related(&sweep.path_place, "goes through given values")
-                .hint("variants go with both"),
-        );
-    }
-    let highest = section.text("highest").unwrap_or_default();
-    if let Some(node) = section.node("highest") {
-        raised(node, highest, tree, problems);
-    }
+/// The limits of a search: as gates, but of every trial.
+pub(super) fn limits(sections: &[Section<'_>], names: &Names<'_>, problems: &mut Vec<Problem>) -> Vec<Requirement> {
     let limit = |part: &Section<'_>| Requirement {
         metric: metric(part, names, problems),
         range: range(part, part.place("metric"), problems),
         filter: BTreeMap::new(),
     };
-    let sections = section.sections("while");
-    let limits: Vec<Requirement> = sections.iter().map(limit).collect();
-    if section.has("while") && limits.is_empty() {
-        problems.push(Problem::new(section.place("while"), "a search needs a limit").expected("an empty list"));
-    }
-    let surviving = section.node("surviving").and_then(Node::list).unwrap_or_default();
-    let surviving = surviving.iter().filter_map(Node::text).map(ToOwned::to_owned).collect();
-    Some(Find { highest: highest.to_owned(), limits, surviving })
-}
-
-/// The path that a search raises has to exist, and inside a trial.
-fn raised(node: &Node, highest: &str, tree: &Table, problems: &mut Vec<Problem>) {
-    let root = highest.split('.').next().unwrap_or_default();
-    match path::resolve(highest, EXPERIMENT, tree) {
-        Err(lost) => {
-            let problem = Problem::absent(&node.inside(lost.at), format!("this path leads nowhere: {}", lost.what));
-            problems.push(problem.expected("unknown path").maybe(lost.hint));
-        }
-        Ok(_) if !TRIAL_SECTIONS.contains(&root) => {
-            let problem = Problem::new(&node.place, format!("`{highest}` cannot be raised"));
-            problems.push(problem.expected("not part of a trial").hint("such as load.rate or load.agents"));
-        }
-        Ok(_) => {}
-    }
+    sections.iter().map(limit).collect()
 }
 
 fn metric(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> String {

@@ -10,6 +10,7 @@ use serde_json::Value;
 mod dilation;
 mod exercise;
 mod fault;
+mod find;
 mod gates;
 mod lab;
 mod load;
@@ -17,10 +18,11 @@ mod metric;
 mod operation;
 mod prepare;
 mod reading;
-mod seed;
+pub(crate) mod seed;
 pub(crate) mod target;
 mod trial;
 
+pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use lab::{Host, Lab, Network};
 pub use reading::read;
 
@@ -40,7 +42,7 @@ pub struct Plan {
     pub variants: Vec<String>,
     /// Paths that are swept, in file order.
     pub swept: Vec<String>,
-    /// Interleaved: every variant × point once, then the next repeat.
+    /// Interleaved: every variant × point once, then the next repeat. Of a search, those that were made so far.
     pub trials: Vec<Trial>,
     /// `[[require]]`.
     pub requirements: Vec<Requirement>,
@@ -48,6 +50,14 @@ pub struct Plan {
     pub claims: Vec<Claim>,
     /// `[find]`, if the experiment searches instead of sweeping.
     pub find: Option<Find>,
+}
+
+impl Plan {
+    /// Everything that a trial of this plan can be like: the trials, or what a search makes its trials from.
+    #[must_use]
+    pub fn possible(&self) -> &[Trial] {
+        self.find.as_ref().map_or(&self.trials, |find| &find.templates)
+    }
 }
 
 /// One point of the sweep × variant × repeat.
@@ -73,6 +83,9 @@ pub struct Trial {
     pub load: Option<Load>,
     /// What is broken, and when.
     pub faults: Vec<Fault>,
+    /// In a search: the condition under which the limits have to hold, one of [`Find::surviving`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surviving: Option<String>,
     /// `[[step]]`: an exercise instead of load and faults.
     pub steps: Vec<Exercise>,
 }
@@ -251,6 +264,9 @@ pub struct Fault {
     pub label: String,
     /// For charts, `#rrggbb`.
     pub colour: String,
+    /// A condition and no event: there before the load begins, and until its end. `when` is not looked at then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub standing: bool,
 }
 
 /// When a fault begins. Seconds from load start, ramp included.
@@ -341,15 +357,4 @@ pub struct Claim {
     pub range: Range,
     /// As in [`Requirement`].
     pub filter: BTreeMap<String, Value>,
-}
-
-/// `[find]`: the search for the highest load at which the limits hold.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Find {
-    /// The path that is raised.
-    pub highest: String,
-    /// The limits.
-    pub limits: Vec<Requirement>,
-    /// Conditions under which it is searched.
-    pub surviving: Vec<String>,
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::catalog::Catalog;
 use crate::keys::experiment::EXPERIMENT;
 use crate::overlay::{self, Layers, Setting, TRIAL_SECTIONS, TRIALS_MAX};
+use crate::plan::find;
 use crate::plan::gates::{self, Names};
 use crate::plan::trial::{self, Parts};
-use crate::plan::{FORMAT, Fault, Plan, Trial, seed};
+use crate::plan::{FORMAT, Plan, Trial, seed};
 use crate::problem::{Problem, Problems};
 use crate::section::Section;
 use crate::shape::{Mode, Shape};
@@ -78,16 +79,22 @@ fn resolve(
     let names = names(layers, &settings, catalog);
     let requirements = gates::requirements(&root, &names, problems);
     let claims = gates::claims(&root, &names, problems);
-    let tree = settings.first().map_or(&layers.base, |setting| &setting.tree);
-    let find = gates::find(&root, tree, &names, problems);
-    let parts: Option<Vec<Parts>> = parts.into_iter().collect();
+    let find = find::read(&root, &parts, &names, problems);
+    let parts = parts.into_iter().collect::<Option<Vec<Parts>>>()?;
+    let file_seed = root.whole("seed").unwrap_or(1);
+    let find = find.map(|mut find| {
+        find.templates = find::templates(&find, &settings, &parts, catalog, file_seed);
+        find
+    });
+    // A search makes its trials as it goes.
+    let trials = if find.is_some() { Vec::new() } else { number(&settings, &parts, repeats, file_seed) };
     Some(Plan {
         format: FORMAT,
         title: root.text("title").map_or_else(|| stem(&source.name), ToOwned::to_owned),
         asks: root.text("asks").unwrap_or_default().to_owned(),
         variants: layers.variants.iter().map(|variant| variant.name.clone()).collect(),
         swept: layers.sweeps.iter().map(|sweep| sweep.path.clone()).collect(),
-        trials: number(&settings, &parts?, repeats, root.whole("seed").unwrap_or(1)),
+        trials,
         requirements,
         claims,
         find,
@@ -153,10 +160,6 @@ fn number(settings: &[Setting], parts: &[Parts], repeats: u32, file_seed: u64) -
         .enumerate()
         .map(|(index, (repeat, (setting, parts)))| {
             let seed = seed::of_trial(file_seed, repeat, &setting.point);
-            let seeded = |fault: &Fault| Fault {
-                seed: if fault.seed == 0 { seed::of_fault(seed, &fault.name) } else { fault.seed },
-                ..fault.clone()
-            };
             Trial {
                 id: format!("{:0digits$}", index + 1),
                 variant: setting.variant.clone(),
@@ -167,7 +170,8 @@ fn number(settings: &[Setting], parts: &[Parts], repeats: u32, file_seed: u64) -
                 lab: parts.lab.clone(),
                 prepare: parts.prepare.clone(),
                 load: parts.load.clone(),
-                faults: parts.faults.iter().map(seeded).collect(),
+                faults: seed::faults(&parts.faults, seed),
+                surviving: None,
                 steps: parts.steps.clone(),
             }
         })

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use crate::plan::Fault;
+
 /// The seed of a trial. The point counts by its content, so that a longer sweep leaves the others as they were.
-pub(super) fn of_trial(seed: u64, repeat: u32, point: &BTreeMap<String, Json>) -> u64 {
+pub(crate) fn of_trial(seed: u64, repeat: u32, point: &BTreeMap<String, Json>) -> u64 {
     let mut state = mix(seed, u64::from(repeat));
     for (path, value) in point {
         state = mix_text(mix_text(state, path), &value.to_string());
@@ -15,8 +17,14 @@ pub(super) fn of_trial(seed: u64, repeat: u32, point: &BTreeMap<String, Json>) -
 }
 
 /// The seed of a fault that was given none.
-pub(super) fn of_fault(trial_seed: u64, name: &str) -> u64 {
+pub(crate) fn of_fault(trial_seed: u64, name: &str) -> u64 {
     mix_text(trial_seed, name)
+}
+
+/// Faults, each with a seed of its own: the trial's, where the file gives none, which stands as 0.
+pub(crate) fn faults(faults: &[Fault], trial_seed: u64) -> Vec<Fault> {
+    let own = |fault: &Fault| if fault.seed == 0 { of_fault(trial_seed, &fault.name) } else { fault.seed };
+    faults.iter().map(|fault| Fault { seed: own(fault), ..fault.clone() }).collect()
 }
 
 fn mix_text(state: u64, text: &str) -> u64 {

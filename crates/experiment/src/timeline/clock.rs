@@ -33,7 +33,7 @@ fn bar(trial: &Trial) -> String {
         }
         cells[column(end_s)..].fill('·');
     }
-    for fault in &trial.faults {
+    for fault in trial.faults.iter().filter(|fault| !fault.standing) {
         for at_s in estimate::moments(fault, &trial.faults, end_s) {
             cells[column(at_s).min(BAR - 1)] = '╳';
         }
@@ -59,7 +59,7 @@ fn legend(trial: &Trial) -> String {
         words.push(format!("━ load to {}", show(load.time_s)));
         words.push(format!("· drain, up to {}", show(load.drain_s)));
     }
-    if !trial.faults.is_empty() {
+    if trial.faults.iter().any(|fault| !fault.standing) {
         words.push("╳ fault".to_owned());
     }
     words.join("   ")
@@ -77,6 +77,7 @@ fn fault_line(fault: &Fault) -> String {
             format!("{plus}after {fault} {}", if *healed { "is healed" } else { "has begun" })
         }
     };
+    let when = if fault.standing { "from before the load to its end".to_owned() } else { when };
     let with: Vec<String> = fault.with.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect();
     let with = if with.is_empty() { String::new() } else { format!(" ({})", with.join(", ")) };
     let until = fault.for_s.map(|for_s| format!(", for {}", show(for_s))).unwrap_or_default();

@@ -1,25 +1,45 @@
 //! How long a plan takes. Starting and stopping a target is a guess, and said to be one.
 
 use crate::duration::show;
-use crate::plan::{Fault, Plan, Trial, When};
+use crate::plan::{Fault, Find, Plan, Trial, When};
+use crate::search;
 
 /// Starting a target, waiting until it is ready, and stopping it: what small targets take. Large ones take longer.
 const AROUND_S: f64 = 3.0;
 
 /// How long all trials take.
 pub(super) fn total(plan: &Plan) -> String {
+    if let Some(find) = &plan.find {
+        return of_searches(find);
+    }
     let total_s: f64 = plan.trials.iter().map(trial_s).sum();
-    let rounded = if total_s < 60.0 { show(total_s.ceil()) } else { show((total_s / 5.0).ceil() * 5.0) };
     let steps =
         if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
-    let search = if plan.find.is_some() { "for each step of the search" } else { "in all" };
-    format!("Takes about {rounded} {search}{steps}, of which about {} for starting and stopping.", around(plan))
+    let around = show(plan.trials.iter().map(|_| AROUND_S).sum());
+    format!("Takes about {} in all{steps}, of which about {around} for starting and stopping.", rounded(total_s))
 }
 
-fn around(plan: &Plan) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "at most ten thousand trials")]
-    let count = plan.trials.len() as f64;
-    show(count * AROUND_S)
+/// What a search takes depends on what it finds: what is usual, and what is possible.
+fn of_searches(find: &Find) -> String {
+    let (mut usual, mut usual_s, mut most, mut most_s) = (0, 0.0, 0, 0.0);
+    for template in &find.templates {
+        let trials = search::typical_trials(find, template);
+        usual += trials;
+        most += find.trials_max;
+        usual_s += f64::from(trials) * trial_s(template);
+        most_s += f64::from(find.trials_max) * trial_s(template);
+    }
+    let trial = find.templates.first().map_or(0.0, trial_s);
+    format!(
+        "Takes about {usual} trials of about {}, {} in all; at most {most} trials, {}.",
+        rounded(trial),
+        rounded(usual_s),
+        rounded(most_s)
+    )
+}
+
+fn rounded(total_s: f64) -> String {
+    if total_s < 60.0 { show(total_s.ceil()) } else { show((total_s / 5.0).ceil() * 5.0) }
 }
 
 fn trial_s(trial: &Trial) -> f64 {

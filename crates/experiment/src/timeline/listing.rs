@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{plain, traits};
-use crate::plan::{Plan, Range, Requirement, TargetKind, Trial};
+use super::{plain, thousands, traits};
+use crate::plan::{Find, NOTHING_LOST, ONE_MEMBER_DOWN, Plan, Range, Requirement, TargetKind, Trial, Warmup};
 
 /// As many trials as are listed one by one.
 const LISTED: usize = 12;
@@ -15,8 +15,8 @@ const INDENT: usize = 11;
 pub(super) fn trials(plan: &Plan) -> String {
     let mut text = count(plan);
     text.push('\n');
-    if let Some(first) = plan.trials.first() {
-        let shared = shared(&plan.trials.iter().collect::<Vec<_>>());
+    if let Some(first) = plan.possible().first() {
+        let shared = shared(&plan.possible().iter().collect::<Vec<_>>());
         text.push_str(&wrapped("target", &format!("{}{}", target_name(first, plan), brackets(&shared))));
     }
     for variant in &plan.variants {
@@ -26,20 +26,76 @@ pub(super) fn trials(plan: &Plan) -> String {
         text.push_str(&wrapped("sweep", &format!("{path} = {}", values(plan, path).join(", "))));
     }
     if let Some(find) = &plan.find {
-        let limits: Vec<String> = find.limits.iter().map(limit).collect();
-        let surviving =
-            if find.surviving.is_empty() { String::new() } else { format!("; {}", find.surviving.join(", ")) };
-        text.push_str(&wrapped("find", &format!("highest {} while {}{surviving}", find.highest, limits.join(", "))));
+        text.push_str(&searched(find));
     }
     text.push_str(&asked(plan));
-    if plan.trials.len() > 1 {
+    if plan.trials.len() > 1 && plan.find.is_none() {
         text.push_str(&order(plan));
     }
     text
 }
 
+/// What is raised, from where, how far, while what holds, and under which conditions.
+fn searched(find: &Find) -> String {
+    let limits: Vec<String> = find.limits.iter().map(limit).collect();
+    let mut text = wrapped("find", &format!("highest {} while {}", find.highest, limits.join(", ")));
+    let mut firsts: Vec<String> = Vec::new();
+    for first in find.templates.iter().map(|template| figure(find.first(template))) {
+        if !firsts.contains(&first) {
+            firsts.push(first);
+        }
+    }
+    let bound = find.up_to.map_or_else(String::new, |up_to| format!(", up to {}", figure(up_to)));
+    let precision = format!(", until the 95 % interval is within {} %", find.precision_pct);
+    text.push_str(&wrapped("", &format!("from {} {}{bound}{precision}", firsts.join(" or "), find.unit())));
+    let conditions = find.surviving.iter().map(|condition| match condition.as_str() {
+        "" => "with the faults below".to_owned(),
+        NOTHING_LOST | ONE_MEMBER_DOWN => condition.clone(),
+        fault => format!("with the fault {fault}"),
+    });
+    text.push_str(&wrapped("", &conditions.collect::<Vec<_>>().join(", ")));
+    for short in too_short(find) {
+        text.push_str(&wrapped("note", &short));
+    }
+    text
+}
+
+/// Quantiles that trials of the first rate are too short for. How many operations agents make is not known before.
+fn too_short(find: &Find) -> Vec<String> {
+    let Some((template, load)) = find.templates.first().and_then(|first| Some((first, first.load.as_ref()?))) else {
+        return Vec::new();
+    };
+    if find.is_whole() {
+        return Vec::new();
+    }
+    let cut_s = if let Warmup::Seconds(warmup_s) = load.warmup { warmup_s } else { load.ramp_s };
+    let made = find.first(template) * template.lab.speed * (load.time_s - cut_s);
+    let needed = |limit: &Requirement| {
+        let quantile = limit.metric.rsplit('.').next()?;
+        let (_, needed) = SAMPLES.iter().find(|(name, _)| *name == quantile)?;
+        (made < f64::from(*needed)).then(|| {
+            let made = figure(made.floor());
+            format!(
+                "{} takes {} operations, and a trial of the first rate makes {made} at most: make `time` longer",
+                limit.metric,
+                thousands(u64::from(*needed))
+            )
+        })
+    };
+    find.limits.iter().filter_map(needed).collect()
+}
+
+/// Samples that a quantile takes, as the analysis counts them (`analysis::stats::quantiles`).
+const SAMPLES: [(&str, u32); 4] = [("p50", 5), ("p90", 29), ("p99", 299), ("p999", 2995)];
+
+/// `12,300`, `0.5`
+fn figure(value: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]
+    if value.fract() == 0.0 { thousands(value as u64) } else { value.to_string() }
+}
+
 fn count(plan: &Plan) -> String {
-    let repeats = plan.trials.iter().map(|trial| trial.repeat).max().unwrap_or(1);
+    let repeats = plan.possible().iter().map(|trial| trial.repeat).max().unwrap_or(1);
     let trials = if plan.trials.len() == 1 { "1 trial".to_owned() } else { format!("{} trials", plan.trials.len()) };
     let mut factors = Vec::new();
     for path in &plan.swept {
@@ -51,14 +107,18 @@ fn count(plan: &Plan) -> String {
     if repeats > 1 {
         factors.push(format!("{repeats} repeats"));
     }
-    let search = if plan.find.is_some() { " to begin a search with" } else { "" };
-    if factors.is_empty() { format!("{trials}{search}") } else { format!("{trials}{search}: {}", factors.join(" × ")) }
+    let trials = plan.find.as_ref().map_or(trials, |find| {
+        let of = (find.surviving.len() > 1).then(|| format!("{} conditions", find.surviving.len()));
+        factors.extend(of);
+        if find.templates.len() == 1 { "1 search".to_owned() } else { format!("{} searches", find.templates.len()) }
+    });
+    if factors.is_empty() { trials } else { format!("{trials}: {}", factors.join(" × ")) }
 }
 
 /// Values of a swept path, in the order of the plan.
 fn values(plan: &Plan, path: &str) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
-    for value in plan.trials.iter().filter_map(|trial| trial.point.get(path)) {
+    for value in plan.possible().iter().filter_map(|trial| trial.point.get(path)) {
         let value = plain(value);
         if !values.contains(&value) {
             values.push(value);
@@ -69,7 +129,7 @@ fn values(plan: &Plan, path: &str) -> Vec<String> {
 
 /// The target of all trials, or that it depends on the variant.
 fn target_name<'a>(first: &'a Trial, plan: &Plan) -> &'a str {
-    let same = plan.trials.iter().all(|trial| name(trial) == name(first));
+    let same = plan.possible().iter().all(|trial| name(trial) == name(first));
     if same { name(first) } else { "by variant" }
 }
 
@@ -113,8 +173,8 @@ fn own(plan: &Plan, variant: &str) -> String {
         facts.extend(traits::parts(trial).into_iter().filter(|part| !part.is_empty()));
         facts
     };
-    let everywhere = common(plan.trials.iter().map(facts));
-    let of_it = plan.trials.iter().filter(|trial| trial.variant.as_deref() == Some(variant));
+    let everywhere = common(plan.possible().iter().map(facts));
+    let of_it = plan.possible().iter().filter(|trial| trial.variant.as_deref() == Some(variant));
     let mut own = common(of_it.map(facts));
     own.retain(|fact| !everywhere.contains(fact));
     if own.is_empty() { "as the file says".to_owned() } else { own.join(", ") }
@@ -153,8 +213,8 @@ fn bounds(range: &Range) -> String {
 fn order(plan: &Plan) -> String {
     let mut text = String::new();
     let shown = if plan.trials.len() > LISTED { LISTED - 3 } else { plan.trials.len() };
-    let repeats = plan.trials.iter().any(|trial| trial.repeat > 1);
-    let rows: Vec<Vec<String>> = plan.trials.iter().take(shown).map(|trial| row(plan, trial, repeats)).collect();
+    let repeats = plan.possible().iter().any(|trial| trial.repeat > 1);
+    let rows: Vec<Vec<String>> = plan.possible().iter().take(shown).map(|trial| row(plan, trial, repeats)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     for (index, row) in rows.iter().enumerate() {
         let head = if index == 0 { "order" } else { "" };

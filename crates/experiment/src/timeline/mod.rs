@@ -38,7 +38,7 @@ struct Group<'a> {
 
 fn groups(plan: &Plan) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for trial in &plan.trials {
+    for trial in plan.possible() {
         let clock = clock::lines(trial);
         match groups.iter_mut().find(|group| group.clock == clock) {
             Some(group) => group.trials.push(trial),
@@ -52,6 +52,7 @@ impl Group<'_> {
     fn print(&self, plan: &Plan) -> String {
         let ids: Vec<&str> = self.trials.iter().map(|trial| trial.id.as_str()).collect();
         let mut text = match ids.as_slice() {
+            _ if plan.find.is_some() => format!("{}\n", self.search(plan)),
             [only] => format!("trial {only}\n"),
             ids if ids.len() == plan.trials.len() => "each trial\n".to_owned(),
             ids => format!("trials {}\n", listing::runs(ids)),
@@ -60,6 +61,20 @@ impl Group<'_> {
             let _ = writeln!(text, "  {line}");
         }
         text
+    }
+}
+
+impl Group<'_> {
+    /// The searches whose trials these are.
+    fn search(&self, plan: &Plan) -> String {
+        if self.trials.len() == plan.possible().len() {
+            return "each trial".to_owned();
+        }
+        let name = |trial: &&Trial| {
+            let parts = [trial.variant.clone(), trial.surviving.clone()];
+            parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+        };
+        format!("each trial of: {}", self.trials.iter().map(name).collect::<Vec<_>>().join("; "))
     }
 }
 

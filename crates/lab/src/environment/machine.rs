@@ -63,14 +63,27 @@ pub fn measured_options(line: &str) -> String {
 
 /// As x86 (`model name`), or as ARM boards say it.
 pub fn cpu_model(root: &Root) -> Option<String> {
+    of_cpu(root, &["model name", "Model"]).or_else(|| root.text("proc/device-tree/model"))
+}
+
+/// What the kernel says of the first processor under the first of these names that it knows.
+pub fn of_cpu(root: &Root, names: &[&str]) -> Option<String> {
     let text = root.text("proc/cpuinfo")?;
-    let value = |wanted: &str| {
+    let value = |wanted: &&str| {
         text.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
-            (name.trim() == wanted && !value.trim().is_empty()).then(|| value.trim().to_owned())
+            (name.trim() == *wanted && !value.trim().is_empty()).then(|| value.trim().to_owned())
         })
     };
-    value("model name").or_else(|| value("Model")).or_else(|| root.text("proc/device-tree/model"))
+    names.iter().find_map(value)
+}
+
+/// The program that keeps the wall clock right, as the kernel cuts its name.
+pub fn time_keeper(root: &Root) -> Option<String> {
+    const KEEPERS: [&str; 6] = ["chronyd", "systemd-timesyn", "ntpd", "openntpd", "ptp4l", "phc2sys"];
+    let processes = root.names("proc").into_iter().filter(|name| name.starts_with(|c: char| c.is_ascii_digit()));
+    let mut names = processes.filter_map(|process| root.text(&format!("proc/{process}/comm")));
+    names.find(|name| KEEPERS.contains(&name.as_str()))
 }
 
 /// How many CPUs a list such as `0,4-5` names.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Root;
+use crate::checkups::chosen;
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Mount {
     pub file_system: String,
     /// `major:minor`.
     pub number: String,
+    /// Of the mount and of the file system.
+    pub options: String,
 }
 
 /// The folder, or the nearest one above it that exists.
@@ -38,11 +41,23 @@ pub fn holding(mountinfo: &str, folder: &Path) -> Option<Mount> {
                 device: unescaped(device),
                 file_system: (*file_system).to_owned(),
                 number: (*number).to_owned(),
+                options: options(place.get(5).copied().unwrap_or_default(), kind.get(2).copied().unwrap_or_default()),
             };
             nearest = Some((depth, mount));
         }
     }
     nearest.map(|(_, mount)| mount)
+}
+
+/// Both lists as one, each option once.
+fn options(of_mount: &str, of_system: &str) -> String {
+    let mut options: Vec<&str> = Vec::new();
+    for option in of_mount.split(',').chain(of_system.split(',')) {
+        if !option.is_empty() && !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    options.join(",")
 }
 
 /// The kernel writes white space and backslashes of a path in octal.
@@ -54,7 +69,16 @@ fn unescaped(text: &str) -> String {
 
 /// A partition asks its disk.
 pub fn is_rotational(root: &Root, number: &str) -> Option<bool> {
+    of_queue(root, number, "rotational").map(|rotates| rotates == "1")
+}
+
+/// Who orders the requests of a disk.
+pub fn scheduler(root: &Root, number: &str) -> Option<String> {
+    of_queue(root, number, "scheduler").map(|text| chosen(&text))
+}
+
+fn of_queue(root: &Root, number: &str, what: &str) -> Option<String> {
     let folder = format!("sys/dev/block/{number}");
-    let says = root.number::<u8>(&format!("{folder}/queue/rotational"));
-    says.or_else(|| root.number(&format!("{folder}/../queue/rotational"))).map(|rotates| rotates == 1)
+    let says = root.text(&format!("{folder}/queue/{what}"));
+    says.or_else(|| root.text(&format!("{folder}/../queue/{what}")))
 }

@@ -25,11 +25,16 @@ fn this_machine_has_the_basics() {
 fn a_machine_that_says_nothing_gives_nothing() {
     let (root, _folder) = root(&[]);
     let found = read_at(&root, Path::new("/"));
-    assert_eq!((found.hostname, found.os, found.kernel, found.memory_bytes), (None, None, None, None));
-    assert_eq!((found.virtualisation, found.cgroup_version, found.clocksource), (None, None, None));
-    assert_eq!((found.cpu.model, found.cpu.governor, found.cpu.turbo, found.cpu.max_mhz), (None, None, None, None));
-    assert_eq!(found.limits, Limits::default());
-    assert!(found.more.is_empty() && found.disk.device.is_none());
+    // All of it that is not of this program or of the folder.
+    let known = Environment {
+        plimsoll: found.plimsoll.clone(),
+        root: found.root,
+        time_zone: found.time_zone.clone(),
+        disk: found.disk.clone(),
+        cpu: Cpu { architecture: found.cpu.architecture.clone(), cores: found.cpu.cores, ..Cpu::default() },
+        ..Environment::default()
+    };
+    assert_eq!(found, known);
 }
 
 #[test]
@@ -39,6 +44,16 @@ fn a_laptop() {
         ("proc/cpuinfo", "processor\t: 0\nmodel name\t: A Processor @ 2.00GHz\nflags\t\t: fpu vme\n"),
         ("proc/meminfo", "MemTotal:       16000 kB\nSwapTotal:      0 kB\n"),
         ("proc/self/cgroup", "0::/user.slice\n"),
+        ("proc/812/comm", "chronyd\n"),
+        ("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),
+        ("sys/fs/cgroup/cpu.max", "max 100000\n"),
+        ("sys/fs/cgroup/memory.max", "4294967296\n"),
+        ("sys/fs/cgroup/user.slice/cpu.max", "150000 100000\n"),
+        ("sys/fs/cgroup/user.slice/memory.max", "max\n"),
+        ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
+        ("sys/devices/system/node/online", "0-1\n"),
+        ("sys/devices/system/cpu/smt/active", "1\n"),
         ("proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n"),
         ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n"),
         ("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "4600000\n"),
@@ -52,7 +67,11 @@ fn a_laptop() {
     assert_eq!((found.memory_bytes, found.swap_bytes), (Some(16_000 << 10), Some(0)));
     assert_eq!((found.virtualisation.as_deref(), found.cgroup_version), (Some("none"), Some(2)));
     assert_eq!(found.limits.ephemeral_ports, Some([32_768, 60_999]));
+    assert_eq!((found.quota_cores, found.memory_limit_bytes), (Some(1.5), Some(4 << 30)));
+    assert_eq!((found.time_keeper.as_deref(), found.memory_nodes), (Some("chronyd"), Some(2)));
+    assert_eq!(found.sysctls["net.ipv4.tcp_rmem"], "4096 131072 6291456");
     let cpu = found.cpu;
+    assert_eq!((cpu.smt, cpu.stepping, cpu.sockets), (Some(true), None, None));
     assert_eq!((cpu.model.as_deref(), cpu.governor.as_deref()), (Some("A Processor @ 2.00GHz"), Some("powersave")));
     assert_eq!((cpu.max_mhz, cpu.threads_per_core, cpu.turbo), (Some(4600.0), Some(3), Some(true)));
     assert_eq!(cpu.mitigations, BTreeMap::from([("meltdown".to_owned(), "Mitigation: PTI".to_owned())]));
@@ -61,7 +80,7 @@ fn a_laptop() {
 #[test]
 fn guests_are_known_by_what_they_say() {
     let guest = ("proc/cpuinfo", "flags\t\t: fpu hypervisor\n");
-    let says = |files: &[(&str, &str)]| machine::virtualisation(&root(files).0);
+    let says = |files: &[(&str, &str)]| virtualisation(&root(files).0);
     assert_eq!(says(&[guest, ("sys/class/dmi/id/sys_vendor", "QEMU\n")]).as_deref(), Some("QEMU"));
     let clock = ("sys/devices/system/clocksource/clocksource0/available_clocksource", "kvm-clock tsc\n");
     assert_eq!(says(&[guest, clock]).as_deref(), Some("kvm"));
@@ -79,7 +98,7 @@ fn only_kernel_options_that_matter_are_kept() {
 
 #[test]
 fn both_cgroup_versions_are_version_1() {
-    let version = |text: &str| machine::cgroup_version(&root(&[("proc/self/cgroup", text)]).0);
+    let version = |text: &str| cgroup_version(&root(&[("proc/self/cgroup", text)]).0);
     assert_eq!(version("4:memory:/x\n1:name=systemd:/\n0::/\n"), Some(1));
     assert_eq!(version("1:name=systemd:/\n0::/\n"), Some(2));
 }
@@ -92,9 +111,9 @@ fn limits_are_read_from_their_table() {
         "Max open files            1024                 1048576              files",
     ];
     let table = &table.join("\n");
-    assert_eq!(machine::limit(table, "Max open files"), (Some(1024), Some(1_048_576)));
-    assert_eq!(machine::limit(table, "Max processes"), (None, Some(96_365)));
-    assert_eq!(machine::limit(table, "Max locked memory"), (None, None));
+    assert_eq!(limit(table, "Max open files"), (Some(1024), Some(1_048_576)));
+    assert_eq!(limit(table, "Max processes"), (None, Some(96_365)));
+    assert_eq!(limit(table, "Max locked memory"), (None, None));
 }
 
 #[test]
@@ -109,6 +128,7 @@ fn the_nearest_mount_holds_a_folder() {
     assert_eq!(device("/database"), "/dev/vda");
     assert_eq!(device("/data/my disk/runs"), "/dev/sda1");
     assert_eq!(mounts::holding("", Path::new("/")), None);
+    assert_eq!(mounts::holding(mounts, Path::new("/data")).unwrap().options, "rw,nosuid");
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {
         seed: 1,
         label: String::new(),
         colour: String::new(),
+        standing: false,
     }
 }
 

@@ -2,6 +2,7 @@
 //! It must not know what a target, a run or a trial is.
 
 pub mod cgroup;
+pub mod clock;
 pub mod loop_device;
 pub mod mount;
 pub mod namespace;

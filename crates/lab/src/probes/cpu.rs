@@ -22,20 +22,21 @@ struct Cpu {
     last_throttled_ns: Option<u64>,
 }
 
-/// The line `cpu` of `/proc/stat`. Old kernels have fewer columns.
+/// A line of `/proc/stat` about all CPUs or one. Old kernels have fewer columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Ticks {
+pub struct Ticks {
     user: u64,
     system: u64,
     idle: u64,
     iowait: Option<u64>,
-    steal: Option<u64>,
+    /// Given to other machines by the hypervisor.
+    pub steal: Option<u64>,
 }
 
 impl Ticks {
-    /// Guest time is contained in user time already.
-    fn parse(stat: &str) -> Option<Self> {
-        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    /// The line that begins with this: `cpu ` or `cpu3 `. Guest time is contained in user time already.
+    pub fn parse(stat: &str, begins: &str) -> Option<Self> {
+        let line = stat.lines().find_map(|line| line.strip_prefix(begins))?;
         let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
         let at = |index: usize| columns.get(index).copied();
         Some(Self {
@@ -47,7 +48,12 @@ impl Ticks {
         })
     }
 
-    fn total(&self) -> u64 {
+    /// Not idle, and not taken by the hypervisor.
+    pub fn busy(&self) -> u64 {
+        self.user + self.system
+    }
+
+    pub fn total(&self) -> u64 {
         self.user + self.system + self.idle + self.iowait.unwrap_or(0) + self.steal.unwrap_or(0)
     }
 }
@@ -64,7 +70,7 @@ impl Probe for Cpu {
 impl Cpu {
     fn read_machine(&mut self, source: &Source, interval_s: f64, host: &mut Sample) {
         let stat = source.proc.text("stat").unwrap_or_default();
-        let now = Ticks::parse(&stat);
+        let now = Ticks::parse(&stat, "cpu ");
         if let (Some(last), Some(now)) = (self.last, now) {
             fill(last, now, host);
         }

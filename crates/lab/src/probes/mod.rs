@@ -13,6 +13,7 @@ use record::rows::Sample;
 
 use crate::sampling::Source;
 pub use crate::sampling::{Endpoint, Probes, Sources};
+pub(crate) use cpu::Ticks;
 pub(crate) use memory::bytes as memory_bytes;
 
 /// A kind of figure about the machine.

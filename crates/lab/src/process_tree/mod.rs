@@ -1,6 +1,8 @@
 //! What processes use: for each role of the target the process that the lab started and all that came of it, added up; this
 //! program itself; and, in a host that Plimsoll made, all that run there. It must not know how rows are timed or written.
 
+mod staff;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use record::rows::Sample;
 use crate::linux::procfs::{self, Stat};
 use crate::sampling::{Proc, Source};
 use crate::site::Member;
+use staff::Staff;
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
 const TICKS_PER_S: f64 = 100.0;
@@ -61,6 +64,7 @@ impl Forest {
             if !pids.is_empty() {
                 let mut sample = row(&member.host, &member.role);
                 tree.read(&mut scan, &pids, scale, &mut sample);
+                tree.staff.read(&pids, &all, &mut sample);
                 roles.push(sample);
             }
         }
@@ -157,6 +161,8 @@ struct Tree {
     ticks: HashMap<u32, Ticks>,
     /// Thread to the time it waited for a CPU so far, nanoseconds.
     run_delay_ns: HashMap<u32, u64>,
+    /// Who is there since when, and who went.
+    staff: Staff,
     /// Process to bytes read and written so far.
     io_bytes: HashMap<u32, (u64, u64)>,
     /// Children that ended are somebody else's.

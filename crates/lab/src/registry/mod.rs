@@ -1,7 +1,7 @@
 //! Everything that a run makes, written down before it is made, so that whatever ends the run, the next start finds what
 //! it left. It must not touch a run whose owner is alive.
 
-mod entry;
+pub(crate) mod entry;
 mod kernel;
 
 use std::fs::{self, File};

@@ -53,7 +53,8 @@ pub fn up_on(
     stop: &AtomicBool,
 ) -> Result<Site, NotUp> {
     let presence = interruptible(&sessions(&hosts), stop, || presence::of(build, &mut hosts, stop));
-    let watched = presence::watched(build.registry.id(), &hosts);
+    let mut watched = presence::watched(build.registry.id(), &hosts);
+    watched.clients_cpus = ground.cpus().into();
     let ground = Arc::new(ground);
     let mut site = Site {
         hosts,

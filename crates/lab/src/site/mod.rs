@@ -84,6 +84,8 @@ pub struct Watched {
     host: Arc<str>,
     members: Arc<Mutex<Vec<Member>>>,
     pub(crate) sources: Sources,
+    /// CPUs of this machine that are the clients' alone; empty: there are none.
+    pub(crate) clients_cpus: Arc<[u32]>,
 }
 
 impl Watched {
@@ -150,6 +152,14 @@ impl Site {
     #[must_use]
     pub fn services(&self) -> Vec<String> {
         self.services.clone()
+    }
+
+    /// The same without those on these hosts: where clients go who know that these are down. All of them if none is left.
+    #[must_use]
+    pub fn services_but(&self, down: &[String]) -> Vec<String> {
+        let up = self.posts.iter().filter(|post| !down.iter().any(|host| host == self.hosts[post.host].name()));
+        let services: Vec<String> = up.filter_map(|post| post.service.clone()).collect();
+        if services.is_empty() { self.services.clone() } else { services }
     }
 
     /// The first of them.

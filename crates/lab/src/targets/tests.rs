@@ -64,3 +64,18 @@ fn a_target_without_the_hook_needs_nothing() {
     let nothing = install(&folder, &manifest(Vec::new()), false, &mut |line| panic!("{line}"));
     assert_eq!(nothing.unwrap(), Installed::Complete);
 }
+
+#[test]
+fn versions_are_those_of_what_is_installed() {
+    let versions = |script: &str| {
+        let folder = Scratch::new();
+        folder.script("hooks/versions", script);
+        let mut manifest = manifest(Vec::new());
+        manifest.hooks.insert("versions".to_owned(), "hooks/versions".to_owned());
+        versions(&folder, &manifest)
+    };
+    let said = versions("echo '{\"otp\": \"25.2.3\", \"protocol\": 2, \"odd\": null}'");
+    assert_eq!(said, BTreeMap::from([("otp", "25.2.3"), ("protocol", "2")].map(|(a, b)| (a.to_owned(), b.to_owned()))));
+    assert!(versions("exit 1").is_empty() && versions("echo 25").is_empty());
+    assert!(super::versions(Path::new("."), &manifest(Vec::new())).is_empty());
+}

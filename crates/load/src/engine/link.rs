@@ -183,7 +183,7 @@ impl<P: Protocol> Worker<P> {
         self.close(index);
         match self.agents[index].work {
             Work::Attempt => self.attempt_failed(index, cause, now),
-            Work::Pause | Work::RetryPause if was_proven && !self.is_ending(now) => {
+            Work::Pause | Work::RetryPause if was_proven && now < self.end_ns => {
                 if let Err(cause) = self.connect(index) {
                     self.connect_failed(index, cause, now);
                 }

@@ -22,6 +22,7 @@ mod answer;
 mod limits;
 mod link;
 mod operation;
+mod run_delay;
 pub mod running;
 pub mod script;
 pub mod tally;

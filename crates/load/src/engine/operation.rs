@@ -15,7 +15,7 @@ use crate::{Error, Purpose};
 impl<P: Protocol> Worker<P> {
     /// The agent's next operation, which was to start at `intended`.
     pub(super) fn begin(&mut self, index: usize, intended: u64, now: u64) {
-        if self.is_ending(now) || !self.next_step(index) {
+        if self.comes_too_late(intended, now) || !self.next_step(index) {
             self.agents[index].work = Work::Done;
             self.living -= 1;
             return;
@@ -81,7 +81,8 @@ impl<P: Protocol> Worker<P> {
         self.move_on(index, outcome);
         let agent = &mut self.agents[index];
         let mut next = self.script.schedule.next_ns(agent.intended_ns, now);
-        if matches!(agent.link, super::agent::Link::Down) {
+        // In an open loop the operation is due all the same, and waits for the connect.
+        if matches!(agent.link, super::agent::Link::Down) && self.script.schedule.waits_for_answers() {
             next = next.max(agent.connect_after_ns);
         }
         if next <= now {
@@ -189,7 +190,7 @@ impl<P: Protocol> Worker<P> {
             Purpose::Prepare { count } => {
                 let next = match agent.cycle {
                     0 => u64::from(agent.number),
-                    cycle => cycle + u64::from(self.script.schedule.agents),
+                    cycle => cycle + u64::from(self.script.schedule.agents()),
                 };
                 if next > count {
                     return false;

@@ -9,7 +9,9 @@ use experiment::plan::{self, Order};
 
 use super::agent::{Agent, Place};
 use crate::protocols::{Call, Protocol};
+use crate::schedules::Pacing;
 use crate::schedules::closed::Closed;
+use crate::schedules::open::Open;
 use crate::values::feeds::Feed;
 use crate::values::{Argument, Names, Template};
 use crate::{Error, Orders, Purpose};
@@ -39,7 +41,7 @@ pub struct Script<P: Protocol> {
     /// Files that values come from.
     pub feeds: Vec<Feed>,
     /// When operations start.
-    pub schedule: Closed,
+    pub schedule: Pacing,
     /// How often an operation is attempted at most, and the pause between.
     pub tries: u32,
     /// Pause between attempts.
@@ -148,7 +150,11 @@ impl<P: Protocol> Script<P> {
             Purpose::Measure => ns(load.time_s),
             Purpose::Prepare { .. } => u64::MAX,
         };
-        let schedule = Closed { agents: load.agents, ramp_ns: ns(load.ramp_s), think_ns: ns(load.think_s), end_ns };
+        let (agents, ramp_ns) = (load.agents, ns(load.ramp_s));
+        let schedule = match load.rate.filter(|_| orders.purpose == Purpose::Measure) {
+            Some(rate) => Pacing::Open(Open::new(agents, rate, ramp_ns, end_ns)),
+            None => Pacing::Closed(Closed { agents, ramp_ns, think_ns: ns(load.think_s), end_ns }),
+        };
         Ok(Self {
             steps,
             requests: by_service(by_step),
@@ -200,11 +206,8 @@ fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
 
 fn check_settings(orders: &Orders) -> Result<(), Error> {
     let load = &orders.load;
-    if load.rate.is_some() {
-        return Err(Error::NotYet(
-            "load.rate: this version loads in a closed loop only; leave `rate` out, and steer by `agents` and `think`"
-                .to_owned(),
-        ));
+    if load.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
+        return Err(Error::Setting("the rate of a load must be above 0".to_owned()));
     }
     if orders.services.is_empty() {
         return Err(Error::Setting("a load needs a service to go to".to_owned()));

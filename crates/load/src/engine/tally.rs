@@ -10,6 +10,7 @@ use record::hlog::Time;
 use record::rows::GeneratorSecond;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::run_delay::RunDelay;
 use super::script::NS_PER_S;
 use crate::interval::{AttemptCount, Interval, Sheet, SlotCounts};
 use crate::protocols::{Cause, Refusal};
@@ -60,6 +61,7 @@ pub struct Tally {
     attempts: Vec<Vec<(Cause, u64)>>,
     lateness: Option<Histogram<u64>>,
     cpu_ns: u64,
+    run_delay: RunDelay,
     /// Operations open now.
     open: i64,
     /// Operations × nanoseconds; those open now count as if they ended with the interval.
@@ -99,6 +101,7 @@ impl Tally {
             attempts,
             lateness: Histogram::new_with_bounds(1, LATENESS_MAX_NS, 2).ok(),
             cpu_ns: 0,
+            run_delay: RunDelay::default(),
             open: 0,
             open_ns: 0,
             latency_ns: 0,
@@ -119,6 +122,7 @@ impl Tally {
     /// What the calling thread did so far does not count.
     pub fn begin_on_this_thread(&mut self) {
         self.cpu_ns = thread_cpu_ns();
+        self.run_delay = RunDelay::of_this_thread();
     }
 
     /// The next whole second.
@@ -201,9 +205,10 @@ impl Tally {
     pub fn roll(&mut self, now_ns: u64) {
         let ended = (now_ns - self.start_ns) / NS_PER_S;
         let cpu_ns = self.take_cpu_ns() / ended.max(1);
+        let run_delay_ns = self.run_delay.take_ns().map(|delay_ns| delay_ns / ended.max(1));
         for _ in 0..ended {
             let end_ns = self.boundary_ns;
-            self.hand_over(end_ns, cpu_ns, false);
+            self.hand_over(end_ns, cpu_ns, run_delay_ns, false);
         }
     }
 
@@ -213,7 +218,8 @@ impl Tally {
             self.roll(now_ns);
         }
         let cpu_ns = self.take_cpu_ns();
-        self.hand_over(now_ns, cpu_ns, true);
+        let run_delay_ns = self.run_delay.take_ns();
+        self.hand_over(now_ns, cpu_ns, run_delay_ns, true);
     }
 
     fn take_cpu_ns(&mut self) -> u64 {
@@ -221,9 +227,9 @@ impl Tally {
         cpu_ns - std::mem::replace(&mut self.cpu_ns, cpu_ns)
     }
 
-    fn hand_over(&mut self, end_ns: u64, cpu_ns: u64, is_last: bool) {
+    fn hand_over(&mut self, end_ns: u64, cpu_ns: u64, run_delay_ns: Option<u64>, is_last: bool) {
         let start_ns = self.start_ns;
-        let generator = self.generator(end_ns, cpu_ns);
+        let generator = self.generator(end_ns, cpu_ns, run_delay_ns);
         let attempts = self.take_attempts();
         self.start_ns = end_ns;
         self.boundary_ns = (end_ns / NS_PER_S + 1) * NS_PER_S;
@@ -263,7 +269,7 @@ impl Tally {
         }
     }
 
-    fn generator(&mut self, end_ns: u64, cpu_ns: u64) -> GeneratorSecond {
+    fn generator(&mut self, end_ns: u64, cpu_ns: u64, run_delay_ns: Option<u64>) -> GeneratorSecond {
         let length_ns = end_ns - self.start_ns;
         let interval_s = seconds(length_ns);
         let open_ns = std::mem::take(&mut self.open_ns) + self.open * signed(length_ns);
@@ -275,6 +281,7 @@ impl Tally {
             interval_s,
             thread: self.identity.thread,
             cpu_pct: per_length(cpu_ns as f64 * 100.0),
+            run_delay_pct: run_delay_ns.map(|delay_ns| per_length(delay_ns as f64 * 100.0)),
             late_us_p99: fired.map(|lateness| late(lateness.value_at_quantile(0.99))),
             late_us_max: fired.map(|lateness| late(lateness.max())),
             agents: self.agents,

@@ -27,6 +27,8 @@ use crate::{Error, Interval, Purpose};
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
 const HEARTBEAT_NS: u64 = 10_000_000;
+/// After a stall, time to take the answers that came in it before they are given up.
+const LOOK_NS: u64 = 1_000_000;
 /// Most events or timers that are handled before the other kind gets its turn.
 const BATCH: usize = 256;
 /// Bytes that are received at once.
@@ -106,7 +108,7 @@ impl<P: Protocol> Worker<P> {
             Purpose::Measure => script.seed,
             Purpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
         };
-        let numbers = (1 + number..=script.schedule.agents).step_by(script.threads as usize);
+        let numbers = (1 + number..=script.schedule.agents()).step_by(script.threads as usize);
         let agents: Vec<Agent<P>> = numbers.map(|number| Agent::new(number, seed, script.place_of(number))).collect();
         let identity = Identity {
             thread: number,
@@ -218,9 +220,11 @@ impl<P: Protocol> Worker<P> {
         now
     }
 
-    /// Whether no operation may start any more.
-    pub(super) fn is_ending(&self, now: u64) -> bool {
-        now >= self.end_ns
+    /// Whether no operation may begin any more that was to start then. In an open loop those that were due before the end are begun
+    /// in the drain, too: they have been waiting for an agent.
+    pub(super) fn comes_too_late(&self, intended: u64, now: u64) -> bool {
+        let begins = if self.script.schedule.waits_for_answers() { now } else { intended };
+        begins >= self.end_ns
     }
 
     fn is_over(&mut self, now: u64) -> bool {
@@ -235,7 +239,7 @@ impl<P: Protocol> Worker<P> {
             || self.tally.is_cut_off
             || self.living == 0
             || now >= self.drain_end_ns
-            || (self.is_ending(now) && self.tally.open() == 0)
+            || (now >= self.end_ns && self.tally.open() == 0)
     }
 
     fn fire_timers(&mut self) {
@@ -259,7 +263,7 @@ impl<P: Protocol> Worker<P> {
     fn woken(&mut self, index: usize, due: u64, now: u64) {
         match self.agents[index].work {
             Work::Unborn => {
-                if !self.is_ending(now) {
+                if !self.comes_too_late(due, now) {
                     self.tally.agents += 1;
                 }
                 self.begin(index, due, now);
@@ -277,7 +281,13 @@ impl<P: Protocol> Worker<P> {
         if agent.work != Work::Attempt {
             return;
         }
-        if agent.deadline_ns <= now {
+        if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now {
+            // The thread stood still at the deadline. The answer may be waiting in the socket, so there is one more look at it: or
+            // else it is the generator that is measured.
+            agent.deadline_ns = now;
+            agent.is_timer_set = true;
+            self.set_timer(&Timer::Timeout(index), now + LOOK_NS);
+        } else if agent.deadline_ns <= now {
             self.give_up(index, now);
         } else {
             let deadline = agent.deadline_ns;
@@ -320,11 +330,38 @@ impl<P: Protocol> Worker<P> {
     }
 
     fn leave_unfinished(&mut self, now: u64) {
+        let mut never_began = 0;
         for index in 0..self.agents.len() {
             if self.agents[index].has_operation() {
                 self.close_books(index, Outcome::Unfinished, None, now);
+                never_began += self.leave_waiting(index, now);
             }
         }
+        if never_began > 0 {
+            self.tally.notices.push(format!(
+                "{never_began} operations were due and never began: their agents still had others open. Either the target cannot keep up \
+                 with this rate, or too few agents wait for it: a rate needs at least rate × service time of them"
+            ));
+        }
+    }
+
+    /// What was due in an open loop and waited for its agent to the end. Nobody knows which step it would have been; it is counted
+    /// as the one that kept it waiting.
+    fn leave_waiting(&mut self, index: usize, now: u64) -> u64 {
+        let schedule = self.script.schedule;
+        if schedule.waits_for_answers() {
+            return 0;
+        }
+        let agent = &self.agents[index];
+        let name = self.script.steps[usize::from(agent.step)].name;
+        let (mut due, mut count) = (schedule.next_ns(agent.intended_ns, now), 0);
+        while due < self.end_ns.min(now) {
+            self.tally.begin(due);
+            self.tally.end(name, Outcome::Unfinished, due, None, now);
+            due = schedule.next_ns(due, now);
+            count += 1;
+        }
+        count
     }
 }
 

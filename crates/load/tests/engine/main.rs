@@ -4,6 +4,7 @@
 mod client;
 mod http;
 mod limits;
+mod open_loop;
 mod outcomes;
 mod prepare;
 mod records;

@@ -39,7 +39,8 @@ pub fn ensure(known: &Known, name: &str, may_install: bool) -> Result<(), Failur
     Err(Failure::Lab(lab::Error::NotInstalled { target: name.to_owned(), missing }))
 }
 
-fn missing(known: &Known, name: &str) -> Result<Vec<String>, Failure> {
+/// What a target lacks on this machine, a line each.
+pub fn missing(known: &Known, name: &str) -> Result<Vec<String>, Failure> {
     let mut missing = Vec::new();
     if let Some(target) = known.target(name) {
         lab::targets::install(&target.path, &target.manifest, false, &mut |line| missing.push(line.to_owned()))?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use conduct::{Interrupts, Run};
 use experiment::plan::{Plan, TargetKind, Trial};
 use experiment::source::Source;
+use record::environment::{Build, Environment};
 use record::events::Ending;
 use record::folder::RunFolder;
 use record::results::{Results, Trust};
@@ -33,7 +34,7 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
     };
     conduct::can_play(&begun.plan)?;
     // Before there is a folder that nothing would ever be in.
-    lab::hosts::can_make(&begun.plan.trials)?;
+    lab::hosts::can_make(begun.plan.possible())?;
     for name in installed_here(&begun.plan) {
         install::ensure(&known, name, arguments.install)?;
     }
@@ -89,9 +90,7 @@ impl Begun {
             let folder = RunFolder::create(out, &self.plan.title, record::clock::calendar())?;
             record::whole::write_whole(&folder.experiment(), self.text.as_bytes())?;
             record::whole::write_json(&folder.plan(), &self.plan)?;
-            let mut environment = lab::environment::read(folder.path());
-            environment.targets = versions(&self.plan, known);
-            folder.write_environment(&environment)?;
+            folder.write_environment(&environment(&self.plan, known, folder.path()))?;
             Ok(folder)
         };
         write().map_err(|error| Failure::File { what: what(), error })
@@ -101,7 +100,10 @@ impl Begun {
 fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let source = check::source(file)?;
-    let plan = check::plan(&source, &arguments.sets, known)?;
+    let mut plan = check::plan(&source, &arguments.sets, known)?;
+    if let Some(find) = &mut plan.find {
+        find.accepts_void = arguments.accept;
+    }
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -126,15 +128,35 @@ fn resume(path: &Path) -> Result<Begun, Failure> {
     Ok(Begun { plan, files, text: String::new(), folder: Some(folder) })
 }
 
+/// How often the disk is asked for a synced write: enough for a median, and a slow one is soon done.
+const SYNCS: usize = 9;
+
+/// All that is known of what the run will run on.
+fn environment(plan: &Plan, known: &Known, folder: &Path) -> Environment {
+    let mut environment = lab::environment::read(folder);
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    environment.build = Build {
+        profile: owned(option_env!("PLIMSOLL_PROFILE")),
+        rustc: owned(option_env!("PLIMSOLL_RUSTC")),
+        revision: owned(option_env!("PLIMSOLL_REVISION")),
+    };
+    environment.targets = versions(plan, known);
+    let parts = |name: &str| known.target(name).map(|target| lab::targets::versions(&target.path, &target.manifest));
+    let installed = installed_here(plan).into_iter().filter_map(|name| Some((name.to_owned(), parts(name)?)));
+    environment.installed = installed.filter(|(_, parts)| !parts.is_empty()).collect();
+    environment.disk.sync_us = lab::doctor::sync_us(folder, SYNCS).map(|sync| sync.p50);
+    environment
+}
+
 /// The version of every target that the plan uses.
 fn versions(plan: &Plan, known: &Known) -> BTreeMap<String, String> {
     let version = |name: &str| known.target(name).map(|target| target.manifest.about.version.clone());
-    target_names(&plan.trials).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
+    target_names(plan.possible()).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
 }
 
 /// Targets that some trial starts on this machine; whether real hosts have what they need is asked there.
-fn installed_here(plan: &Plan) -> Vec<&str> {
-    target_names(plan.trials.iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual()))
+pub fn installed_here(plan: &Plan) -> Vec<&str> {
+    target_names(plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual()))
 }
 
 fn target_names<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a str> {

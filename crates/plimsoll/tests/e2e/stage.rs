@@ -75,6 +75,12 @@ impl Stage {
         self
     }
 
+    /// Targets are found in this folder of the stage from now on.
+    pub fn with_targets(mut self, folder: &str) -> Self {
+        self.variables.push(("PLIMSOLL_TARGETS", self.folder.join(folder)));
+        self
+    }
+
     /// Plays `plimsoll WORDS…` to its end, in the workspace's root.
     pub fn play(&self, words: &[&str]) -> Played {
         self.start(words).wait()

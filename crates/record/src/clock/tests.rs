@@ -19,3 +19,13 @@ fn a_clock_may_start_in_the_future() {
     let now = calendar().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     assert!(clock.unix_s() > now + 3500.0);
 }
+
+#[test]
+fn a_calendar_that_was_set_shows() {
+    let now = Instant::now();
+    let unix_s = calendar().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    // As if it had been an hour behind when the clock was tied to it.
+    let ahead_s = Clock::new(now, unix_s - 3600.0).calendar_ahead_s();
+    assert!((ahead_s - 3600.0).abs() < 60.0, "{ahead_s}");
+    assert!(Clock::new(now, unix_s).calendar_ahead_s().abs() < 60.0);
+}

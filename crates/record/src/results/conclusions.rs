@@ -35,10 +35,13 @@ pub struct Claim {
     pub source: String,
     /// The metric.
     pub metric: String,
-    /// Its value here: the median over the matching trials.
+    /// Its value here: the median over the matching trials; of a function of curves, the function's.
     pub value: Option<f64>,
-    /// Smallest and largest over the matching trials.
+    /// Smallest and largest over the matching trials; of a function of curves, its 95 % interval.
     pub range: Option<[f64; 2]>,
+    /// Why a function has no value or no end of its range, in words: that curves do not cross, or a knee was not reached. Empty
+    /// otherwise.
+    pub note: String,
     /// Whether the claim holds here.
     pub holds: Holds,
 }
@@ -55,6 +58,8 @@ pub struct Requirement {
     pub value: Option<f64>,
     /// Whether every matching trial holds. What was not measured does not hold.
     pub holds: bool,
+    /// Why it could not be measured, where that is known; null if it was.
+    pub unmeasured: Option<String>,
 }
 
 /// The Plimsoll line of one variant under one condition.
@@ -65,7 +70,8 @@ pub struct SafeLoad {
     pub variant: Option<String>,
     /// The path that was raised.
     pub over: String,
-    /// Highest value at which the limits hold: the median of what the trials leave possible; null if they held at no value.
+    /// Highest value at which the limits hold, in the terms of the experiment file: the median of what the trials leave possible, or
+    /// the highest that held where they never broke. Null if they held at no value, or nothing is known.
     pub value: Option<f64>,
     /// 95 % interval; an end is null where the search met none: the limits broke at the lowest value tried, or held at the highest
     /// that the generator or the search allowed.
@@ -90,8 +96,10 @@ pub struct SearchStep {
     pub value: f64,
     /// Whether the limits held; null: void or unfinished, so that it says nothing.
     pub held: Option<bool>,
-    /// The limits that did not hold, each with its figure.
+    /// The limits that did not hold, each with its figure; or why it says nothing.
     pub broke: Vec<String>,
+    /// Metric of each limit to its value, where it was measured.
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// Scaling of one variant over a swept load.
@@ -106,17 +114,18 @@ pub struct Scaling {
     pub at: BTreeMap<String, Value>,
     /// What was measured, by rising load.
     pub points: Vec<ScalingPoint>,
-    /// Where more load stops paying: the load at which the line of the lightest load meets the peak.
+    /// Where more load stops paying: the load at which the line of the lightest loads meets the plateau around the peak. Null with
+    /// fewer than three loads, or where throughput still rises at the highest.
     pub knee: Option<f64>,
-    /// 95 % interval of it.
+    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
     pub knee_ci95: Option<[f64; 2]>,
     /// Highest throughput: the mean of the best point.
     pub peak_per_s: Option<f64>,
-    /// 95 % interval of it.
+    /// 95 % interval of it; null with too few repeats.
     pub peak_ci95: Option<[f64; 2]>,
     /// The load of the best point.
     pub peak_at: Option<f64>,
-    /// Universal Scalability Law; null where it cannot be fitted.
+    /// Universal Scalability Law; null with fewer than four loads, over an offered rate, or where it explains nothing.
     pub usl: Option<Usl>,
 }
 
@@ -142,24 +151,45 @@ pub struct Usl {
     pub kappa: f64,
     /// Fit.
     pub r2: f64,
-    /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with one repeat.
+    /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with too few repeats.
     pub ci95: Option<[[f64; 2]; 3]>,
+    /// The load at which the curve itself peaks, `√((1 − σ) / κ)`, which may lie far beyond what was measured; null where κ is 0.
+    pub peak_at: Option<f64>,
+}
+
+/// How two variants' curves lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Lead {
+    /// One overtakes the other for good.
+    #[serde(rename = "crosses")]
+    Crosses,
+    /// One is ahead at every load.
+    #[serde(rename = "throughout")]
+    Throughout,
+    /// Repeats differ too much to tell who is ahead at the highest load.
+    #[default]
+    #[serde(rename = "not shown")]
+    NotShown,
 }
 
 /// Where one variant overtakes another.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Crossing {
-    /// The variant that is ahead beyond it.
+    /// The variant that is ahead at the highest load.
     pub a: String,
-    /// The variant that is ahead before it.
+    /// The other.
     pub b: String,
     /// Swept path.
     pub over: String,
-    /// The load; null: the curves do not cross within the sweep.
+    /// Values of the other swept paths.
+    pub point: BTreeMap<String, Value>,
+    /// How they lie.
+    pub lead: Lead,
+    /// The load from which `a` is ahead for good; null: at every load.
     pub at: Option<f64>,
-    /// 95 % interval by bootstrap over trials.
-    pub ci95: Option<[f64; 2]>,
+    /// 95 % interval by bootstrap over trials; an end is null where it lies outside of the sweep. Null with too few repeats.
+    pub ci95: Option<[Option<f64>; 2]>,
 }
 
 /// A figure of two variants, points or runs beside each other. Void trials are left out.
@@ -207,42 +237,4 @@ pub struct Comparison {
     pub without: [u32; 2],
     /// Which of the two is better, if they differ.
     pub better: Option<String>,
-}
-
-/// What clients felt of one fault over all its occurrences and repeats.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct OutageDistribution {
-    /// Name of the fault.
-    pub fault: String,
-    /// Variant, if any.
-    pub variant: Option<String>,
-    /// Swept path to value.
-    pub point: BTreeMap<String, Value>,
-    /// Occurrences in usable trials.
-    pub count: u64,
-    /// … of which service was not back before the next fault or the load's end.
-    pub never_back: u64,
-    /// By figure: `first_ok_s`, `back_to_baseline_s`, `failed`, `lost_operations`, …
-    pub figures: BTreeMap<String, Spread>,
-}
-
-/// Quantiles of a figure over occurrences. One that too few of them support is null.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Spread {
-    /// Occurrences that have it.
-    pub count: u64,
-    /// Smallest.
-    pub min: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 95 % interval of the median.
-    pub p50_ci95: Option<[f64; 2]>,
-    /// 90 %.
-    pub p90: Option<f64>,
-    /// 99 %.
-    pub p99: Option<f64>,
-    /// Largest.
-    pub max: Option<f64>,
 }

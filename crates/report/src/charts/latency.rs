@@ -28,5 +28,5 @@ fn draw(view: &View) -> Vec<Chart> {
     panel.spacing = Spacing::Log;
     let note = "Of the ok operations that ended in each second. Failures are left out: they are often fast, and would make latency \
                 look better.";
-    vec![view.chart("Latency", note, vec![panel])]
+    vec![view.chart_with_warmup("Latency", note, vec![panel])]
 }

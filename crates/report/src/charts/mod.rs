@@ -14,7 +14,7 @@ mod pressure;
 mod zoom;
 
 use record::events::{Ending, What};
-use record::results::{Fault, Trial};
+use record::results::{Fault, Steady, Trial};
 use record::rows::{Sample, THIS_MACHINE};
 
 use crate::drawing::axis::Spacing;
@@ -26,6 +26,9 @@ use crate::series::Series;
 
 /// Events listed beside the charts of a trial at most.
 const NOTICES: usize = 60;
+
+/// Disturbances marked on a chart at most; more would hide it.
+const DISTURBANCES: usize = 20;
 
 /// Hosts of a lab that have charts of their own, at most.
 const DETAILED: usize = 4;
@@ -101,7 +104,18 @@ impl View<'_> {
         }
     }
 
-    /// Its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
+    /// The same with the end of the warm-up marked, for figures that are cut there.
+    pub fn chart_with_warmup(&self, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
+        let mut chart = self.chart(title, note, panels);
+        if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
+            let label = warmup_label(steady);
+            // First, so that a fault's label gives way to it and not the other way round.
+            chart.marks.insert(0, Mark { at: steady.from_s, until: None, label, colours: None });
+        }
+        chart
+    }
+
+    /// What happened: its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
     fn marks(&self) -> Vec<Mark> {
         let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none());
         let mark = |fault: &Fault| {
@@ -113,7 +127,17 @@ impl View<'_> {
                 colours: Some(colour::legible(&fault.colour)),
             }
         };
-        faults.map(mark).collect()
+        faults.map(mark).chain(self.disturbed()).collect()
+    }
+
+    /// What no fault explains, in the ink of the axis.
+    fn disturbed(&self) -> impl Iterator<Item = Mark> {
+        self.trial.disturbances.iter().take(DISTURBANCES).map(|one| Mark {
+            at: one.at_s,
+            until: one.outage.back_to_baseline_s.or(one.outage.last_failure_s).map(|until| one.at_s + until),
+            label: "disturbance".to_owned(),
+            colours: None,
+        })
     }
 
     /// Hosts in the samples, in the order of their first row.
@@ -162,6 +186,15 @@ impl View<'_> {
         let titled = |host: &str| if several { format!("{title} of {}", name_of(host)) } else { title.to_owned() };
         let charts = hosts.iter().map(|host| self.chart(&titled(host), note, panels(host)));
         charts.filter(Chart::has_values).collect()
+    }
+}
+
+/// `warm-up until 4 s (MSER-5)`, and what is not steady after it.
+fn warmup_label(steady: &Steady) -> String {
+    let until = numbers::moment(steady.from_s);
+    match &steady.unsteady {
+        Some(what) => format!("warm-up until {until} ({}); {what} not steady", steady.method),
+        None => format!("warm-up until {until} ({})", steady.method),
     }
 }
 

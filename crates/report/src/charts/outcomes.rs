@@ -54,7 +54,7 @@ fn draw(view: &View) -> Vec<Chart> {
         none.remark = "none in this trial".to_owned();
         panels.push(none);
     }
-    vec![view.chart("Operations by outcome", "", panels)]
+    vec![view.chart_with_warmup("Operations by outcome", "", panels)]
 }
 
 fn every(bin_s: f64) -> String {

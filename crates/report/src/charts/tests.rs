@@ -78,6 +78,23 @@ fn a_last_bin_that_was_cut_short_has_no_rate() {
 }
 
 #[test]
+fn the_end_of_the_warm_up_is_marked_where_figures_are_cut_there() {
+    let (mut trial, series) = crash();
+    let marks = |trial: &Trial| {
+        let charts = of_trial(&View { trial, series: &series, points: 1_500 });
+        let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
+        [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
+    };
+    trial.steady = Some(Steady { from_s: 4.0, method: "MSER-5".to_owned(), is: Some(true), unsteady: None });
+    assert_eq!(marks(&trial)[..2], ["warm-up until 4 s (MSER-5)"; 2]);
+    assert!(marks(&trial)[2].starts_with("oops"), "{:?}", marks(&trial));
+    trial.steady.as_mut().unwrap().unsteady = Some("latency".to_owned());
+    assert_eq!(marks(&trial)[0], "warm-up until 4 s (MSER-5); latency not steady");
+    trial.steady.as_mut().unwrap().from_s = 0.0;
+    assert!(marks(&trial)[0].starts_with("oops"), "nothing is cut off");
+}
+
+#[test]
 fn the_zoom_is_as_wide_as_the_outage_needs() {
     let (mut trial, series) = crash();
     let zoom = |trial: &Trial| (zoom::KIND.draw)(&View { trial, series: &series, points: 1_500 }).remove(0);
@@ -169,4 +186,14 @@ fn notices_say_what_a_reader_should_know() {
     let words: Vec<&str> = notices.iter().map(|(_, words)| words.as_str()).collect();
     assert_eq!(words[..2], ["server on local started", "fault oops (call) begun on local.server"]);
     assert_eq!(notices[1].0, "15.002 s");
+}
+
+#[test]
+fn what_no_fault_explains_is_marked_beside_the_faults() {
+    let (mut trial, series) = crash();
+    trial.disturbances = vec![example::disturbance()];
+    let chart = &(outcomes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 })[0];
+    let marks: Vec<_> = chart.marks.iter().map(|mark| (mark.label.as_str(), mark.at, mark.until)).collect();
+    assert_eq!(marks[1], ("disturbance", 22.5, Some(23.7)));
+    assert_eq!(marks.len(), 2);
 }

@@ -7,6 +7,8 @@ pub enum Spacing {
     Linear,
     /// Equal factors; values at or below 0 have no place.
     Log,
+    /// The same, with ticks at the powers of two: for loads that were doubled.
+    Doubling,
 }
 
 /// A range of values and the paper it is laid on.
@@ -29,8 +31,8 @@ impl Axis {
     pub fn place(&self, value: f64) -> Option<f64> {
         let share = match self.spacing {
             Spacing::Linear => (value - self.from) / (self.to - self.from),
-            Spacing::Log if value > 0.0 => (value / self.from).ln() / (self.to / self.from).ln(),
-            Spacing::Log => return None,
+            Spacing::Log | Spacing::Doubling if value > 0.0 => (value / self.from).ln() / (self.to / self.from).ln(),
+            Spacing::Log | Spacing::Doubling => return None,
         };
         share.is_finite().then(|| self.start + share.clamp(0.0, 1.0) * (self.end - self.start))
     }
@@ -68,6 +70,13 @@ pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let tens = within(&[1.0]);
     let every = tens.len().div_ceil(count.max(1));
     tens.into_iter().step_by(every.max(1)).collect()
+}
+
+/// Powers of two within `from..=to`, at most about `count` of them.
+pub fn doubling_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
+    let (first, last) = ((from.log2() - 1e-9).ceil() as i32, (to.log2() + 1e-9).floor() as i32);
+    let every = ((last - first + 1).max(1) as usize).div_ceil(count.max(1));
+    (first..=last).step_by(every).map(|power| 2_f64.powi(power)).collect()
 }
 
 /// The end of an axis from 0 that holds `largest` and ends on a tick.

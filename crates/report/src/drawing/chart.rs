@@ -81,6 +81,8 @@ pub enum Shape {
     Dashed,
     /// A line of dots.
     Dotted,
+    /// A dot for each point, and no line. The legend leaves it out: its colour says whose it is.
+    Dots,
     /// A line with its area filled down to 0.
     Filled,
     /// A line, and the area between it and the line before it washed in.

@@ -39,7 +39,9 @@ pub fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
 
 /// Class, pattern and name of what is in the panel. A single line needs no swatch: the label says it.
 fn entries(panel: &Panel) -> Vec<(String, Option<Shape>, String)> {
-    let lines = panel.lines.iter().map(|line| (line.ink.class().to_owned(), Some(line.shape), line.name.clone()));
+    // Dots are of the line of their colour.
+    let named = panel.lines.iter().filter(|line| line.shape != Shape::Dots);
+    let lines = named.map(|line| (line.ink.class().to_owned(), Some(line.shape), line.name.clone()));
     let levels = panel.levels.iter().map(|(name, _)| ("level".to_owned(), None, name.clone()));
     if panel.lines.len() == 1 { levels.collect() } else { lines.chain(levels).collect() }
 }
@@ -64,6 +66,7 @@ pub fn pattern(shape: Shape) -> &'static str {
     match shape {
         Shape::Dashed => " dashed",
         Shape::Dotted => " dotted",
+        Shape::Dots => " dots",
         _ => "",
     }
 }

@@ -50,6 +50,16 @@ pub fn line(points: &[Point], x: &Axis, y: &Axis) -> String {
     pen.text
 }
 
+/// A dot for each point.
+pub fn dots(points: &[Point], x: &Axis, y: &Axis) -> String {
+    let mut pen = Pen::default();
+    for place in points.iter().filter_map(|point| placed(point, x, y)) {
+        pen.go('M', place);
+        pen.text.push_str("h1");
+    }
+    pen.text
+}
+
 /// Between an upper and a lower line over the same moments.
 pub fn area(upper: &[Point], lower: &[Point], x: &Axis, y: &Axis) -> String {
     let both: Vec<Point> = upper.iter().zip(lower).map(|(up, low)| (up.0, up.1.and(low.1).and(up.1))).collect();

@@ -110,7 +110,7 @@ fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
             let to = ceiling(largest, count);
             (0.0, to, linear_ticks(0.0, to, count))
         }
-        Spacing::Log => {
+        Spacing::Log | Spacing::Doubling => {
             let positive = || values.iter().copied().filter(|value| *value > 0.0);
             let least = positive().reduce(f64::min).unwrap_or(1.0);
             let (from, to) = log_range(least, positive().reduce(f64::max).unwrap_or(1.0));
@@ -133,7 +133,8 @@ fn draw_line(line: &Line, x: &Axis, y: &Axis, before: &mut Option<Vec<Point>>) -
     let flat = || line.points.iter().map(|point| (point.0, Some(0.0))).collect::<Vec<_>>();
     let stroke = |points: &[Point]| {
         let pattern = legend::pattern(line.shape);
-        format!("<path class=\"line {class}{pattern}\" d=\"{}\"/>", path::line(points, x, y))
+        let drawn = if line.shape == Shape::Dots { path::dots(points, x, y) } else { path::line(points, x, y) };
+        format!("<path class=\"line {class}{pattern}\" d=\"{drawn}\"/>")
     };
     let filled = |kind: &str, upper: &[Point], lower: &[Point]| {
         format!("<path class=\"{kind} {class}\" d=\"{}\"/>", path::area(upper, lower, x, y))
@@ -141,7 +142,7 @@ fn draw_line(line: &Line, x: &Axis, y: &Axis, before: &mut Option<Vec<Point>>) -
     let lower = before.take();
     let mut upper = line.points.clone();
     let markup = match line.shape {
-        Shape::Solid | Shape::Dashed | Shape::Dotted => stroke(&upper),
+        Shape::Solid | Shape::Dashed | Shape::Dotted | Shape::Dots => stroke(&upper),
         Shape::Filled => filled("wash", &upper, &flat()) + &stroke(&upper),
         Shape::Band => filled("wash", &upper, &lower.unwrap_or_else(flat)) + &stroke(&upper),
         Shape::Stacked => {

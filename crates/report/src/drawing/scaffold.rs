@@ -1,7 +1,7 @@
 //! What stands around the lines of a chart: grid, ticks, the veil over what is not measured, the marks of faults. It must not
 //! draw the lines.
 
-use super::axis::{Axis, Spacing, linear_ticks, log_ticks};
+use super::axis::{Axis, Spacing, doubling_ticks, linear_ticks, log_ticks};
 use super::chart::{Chart, Mark, Unit};
 use super::markup::{escaped, place};
 use super::render::{LEFT, RIGHT};
@@ -27,6 +27,7 @@ pub fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
     let ticks = match chart.x.spacing {
         Spacing::Linear => linear_ticks(chart.x.from, chart.x.to, 10),
         Spacing::Log => log_ticks(chart.x.from, chart.x.to, 10),
+        Spacing::Doubling => doubling_ticks(chart.x.from, chart.x.to, 12),
     };
     let (mut lines, mut texts) = (String::new(), String::new());
     for (index, &tick) in ticks.iter().enumerate() {

@@ -37,7 +37,7 @@ pub fn of(chart: &Chart) -> Value {
     }
     json!({
         "left": LEFT / WIDTH, "right": RIGHT / WIDTH, "from": chart.x.from, "to": chart.x.to, "width": WIDTH,
-        "log": chart.x.spacing == Spacing::Log, "unit": chart.x.unit, "lines": lines,
+        "log": chart.x.spacing != Spacing::Linear, "unit": chart.x.unit, "lines": lines,
     })
 }
 

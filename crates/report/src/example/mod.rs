@@ -9,16 +9,16 @@ use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmu
 use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
-    Claim, Comparison, Consistency, Fault, Generator, Holds, Host, Operation, Outage, Outcomes, Quantiles, Requirement,
-    Results, Throughput, Trial, Trust, Verdict,
+    Claim, Comparison, Consistency, Disturbance, Fault, Generator, Holds, Host, Operation, Outage, OutageDistribution,
+    Outcomes, Quantiles, Requirement, Results, Spread, Throughput, Trial, Trust, Verdict, WithWarmup,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub use records::series;
 
 /// A plan of these variants, swept paths and repeats; 200 agents for 30 s.
 pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan {
-    let mut points: Vec<BTreeMap<String, serde_json::Value>> = vec![BTreeMap::new()];
+    let mut points: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
     for (path, values) in swept {
         let with = |point: &BTreeMap<_, _>, value: &str| {
             let mut point = point.clone();
@@ -51,12 +51,7 @@ pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan 
     }
 }
 
-fn trial_plan(
-    id: String,
-    variant: Option<String>,
-    point: BTreeMap<String, serde_json::Value>,
-    repeat: u32,
-) -> plan::Trial {
+fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value>, repeat: u32) -> plan::Trial {
     plan::Trial {
         id,
         variant,
@@ -71,6 +66,7 @@ fn trial_plan(
         prepare: Vec::new(),
         load: Some(load()),
         faults: Vec::new(),
+        surviving: None,
         steps: Vec::new(),
     }
 }
@@ -120,6 +116,12 @@ fn trial(planned: &plan::Trial) -> Trial {
             cycles_per_s: Some(15_300.0),
             before_first_fault_per_s: None,
             ..Throughput::default()
+        },
+        with_warmup: WithWarmup {
+            operations_per_s: Some(61_200.0),
+            cycles_per_s: Some(14_800.0),
+            latency_us: Some(quantiles(1.0)),
+            service_us: Some(quantiles(0.95)),
         },
         outcomes: Outcomes { ok: 1_834_567, unfinished: 3, ..Outcomes::default() },
         failed_pct: Some(0.0),
@@ -277,10 +279,14 @@ pub fn policies() -> (Plan, Results) {
     results.trials[4].verdict = Verdict {
         is: Trust::Void,
         reasons: vec!["The generator was at the end of its core (98 %): it measured itself.".to_owned()],
+        ..Verdict::default()
     };
     results.trials[5].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
-    results.verdict =
-        Verdict { is: Trust::Suspect, reasons: vec!["1 of 36 trials is void and was left out.".to_owned()] };
+    results.verdict = Verdict {
+        is: Trust::Suspect,
+        reasons: vec!["1 of 36 trials is void and was left out.".to_owned()],
+        ..Verdict::default()
+    };
     judged(&mut plan, &mut results);
     results.comparisons = vec![comparison("three tries", 0.69, true), comparison("hub waits", 0.98, false)];
     (plan, results)
@@ -309,6 +315,43 @@ fn comparison(name: &str, ratio: f64, significant: bool) -> Comparison {
     }
 }
 
+/// What no fault explains: 40 calls failed over 1.2 s at 22.5 s.
+pub fn disturbance() -> Disturbance {
+    Disturbance {
+        at_s: 22.5,
+        outage: Outage {
+            baseline_per_s: Some(63_900.0),
+            failed: 40,
+            total_s: Some(0.0),
+            partial_s: Some(0.4),
+            back_to_baseline_s: Some(1.2),
+            lost_operations: Some(412.0),
+            ..Outage::default()
+        },
+    }
+}
+
+/// A fault of the variant over so many occurrences.
+pub fn distribution(variant: Option<&str>, point: &BTreeMap<String, Value>, count: u64) -> OutageDistribution {
+    let spread = Spread {
+        count,
+        min: Some(0.05),
+        p50: Some(0.12),
+        p50_ci95: Some([0.08, 0.2]),
+        p90: None,
+        p99: None,
+        max: Some(0.4),
+    };
+    OutageDistribution {
+        fault: "oops".to_owned(),
+        variant: variant.map(str::to_owned),
+        point: point.clone(),
+        count,
+        never_back: 0,
+        figures: BTreeMap::from([("back_to_baseline_s".to_owned(), spread)]),
+    }
+}
+
 /// Claims of every kind and a violated requirement.
 fn judged(plan: &mut Plan, results: &mut Results) {
     let says = [
@@ -332,6 +375,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
             metric: metric.to_owned(),
             value,
             range,
+            note: String::new(),
             holds,
         });
         plan.claims.push(plan::Claim {
@@ -346,5 +390,5 @@ fn judged(plan: &mut Plan, results: &mut Results) {
     let range = plan::Range { below: Some(0.08), ..plan::Range::default() };
     plan.requirements.push(plan::Requirement { metric: metric.clone(), range, filter: BTreeMap::new() });
     let asked = "below 0.08".to_owned();
-    results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false });
+    results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false, ..Requirement::default() });
 }

@@ -88,7 +88,7 @@ pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);
     let mut groups: Vec<Group<'a>> = Vec::new();
     for trial in &results.trials {
-        let labels = labels(&dimensions, trial.variant.as_deref(), &trial.point);
+        let labels = labels_of(&dimensions, trial);
         match groups.iter_mut().find(|group| group.labels == labels) {
             Some(group) => group.trials.push(trial),
             None => groups.push(Group { labels, trials: vec![trial] }),
@@ -104,7 +104,9 @@ pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
     if !plan.variants.is_empty() {
         dimensions.push((None, "variant".to_owned()));
     }
-    for path in &plan.swept {
+    let searched = plan.find.iter().filter(|find| find.surviving.len() > 1);
+    dimensions.extend(searched.map(|_| (Some(SURVIVING.to_owned()), SURVIVING.to_owned())));
+    for path in plan.swept.iter().chain(plan.find.as_ref().map(|find| &find.highest)) {
         let short = last(path);
         let ambiguous = short == "variant" || plan.swept.iter().filter(|other| last(other) == short).count() > 1;
         dimensions.push((Some(path.clone()), if ambiguous { path.clone() } else { short }));
@@ -112,7 +114,21 @@ pub fn dimensions(plan: &Plan) -> Vec<(Option<String>, String)> {
     dimensions
 }
 
-fn labels(
+/// The dimension of a search's conditions; no path of an experiment is called so.
+const SURVIVING: &str = "surviving";
+
+fn labels_of(dimensions: &[(Option<String>, String)], trial: &Trial) -> Vec<(String, String)> {
+    let mut labels = labels(dimensions, trial.variant.as_deref(), &trial.point);
+    for ((path, _), label) in dimensions.iter().zip(&mut labels) {
+        if path.as_deref() == Some(SURVIVING) {
+            label.1 = trial.surviving.clone().unwrap_or_default();
+        }
+    }
+    labels
+}
+
+/// A variant and a point, told by these dimensions.
+pub fn labels(
     dimensions: &[(Option<String>, String)],
     variant: Option<&str>,
     point: &BTreeMap<String, Value>,
@@ -126,8 +142,7 @@ fn labels(
 
 /// How one trial is told from the others: `wait, ets, repeat 2`; empty if there is only one.
 pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
-    let mut parts: Vec<String> =
-        labels(&dimensions(plan), trial.variant.as_deref(), &trial.point).into_iter().map(|(_, value)| value).collect();
+    let mut parts: Vec<String> = labels_of(&dimensions(plan), trial).into_iter().map(|(_, value)| value).collect();
     let repeated = results.trials.iter().any(|other| other.repeat != trial.repeat);
     if repeated {
         parts.push(format!("repeat {}", trial.repeat));

@@ -102,6 +102,15 @@ pub fn percent(value: f64) -> String {
     format!("{} %", number(value))
 }
 
+/// A change in percent, with its sign: `+1.20 %`, `−17.8 %`; less than a hundredth of a percent is none.
+pub fn change(pct: f64) -> String {
+    match pct {
+        pct if pct.abs() < 0.01 => "0 %".to_owned(),
+        pct if pct < 0.0 => format!("−{}", percent(-pct)),
+        pct => format!("+{}", percent(pct)),
+    }
+}
+
 /// A share in percent; what is not all never reads as 100 %.
 pub fn share(part: u64, all: u64) -> String {
     let pct = 100.0 * part as f64 / all.max(1) as f64;

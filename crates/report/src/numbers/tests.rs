@@ -58,6 +58,7 @@ fn counts_bytes_and_ticks() {
     assert_eq!(share(1, 8), "12.5 %");
     assert_eq!(bytes(5_120_000.0), "5.12 MB");
     assert_eq!(bytes(999.9), "1 kB");
+    assert_eq!([change(-17.84), change(1.2), change(0.001)], ["−17.8 %", "+1.2 %", "0 %"]);
     assert_eq!(tick(20_000.0), "20k");
     assert_eq!(tick(0.2), "0.2");
     assert_eq!(or_none(None, count), NONE);

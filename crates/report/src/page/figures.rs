@@ -1,12 +1,12 @@
 //! The key figures: what a reader who has ten seconds takes away. It must not show one that was not measured.
 
-use record::results::Trial;
+use record::results::{SafeLoad, Trial};
 use serde::Serialize;
 
 use crate::Input;
 use crate::facts::{self, Group, Spread, counted, longest, operations, outages};
 use crate::numbers;
-use crate::tables::Tone;
+use crate::tables::{Tone, condition};
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,6 +25,9 @@ pub struct Figure {
 
 /// The key figures of a run.
 pub fn key_figures(input: &Input) -> Vec<Figure> {
+    if !input.results.safe_loads.is_empty() {
+        return input.results.safe_loads.iter().map(safe_load).collect();
+    }
     let groups = facts::groups(input.results, input.plan);
     match groups.as_slice() {
         [] => Vec::new(),
@@ -35,6 +38,18 @@ pub fn key_figures(input: &Input) -> Vec<Figure> {
 
 fn figure(name: &str, value: String, unit: &str, small: String, tone: Tone) -> Figure {
     Figure { name: name.to_owned(), value, unit: unit.to_owned(), small, tone }
+}
+
+fn safe_load(line: &SafeLoad) -> Figure {
+    let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
+    let name = format!("safe load, {}{variant}", condition(&line.surviving));
+    let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
+    let small = crate::tables::interval(Some(line.ci95));
+    let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
+    match line.value {
+        Some(value) => figure(&name, numbers::number(value), unit, small, tone),
+        None => figure(&name, "none".to_owned(), "", "held nowhere, or not known".to_owned(), Tone::Bad),
+    }
 }
 
 fn spread_figure(name: &str, spread: Option<Spread>, write: fn(f64) -> String, unit: &str) -> Option<Figure> {

@@ -64,7 +64,7 @@
   // Charts over the same stretch of a trial move together; a zoom has a stretch of its own.
   const together = (figure) => {
     const own = data[figure.id];
-    const trial = figure.closest('.trial') || document;
+    const trial = figure.closest('.trial, .block') || document;
     return [...trial.querySelectorAll('figure[data-hover]')].filter((other) => {
       const chart = data[other.id];
       return chart.from === own.from && chart.to === own.to;

@@ -1,5 +1,6 @@
 //! What the page's template is filled with. It must not hold markup other than what charts and tables give it.
 
+use record::results::Verdict;
 use serde::Serialize;
 
 use super::figures::{Figure, key_figures};
@@ -9,9 +10,10 @@ use crate::drawing::bar_rows::{self, BarColumn, BarRows};
 use crate::drawing::markup::{escaped, json_in_script};
 use crate::drawing::render::{self, Drawn};
 use crate::facts::{self, Group, trial_name};
+use crate::recovery;
 use crate::tables::{self, comparison, trust_word};
-use crate::words;
 use crate::{Error, Input};
+use crate::{search_charts, sweep_charts, words};
 
 /// Points of all lines of a page together; some 12 bytes each.
 const POINTS: usize = 120_000;
@@ -30,11 +32,13 @@ pub struct Page {
     answer: String,
     verdict: &'static str,
     meaning: String,
-    reasons: Vec<String>,
+    reasons: Vec<Reason>,
     partial: Option<String>,
     figures: Vec<Figure>,
     /// Tables that were filled already.
     before: Vec<String>,
+    /// Charts that were filled already, of the whole sweep.
+    sweep_charts: Vec<String>,
     after: Vec<String>,
     trials: Vec<TrialCharts>,
     data: String,
@@ -53,9 +57,16 @@ struct TrialCharts {
     id: String,
     name: String,
     verdict: &'static str,
-    reasons: Vec<String>,
+    reasons: Vec<Reason>,
     notices: Vec<(String, String)>,
     charts: Vec<String>,
+}
+
+/// What speaks against a result, and what can be done about it.
+#[derive(Serialize)]
+struct Reason {
+    what: String,
+    remedy: String,
 }
 
 #[derive(Serialize)]
@@ -80,7 +91,16 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         {
             place.push(chart(&drawn, false, templates, &mut data)?);
         }
+        if kind.name == "recovery" {
+            for drawn in recovery::charts(input).iter().map(render::drawn) {
+                place.push(chart(&drawn, true, templates, &mut data)?);
+            }
+        }
     }
+    let sweeps: Vec<Drawn> =
+        search_charts::of_run(input).iter().chain(&sweep_charts::of_run(results)).map(render::drawn).collect();
+    let sweep_charts: Vec<String> =
+        sweeps.iter().map(|drawn| chart(drawn, true, templates, &mut data)).collect::<Result<_, _>>()?;
     let trials = trials(input, templates, &mut data)?;
     let answer = if results.answer.is_empty() { words::answer(results, input.plan) } else { results.answer.clone() };
     let started = input.trials.iter().filter_map(crate::Series::start_unix_s).reduce(f64::min);
@@ -92,10 +112,11 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         answer: with_code(&answer),
         verdict: words::verdict(results).0,
         meaning: words::stopped(&words::capital(words::meaning(results))),
-        reasons: results.verdict.reasons.clone(),
+        reasons: reasons(&results.verdict),
         partial: results.partial.as_deref().map(words::stopped),
         figures: key_figures(input),
         before,
+        sweep_charts,
         after,
         trials,
         data: json_in_script(&serde_json::Value::Object(data).to_string()),
@@ -107,6 +128,12 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
         format: results.format,
         plimsoll: input.environment.as_ref().and_then(|environment| environment.plimsoll.clone()),
     })
+}
+
+fn reasons(verdict: &Verdict) -> Vec<Reason> {
+    let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| words::stopped(remedy));
+    let what = |reason: &String| words::stopped(&words::capital(reason));
+    verdict.reasons.iter().enumerate().map(|(index, it)| Reason { what: what(it), remedy: remedy(index) }).collect()
 }
 
 /// Names between backquotes become code; everything is escaped.
@@ -150,7 +177,7 @@ fn trials(
             id: trial.id.clone(),
             name: trial_name(trial, input.results, input.plan),
             verdict: trust_word(trial.verdict.is),
-            reasons: trial.verdict.reasons.clone(),
+            reasons: reasons(&trial.verdict),
             notices: charts::notices(series),
             charts: drawn.iter().map(|drawn| chart(drawn, true, templates, data)).collect::<Result<_, _>>()?,
         });

@@ -29,7 +29,10 @@ fn fill(input: &Input) -> Option<Table> {
         columns,
         rows: rows.collect(),
         terms: vec![
-            ("not shown".to_owned(), "the trials disagree or cannot tell".to_owned()),
+            (
+                "not shown".to_owned(),
+                "the trials disagree, or the edge of what is claimed lies inside the 95 % interval".to_owned(),
+            ),
             ("not measured".to_owned(), "this run does not measure it".to_owned()),
         ],
         folded: false,
@@ -40,7 +43,7 @@ fn row(claim: &Claim, planned: Option<&plan::Claim>) -> Vec<Cell> {
     let write = |value| numbers::by_metric(&claim.metric, value);
     let range = claim.range.filter(|[least, most]| write(*least) != write(*most));
     let value = Cell::of(claim.value, write)
-        .with(range.map_or_else(String::new, |[least, most]| numbers::from_to(&write(least), &write(most))));
+        .with(range.map_or_else(|| claim.note.clone(), |[least, most]| numbers::from_to(&write(least), &write(most))));
     let (word, tone) = match claim.holds {
         Holds::Yes => ("yes", Tone::Good),
         Holds::No => ("no", Tone::Bad),

@@ -11,8 +11,13 @@ pub const KIND: Kind = Kind { name: "generator", place: 54, fill };
 
 const MANY: usize = 12;
 
-const COLUMNS: [(&str, &str); 6] = [
+const COLUMNS: [(&str, &str); 8] = [
     ("CPU", "of its busiest thread, percent of a core, 95th percentile over the seconds"),
+    (
+        "kept from it",
+        "time in which a thread could run and did not, of its worst thread; below, the strangers' part of that",
+    ),
+    ("throttled", "time in which a CPU quota of Plimsoll's own groups kept it from running, summed over CPUs"),
     ("lateness p99", "how late its timers fired, in the worst second"),
     ("Little's law", "how far operations in flight are from rate times latency: a check on the bookkeeping"),
     ("connects failed", "connections that could not be opened"),
@@ -65,8 +70,13 @@ fn health(group: &Group) -> Vec<Cell> {
         ["none"] => Cell::new("nothing").toned(Tone::Good),
         limits => Cell::new(limits.join(", ")).toned(Tone::Bad),
     };
+    let preempted = group.spread(|trial| trial.generator.preempted_pct);
+    let strangers =
+        preempted.map_or_else(String::new, |spread| format!("strangers {}", numbers::percent(spread.median)));
     vec![
         of(|trial| trial.generator.cpu_pct, numbers::percent),
+        of(|trial| trial.generator.run_delay_pct, numbers::percent).with(strangers),
+        of(|trial| trial.generator.throttled_pct, numbers::percent),
         of(|trial| trial.generator.late_us_p99, numbers::micros),
         of(|trial| trial.generator.littles_law_error_pct, |error| format!("off by {}", numbers::percent(error))),
         count(|trial| trial.generator.connect_failures),

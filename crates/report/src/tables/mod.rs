@@ -4,15 +4,22 @@ mod attempts;
 mod claims;
 pub mod comparison;
 mod consistency;
+pub mod crossings;
 pub mod differences;
+mod disturbances;
 mod environment;
 mod generator;
 mod hosts;
 mod lab;
 mod operations;
 mod outages;
+mod recovery;
 mod requirements;
+mod safe_loads;
+mod scaling;
+mod search;
 mod trials;
+mod warmup;
 
 use record::results::Trust;
 use serde::Serialize;
@@ -25,11 +32,14 @@ use crate::numbers;
 pub struct Kind {
     /// Its name; the file's.
     pub name: &'static str,
-    /// Where it stands on the page among the others, from 1; those from [`AFTER_CHARTS`] on stand after the charts.
+    /// Where it stands on the page among the others, from 0; those from [`AFTER_CHARTS`] on stand after the charts.
     pub place: u8,
     /// Fills it; `None` where the run has nothing for it.
     pub fill: fn(&Input) -> Option<Table>,
 }
+
+pub use crossings::interval;
+pub use safe_loads::condition;
 
 /// The first place after the charts.
 pub const AFTER_CHARTS: u8 = 50;
@@ -40,15 +50,22 @@ pub const KINDS: &[Kind] = &[
     claims::KIND,
     comparison::KIND,
     consistency::KIND,
+    crossings::KIND,
     differences::KIND,
+    disturbances::KIND,
     environment::KIND,
     generator::KIND,
     hosts::KIND,
     lab::KIND,
     operations::KIND,
     outages::KIND,
+    recovery::KIND,
     requirements::KIND,
+    safe_loads::KIND,
+    scaling::KIND,
+    search::KIND,
     trials::KIND,
+    warmup::KIND,
 ];
 
 /// A table.

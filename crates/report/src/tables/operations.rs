@@ -51,7 +51,7 @@ fn fill(input: &Input) -> Option<Table> {
         title: "Operations".to_owned(),
         note: format!(
             "Latency runs from the intended start to the answer, service time from the send; both of ok operations. A quantile \
-             that too few samples support is left out.{repeats}"
+             is left out where too few operations support it: p99 takes 299, p99.9 takes 2,995.{repeats}"
         ),
         columns,
         folded: rows.len() > MANY,

@@ -19,7 +19,9 @@ fn fill(input: &Input) -> Option<Table> {
         let (word, tone) = if requirement.holds { ("met", Tone::Good) } else { ("violated", Tone::Bad) };
         let worst = match requirement.value {
             Some(value) => Cell::new(numbers::by_metric(&requirement.metric, value)),
-            None => Cell::new("not measured").toned(Tone::Muted),
+            None => {
+                Cell::new("not measured").toned(Tone::Muted).with(requirement.unmeasured.clone().unwrap_or_default())
+            }
         };
         Row {
             cells: vec![

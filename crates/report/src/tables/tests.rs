@@ -5,6 +5,8 @@ use experiment::plan::{Plan, Range};
 use record::events::HostFigures;
 use record::results::{Emulated, Outage, Results};
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::example;
 
@@ -29,7 +31,13 @@ fn one_crash() -> (Plan, Results) {
 #[test]
 fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
     let (plan, mut results) = example::policies();
+    results.trials[0].disturbances = vec![example::disturbance()];
+    results.outages = vec![example::distribution(Some("wait"), &results.trials[0].point, 6)];
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
+    results.scaling = vec![record::results::Scaling::default(); 2];
+    results.crossings = vec![record::results::Crossing::default()];
+    let steps = vec![record::results::SearchStep::default()];
+    results.safe_loads = vec![record::results::SafeLoad { steps, ..Default::default() }];
     let environment = Some(example::environment());
     let input = Input { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
     let tables = of_run(&input);
@@ -120,14 +128,53 @@ fn claims_and_requirements_carry_their_units_and_words() {
 }
 
 #[test]
+fn what_the_warm_up_is_worth_is_seen() {
+    let (plan, mut results) = one_crash();
+    let warmup = table("warmup", &results, &plan).unwrap();
+    let texts: Vec<&str> = warmup.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["63,400", "61,200", "−3.49 %", "2.71 ms", "2.71 ms", "0 %", "6.87 ms", "6.87 ms", "0 %"]);
+    results.trials[0].with_warmup = record::results::WithWarmup::default();
+    assert_eq!(table("warmup", &results, &plan), None);
+}
+
+#[test]
 fn hosts_and_environment_say_what_is_missing() {
     let (plan, results) = one_crash();
     let hosts = table("hosts", &results, &plan).unwrap();
     assert_eq!(hosts.note, "Over the whole load. Not measured: throttled, out of memory, power.");
     let environment = table("environment", &results, &plan).unwrap();
-    assert!(environment.note.contains("Not known: architecture, highest frequency, governor"));
+    assert!(environment.note.contains("Not known: machine, architecture, caches, highest frequency, governor"));
     let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();
     assert!(what.contains(&"target vsns") && !what.contains(&"governor"));
+}
+
+#[test]
+fn the_environment_is_grouped_and_keeps_details_small() {
+    let (plan, results) = one_crash();
+    let mut environment = example::environment();
+    environment.build.profile = Some("debug".to_owned());
+    environment.build.revision = Some("0123abcd".to_owned());
+    environment.installed =
+        BTreeMap::from([("vsns".to_owned(), BTreeMap::from([("otp".to_owned(), "25.2.3".to_owned())]))]);
+    environment.sysctls = BTreeMap::from([("net.core.rmem_max".to_owned(), "212992".to_owned())]);
+    environment.quota_cores = Some(1.5);
+    let input = Input {
+        results: &results,
+        plan: &plan,
+        environment: Some(environment),
+        folder: String::new(),
+        trials: Vec::new(),
+    };
+    let table = named("environment", &input).unwrap();
+    assert_eq!(table.rows.iter().filter(|row| row.begins).count(), 4);
+    let small = |what: &str| {
+        let row = table.rows.iter().find(|row| row.cells[0].text == what).unwrap();
+        row.cells[1].small.clone()
+    };
+    assert_eq!(small("Plimsoll"), "commit 0123abcd, debug build");
+    assert_eq!(small("target vsns"), "otp 25.2.3");
+    assert_eq!(small("cores"), "quota of 1.5 cores");
+    assert_eq!(small("settings of the kernel"), "net.core.rmem_max = 212992");
 }
 
 #[test]
@@ -140,4 +187,44 @@ fn repeats_that_disagree_are_not_one_word() {
     assert_eq!(column(&generator, "held back by")[0], &Cell::new("cpu, none").toned(Tone::Bad));
     let consistency = table("consistency", &results, &plan).unwrap();
     assert_eq!(column(&consistency, "linearizable")[0].text, "differs between repeats");
+}
+
+#[test]
+fn outages_show_intervals_overshoot_and_what_was_degraded() {
+    let (plan, mut results) = one_crash();
+    let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
+    outage.baseline_ci95 = Some([63_500.0, 64_300.0]);
+    outage.lost_operations_ci95 = Some([5_900.0, 6_340.0]);
+    (outage.degraded_s, outage.overshoot_ratio, outage.overshoot_until_s) = (Some(0.25), Some(1.5), Some(2.0));
+    let outages = table("outages", &results, &plan).unwrap();
+    assert_eq!(column(&outages, "lost operations")[0], &Cell::new("6,120").with("5,900–6,340"));
+    assert_eq!(column(&outages, "baseline")[0], &Cell::new("63,900/s").with("63,500–64,300/s"));
+    assert_eq!(column(&outages, "degraded")[0].text, "250 ms");
+    assert_eq!(column(&outages, "overshoot")[0], &Cell::new("1.5 ×").with("until 2 s"));
+}
+
+#[test]
+fn what_no_fault_explains_has_a_table_of_its_own() {
+    let (plan, mut results) = one_crash();
+    assert_eq!(table("disturbances", &results, &plan), None);
+    results.trials[0].disturbances = vec![example::disturbance()];
+    let disturbances = table("disturbances", &results, &plan).unwrap();
+    assert_eq!(column(&disturbances, "at")[0].text, "22.5 s");
+    assert_eq!(column(&disturbances, "failed")[0], &Cell::new("40").toned(Tone::Bad));
+    assert_eq!(column(&disturbances, "back after")[0].text, "1.2 s");
+}
+
+#[test]
+fn a_fault_that_occurred_often_enough_has_its_distribution() {
+    let (plan, mut results) = one_crash();
+    let point = results.trials[0].point.clone();
+    results.outages = vec![example::distribution(None, &point, 2)];
+    assert_eq!(table("recovery", &results, &plan), None, "two are two figures");
+    results.outages = vec![example::distribution(None, &point, 9)];
+    let recovery = table("recovery", &results, &plan).unwrap();
+    assert_eq!(column(&recovery, "back after")[0], &Cell::new("120 ms").with("80–200 ms"));
+    assert_eq!(column(&recovery, "longest")[0].text, "400 ms");
+    results.outages[0].never_back = 2;
+    let recovery = table("recovery", &results, &plan).unwrap();
+    assert_eq!(column(&recovery, "longest")[0], &Cell::new("never").with("2 of 9").toned(Tone::Bad));
 }

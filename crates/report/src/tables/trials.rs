@@ -1,6 +1,7 @@
 //! Table: every trial with its verdict.
 
 use record::events::Ending;
+use record::results::Steady;
 
 use super::{Cell, Column, Kind, Row, Table, Tone, trust_word};
 use crate::Input;
@@ -33,10 +34,10 @@ fn fill(input: &Input) -> Option<Table> {
                 Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)),
                 Cell::of(started, crate::calendar::utc),
                 Cell::new(ended).toned(tone),
-                Cell::of(measured, |measured| measured),
+                Cell::of(measured, |measured| measured).with(trial.steady.as_ref().map(how).unwrap_or_default()),
                 Cell::new(trust_word(trial.verdict.is))
                     .toned(Tone::of(trial.verdict.is))
-                    .with(trial.verdict.reasons.join(" ")),
+                    .with(trial.verdict.reasons.join("; ")),
             ];
             Row { cells, begins: false }
         })
@@ -49,4 +50,14 @@ fn fill(input: &Input) -> Option<Table> {
         rows,
         terms: Vec::new(),
     })
+}
+
+/// How the end of the warm-up was found, and what came of it.
+fn how(steady: &Steady) -> String {
+    match (&steady.unsteady, steady.method.as_str()) {
+        (Some(what), method) => format!("warm-up by {method}; {what} not steady"),
+        (None, "MSER-5") => "warm-up by MSER-5; steady".to_owned(),
+        (None, "given") => "warm-up as given".to_owned(),
+        (None, method) => format!("warm-up: {method}"),
+    }
 }

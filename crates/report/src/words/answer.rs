@@ -1,9 +1,9 @@
 //! The answer: the finding in a few plain sentences, by rule. Whether it may be used comes first.
 
 use experiment::plan::Plan;
-use record::results::{Emulated, Results, SafeLoad, Trust};
+use record::results::{Emulated, Results, Trust};
 
-use super::{capital, crash, differing, plain_load, side_by_side, stopped};
+use super::{crash, differing, disturbed, plain_load, safe_load, scaling, side_by_side, stopped};
 use crate::facts::{self, Group, groups, operations};
 use crate::numbers;
 
@@ -19,18 +19,20 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
     }
     let groups = groups(results, plan);
     let measured: Vec<Group> = groups.into_iter().filter(|group| group.usable().any(|t| operations(t) > 0)).collect();
-    sentences.extend(results.safe_load.as_ref().map(safe_load));
     match measured.as_slice() {
+        _ if !results.safe_loads.is_empty() => sentences.extend(safe_load::findings(&results.safe_loads)),
         [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
         [group] if group.usable().any(|trial| facts::outages(trial).next().is_some()) => {
             sentences.push(crash::finding(group, plan));
         }
         [group] => sentences.push(plain_load::finding(group, plan)),
         groups => {
+            sentences.extend(scaling::findings(results));
             sentences.extend(side_by_side::findings(groups));
             sentences.extend(differing::sentence(&results.comparisons));
         }
     }
+    sentences.extend(disturbed::sentence(results));
     sentences.extend(emulation(results));
     sentences.join(" ")
 }
@@ -64,17 +66,4 @@ fn unusable(reasons: &[String]) -> String {
             if others.len() == 1 { "reason" } else { "reasons" }
         ),
     }
-}
-
-fn safe_load(line: &SafeLoad) -> String {
-    let surviving = if line.surviving.is_empty() { String::new() } else { format!(" with {}", line.surviving) };
-    let limited =
-        if line.limited_by.is_empty() { String::new() } else { format!("; beyond it {} breaks", line.limited_by) };
-    let shown = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), numbers::number);
-    let [low, high] = line.ci95.map(shown);
-    let value = shown(line.value);
-    capital(&format!(
-        "the Plimsoll line{surviving} is at {} = {value} (95 % interval {low}–{high}){limited}.",
-        line.over
-    ))
 }

@@ -2,9 +2,13 @@
 
 pub(crate) mod aligned;
 mod answer;
+mod course;
 mod crash;
 pub(crate) mod differing;
+mod disturbed;
 mod plain_load;
+mod safe_load;
+mod scaling;
 mod side_by_side;
 mod summary;
 
@@ -14,6 +18,7 @@ use crate::facts::is_measured;
 use crate::tables::{Tone, trust_word};
 
 pub use answer::answer;
+pub use course::course;
 pub use summary::summary;
 
 /// The word for the verdict. Where nothing was measured there is nothing to judge.

@@ -20,12 +20,23 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     let mut parts = vec![heading(results), finding(results, plan), verdict(results, colour)];
     let input = Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
     let groups = groups(results, plan);
-    if !groups.is_empty() {
+    if !groups.is_empty() && plan.find.is_none() {
         parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
     }
-    for name in ["differences", "outages", "claims", "requirements"] {
+    const TABLES: [&str; 9] = [
+        "safe_loads",
+        "search",
+        "differences",
+        "scaling",
+        "crossings",
+        "outages",
+        "disturbances",
+        "claims",
+        "requirements",
+    ];
+    for name in TABLES {
         let Some(table) = tables::named(name, &input) else { continue };
-        parts.push(if name == "outages" && table.rows.len() > LONG {
+        parts.push(if matches!(name, "outages" | "disturbances") && table.rows.len() > LONG {
             format!("{}: {} of them, on the page\n", table.title, table.rows.len())
         } else if name == "differences" && table.rows.len() > LONG {
             format!("{}: {}, on the page\n", table.title, tables::differences::count(&results.comparisons))
@@ -51,8 +62,11 @@ fn verdict(results: &Results, colour: bool) -> String {
     let (word, tone) = super::verdict(results);
     let word = toned(word, if colour { tone } else { Tone::Plain });
     let mut text = format!("{word}: {}\n", meaning(results));
-    for reason in &results.verdict.reasons {
+    for (index, reason) in results.verdict.reasons.iter().enumerate() {
         text.push_str(&lines(reason, "  - ", "    "));
+        if let Some(remedy) = results.verdict.remedies.get(index) {
+            text.push_str(&lines(remedy, "    -> ", "       "));
+        }
     }
     if let Some(partial) = &results.partial {
         text.push_str(&lines(&format!("partial: {partial}"), "", "  "));

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use experiment::plan::Plan;
-use record::results::{Results, SafeLoad, Trust, Verdict};
+use record::results::{Crossing, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 
 use super::*;
 use crate::example;
@@ -112,7 +112,7 @@ fn failures_that_no_dimension_explains_name_the_worst() {
 fn a_void_result_says_first_that_it_must_not_be_used() {
     let (plan, mut results) = one_crash();
     let reasons = vec!["The generator was at the end of its core (98 %)".to_owned()];
-    results.verdict = Verdict { is: Trust::Void, reasons };
+    results.verdict = Verdict { is: Trust::Void, reasons, ..Verdict::default() };
     results.trials[0].verdict = results.verdict.clone();
     insta::assert_snapshot!(words(&plan, &results));
 }
@@ -136,15 +136,79 @@ fn nothing_measured() {
 #[test]
 fn the_line_itself() {
     let (plan, mut results) = one();
-    results.safe_load = Some(SafeLoad {
+    let line = |surviving: &str, value, ci95, limited_by: &str| SafeLoad {
         over: "load.rate".to_owned(),
-        value: Some(12_000.0),
-        ci95: [Some(11_400.0), Some(12_700.0)],
-        limited_by: "latency_us.p99 below 50 ms".to_owned(),
-        surviving: "one member down".to_owned(),
+        value,
+        ci95,
+        limited_by: limited_by.to_owned(),
+        surviving: surviving.to_owned(),
+        complete: true,
         ..SafeLoad::default()
-    });
-    insta::assert_snapshot!(answer(&results, &plan));
+    };
+    results.safe_loads = vec![
+        line("nothing lost", Some(12_300.0), [Some(11_900.0), Some(12_700.0)], "latency_us.p99"),
+        line("one member down", Some(8100.0), [Some(8000.0), Some(8350.0)], "latency_us.p99"),
+    ];
+    let healthy = answer(&results, &plan);
+    results.safe_loads = vec![
+        line(
+            "nothing lost",
+            Some(16_000.0),
+            [Some(15_800.0), None],
+            "the generator: its busiest thread used 99 % of a core",
+        ),
+        line("oops", None, [None, Some(4.0)], "failed_pct"),
+        SafeLoad { complete: false, ..line("", Some(900.0), [Some(500.0), Some(1800.0)], "latency_us.p99") },
+        line("one member down", None, [None, None], "the search: the machine was busy"),
+    ];
+    let hindered = answer(&results, &plan);
+    results.safe_loads = vec![SafeLoad {
+        variant: Some("tuned".to_owned()),
+        over: "load.agents".to_owned(),
+        ..line("nothing lost", Some(7.0), [Some(7.0), Some(7.0)], "failed_pct")
+    }];
+    insta::assert_snapshot!([healthy, hindered, answer(&results, &plan)].join("\n"));
+}
+
+#[test]
+fn a_search_has_its_tables_and_its_chart() {
+    let (mut plan, mut results) = one();
+    let step = |trial: &str, value, held, broke: &[&str]| record::results::SearchStep {
+        trial: trial.to_owned(),
+        value,
+        held,
+        broke: broke.iter().map(|text| (*text).to_owned()).collect(),
+        figures: [("latency_us.p99".to_owned(), value * 4.0)].into(),
+    };
+    results.safe_loads = vec![SafeLoad {
+        over: "load.rate".to_owned(),
+        value: Some(12_300.0),
+        ci95: [Some(11_900.0), Some(12_700.0)],
+        limited_by: "latency_us.p99".to_owned(),
+        surviving: "nothing lost".to_owned(),
+        complete: true,
+        steps: vec![
+            step("001", 8000.0, Some(true), &[]),
+            step("002", 16_000.0, None, &["it was cut off"]),
+            step("003", 16_000.0, Some(false), &["latency_us.p99 = 64,000, asked below 50,000"]),
+        ],
+        ..SafeLoad::default()
+    }];
+    let text = summary(&results, &plan, false);
+    assert!(text.contains("12,300") && text.contains("says nothing") && text.contains("64,000"), "{text}");
+    plan.find = Some(
+        serde_json::from_value(serde_json::json!({
+            "highest": "load.rate", "surviving": ["nothing lost"],
+            "limits": [{ "metric": "latency_us.p99", "range": { "below": 50_000.0 }, "filter": {} }],
+        }))
+        .unwrap(),
+    );
+    let input =
+        crate::Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let charts = crate::search_charts::of_run(&input);
+    assert_eq!((charts.len(), charts[0].panels[0].lines.len()), (1, 3));
+    assert_eq!((charts[0].marks[0].at, charts[0].marks[0].until), (11_900.0, Some(12_700.0)));
+    assert!(crate::page(&input).unwrap().contains("search-1"));
 }
 
 #[test]
@@ -174,4 +238,61 @@ fn long_words_are_cut_and_lines_wrapped() {
     assert_eq!(aligned::wrapped("aa bbb cccccccc", 5), ["aa", "bbb", "ccccc", "ccc"]);
     assert_eq!(aligned::wrapped("", 5), [""]);
     assert_eq!(listed(&["a".to_owned(), "b".to_owned(), "c".to_owned()]), "a, b and c");
+}
+
+/// A curve over agents with a knee at 24, or one that still rises.
+fn curve(variant: &str, knee: Option<f64>) -> Scaling {
+    Scaling {
+        variant: variant.to_owned(),
+        over: "load.agents".to_owned(),
+        points: vec![ScalingPoint::default(); 7],
+        knee,
+        knee_ci95: knee.map(|knee| [knee - 1.0, knee + 1.0]),
+        peak_per_s: Some(12_345.0),
+        peak_ci95: Some([12_000.0, 12_700.0]),
+        peak_at: Some(64.0),
+        ..Scaling::default()
+    }
+}
+
+#[test]
+fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
+    let plan = example::plan(&["pi", "xeon"], &[("load.agents", &["1", "2", "4"])], 2);
+    let mut results = example::results(&plan);
+    results.scaling = vec![curve("pi", Some(24.0)), curve("xeon", None)];
+    let crossing = |lead, at, ci95| Crossing {
+        a: "pi".to_owned(),
+        b: "xeon".to_owned(),
+        over: "load.agents".to_owned(),
+        lead,
+        at,
+        ci95,
+        ..Crossing::default()
+    };
+    results.crossings = vec![crossing(Lead::Crosses, Some(12.0), Some([Some(11.0), None]))];
+    insta::assert_snapshot!(words(&plan, &results));
+    let says = |crossing: Crossing, words: &str| {
+        let results = Results { crossings: vec![crossing], ..results.clone() };
+        let answer = answer(&results, &plan);
+        assert!(answer.contains(words), "{answer}");
+    };
+    says(crossing(Lead::Throughout, None, None), "`pi` is ahead of `xeon` throughout.");
+    says(crossing(Lead::NotShown, None, None), "Which of `xeon` and `pi` is ahead at the highest load is not shown.");
+}
+
+#[test]
+fn what_no_fault_explains_is_in_the_answer() {
+    let (plan, mut results) = one_crash();
+    results.trials[0].disturbances = vec![example::disturbance()];
+    insta::assert_snapshot!(words(&plan, &results));
+    let (plan, mut results) = example::policies();
+    results.trials[0].disturbances = vec![example::disturbance()];
+    results.trials[1].disturbances = vec![example::disturbance(), example::disturbance()];
+    let said = answer(&results, &plan);
+    assert!(
+        said.ends_with(
+            "Service broke off 3 times in 2 of 35 trials in a way that no fault explains: 120 calls failed."
+        ),
+        "{said}"
+    );
 }

@@ -6,78 +6,7 @@ use proptest::test_runner::RngSeed;
 use record::rows::OutcomeSlot;
 
 use super::*;
-
-const SLOT_S: f64 = 0.001;
-
-/// A load of 1 ms slots: `ok` per second at each moment, arriving evenly or as a Poisson stream.
-struct Made {
-    rows: Vec<OutcomeSlot>,
-}
-
-impl Made {
-    fn even(length_s: f64, ok_per_s: impl Fn(f64) -> f64) -> Self {
-        let mut owed = 0.0;
-        Self::each(length_s, |at_s| {
-            owed += ok_per_s(at_s) * SLOT_S;
-            let now = f64::floor(owed + 1e-9);
-            owed -= now;
-            now as u32
-        })
-    }
-
-    fn random(seed: u64, length_s: f64, ok_per_s: impl Fn(f64) -> f64) -> Self {
-        let mut random = fastrand::Rng::with_seed(seed);
-        Self::each(length_s, |at_s| {
-            // Knuth's way to a Poisson number; good for the few that end in a slot.
-            let (limit, mut product, mut count) = ((-ok_per_s(at_s) * SLOT_S).exp(), random.f64(), 0);
-            while product > limit {
-                product *= random.f64();
-                count += 1;
-            }
-            count
-        })
-    }
-
-    fn each(length_s: f64, mut ok: impl FnMut(f64) -> u32) -> Self {
-        let slots = (length_s / SLOT_S).round() as usize;
-        let row = |slot: usize| {
-            let at_s = slot as f64 * SLOT_S;
-            OutcomeSlot { at_s, slot_s: SLOT_S, ok: ok(at_s + SLOT_S / 2.0), ..OutcomeSlot::default() }
-        };
-        Self { rows: (0..slots).map(row).collect() }
-    }
-
-    /// So many failures, spread evenly over these times.
-    fn failing(mut self, count: u32, from_s: f64, until_s: f64) -> Self {
-        for number in 0..count {
-            let at_s = from_s + (until_s - from_s) * f64::from(number) / f64::from(count);
-            self.rows[(at_s / SLOT_S + 1e-6) as usize].failed += 1;
-        }
-        self
-    }
-
-    fn outage(&self, at_s: f64) -> Outage {
-        let until_s = self.rows.len() as f64 * SLOT_S;
-        self.outage_of(Times {
-            at_s,
-            healed_s: None,
-            baseline_from_s: Some(0.0),
-            until_s,
-            counted_until_s: until_s,
-            timeout_s: 1.0,
-        })
-    }
-
-    fn outage_of(&self, times: Times) -> Outage {
-        let rows: Vec<_> =
-            self.rows.iter().copied().filter(|row| row.ok + row.failed + row.timeout + row.wrong > 0).collect();
-        outage(&Timeline::of(&rows).unwrap(), times)
-    }
-}
-
-fn near(value: Option<f64>, known: f64, by: f64) -> bool {
-    value.is_some_and(|value| (value - known).abs() <= by)
-}
+use crate::stats::made_load::{Made, SLOT_S, near};
 
 #[test]
 fn without_an_effect_there_is_no_outage() {
@@ -299,7 +228,7 @@ proptest! {
         let times = Times {
             at_s, healed_s: Some(at_s + 1.0), baseline_from_s: Some(0.0), until_s, counted_until_s: 21.0, timeout_s: 1.0,
         };
-        let outage = outage(&Timeline::of(&rows).unwrap(), times);
+        let outage = outage(&Timeline::of(&rows).unwrap(), &LatencySeconds::default(), times);
         prop_assert!(outage.total_s.is_none_or(|total_s| total_s >= 0.0));
         prop_assert!(outage.back_to_baseline_s.is_none_or(|back_s| back_s >= 0.0));
     }

@@ -76,6 +76,7 @@ fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Opt
         seed: section.whole("seed").unwrap_or(0),
         label: kind.map_or_else(String::new, |kind| kind.label.to_owned()),
         colour: kind.map_or_else(String::new, |kind| kind.colour.to_owned()),
+        standing: false,
     }
 }
 

@@ -18,6 +18,7 @@ use experiment::plan;
 use super::{Host, Kind};
 use crate::Error;
 use crate::attended::Attended;
+use crate::doctor::Links;
 use crate::everywhere::{all_or_none, at_once};
 use crate::ground::Ground;
 use crate::placement::Placement;
@@ -77,6 +78,11 @@ pub(super) fn raise(
 pub(super) fn can_make(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Cables, Error> {
     needs::check(trial, envelopes)?;
     Cables::plan(&trial.lab, needs::loses_packets(trial, envelopes))
+}
+
+/// What links can be made like on this machine: tried, and gone with the try. Needs root.
+pub(crate) fn what_links_can_be() -> Links {
+    needs::what_links_can_be()
 }
 
 /// The host that was lost while it was being made, if one was: it cannot be wired, and that is not the switch's fault.

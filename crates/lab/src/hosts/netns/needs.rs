@@ -11,6 +11,7 @@ use rustix::process::geteuid;
 
 use super::volume;
 use crate::Error;
+use crate::doctor::Links;
 use crate::linux::cgroup::{self, Controller, Hierarchies};
 use crate::linux::namespace;
 use crate::linux::network::{self, Trouble};
@@ -132,6 +133,17 @@ fn links(hardest: &Link) -> Result<(), Error> {
         },
         false => of_kernel("a limited link", &part),
     })
+}
+
+/// The kinds of limits that this machine can give a link, each tried.
+pub fn what_links_can_be() -> Links {
+    let came = |link: Link| {
+        try_link(&link)
+            .unwrap_or_else(|error| Err(Trouble::System { doing: "try a link".to_owned(), error: error.to_string() }))
+    };
+    let rate = came(Link { rate_bits_per_s: Some(1e9), delay_s: None, loss_pct: None });
+    let delay = came(Link { rate_bits_per_s: None, delay_s: Some(0.001), loss_pct: None });
+    Links { has_tc: !matches!(rate, Err(Trouble::NoProgram(_))), rate: rate.is_ok(), delay: delay.is_ok() }
 }
 
 fn try_link(link: &Link) -> Result<Result<(), Trouble>, Error> {

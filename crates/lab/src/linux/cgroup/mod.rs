@@ -7,6 +7,7 @@
 mod group;
 mod hierarchies;
 mod limits;
+mod own;
 mod readings;
 mod remains;
 mod shrinking;
@@ -21,6 +22,7 @@ pub use group::Group;
 pub use hierarchies::tests as recorded;
 pub use hierarchies::{Controller, Hierarchies, Version};
 pub use limits::{Quota, Throttle};
+pub use own::Own;
 pub use readings::{CpuTime, Memory, Resource, Stall, Throttling};
 #[cfg(test)]
 pub use remains::tests::leftovers;

@@ -1,0 +1,105 @@
+//! Where the level or the spread of a short series changes: E-Divisive with means. It must not know what the series is of.
+//!
+//! D. S. Matteson, N. A. James, "A nonparametric approach for multiple change point analysis of multivariate data", Journal of the
+//! American Statistical Association 109, 2014: the series is split where the energy distance between its two sides is largest, then
+//! each side again, as long as the best of these splits is larger than chance makes it, which a permutation test tells. As
+//! D. Daly and others use it on benchmarks ("The use of change point detection to identify software performance regressions in a
+//! continuous integration system", ICPE 2020), both sides of a split reach to the ends of their stretch.
+//!
+//! A permutation test cannot be surer than there are orders to compare with: of seven values `2 · 4! · 3!` of `7!`, more than one in
+//! twenty, show as clear a step as the clearest.
+
+/// Fewest values on either side: a single one has no spread to be told from.
+const SIDE: usize = 2;
+
+/// With fewer values no step is clear enough.
+const FEWEST: usize = 8;
+
+/// Permutations; with their own order they make 1,000, the finest step of a chance.
+const PERMUTATIONS: u32 = 999;
+
+/// Chance from which on a split is not one.
+const CHANCE: f64 = 0.05;
+
+/// A change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ChangePoint {
+    /// The first value after it.
+    pub at: usize,
+    /// Chance of so large a split in a series without any.
+    pub p: f64,
+}
+
+/// The best split of a stretch.
+#[derive(Debug, Clone, Copy)]
+struct Split {
+    at: usize,
+    energy: f64,
+}
+
+/// All changes of a series, in its order. The same seed gives the same chances.
+pub(crate) fn change_points(series: &[f64], seed: u64) -> Vec<ChangePoint> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut found: Vec<ChangePoint> = Vec::new();
+    while series.len() >= FEWEST {
+        let mut ends: Vec<usize> = found.iter().map(|change| change.at).chain([0, series.len()]).collect();
+        ends.sort_unstable();
+        let best = |values: &[f64]| {
+            let splits = ends.windows(2).filter_map(|ends| {
+                let split = best_split(&values[ends[0]..ends[1]])?;
+                Some(Split { at: ends[0] + split.at, ..split })
+            });
+            splits.max_by(|a, b| a.energy.total_cmp(&b.energy))
+        };
+        let Some(candidate) = best(series) else { break };
+        let mut shuffled = series.to_vec();
+        let mut as_large = 0;
+        for _ in 0..PERMUTATIONS {
+            // Each stretch by itself: the changes that were found stay.
+            ends.windows(2).for_each(|ends| random.shuffle(&mut shuffled[ends[0]..ends[1]]));
+            // Sums in another order differ in their last digits.
+            let largest = best(&shuffled).map_or(0.0, |split| split.energy);
+            as_large += u32::from(largest >= candidate.energy * (1.0 - 1e-9));
+        }
+        let p = f64::from(as_large + 1) / f64::from(PERMUTATIONS + 1);
+        if p >= CHANCE {
+            break;
+        }
+        found.push(ChangePoint { at: candidate.at, p });
+    }
+    found.sort_by_key(|change| change.at);
+    found
+}
+
+fn best_split(values: &[f64]) -> Option<Split> {
+    let energies = energies(values);
+    let last = values.len().checked_sub(SIDE)?;
+    let splits = (SIDE..=last).map(|at| Split { at, energy: energies[at] });
+    splits.max_by(|a, b| a.energy.total_cmp(&b.energy).then(b.at.cmp(&a.at)))
+}
+
+/// For each split into `n` and `m` values, `nm/(n+m)` times their energy distance: twice the mean distance between the sides less
+/// the mean distances within them.
+fn energies(values: &[f64]) -> Vec<f64> {
+    let count = values.len();
+    let distances = |at: usize, others: &[f64]| others.iter().map(|other| (values[at] - other).abs()).sum::<f64>();
+    let (mut between, mut left) = (0.0, 0.0);
+    let mut right: f64 = (0..count).map(|at| distances(at, &values[at..])).sum();
+    let mut energies = vec![0.0; count];
+    for at in 0..count {
+        if at > 0 {
+            let (n, m) = (at as f64, (count - at) as f64);
+            let energy = 2.0 * between / (n * m) - 2.0 * left / (n * n) - 2.0 * right / (m * m);
+            energies[at] = energy * n * m / (n + m);
+        }
+        // The value at the split goes over to the left.
+        let (to_left, to_right) = (distances(at, &values[..at]), distances(at, &values[at..]));
+        between += to_right - to_left;
+        left += to_left;
+        right -= to_right;
+    }
+    energies
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! How many independent observations a series is worth whose neighbours resemble each other, and the interval of its mean that
+//! follows. It must not know what the series is of.
+//!
+//! The variance of the mean of `n` observations is `σ²·τ/n` with `τ = 1 + 2·Σ ρ(lag)`; they are worth `n/τ`. The estimated
+//! autocorrelations are noise from some lag on, so the sum must end: Geyer's initial monotone sequence adds them in pairs
+//! `ρ(2k) + ρ(2k+1)`, which for a reversible chain are positive and fall, and ends where the estimates no longer do
+//! (C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992, section 3.3). `τ` is not taken below 1: an
+//! alternating series may be worth more than its length, but short ones look so by chance, too. The interval is Student's with one
+//! degree of freedom less than the series is worth.
+
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+use super::order::mean;
+
+/// Fewest observations whose resemblance can be estimated.
+const FEWEST: usize = 10;
+
+/// A mean and how sure it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sure {
+    /// So many independent observations would have told as much.
+    pub effective_samples: f64,
+    /// 95 % interval of the mean; `None` where less than two observations' worth is left.
+    pub ci95: Option<[f64; 2]>,
+}
+
+/// How sure the mean of a stationary series is; `None` if it is too short to tell.
+pub(crate) fn sure(series: &[f64]) -> Option<Sure> {
+    let mean = mean(series).filter(|_| series.len() >= FEWEST)?;
+    let count = series.len() as f64;
+    let effective_samples = count / inflation(series);
+    let variance = series.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let student = StudentsT::new(0.0, 1.0, effective_samples - 1.0).ok().filter(|_| effective_samples >= 2.0);
+    let ci95 = student.map(|student| {
+        let half = student.inverse_cdf(0.975) * (variance / effective_samples).sqrt();
+        [mean - half, mean + half]
+    });
+    Some(Sure { effective_samples, ci95 })
+}
+
+/// `τ`, by how much resemblance inflates the variance of the mean: from 1 to the length of the series.
+pub(crate) fn inflation(series: &[f64]) -> f64 {
+    let Some(mean) = mean(series) else { return 1.0 };
+    let off: Vec<f64> = series.iter().map(|value| value - mean).collect();
+    let at_lag = |lag: usize| off.iter().zip(&off[lag..]).map(|(a, b)| a * b).sum::<f64>();
+    let squares = at_lag(0);
+    if squares <= 0.0 {
+        return 1.0;
+    }
+    let (mut sum, mut last) = (0.0, f64::INFINITY);
+    for pair in 0..series.len() / 2 {
+        let both = (at_lag(2 * pair) + at_lag(2 * pair + 1)) / squares;
+        if both <= 0.0 {
+            break;
+        }
+        last = both.min(last);
+        sum += last;
+    }
+    (2.0 * sum - 1.0).clamp(1.0, series.len() as f64)
+}
+
+#[cfg(test)]
+mod tests;

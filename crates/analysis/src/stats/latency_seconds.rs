@@ -1,0 +1,175 @@
+//! Latency of `ok` operations second by second, as coarse histograms: enough to see when clients waited far longer than before. It
+//! must not be used for a latency that is shown: its steps are 4.4 % wide.
+//!
+//! A second is **slow** when its median, p90 or p99 is more than half again as high as in the slowest second before the fault. One slow
+//! second says nothing, since a stall of the machine makes one now and then: the median and p90, which a stall shorter than a tenth of
+//! a second hardly moves, must be high in two seconds in a row, p99 in three. Where such a spell begins and ends within a second
+//! follows from the share of that second's operations that were slow.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+
+use super::order::{largest, mean};
+use super::quantiles::samples_for;
+
+/// Steps for each doubling.
+const STEPS: f64 = 16.0;
+
+/// So many times the slowest second before.
+const FAR: f64 = 1.5;
+
+/// Fewest seconds before the fault that say what is usual.
+const FEWEST: usize = 3;
+
+/// What is looked at, and in how many seconds in a row it must be high.
+const QUANTILES: [(f64, usize); 3] = [(0.5, 2), (0.9, 2), (0.99, 3)];
+
+/// Seconds in time order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct LatencySeconds {
+    seconds: Vec<Second>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Second {
+    from_s: f64,
+    until_s: f64,
+    /// Operations by step.
+    counts: BTreeMap<u16, u64>,
+}
+
+impl LatencySeconds {
+    /// Takes in the `ok` latencies, in nanoseconds, of an operation's interval; those of other operations in the same one are added.
+    pub fn add(&mut self, from_s: f64, length_s: f64, histogram: &Histogram<u64>) {
+        let index = match self.seconds.binary_search_by(|second| second.from_s.total_cmp(&from_s)) {
+            Ok(index) => index,
+            Err(index) => {
+                let second = Second { from_s, until_s: from_s + length_s, counts: BTreeMap::new() };
+                self.seconds.insert(index, second);
+                index
+            }
+        };
+        let counts = &mut self.seconds[index].counts;
+        for step in histogram.iter_recorded() {
+            *counts.entry(step_of(step.value_iterated_to() as f64)).or_default() += step.count_at_value();
+        }
+    }
+
+    /// Spells of `[at_s, until_s]` that are slow beside the seconds of `[from_s, at_s]`, seconds since load start.
+    pub fn slow(&self, from_s: f64, at_s: f64, until_s: f64) -> Vec<[f64; 2]> {
+        const EDGE_S: f64 = 1e-6;
+        let before: Vec<&Second> = self
+            .seconds
+            .iter()
+            .filter(|second| second.from_s >= from_s - EDGE_S && second.until_s <= at_s + EDGE_S)
+            .collect();
+        let after: Vec<&Second> = self
+            .seconds
+            .iter()
+            .filter(|second| second.until_s > at_s + EDGE_S && second.from_s < until_s - EDGE_S)
+            .collect();
+        let mut spells: Vec<[f64; 2]> = Vec::new();
+        for (quantile, in_a_row) in QUANTILES {
+            let usual: Vec<f64> = before.iter().filter_map(|second| second.quantile(quantile)).collect();
+            let Some(slowest) = largest(usual.iter().copied()).filter(|_| usual.len() >= FEWEST) else { continue };
+            let quantile = Bar { quantile, step: step_of(slowest * FAR), usual: 0.0 };
+            spells.extend(quantile.over(&before).spells(&after, in_a_row));
+        }
+        let mut spells: Vec<[f64; 2]> =
+            spells.into_iter().map(|spell| spell.map(|edge_s| edge_s.clamp(at_s, until_s))).collect();
+        spells.retain(|[from_s, until_s]| until_s > from_s);
+        spells
+    }
+}
+
+/// What a second is held against.
+struct Bar {
+    quantile: f64,
+    /// Operations in later steps are slow.
+    step: u16,
+    /// Share of slow operations before the fault.
+    usual: f64,
+}
+
+impl Bar {
+    fn over(self, before: &[&Second]) -> Self {
+        let shares: Vec<f64> = before.iter().filter_map(|second| second.share_above(self.step)).collect();
+        Self { usual: mean(&shares).unwrap_or(0.0), ..self }
+    }
+
+    fn is_slow(&self, second: &Second) -> bool {
+        second.quantile(self.quantile).is_some_and(|value| step_of(value) > self.step)
+    }
+
+    fn spells(&self, seconds: &[&Second], in_a_row: usize) -> Vec<[f64; 2]> {
+        let mut spells = Vec::new();
+        let mut next = 0;
+        while next < seconds.len() {
+            let first = next;
+            while next < seconds.len() && self.is_slow(seconds[next]) && (next == first || follows(seconds, next)) {
+                next += 1;
+            }
+            if next - first >= in_a_row {
+                spells.push(self.edges(seconds, [first, next]));
+            }
+            next = next.max(first + 1);
+        }
+        spells
+    }
+
+    /// Where a spell of the seconds `first..end` begins and ends. The seconds at its edges, and their neighbours, may be slow in part.
+    fn edges(&self, seconds: &[&Second], [first, end]: [usize; 2]) -> [f64; 2] {
+        let share = |index: usize| seconds[index].share_above(self.step).unwrap_or(0.0) - self.usual;
+        let inner = (first + 1..end - 1).map(share).collect::<Vec<_>>();
+        let full = mean(&inner).unwrap_or_else(|| share(first).max(share(end - 1)));
+        let slow_s = |index: usize| (share(index) / full).clamp(0.0, 1.0) * seconds[index].length_s();
+        let before_s = if first > 0 && follows(seconds, first) { slow_s(first - 1) } else { 0.0 };
+        let after_s = if end < seconds.len() && follows(seconds, end) { slow_s(end) } else { 0.0 };
+        [seconds[first].until_s - slow_s(first) - before_s, seconds[end - 1].from_s + slow_s(end - 1) + after_s]
+    }
+}
+
+/// Whether a second begins where the one before it ends.
+fn follows(seconds: &[&Second], index: usize) -> bool {
+    let gap_s = seconds[index].from_s - seconds[index - 1].until_s;
+    gap_s.abs() < seconds[index].length_s() / 2.0
+}
+
+impl Second {
+    fn length_s(&self) -> f64 {
+        self.until_s - self.from_s
+    }
+
+    fn count(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// About the middle of the step in which the quantile lies, nanoseconds; `None` if too few operations support it.
+    fn quantile(&self, quantile: f64) -> Option<f64> {
+        let count = self.count();
+        if count < samples_for(quantile) {
+            return None;
+        }
+        let rank = (quantile * count as f64).ceil() as u64;
+        let mut seen = 0;
+        let step = self.counts.iter().find(|(_, count)| {
+            seen += **count;
+            seen >= rank
+        })?;
+        Some(((f64::from(*step.0) + 0.5) / STEPS).exp2())
+    }
+
+    fn share_above(&self, step: u16) -> Option<f64> {
+        let count = self.count();
+        let above: u64 = self.counts.range(step + 1..).map(|(_, count)| count).sum();
+        (count > 0).then(|| above as f64 / count as f64)
+    }
+}
+
+fn step_of(ns: f64) -> u16 {
+    (ns.max(1.0).log2() * STEPS) as u16
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Whether the level of a series has shifted: the split at which its two sides differ most, whether that is more than chance, and
+//! by how much. It must not judge whether so much matters.
+//!
+//! The statistic is that of A. N. Pettitt ("A non-parametric approach to the change-point problem", Applied Statistics 28,
+//! 1979): the ranks of the observations, summed up to each split. Ranks, so that a stall, however long, weighs as one observation.
+//! Neighbours resemble each other, so the sum is scaled by the long-run variance of the ranks about the two levels (H. Dehling,
+//! R. Fried, "Asymptotic distribution of two-sample empirical U-quantiles with applications to robust tests for shifts in
+//! location", Journal of Multivariate Analysis 105, 2012), estimated as in [`super::effective_samples`]. What remains is the largest
+//! of many correlated χ²; its critical values are those of D. W. K. Andrews ("Tests for parameter instability and structural
+//! change with unknown change point", Econometrica 61, 1993). The shift is that of the medians.
+
+use super::effective_samples::inflation;
+use super::order::median;
+
+/// Each side of a split has at least this share of the observations.
+const SIDE: f64 = 0.1;
+
+/// … and at least so many, that medians shrug off a stall.
+const FEWEST: usize = 5;
+
+/// One parameter, 10 % on each side, one of a hundred. (The golden script simulates it: 12.55 for series of 1,000, and rising.)
+const CRITICAL: f64 = 12.69;
+
+/// The split at which the levels differ most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Shift {
+    /// Observations before it.
+    pub split: usize,
+    /// Median before it.
+    pub before: f64,
+    /// Median after it.
+    pub after: f64,
+    /// Whether chance would show so much in less than one of a hundred series.
+    pub significant: bool,
+}
+
+/// The largest shift of a series; `None` if it is too short to have one.
+pub(crate) fn level_shift(series: &[f64]) -> Option<Shift> {
+    let count = series.len();
+    let side = ((count as f64 * SIDE).ceil() as usize).max(FEWEST);
+    if count < 2 * side {
+        return None;
+    }
+    let ranks = ranks(series);
+    let middle = (count as f64 + 1.0) / 2.0;
+    let mut sum = 0.0;
+    let mut best = (side, 0.0, 0.0);
+    for (split, rank) in (1..).zip(&ranks).take(count - side) {
+        sum += rank - middle;
+        let share = split as f64 / count as f64;
+        let weighed = sum * sum / (count as f64 * share * (1.0 - share));
+        if split >= side && weighed > best.1 {
+            best = (split, weighed, sum);
+        }
+    }
+    let (split, weighed, sum) = best;
+    // What is left of the ranks beside the two levels tells how much they wander of their own accord.
+    let levels = [sum / split as f64, -sum / (count - split) as f64];
+    let residuals: Vec<f64> =
+        ranks.iter().enumerate().map(|(at, rank)| rank - middle - levels[usize::from(at >= split)]).collect();
+    let variance = residuals.iter().map(|residual| residual * residual).sum::<f64>() / (count - 2) as f64;
+    Some(Shift {
+        split,
+        before: median(&series[..split])?,
+        after: median(&series[split..])?,
+        significant: weighed > CRITICAL * variance * inflation(&residuals),
+    })
+}
+
+/// Ranks from 1; equal values share theirs.
+fn ranks(series: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..series.len()).collect();
+    order.sort_by(|&a, &b| series[a].total_cmp(&series[b]));
+    let mut ranks = vec![0.0; series.len()];
+    let mut begin = 0;
+    for tied in order.chunk_by(|&a, &b| series[a] == series[b]) {
+        let shared = begin as f64 + (tied.len() as f64 + 1.0) / 2.0;
+        tied.iter().for_each(|&at| ranks[at] = shared);
+        begin += tied.len();
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! The Universal Scalability Law, `X(N) = λN / (1 + σ(N − 1) + κN(N − 1))`, fitted to throughput (Gunther, Guerrilla Capacity
+//! Planning, 2007, chapters 4 and 5). It must not know what the load is, nor resample.
+//!
+//! Fitted in the form `X(N) = N / (a + b(N − 1) + cN(N − 1))` with `λ = 1/a`, `σ = b/a`, `κ = c/a`: the same curves, so the same least
+//! squares, but without the product of parameters that makes the usual form turn slowly. The method is Levenberg and Marquardt's
+//! (Marquardt, An algorithm for least-squares estimation of nonlinear parameters, 1963), started at the linear fit of `N / X`, which
+//! is what Gunther's spreadsheet does. `b, c >= 0` is kept by fitting again with one or both at 0 where the free fit breaks it: the least
+//! squares under the bounds are the best of those that obey them.
+
+use super::curve::{Curve, Mean};
+use super::order::mean;
+
+/// Curves need at least so many different loads: one more than the law has parameters, so that the fit can be wrong.
+pub(crate) const LEAST_LOADS: usize = 4;
+
+/// Steps after which a fit is as good as it gets.
+const STEPS: usize = 200;
+
+/// A fitted law.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Law {
+    /// Throughput of one.
+    pub lambda: f64,
+    /// Contention.
+    pub sigma: f64,
+    /// Coherency.
+    pub kappa: f64,
+}
+
+/// Fits the law to the mean of each load, weighted by its repeats: the least squares of the means are those of the repeats. `None` with
+/// fewer than [`LEAST_LOADS`] loads, without throughput, or where the law explains no more than a level line.
+pub(crate) fn fitted(means: &[Mean]) -> Option<Law> {
+    let most = means.iter().map(|mean| mean.rate).fold(0.0, f64::max);
+    let finite = |mean: &Mean| mean.load > 0.0 && mean.load.is_finite() && mean.rate >= 0.0 && mean.rate.is_finite();
+    if means.len() < LEAST_LOADS || most <= 0.0 || !means.iter().all(finite) {
+        return None;
+    }
+    // Throughputs near 1 keep the equations well conditioned, whatever the unit.
+    let scaled: Vec<Mean> = means.iter().map(|mean| Mean { rate: mean.rate / most, ..*mean }).collect();
+    let within = |fit: &Fit| fit.at[1] >= 0.0 && fit.at[2] >= 0.0;
+    let bound = || {
+        let free = [[true, true, false], [true, false, true], [true, false, false]];
+        let fits = free.into_iter().filter_map(|free| descended(&scaled, free)).filter(within);
+        fits.min_by(|a, b| a.squares.total_cmp(&b.squares))
+    };
+    let best = descended(&scaled, [true; 3]).filter(within).or_else(bound)?;
+    let count: f64 = scaled.iter().map(weight).sum();
+    let mean = scaled.iter().map(|mean| weight(mean) * mean.rate).sum::<f64>() / count;
+    let spread: f64 = scaled.iter().map(|point| weight(point) * (point.rate - mean).powi(2)).sum();
+    let [a, b, c] = best.at;
+    (best.squares < spread).then_some(Law { lambda: most / a, sigma: b / a, kappa: c / a })
+}
+
+fn weight(mean: &Mean) -> f64 {
+    mean.repeats as f64
+}
+
+/// A place in the descent: `a`, `b`, `c` and the sum of squares there.
+#[derive(Debug, Clone, Copy)]
+struct Fit {
+    at: [f64; 3],
+    squares: f64,
+}
+
+fn terms(load: f64) -> [f64; 3] {
+    [1.0, load - 1.0, load * (load - 1.0)]
+}
+
+/// What the load is divided by; the law has no meaning where that is not positive.
+fn below(load: f64, at: [f64; 3]) -> Option<f64> {
+    let below: f64 = terms(load).iter().zip(at).map(|(term, parameter)| term * parameter).sum();
+    (below > 0.0).then_some(below)
+}
+
+fn placed(points: &[Mean], at: [f64; 3]) -> Option<Fit> {
+    let mut squares = 0.0;
+    for point in points {
+        squares += weight(point) * (point.rate - point.load / below(point.load, at)?).powi(2);
+    }
+    (at[0] > 0.0).then_some(Fit { at, squares })
+}
+
+/// Levenberg–Marquardt over the parameters that are free; the others are 0.
+fn descended(points: &[Mean], free: [bool; 3]) -> Option<Fit> {
+    let mut fit = start(points, free)?;
+    let mut damping = 1e-3;
+    for _ in 0..STEPS {
+        let (matrix, vector) = equations(points, fit.at, free)?;
+        let mut damped = matrix;
+        for (index, row) in damped.iter_mut().enumerate() {
+            row[index] *= 1.0 + damping;
+        }
+        let next = solved(damped, vector).and_then(|step| {
+            let at: [f64; 3] = std::array::from_fn(|index| fit.at[index] + step[index]);
+            placed(points, at)
+        });
+        match next.filter(|next| next.squares <= fit.squares) {
+            Some(next) => {
+                let settled = fit.squares - next.squares <= 1e-13 * fit.squares && damping < 1e-2;
+                fit = next;
+                if settled {
+                    break;
+                }
+                damping = (damping / 10.0).max(1e-12);
+            }
+            None if damping > 1e12 => break,
+            None => damping *= 10.0,
+        }
+    }
+    Some(fit)
+}
+
+/// The linear fit of `N / X`, each weighted by `X²/N`, so that the errors are about those of `X`; a plain guess where that is no curve.
+fn start(points: &[Mean], free: [bool; 3]) -> Option<Fit> {
+    let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
+    for point in points.iter().filter(|point| point.rate > 0.0) {
+        let Mean { load, rate, .. } = *point;
+        let weight = weight(point) * (rate * rate / load).powi(2);
+        let terms = terms(load);
+        for row in 0..3 {
+            for column in 0..3 {
+                matrix[row][column] += weight * terms[row] * terms[column];
+            }
+            vector[row] += weight * terms[row] * load / rate;
+        }
+    }
+    let linear = solved(held(matrix, free), held_vector(vector, free)).and_then(|at| placed(points, at));
+    let steepest = points.iter().map(|point| point.rate / point.load).fold(0.0, f64::max);
+    let bent = if free[1] { 0.1 } else { 0.0 };
+    linear.or_else(|| placed(points, [1.0 / steepest, bent / steepest, 0.0]))
+}
+
+/// `JᵀJ` and `Jᵀr` at a place.
+fn equations(points: &[Mean], at: [f64; 3], free: [bool; 3]) -> Option<([[f64; 3]; 3], [f64; 3])> {
+    let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
+    for point in points {
+        let (load, weight) = (point.load, weight(point));
+        let below = below(load, at)?;
+        let slope = terms(load).map(|term| -load * term / (below * below));
+        let missing = point.rate - load / below;
+        for row in 0..3 {
+            for column in 0..3 {
+                matrix[row][column] += weight * slope[row] * slope[column];
+            }
+            vector[row] += weight * slope[row] * missing;
+        }
+    }
+    Some((held(matrix, free), held_vector(vector, free)))
+}
+
+/// The equations with the parameters that are not free held where they are.
+fn held(mut matrix: [[f64; 3]; 3], free: [bool; 3]) -> [[f64; 3]; 3] {
+    for (row, cells) in matrix.iter_mut().enumerate() {
+        for (column, cell) in cells.iter_mut().enumerate() {
+            if !(free[row] && free[column]) {
+                *cell = if row == column { 1.0 } else { 0.0 };
+            }
+        }
+    }
+    matrix
+}
+
+fn held_vector(vector: [f64; 3], free: [bool; 3]) -> [f64; 3] {
+    std::array::from_fn(|row| if free[row] { vector[row] } else { 0.0 })
+}
+
+/// Solves three symmetric equations, scaled to a diagonal of 1 because the terms differ by the square of the largest load.
+fn solved(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> Option<[f64; 3]> {
+    let scale: [f64; 3] = std::array::from_fn(|row| matrix[row][row].sqrt());
+    if scale.iter().any(|scale| !scale.is_finite() || *scale <= 0.0) {
+        return None;
+    }
+    let mut rows: [[f64; 4]; 3] = std::array::from_fn(|row| {
+        let cell = |column: usize| matrix[row][column] / scale[row] / scale[column];
+        [cell(0), cell(1), cell(2), vector[row] / scale[row]]
+    });
+    for pivot in 0..3 {
+        let largest = (pivot..3).max_by(|&a, &b| rows[a][pivot].abs().total_cmp(&rows[b][pivot].abs()))?;
+        rows.swap(pivot, largest);
+        if rows[pivot][pivot].abs() < 1e-14 {
+            return None;
+        }
+        let above = rows[pivot];
+        for row in &mut rows[pivot + 1..] {
+            let factor = row[pivot] / above[pivot];
+            row.iter_mut().zip(above).for_each(|(cell, above)| *cell -= factor * above);
+        }
+    }
+    let mut found = [0.0; 3];
+    for row in (0..3).rev() {
+        let known: f64 = (row + 1..3).map(|column| rows[row][column] * found[column]).sum();
+        found[row] = (rows[row][3] - known) / rows[row][row];
+    }
+    let found: [f64; 3] = std::array::from_fn(|row| found[row] / scale[row]);
+    found.iter().all(|value| value.is_finite()).then_some(found)
+}
+
+impl Law {
+    /// Throughput at a load.
+    pub(crate) fn at(&self, load: f64) -> f64 {
+        self.lambda * load / (1.0 + self.sigma * (load - 1.0) + self.kappa * load * (load - 1.0))
+    }
+
+    /// Share of the variance of all repeats that the law explains; `None` where there is none.
+    pub(crate) fn r2(&self, curve: &Curve) -> Option<f64> {
+        let repeats = || curve.points.iter().flat_map(|point| point.rates.iter().map(move |rate| (point.load, *rate)));
+        let mean = mean(&repeats().map(|(_, rate)| rate).collect::<Vec<_>>())?;
+        let spread: f64 = repeats().map(|(_, rate)| (rate - mean).powi(2)).sum();
+        let rest: f64 = repeats().map(|(load, rate)| (rate - self.at(load)).powi(2)).sum();
+        (spread > 0.0).then(|| 1.0 - rest / spread)
+    }
+
+    /// The load of the curve's peak, `√((1 − σ) / κ)` (Gunther, 4.33), at least 1; `None` where it rises for ever.
+    pub(crate) fn peak_at(&self) -> Option<f64> {
+        (self.kappa > 0.0).then(|| ((1.0 - self.sigma).max(0.0) / self.kappa).sqrt().max(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! Rules about this machine: what it did beside the run. They must not look at what the run itself did to it.
+
+use record::events::What;
+
+use super::{Facts, Weighed};
+
+pub(super) fn clock_jump(facts: &Facts<'_>) -> Weighed {
+    let jump_s = facts.trial.generator.clock_jump_s?;
+    Some((jump_s, format!("this machine's calendar clock was set by {jump_s:.1} s while the trial ran")))
+}
+
+/// A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at all.
+pub(super) fn coarse_cores(facts: &Facts<'_>) -> Weighed {
+    let period_us = facts.trial.emulated.as_ref()?.granularity_s? * 1e6;
+    let median_us = facts.trial.latency_us?.p50?;
+    let (period_ms, median_ms) = (period_us / 1e3, median_us / 1e3);
+    let what = format!(
+        "the median latency, {median_ms:.1} ms, is below the {period_ms:.0} ms over which the emulated cores are slow: a job that \
+         short runs at the full speed of this machine"
+    );
+    Some((period_us / median_us, what))
+}
+
+pub(super) fn full_disk(facts: &Facts<'_>) -> Weighed {
+    let speaks_of_it = |text: &str| {
+        let text = text.to_lowercase();
+        text.contains("no space left") || text.contains("disk is full") || text.contains("disk full")
+    };
+    let said = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::Notice { text } if speaks_of_it(text) => Some(text),
+        What::Ended { reason: Some(reason), .. } if speaks_of_it(reason) => Some(reason),
+        _ => None,
+    })?;
+    Some((1.0, format!("the disk of the run folder was full, so records are missing: {said}")))
+}
+
+pub(super) fn steal(facts: &Facts<'_>) -> Weighed {
+    let pct = facts.trial.machine.steal_pct?;
+    Some((pct, format!("the hypervisor took {pct:.1} % of the CPU away")))
+}
+
+pub(super) fn strangers(facts: &Facts<'_>) -> Weighed {
+    let pct = facts.trial.machine.strangers_cpu_pct?;
+    Some((pct, format!("processes that do not belong to the run used {pct:.0} % of the CPU")))
+}

@@ -1,0 +1,52 @@
+//! Rules about the target: whether it was there, and the same, all the time. How well it did is not looked at.
+
+use record::events::What;
+
+use super::{Facts, Weighed};
+use crate::versions;
+
+pub(super) fn lost_host(facts: &Facts<'_>) -> Weighed {
+    let (name, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::HostDown { host, expected: false } => Some((host, event.at_s)),
+        _ => None,
+    })?;
+    Some((1.0, format!("the host {name} was lost at {at_s:.1} s although nobody meant it to be")))
+}
+
+pub(super) fn lost_process(facts: &Facts<'_>) -> Weighed {
+    let (name, how, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::ProcessDown { host, process, how, expected: false } => {
+            Some((format!("{host}.{process}"), how, event.at_s))
+        }
+        _ => None,
+    })?;
+    Some((1.0, format!("the target's process {name} ended at {at_s:.1} s although nobody meant it to ({how})")))
+}
+
+pub(super) fn no_success(facts: &Facts<'_>) -> Weighed {
+    facts.planned.load.as_ref()?;
+    Some((f64::from(u8::from(facts.trial.outcomes.ok == 0)), "no operation succeeded".to_owned()))
+}
+
+/// Before the first fault only: what a fault does to the target's processes is what it is for.
+pub(super) fn restarted_target(facts: &Facts<'_>) -> Weighed {
+    let window = facts.window?;
+    let until_s = window.first_fault_s.unwrap_or(window.until_s);
+    let during = facts.evidence.samples.iter().filter(|sample| sample.at_s > 0.0 && sample.at_s <= until_s);
+    let replaced: Vec<_> = during.filter(|sample| sample.processes_replaced.is_some_and(|count| count > 0)).collect();
+    let first = replaced.first()?;
+    let count: u64 = replaced.iter().filter_map(|sample| sample.processes_replaced).sum();
+    let (host, process, at_s) = (&first.host, &first.process, first.at_s);
+    let many = if count == 1 { "a process".to_owned() } else { format!("{count} processes") };
+    Some((
+        count as f64,
+        format!(
+            "{many} of the target ended and came again although nobody ordered it, first {host}.{process} near {at_s:.0} s"
+        ),
+    ))
+}
+
+pub(super) fn versions_changed(facts: &Facts<'_>) -> Weighed {
+    let change = versions::change(facts.planned, facts.evidence, facts.run.earlier)?;
+    Some((1.0, change))
+}

@@ -1,0 +1,74 @@
+//! What an experiment asks of the machine that it is played on. It must not look at that machine, except whether its hosts
+//! can be made.
+
+use experiment::plan::{Plan, TargetKind, Trial};
+
+use crate::hosts;
+
+/// What the trials of an experiment ask for, each figure of the one that asks for most.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Agents, each a connection.
+    pub agents: u64,
+    /// Addresses that they connect to.
+    pub services: u64,
+    /// Agents that connect in the same second.
+    pub at_once: u64,
+    /// The hosts, in words.
+    pub lab: String,
+    /// Why the hosts cannot be made here, and what to do.
+    pub refused: Option<(String, String)>,
+    /// The target, in words.
+    pub target: String,
+    /// What the target lacks, a line each.
+    pub missing: Vec<String>,
+    /// Whether hosts are virtual: their networks have settings of their own, the kernel's defaults.
+    pub is_virtual: bool,
+    /// Whether hosts are reached over ssh.
+    pub is_remote: bool,
+    /// Whether the target is that of the article whose tunings are looked at.
+    pub is_articles: bool,
+}
+
+impl Asked {
+    /// Of a plan; `missing` is what `install check` says.
+    #[must_use]
+    pub fn of(plan: &Plan, missing: Vec<String>) -> Self {
+        let loads = || plan.trials.iter().filter_map(|trial| trial.load.as_ref());
+        let at_once = |agents: u32, ramp_s: f64| (f64::from(agents) / ramp_s.max(1.0)).ceil() as u64;
+        let refused = hosts::can_make(&plan.trials).err();
+        Self {
+            agents: loads().map(|load| u64::from(load.agents)).max().unwrap_or(0),
+            services: plan.trials.iter().map(services).min().unwrap_or(1),
+            at_once: loads().map(|load| at_once(load.agents, load.ramp_s)).max().unwrap_or(0),
+            lab: plan.trials.first().map(lab).unwrap_or_default(),
+            refused: refused.map(|error| (error.to_string(), error.hint().unwrap_or_default())),
+            target: plan.trials.first().map(target).unwrap_or_default(),
+            missing,
+            is_virtual: plan.trials.iter().any(|trial| trial.lab.is_virtual()),
+            is_remote: plan.trials.iter().flat_map(|trial| &trial.lab.hosts).any(|host| host.ssh.is_some()),
+            is_articles: plan.trials.iter().any(|trial| target(trial) == "vsns"),
+        }
+    }
+}
+
+/// Hosts that clients connect to. Where roles are dealt out, it is not known here which of them serves.
+fn services(trial: &Trial) -> u64 {
+    let hosts = &trial.lab.hosts;
+    if hosts.iter().any(|host| host.role.is_some()) { 1 } else { hosts.len().max(1) as u64 }
+}
+
+fn lab(trial: &Trial) -> String {
+    match trial.lab.hosts.len() {
+        0 => "this machine itself".to_owned(),
+        1 => "one host".to_owned(),
+        hosts => format!("{hosts} hosts"),
+    }
+}
+
+fn target(trial: &Trial) -> String {
+    match &trial.target.kind {
+        TargetKind::Folder { name, .. } => name.clone(),
+        TargetKind::Running { url } | TargetKind::Started { url, .. } => url.clone(),
+    }
+}

@@ -1,0 +1,69 @@
+//! Asks the installed Erlang what it is. It must not judge the answer.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::hooks::{Hook, Stream};
+
+/// What the runtime says of itself without any flags.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Erlang {
+    /// `25`
+    pub release: u32,
+    /// `25.2.3`
+    pub version: String,
+    /// Scheduler threads that run.
+    pub schedulers_online: u64,
+    /// Processes at a time.
+    pub processes: u64,
+    /// Ports at a time.
+    pub ports: u64,
+}
+
+/// A runtime that needs longer to start is not asked.
+const WITHIN: Duration = Duration::from_secs(5);
+
+const QUESTION: &str = r#"
+    Release = erlang:system_info(otp_release),
+    File = filename:join([code:root_dir(), "releases", Release, "OTP_VERSION"]),
+    Version = case file:read_file(File) of {ok, Text} -> Text; _ -> Release end,
+    io:format("~s ~s ~b ~b ~b~n", [Release, string:strip(hd(string:tokens(lists:flatten(io_lib:format("~s", [Version])), "\n"))),
+        erlang:system_info(schedulers_online), erlang:system_info(process_limit), erlang:system_info(port_limit)]),
+    halt()."#;
+
+/// The Erlang in `PATH`.
+pub fn erlang() -> Option<Erlang> {
+    let hook = Hook {
+        name: "erl".to_owned(),
+        folder: std::env::temp_dir(),
+        path: PathBuf::from("erl"),
+        arguments: ["-noshell", "-noinput", "-eval", QUESTION].map(str::to_owned).to_vec(),
+        environment: BTreeMap::new(),
+        within: WITHIN,
+        in_foreground: false,
+    };
+    let mut said = None;
+    let status = hook.run(&mut |stream, line| {
+        if stream == Stream::Output && said.is_none() {
+            said = parse(line);
+        }
+    });
+    status.ok().filter(std::process::ExitStatus::success).and(said)
+}
+
+fn parse(line: &str) -> Option<Erlang> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [release, version, schedulers, processes, ports] = words.as_slice() else { return None };
+    Some(Erlang {
+        // Before 17 a release was called R16B03.
+        release: release.trim_start_matches('R').split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?,
+        version: (*version).to_owned(),
+        schedulers_online: schedulers.parse().ok()?,
+        processes: processes.parse().ok()?,
+        ports: ports.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

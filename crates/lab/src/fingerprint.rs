@@ -1,0 +1,74 @@
+//! With what a trial is played, in marks by which a change shows: Plimsoll's program and the files of the target's folder. It must not
+//! judge a change; and it is no safeguard against one who means to hide it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crc32fast::Hasher;
+use record::events::Versions;
+
+/// Files of a folder that are looked at.
+const FILES: usize = 1_000;
+/// A larger file is marked by its size alone.
+const LARGEST_BYTES: u64 = 64 << 20;
+
+/// Plimsoll's program, and the target's name and folder, if it has one; an empty folder is that of a target that is built in.
+#[must_use]
+pub fn versions(program: &Path, target: Option<&str>, folder: Option<&Path>) -> Versions {
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    Versions {
+        plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
+        program: mark(program, u64::MAX).ok(),
+        target: target.map(ToOwned::to_owned),
+        files: folder.map(files).unwrap_or_default(),
+    }
+}
+
+/// Path within the folder to mark. Hidden files and what an interpreter keeps for itself are no part of a target.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut open: Vec<PathBuf> = vec![folder.to_path_buf()];
+    while let Some(next) = open.pop() {
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(&next).into_iter().flatten().flatten().map(|it| it.path()).collect();
+        // So that of a large folder it is always the same files.
+        entries.sort();
+        for path in entries {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with('.') || name == "__pycache__" || found.len() == FILES {
+                continue;
+            }
+            let is_link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());
+            if path.is_dir() && !is_link {
+                open.push(path);
+            } else if path.is_file()
+                && let (Ok(mark), Ok(within)) = (mark(&path, LARGEST_BYTES), path.strip_prefix(folder))
+            {
+                found.insert(within.display().to_string(), mark);
+            }
+        }
+    }
+    found
+}
+
+/// A file's size and the check sum of its content.
+fn mark(path: &Path, largest_bytes: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    if bytes > largest_bytes {
+        return Ok(format!("{bytes}"));
+    }
+    let mut sum = Hasher::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(format!("{bytes}-{:08x}", sum.finalize())),
+            count => sum.update(&buffer[..count]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

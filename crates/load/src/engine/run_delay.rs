@@ -1,0 +1,51 @@
+//! How long the calling thread could run and did not: the kernel's own account, read once a second. It must not be read by another
+//! thread than the one that began it, nor allocate.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Room for three numbers of 20 digits.
+const LONGEST: usize = 64;
+
+/// A thread's run delay. The default: not known.
+#[derive(Debug, Default)]
+pub struct RunDelay {
+    /// `schedstat` of the thread; `None` where the kernel has none.
+    account: Option<File>,
+    last_ns: Option<u64>,
+}
+
+impl RunDelay {
+    /// Of the calling thread, from now on.
+    pub fn of_this_thread() -> Self {
+        // The name leads to the thread that opens it, and the file stays with that one.
+        let mut begun = Self { account: File::open("/proc/thread-self/schedstat").ok(), last_ns: None };
+        begun.last_ns = begun.read_ns();
+        begun
+    }
+
+    /// Since the last call, nanoseconds; `None` where the kernel does not say.
+    pub fn take_ns(&mut self) -> Option<u64> {
+        let now_ns = self.read_ns();
+        let last_ns = std::mem::replace(&mut self.last_ns, now_ns);
+        now_ns?.checked_sub(last_ns?)
+    }
+
+    fn read_ns(&self) -> Option<u64> {
+        let mut text = [0; LONGEST];
+        let length = self.account.as_ref()?.read_at(&mut text, 0).ok()?;
+        run_delay_ns(text.get(..length)?)
+    }
+}
+
+/// The second of the three figures (kernel documentation, scheduler/sched-stats): time spent waiting on a run queue. A kernel
+/// without the account writes zeros.
+fn run_delay_ns(text: &[u8]) -> Option<u64> {
+    let mut figures = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
+    let ran_ns: u64 = figures.next()?.parse().ok()?;
+    let waited_ns = figures.next()?.parse().ok()?;
+    (ran_ns > 0).then_some(waited_ns)
+}
+
+#[cfg(test)]
+mod tests;

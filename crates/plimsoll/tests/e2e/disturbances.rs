@@ -1,0 +1,245 @@
+//! Disturbances planted on purpose, each of which must change the verdict, for the reason that it is. What an undisturbed run
+//! comes to on this machine is not for a test to say; that nothing but the machine is blamed, is.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::machine;
+use crate::stage::{Stage, children, json, number, root, until};
+
+/// What any other load of this machine may bring about.
+const MACHINES: [&str; 9] = [
+    "few_operations",
+    "generator_cpu",
+    "generator_lateness",
+    "generator_preempted",
+    "generator_stall",
+    "generator_throttled",
+    "littles_law",
+    "steal",
+    "strangers",
+];
+
+/// A load of `agents` for six seconds on the built-in server.
+fn experiment(agents: u32, more: &str) -> String {
+    format!(
+        "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\nwith = {{ delay = \"1ms\" }}\n[load]\nagents = {agents}\ntime = \"6s\"\n\
+         warmup = \"500ms\"\n{more}\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
+    )
+}
+
+/// The rules that spoke against the run, and their reasons.
+fn rules(results: &Value) -> Vec<(String, String)> {
+    let texts =
+        |key: &str| results["verdict"][key].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
+    texts("rules").zip(texts("reasons")).collect()
+}
+
+/// The reason of that rule, which must have spoken.
+#[track_caller]
+fn reason(results: &Value, rule: &str) -> String {
+    let rules = rules(results);
+    let found = rules.iter().find(|(name, _)| name == rule);
+    found.unwrap_or_else(|| panic!("no {rule} in {rules:?}")).1.clone()
+}
+
+/// Busy loops, each on one CPU, until dropped.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn on(cpus: &[u32]) -> Self {
+        let hog = |cpu: &u32| {
+            let mut line = Command::new("taskset");
+            line.args(["--cpu-list", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
+            line.spawn().expect("taskset is part of every Linux")
+        };
+        Self(cpus.iter().map(hog).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+/// CPUs that a process's threads of this name may use.
+fn cpus_of(pid: u32, thread: &str) -> Option<Vec<u32>> {
+    let mut tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?.filter_map(Result::ok).map(|task| task.path());
+    let task = tasks.find(|task| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == thread))?;
+    let status = fs::read_to_string(task.join("status")).ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        first.parse::<u32>().unwrap()..=last.parse().unwrap()
+    };
+    Some(list.split(',').flat_map(range).collect())
+}
+
+#[test]
+fn an_undisturbed_run_blames_nothing_but_the_machine() {
+    let stage = Stage::new();
+    let file = stage.file("calm.toml", experiment(4, ""));
+    let results = stage.run(&[&file]).exits(0).json();
+    let rules = rules(&results);
+    assert!(rules.iter().all(|(rule, _)| MACHINES.contains(&rule.as_str())), "{rules:?}");
+    let generator = &results["trials"][0]["generator"];
+    for figure in ["run_delay_pct", "preempted_pct", "clock_jump_s"] {
+        assert!(generator[figure].is_number(), "{figure}: {generator:#}");
+    }
+    assert!(generator["clock_jump_s"].as_f64().unwrap() < 0.1, "nobody sets the clock: {generator:#}");
+}
+
+#[test]
+fn hogs_on_every_cpu_void_the_result_and_accept_only_the_exit_code() {
+    let stage = Stage::new();
+    let file = stage.file("hogs.toml", experiment(4, ""));
+    let cpus = cpus_of(std::process::id(), fs::read_to_string("/proc/self/comm").unwrap().trim()).unwrap();
+    let _hogs = Hogs::on(&[cpus.as_slice(), &cpus].concat());
+    let runs = stage.path().join("runs");
+    let played = stage.play(&["run", &file, "--out", runs.to_str().unwrap(), "--json"]).exits(6);
+    let results = played.json();
+    assert_eq!(results["verdict"]["is"], "void");
+    assert!(reason(&results, "strangers").contains("do not belong to the run"));
+    let accepted = stage.run(&[&file]).exits(0).json();
+    assert_eq!(accepted["verdict"]["is"], "void", "`--accept` changes the exit code, not the verdict");
+}
+
+#[test]
+fn a_hog_on_the_generators_own_cpu_is_found_there() {
+    let Some(_turn) = machine::turn() else { return };
+    let stage = Stage::new();
+    // Without a delay, and with many agents, the generator wants all of its CPU.
+    let text = experiment(64, "").replace("1ms\" }", "0s\" }\n[lab]\nhosts = 1\ngenerator_cpus = 1");
+    let file = stage.file("own.toml", text);
+    let mut playing = stage.start_run(&[&file]);
+    playing.wait_for_load(Duration::ZERO);
+    let mut own = None;
+    until("the engine has a thread", || {
+        own = cpus_of(playing.pid(), "load-0");
+        own.is_some()
+    });
+    let own = own.unwrap();
+    assert_eq!(own.len(), 1, "{own:?}");
+    let _hogs = Hogs::on(&[own[0], own[0]]);
+    let results = playing.wait().exits(0).json();
+    assert_ne!(results["verdict"]["is"], "valid");
+    assert!(reason(&results, "generator_preempted").contains("strangers ran on the generator's CPUs"));
+    assert!(
+        number(&results, "/trials/0/generator/preempted_pct") <= number(&results, "/trials/0/generator/run_delay_pct")
+    );
+}
+
+#[test]
+fn a_frozen_generator_is_not_mistaken_for_a_failing_target() {
+    for pace in ["", "think = \"50ms\""] {
+        let stage = Stage::new();
+        let file = stage.file("frozen.toml", experiment(4, &format!("timeout = \"1500ms\"\n{pace}")));
+        let mut playing = stage.start_run(&[&file]);
+        playing.wait_for_load(Duration::from_secs(2));
+        playing.signal("STOP");
+        pause(Duration::from_secs(2));
+        playing.signal("CONT");
+        let results = playing.wait().exits(0).json();
+        assert_eq!(results["verdict"]["is"], "void", "{:?}", rules(&results));
+        let said = reason(&results, "generator_stall");
+        assert!(said.contains("stood still") && said.contains("not the target's doing"), "{said}");
+        assert_eq!(
+            number(&results, "/trials/0/outcomes/timeout"),
+            0.0,
+            "the answers were there, and nobody had looked"
+        );
+        assert_eq!(results["trials"][0]["generator"]["limit"], "lateness");
+    }
+}
+
+#[test]
+fn a_killed_target_makes_the_result_suspect() {
+    let stage = Stage::new();
+    let file = stage.file("killed.toml", experiment(4, ""));
+    let mut playing = stage.start_run(&[&file]);
+    playing.wait_for_load(Duration::from_secs(2));
+    kill(children(playing.pid())[0]);
+    let results = playing.wait().exits(0).json();
+    assert_ne!(results["verdict"]["is"], "valid");
+    assert!(reason(&results, "lost_process").contains("signal 9"));
+}
+
+#[test]
+fn a_worker_that_its_master_starts_again_makes_the_result_suspect() {
+    let stage = Stage::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = format!("{} echo --listen 127.0.0.1:{port} --delay 0.001", env!("CARGO_BIN_EXE_plimsoll"));
+    let target = format!("start = \"while :; do {server}; done\"\nurl = \"http://127.0.0.1:{port}/\"");
+    let text = experiment(4, "").replace("use = \"echo\"\nwith = { delay = \"1ms\" }", &target);
+    let file = stage.file("restarted.toml", text);
+    let mut playing = stage.start_run(&[&file]);
+    playing.wait_for_load(Duration::from_secs(3));
+    let master = children(playing.pid())[0];
+    kill(children(master)[0]);
+    let results = playing.wait().exits(0).json();
+    assert!(reason(&results, "restarted_target").contains("although nobody ordered it"));
+    assert!(rules(&results).iter().all(|(rule, _)| rule != "lost_process"), "its master lived on");
+}
+
+#[test]
+fn a_run_that_is_too_short_says_so() {
+    let stage = Stage::new();
+    let file = stage.file("short.toml", experiment(4, ""));
+    let results = stage.run(&[&file, "--set", "load.time=1s"]).exits(0).json();
+    assert_ne!(results["verdict"]["is"], "valid");
+    assert!(reason(&results, "short_measurement").contains("s were left to measure"));
+}
+
+#[test]
+fn a_quantile_that_too_few_operations_support_is_refused_in_words() {
+    let stage = Stage::new();
+    let gate = "[[require]]\nmetric = \"latency_us.p999\"\nbelow = 1e9\n";
+    let file = stage.file("few.toml", experiment(1, "think = \"20ms\"") + gate);
+    let results = stage.run(&[&file]).exits(5).json();
+    let gate = &results["requirements"][0];
+    assert!(gate["value"].is_null() && gate["holds"] == false);
+    assert!(gate["unmeasured"].as_str().unwrap().contains("operations: it takes 2995"), "{gate:#}");
+    assert!(reason(&results, "quantile_refused").contains("`latency_us.p999` cannot be told from"));
+}
+
+#[test]
+fn a_target_whose_files_change_between_trials_is_two_targets() {
+    let stage = Stage::new();
+    let shelf = stage.path().join("targets/notebook");
+    fs::create_dir_all(&shelf).unwrap();
+    for name in ["notebook.py", "target.toml"] {
+        fs::copy(root().join("crates/plimsoll/tests/targets/notebook").join(name), shelf.join(name)).unwrap();
+    }
+    let stage = stage.with_targets("targets");
+    let text = experiment(1, "").replace("use = \"echo\"\nwith = { delay = \"1ms\" }", "use = \"notebook\"");
+    let file = stage.file("changed.toml", format!("repeat = 2\n{text}"));
+    let mut playing = stage.start_run(&[&file, "--set", "load.time=2s"]);
+    playing.wait_for_load(Duration::ZERO);
+    let server = shelf.join("notebook.py");
+    fs::write(&server, fs::read_to_string(&server).unwrap() + "# changed\n").unwrap();
+    let results = playing.wait().exits(0).json();
+    assert!(reason(&results, "versions_changed").contains("`notebook.py`"));
+    for trial in results["trials"].as_array().unwrap() {
+        let rules = trial["verdict"]["rules"].as_array().unwrap();
+        assert!(rules.contains(&Value::from("versions_changed")), "{trial:#}");
+    }
+    let events = fs::read_to_string(stage.run_folder().join("trials/001/events.jsonl")).unwrap();
+    assert_eq!(events.matches("\"event\":\"versions\"").count(), 2, "at its begin and at its end");
+    assert!(json(&stage.run_folder().join("analysis.json"))["verdict"]["remedies"][0].is_string());
+}
+
+fn kill(pid: u32) {
+    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", &pid.to_string()]).status().unwrap().success());
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test freezes another process for a while")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}

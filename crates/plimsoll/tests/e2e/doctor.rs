@@ -1,0 +1,137 @@
+//! `plimsoll doctor` from outside. What it would change is only ever changed in a recorded machine, never in this one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::stage::{Played, Stage, root};
+
+const QUEUE: &str = "proc/sys/net/core/somaxconn";
+const GOVERNOR: &str = "sys/devices/system/cpu/cpufreq/policy1/scaling_governor";
+
+/// The recorded machine `bad`, as files in this folder.
+fn bad_machine(folder: &Path) -> String {
+    let recorded = fs::read_to_string(root().join("crates/lab/tests/machines/bad.txt")).unwrap();
+    for file in recorded.split("\n== ").skip(1) {
+        let (path, content) = file.split_once('\n').unwrap_or((file, ""));
+        fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
+        fs::write(folder.join(path), content).unwrap();
+    }
+    folder.display().to_string()
+}
+
+fn says(machine: &str, path: &str) -> String {
+    fs::read_to_string(Path::new(machine).join(path)).unwrap().trim().to_owned()
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) == 0)
+}
+
+#[test]
+fn this_machine_is_looked_at() {
+    let stage = Stage::new();
+    let out = stage.path().display().to_string();
+    let played = stage.play(&["doctor", "--out", &out]).exits(0);
+    for word in ["open files", "local ports", "CPU used by others", "synced writes", " good, "] {
+        assert!(played.stdout.contains(word), "nothing about {word}: {}", played.stdout);
+    }
+    let is_command = |line: &str| ["echo ", "sysctl "].iter().any(|word| line.trim_start().starts_with(word));
+    assert!(played.stdout.lines().all(|line| line.chars().count() <= 100 || is_command(line)), "{}", played.stdout);
+    let report = stage.play(&["doctor", "--json", "--out", &out]).exits(0).json();
+    let checkups = report["checkups"].as_array().unwrap();
+    assert!(checkups.len() > 35 && ["unknown", "good", "notice", "bad"].contains(&report["worst"].as_str().unwrap()));
+    for one in checkups {
+        for field in ["name", "about", "state", "found", "why", "source"] {
+            assert!(one[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {one}");
+        }
+    }
+    assert_eq!(report["changes"].as_array().map(Vec::len), Some(0));
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+#[test]
+fn an_experiment_is_held_against_the_machine() {
+    let stage = Stage::new();
+    let machine = bad_machine(&stage.path().join("machine"));
+    let crash = "experiments/03-name-service-crash.toml";
+    let played = stage.play(&["doctor", crash, "--root", &machine]).exits(0);
+    assert!(played.stdout.contains("its target") && played.stdout.contains("six tunings"), "{}", played.stdout);
+    let agents = |agents: &str| {
+        let report = stage.play(&["doctor", crash, "--set", agents, "--root", &machine, "--json"]).exits(0).json();
+        let checkups = report["checkups"].as_array().unwrap().clone();
+        let one = |name: &str| checkups.iter().find(|one| one["name"] == name).unwrap()["state"].clone();
+        (one("open files"), one("local ports"))
+    };
+    assert_eq!(agents("load.agents=200"), ("good".into(), "notice".into()));
+    assert_eq!(agents("load.agents=8000"), ("bad".into(), "bad".into()));
+    stage.play(&["doctor", "no-such-file.toml"]).exits(2).says(&["no-such-file.toml"]);
+    stage.play(&["doctor", "--set", "load.agents=1"]).exits(2);
+    stage.play(&["doctor", "--strict", "--root", &machine]).exits(5);
+    let help = stage.play(&["doctor", "--help"]).exits(0).stdout;
+    assert!(help.contains("--fix") && help.contains("--undo") && !help.contains("--root"), "{help}");
+}
+
+#[test]
+fn fixes_are_shown_made_and_undone() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let machine = bad_machine(&stage.path().join("machine"));
+    let fixed = stage.play(&["doctor", "--fix", "--root", &machine]).exits(0).stdout;
+    assert!(fixed.contains(&format!("/{QUEUE}: 128 -> 4096 … done")), "{fixed}");
+    assert_eq!((says(&machine, QUEUE), says(&machine, GOVERNOR)), ("4096".to_owned(), "performance".to_owned()));
+    assert!(stage.path().join("registry/plimsoll/doctor.undo").is_file());
+    // A run that tidies up after others leaves the record alone.
+    stage.play(&["clean"]).exits(0);
+    let again = stage.play(&["doctor", "--fix", "--root", &machine]).exits(0).stdout;
+    assert!(again.contains("nothing that --fix could change"), "{again}");
+    fs::write(Path::new(&machine).join(QUEUE), "2000\n").unwrap();
+    let undone = stage.play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout;
+    assert!(undone.contains("left alone: somebody has set it to 2000 since"), "{undone}");
+    assert_eq!((says(&machine, QUEUE), says(&machine, GOVERNOR)), ("2000".to_owned(), "ondemand".to_owned()));
+    let nothing = stage.play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout;
+    assert_eq!(nothing, "nothing is to be undone\n");
+}
+
+/// A copy of the program where another user can read it. Gone when dropped.
+struct ForNobody(PathBuf);
+
+impl Drop for ForNobody {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn who_is_not_root_is_given_the_commands() {
+    if !is_root() {
+        return;
+    }
+    let nobody = ForNobody(PathBuf::from(format!("/var/tmp/plimsoll-doctor-nobody-{}", std::process::id())));
+    let own = nobody.0.join("own");
+    fs::create_dir_all(&own).unwrap();
+    fs::set_permissions(&nobody.0, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_plimsoll"), nobody.0.join("plimsoll")).unwrap();
+    // Even of what anybody may write, nothing is changed.
+    let machine = bad_machine(&nobody.0.join("machine"));
+    assert!(Command::new("chmod").args(["-R", "a+rwX", &machine]).status().unwrap().success());
+    let play = |words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(nobody.0.join("plimsoll")).args(words);
+        command.env("XDG_RUNTIME_DIR", &own).env("TMPDIR", &own).current_dir(&own);
+        Played::from(command.output().unwrap())
+    };
+    let played = play(&["doctor", "--fix", "--root", &machine]).exits(0).stdout;
+    for word in
+        ["As root:", "sysctl -w net.core.somaxconn=4096", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"]
+    {
+        assert!(played.contains(word), "nothing about {word}: {played}");
+    }
+    assert_eq!((says(&machine, QUEUE), says(&machine, GOVERNOR)), ("128".to_owned(), "ondemand".to_owned()));
+    assert!(play(&["doctor", "--undo", "--root", &machine]).exits(0).stdout.contains("nothing is to be undone"));
+    assert!(fs::read_dir(&own).unwrap().next().is_none());
+}

@@ -1,0 +1,99 @@
+//! `[find]` from outside: its trials are played one after the other by what they said, on disk before they are played, and an
+//! interruption loses nothing. How well it finds an edge is tested where it is worked out: here the machine may be busy.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::stage::{Stage, json, number};
+
+/// At 20 operations/s for each agent, throughput passes 150/s between 7 and 8 of them.
+const SEARCH: &str = r#"
+title = "Agents against a bound"
+
+[target]
+use  = "echo"
+with = { delay = "50ms" }
+
+[load]
+agents = 4
+time   = "1s"
+warmup = "200ms"
+drain  = "1s"
+
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+
+[find]
+highest       = "load.agents"
+while         = [{ metric = "throughput.operations_per_s", below = 150 }]
+up_to         = 64
+precision_pct = 50
+trials        = 8
+"#;
+
+fn steps(results: &Value) -> Vec<Value> {
+    results["safe_loads"][0]["steps"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_search_is_played_trial_by_trial() {
+    let stage = Stage::new();
+    let file = stage.file("search.toml", SEARCH);
+    let played = stage.run(&[&file, "--plain"]).exits(0);
+    let results = played.json();
+    let steps = steps(&results);
+    assert!(steps.len() >= 3 && steps.len() <= 8, "{steps:?}");
+    assert_eq!(number(&steps[0], "/value"), 4.0, "it begins with what [load] says");
+    for (step, trial) in steps.iter().zip(results["trials"].as_array().unwrap()) {
+        assert_eq!(step["trial"], trial["id"]);
+        assert_eq!(trial["point"]["load.agents"], number(step, "/value") as u64);
+        let rate = number(trial, "/throughput/operations_per_s");
+        assert_eq!(step["held"], rate < 150.0, "{rate}");
+        assert_eq!(number(step, "/figures/throughput.operations_per_s"), rate);
+        let words = if rate < 150.0 { "held" } else { "broke: throughput.operations_per_s = " };
+        assert!(played.stderr.contains(&format!("agents {}: {words}", number(step, "/value"))), "{}", played.stderr);
+    }
+    assert_eq!(
+        (&results["safe_load"]["over"], &results["safe_load"]["surviving"]),
+        (&"load.agents".into(), &"nothing lost".into())
+    );
+    let plan = json(&stage.run_folder().join("plan.json"));
+    assert_eq!(plan["trials"].as_array().unwrap().len(), steps.len());
+    assert!(results["answer"].as_str().unwrap().contains(" agents"), "{}", results["answer"]);
+    let page = fs::read_to_string(stage.run_folder().join("report.html")).unwrap();
+    assert!(page.contains("The Plimsoll line") && page.contains("search-1"));
+}
+
+#[test]
+fn an_interrupted_search_goes_on_where_it_was() {
+    let stage = Stage::new();
+    let file = stage.file("search.toml", SEARCH);
+    let mut playing = stage.start_run(&[&file, "--plain"]);
+    playing.wait_for_words("trial 2");
+    playing.signal("INT");
+    let partial = playing.wait().exits(130).json();
+    let before = steps(&partial);
+    assert!(!partial["partial"].is_null() && partial["safe_loads"][0]["complete"] == false);
+    let run = stage.run_folder();
+    let first = fs::read(run.join("trials/001/load.hlog")).unwrap();
+    let resumed =
+        stage.play(&["run", "--resume", run.to_str().unwrap(), "--json", "--accept", "--plain"]).exits(0).json();
+    let after = steps(&resumed);
+    assert!(resumed["partial"].is_null() && after.len() >= 3, "{after:?}");
+    assert_eq!(after[0], before[0], "what was finished stays");
+    assert_eq!(fs::read(run.join("trials/001/load.hlog")).unwrap(), first);
+}
+
+#[test]
+fn what_will_be_searched_is_said_before_it_starts() {
+    let stage = Stage::new();
+    let file = stage.file("search.toml", SEARCH);
+    let told = stage.play(&["check", &file]).exits(0).stdout;
+    for words in
+        ["highest load.agents while throughput.operations_per_s < 150", "from 4 agents, up to 64", "at most 8 trials"]
+    {
+        assert!(told.contains(words), "{told}");
+    }
+}

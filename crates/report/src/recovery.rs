@@ -1,0 +1,105 @@
+//! Chart: how long each occurrence of a fault took to be over, as shares of all its occurrences. It must not compute quantiles: those
+//! stand in the results.
+
+use record::results::{OutageDistribution, Results, Trial, Trust};
+
+use crate::Input;
+use crate::drawing::axis::Spacing;
+use crate::drawing::chart::{Chart, Ink, Line, Panel, Range, Unit};
+use crate::drawing::thinning::Point;
+use crate::facts::{self, outages};
+
+/// Fewest occurrences that make a distribution.
+const FEWEST: u64 = 3;
+
+/// Lines in one chart at most; beyond, they could not be told apart.
+const LINES: usize = 15;
+
+/// The faults that occurred often enough.
+pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> {
+    results.outages.iter().filter(|of| of.count >= FEWEST)
+}
+
+/// What tells it from the same fault elsewhere: variant and point; empty if there is only one.
+pub fn name(of: &OutageDistribution, input: &Input) -> String {
+    let dimensions = facts::dimensions(input.plan);
+    let labels = facts::labels(&dimensions, of.variant.as_deref(), &of.point);
+    labels.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(", ")
+}
+
+/// A chart for each fault that occurred often enough.
+pub fn charts(input: &Input) -> Vec<Chart> {
+    let mut faults: Vec<&str> = Vec::new();
+    for of in repeated(input.results) {
+        if !faults.contains(&of.fault.as_str()) {
+            faults.push(&of.fault);
+        }
+    }
+    faults.iter().enumerate().filter_map(|(index, fault)| chart(index, fault, input)).collect()
+}
+
+fn chart(index: usize, fault: &str, input: &Input) -> Option<Chart> {
+    let of_fault = repeated(input.results).filter(|of| of.fault == fault);
+    let backs: Vec<(String, Backs)> =
+        of_fault.take(LINES).map(|of| (name(of, input), Backs::of(of, input.results))).collect();
+    let longest = backs.iter().filter_map(|(_, backs)| backs.known.last().copied()).reduce(f64::max)?;
+    let to = if longest > 0.0 { 1.05 * longest } else { 1.0 };
+    let lines = backs.iter().enumerate().map(|(number, (name, backs))| {
+        let (ink, shape) = Ink::nth(number);
+        let name = if name.is_empty() { fault } else { name };
+        Line { name: format!("{name} ({})", backs.all), ink, shape, points: backs.steps(to) }
+    });
+    let mut panel =
+        Panel::linear("share of occurrences after which service was as before", Unit::Percent, 180.0, lines.collect());
+    panel.at_least_to = Some(100.0);
+    let never = backs.iter().any(|(_, backs)| backs.known.len() < backs.all);
+    let note = if never { " A line that does not reach 100 % has occurrences after which it never was." } else { "" };
+    Some(Chart {
+        id: format!("recovery-{}", index + 1),
+        title: format!("Recovery from {fault}: distribution over its occurrences"),
+        note: format!("Each step is an occurrence; how many there were stands behind the name.{note}"),
+        x: Range { from: 0.0, to, spacing: Spacing::Linear, unit: "s".to_owned(), signed: false },
+        panels: vec![panel],
+        marks: Vec::new(),
+        measured: None,
+    })
+}
+
+/// How long each occurrence took.
+struct Backs {
+    /// Those that were over, sorted.
+    known: Vec<f64>,
+    /// How many there were, those that were not over included.
+    all: usize,
+}
+
+impl Backs {
+    fn of(of: &OutageDistribution, results: &Results) -> Self {
+        let belongs =
+            |trial: &&Trial| trial.verdict.is != Trust::Void && trial.variant == of.variant && trial.point == of.point;
+        let felt = results.trials.iter().filter(belongs).flat_map(outages);
+        let backs: Vec<Option<f64>> = felt
+            .filter(|(fault, outage)| fault.name == of.fault && outage.baseline_per_s.is_some())
+            .map(|(_, outage)| outage.back_to_baseline_s)
+            .collect();
+        let all = backs.len();
+        let mut known: Vec<f64> = backs.into_iter().flatten().collect();
+        known.sort_by(f64::total_cmp);
+        Self { known, all }
+    }
+
+    /// The empirical distribution as a stair.
+    fn steps(&self, to: f64) -> Vec<Point> {
+        let share = |count: usize| 100.0 * count as f64 / self.all.max(1) as f64;
+        let mut points = vec![(0.0, Some(0.0))];
+        for (index, back_s) in self.known.iter().enumerate() {
+            points.push((*back_s, Some(share(index))));
+            points.push((*back_s, Some(share(index + 1))));
+        }
+        points.push((to, Some(share(self.known.len()))));
+        points
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then. It must not say
+//! that one is the cause of the other.
+
+use record::course::{Change, Changed, Course, CourseRun, Series};
+
+use super::aligned::{plain, set};
+use super::listed;
+use crate::facts;
+use crate::numbers;
+use crate::tables::{Cell, Column, Row, Table, Tone};
+
+/// Columns of the terminal that are used at most.
+const WIDTH: usize = 100;
+/// Changes of an environment that are named; of more, how many.
+const NAMED: usize = 4;
+
+/// Every series of a course, ending in a newline; with the terminal's colours if `colour`.
+#[must_use]
+pub fn course(course: &Course, colour: bool) -> String {
+    let mut parts = vec![heading(course)];
+    parts.extend(course.series.iter().map(|series| section(course, series, colour)));
+    if course.series.is_empty() {
+        parts.push("no usable trial has any of the figures\n".to_owned());
+    }
+    parts.join("\n")
+}
+
+fn heading(course: &Course) -> String {
+    let runs = match course.runs.len() {
+        1 => "1 run".to_owned(),
+        many => format!("{many} runs"),
+    };
+    let changes: usize = course.series.iter().map(|series| series.changes.len()).sum();
+    let found = match changes {
+        0 => "no change point in any figure".to_owned(),
+        1 => "1 change point".to_owned(),
+        many => format!("{many} change points"),
+    };
+    format!("{}\n{runs}: {found}\n", plain(&course.title))
+}
+
+fn section(course: &Course, series: &Series, colour: bool) -> String {
+    let point = series.point.iter().map(|(path, value)| format!("{path} = {}", facts::plain(value)));
+    let place: Vec<String> = series.variant.iter().cloned().chain(point).collect();
+    let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
+    let rows = course.runs.iter().zip(&series.values).enumerate().map(|(index, (run, value))| {
+        let change = series.changes.iter().find(|change| change.run as usize == index);
+        let value = Cell::of(*value, |value| numbers::by_metric(&series.metric, value));
+        let said = change.map_or_else(|| also(run), |change| said(&series.metric, change));
+        // Whether more is better, a path does not tell.
+        let tone = if change.is_some() { Tone::Doubtful } else { Tone::Muted };
+        Row { cells: vec![Cell::new(name(run)), value, Cell::new(said).toned(tone)], begins: change.is_some() }
+    });
+    let value = Column { brief: true, ..Column::numeric("median", "") };
+    let table = Table {
+        columns: vec![Column::text("run"), value, Column::text("change")],
+        rows: rows.collect(),
+        ..Table::default()
+    };
+    format!("{}{}\n{}", plain(&series.metric), plain(&place), set(&table, WIDTH, colour))
+}
+
+/// The folder's name, without the way to it.
+fn name(run: &CourseRun) -> String {
+    run.folder.trim_end_matches('/').rsplit('/').next().unwrap_or(&run.folder).to_owned()
+}
+
+/// `1,000/s → 900/s (−10 %, p = 0.001); kernel 6.1.0-18 → 6.1.0-19`.
+fn said(metric: &str, change: &Change) -> String {
+    let write = |value| numbers::by_metric(metric, value);
+    let pct = change.change_pct.map_or_else(String::new, |pct| format!("{}, ", numbers::change(pct)));
+    let levels = format!("{} → {} ({pct}p = {})", write(change.before), write(change.after), numbers::number(change.p));
+    match named(&change.environment) {
+        None => format!("{levels}; no change of the environment is known"),
+        Some(changed) => format!("{levels}; changed since the run before: {changed}"),
+    }
+}
+
+/// What else is new in a run whose figure has not changed.
+fn also(run: &CourseRun) -> String {
+    named(&run.changed).map_or_else(String::new, |changed| format!("changed: {changed}"))
+}
+
+fn named(changed: &[Changed]) -> Option<String> {
+    let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let mut fields: Vec<String> = changed
+        .iter()
+        .take(NAMED)
+        .map(|one| format!("{} {} → {}", one.field, word(&one.from), word(&one.to)))
+        .collect();
+    if changed.len() > NAMED {
+        fields.push(format!("{} more", changed.len() - NAMED));
+    }
+    (!fields.is_empty()).then(|| listed(&fields))
+}
+
+#[cfg(test)]
+mod tests;
