@@ -7,7 +7,7 @@ SET        ?=
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test lint bench docs
+.PHONY: help run test lint gate bench docs
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -15,6 +15,7 @@ help:
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
 	@echo 'make test   all tests, the Erlang ones and those on real runs included'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
+	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
 	@echo 'make bench  Plimsoll beside wrk, and what hosts get of what is asked; and whether differences can be trusted; writes bench/*.md'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
@@ -38,6 +39,10 @@ lint:
 	scripts/deny.sh
 	$(MAKE) --no-print-directory -C targets/vsns check
 	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/*
+
+gate:
+	@scripts/need.sh rust compiler
+	scripts/gate.sh
 
 bench:
 	@scripts/need.sh rust compiler wrk python lab

@@ -69,7 +69,7 @@ pub enum Command {
     Install(Install),
     /// Remove whatever an interrupted run left (`run` does this when it starts)
     Clean,
-    /// Print the JSON Schema of experiment files or of analysis.json
+    /// Print the JSON Schema of experiment files, of analysis.json or of comparisons
     Schema(Schema),
     /// Print a completion script for a shell
     Completions(Completions),
@@ -252,6 +252,8 @@ pub enum SchemaOf {
     Experiment,
     /// analysis.json
     Results,
+    /// What `compare --json` prints
+    Comparison,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use crate::output;
 pub fn run(arguments: &cli::Schema) -> Result<Done, Failure> {
     let schema = match arguments.of {
         SchemaOf::Experiment => experiment::schema::schema(),
+        SchemaOf::Comparison => schemars::schema_for!(record::compared::Compared).to_value(),
         SchemaOf::Results => schemars::schema_for!(record::results::Results).to_value(),
     };
     output::json(&schema)?;

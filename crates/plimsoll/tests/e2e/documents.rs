@@ -3,21 +3,24 @@
 
 use std::fs;
 
+use yaml_rust2::{Yaml, YamlLoader};
+
 use crate::stage::{Stage, number, root};
 
-/// The TOML blocks of a Markdown file.
-fn blocks(text: &str) -> impl Iterator<Item = &str> {
-    text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next())
+/// The blocks of one language in a Markdown file.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let begins = format!("```{language}\n");
+    text.split(&begins).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
 #[test]
 fn experiments_in_the_documents_have_a_plan() {
     let stage = Stage::new();
     let mut checked = 0;
-    for document in ["README.md", "CONTRIBUTING.md", "docs/lab.md", "docs/ssh-hosts.md"] {
+    for document in ["README.md", "CONTRIBUTING.md", "docs/lab.md", "docs/ssh-hosts.md", "docs/ci.md"] {
         let text = fs::read_to_string(root().join(document)).unwrap();
         // An excerpt is read in `crates/experiment/tests/docs.rs`.
-        for block in blocks(&text).filter(|block| block.contains("[target]")) {
+        for block in blocks(&text, "toml").into_iter().filter(|block| block.contains("[target]")) {
             // `link_down` is what the reader of CONTRIBUTING is about to write.
             let file = stage.file("block.toml", block.replace("kind = \"link_down\"", "kind = \"link_flap\""));
             stage.play(&["check", &file]).exits(0);
@@ -49,4 +52,34 @@ fn the_template_is_a_target_that_runs() {
     let results = played.exits(0).json();
     assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
     assert_eq!(results["trials"][0]["faults"][0]["name"], "killed");
+}
+
+/// Every text in a YAML document.
+fn texts(yaml: &Yaml, found: &mut Vec<String>) {
+    match yaml {
+        Yaml::String(text) => found.push(text.clone()),
+        Yaml::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Yaml::Hash(table) => table.values().for_each(|value| texts(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_recipes_for_builds_are_yaml_and_call_what_there_is() {
+    let stage = Stage::new();
+    let text = fs::read_to_string(root().join("docs/ci.md")).unwrap();
+    let mut called = 0;
+    for block in blocks(&text, "yaml") {
+        let mut lines = Vec::new();
+        YamlLoader::load_from_str(block).unwrap().iter().for_each(|document| texts(document, &mut lines));
+        let calls = lines.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("plimsoll "));
+        for words in calls.map(|line| line.split_whitespace().collect::<Vec<_>>()) {
+            let help = stage.play(&[words[0], "--help"]).exits(0).stdout;
+            for flag in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(help.contains(flag), "{words:?}: no {flag} in\n{help}");
+            }
+            called += 1;
+        }
+    }
+    assert!(called >= 4, "{called}");
 }

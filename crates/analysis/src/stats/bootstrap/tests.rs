@@ -11,7 +11,7 @@ use crate::stats::order::mean;
 const TAIL: f64 = 0.025;
 
 fn golden() -> Value {
-    serde_json::from_str(include_str!("../../../tests/scipy/bootstrap.json")).unwrap()
+    serde_json::from_str(include_str!("../../../tests/golden_stats/bootstrap.json")).unwrap()
 }
 
 fn numbers(value: &Value) -> Vec<f64> {

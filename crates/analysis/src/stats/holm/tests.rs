@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn corrected_chances_are_those_of_statsmodels() {
-    let golden: Value = serde_json::from_str(include_str!("../../../tests/scipy/significance.json")).unwrap();
+    let golden: Value = serde_json::from_str(include_str!("../../../tests/golden_stats/significance.json")).unwrap();
     for case in golden["holm"].as_array().unwrap() {
         let numbers = |name: &str| -> Vec<f64> {
             case[name].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 
 fn golden() -> Value {
-    serde_json::from_str(include_str!("../../../tests/scipy/significance.json")).unwrap()
+    serde_json::from_str(include_str!("../../../tests/golden_stats/significance.json")).unwrap()
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 fn golden() -> Value {
-    serde_json::from_str(include_str!("../../../tests/scipy/significance.json")).unwrap()
+    serde_json::from_str(include_str!("../../../tests/golden_stats/significance.json")).unwrap()
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Checks of the fit against published coefficients and SciPy's, which `tests/scipy/usl.py` wrote.
+//! Checks of the fit against published coefficients and SciPy's, which `tests/golden_stats/usl.py` wrote.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 
 fn golden() -> Vec<Value> {
-    let text = include_str!("../../../tests/scipy/usl.json");
+    let text = include_str!("../../../tests/golden_stats/usl.json");
     serde_json::from_str::<Value>(text).unwrap()["curves"].as_array().unwrap().clone()
 }
 
