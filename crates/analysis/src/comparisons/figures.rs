@@ -56,7 +56,7 @@ const GAINS: [&str; 3] = ["_per_s", "outcomes.ok", "checked"];
 const NEVER_ZERO: [&str; 2] = ["_per_s", "cpu_pct"];
 
 /// Cycles per operation that differ by no more than this are the same: the figure would only count twice.
-const SAME_CYCLES: f64 = 0.01;
+const SAME_CYCLES: f64 = 0.05;
 
 impl Figure {
     /// The figure at a path, judged by its words.
