@@ -119,7 +119,6 @@ fn trial(repeat: u32) -> Trial {
         point: BTreeMap::new(),
         surviving: None,
         repeat,
-        surviving: None,
         seed: u64::from(repeat),
         target: Target {
             kind: TargetKind::Folder {
