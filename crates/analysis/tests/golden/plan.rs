@@ -118,7 +118,6 @@ fn trial(repeat: u32) -> Trial {
         variant: None,
         point: BTreeMap::new(),
         repeat,
-        surviving: None,
         seed: u64::from(repeat),
         target: Target {
             kind: TargetKind::Folder {
