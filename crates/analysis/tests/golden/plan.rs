@@ -117,6 +117,7 @@ fn trial(repeat: u32) -> Trial {
         id: format!("{repeat:03}"),
         variant: None,
         point: BTreeMap::new(),
+        surviving: None,
         repeat,
         seed: u64::from(repeat),
         target: Target {
