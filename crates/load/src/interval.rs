@@ -9,6 +9,8 @@ use record::events::{History, Outcome};
 use record::hlog::Time;
 use record::rows::GeneratorSecond;
 
+use crate::schedules::Due;
+
 /// The longest time that is told apart from longer ones: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a recorded time.
@@ -98,12 +100,32 @@ impl Sheet {
 
     /// Counts a time of the operation of that number.
     pub fn record(&mut self, operation: usize, outcome: Outcome, time: Time, value_ns: u64) {
-        let Some(cell) = self.cell(operation, outcome, time) else { return };
+        if let Some(histogram) = self.histogram(operation, outcome, time) {
+            histogram.saturating_record(value_ns);
+        }
+    }
+
+    fn histogram(&mut self, operation: usize, outcome: Outcome, time: Time) -> Option<&mut Histogram<u64>> {
+        let cell = self.cell(operation, outcome, time)?;
         if cell.is_none() {
             *cell = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok().map(Box::new);
         }
-        if let Some(histogram) = cell {
-            histogram.saturating_record(value_ns);
+        cell.as_deref_mut()
+    }
+
+    /// Counts operations that were due and had not begun by `end_ns`, as open for so long; at most as many steps as there are
+    /// buckets.
+    pub(crate) fn record_due(&mut self, operation: usize, due: &Due, end_ns: u64) {
+        let mut place = 0;
+        while place < due.count {
+            let age_ns = end_ns.saturating_sub(due.at_ns(place));
+            let Some(histogram) = self.histogram(operation, Outcome::Unfinished, Time::Latency) else { return };
+            // All that fall into the bucket of this one.
+            let lowest_ns = histogram.lowest_equivalent(age_ns);
+            let spacing_ns = ((due.last_ns - due.first_ns) / (due.count - 1).max(1)).max(1);
+            let count = ((age_ns - lowest_ns) / spacing_ns + 1).min(due.count - place);
+            histogram.saturating_record_n(age_ns, count);
+            place += count;
         }
     }
 

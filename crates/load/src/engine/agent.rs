@@ -77,8 +77,10 @@ pub struct Agent<P: Protocol> {
     pub draw: u64,
     /// Where its random numbers come from.
     pub random: Rng,
-    /// When the operation was to start.
+    /// When its operation was to start, or between two operations the next one.
     pub intended_ns: u64,
+    /// In an open loop: all that is due before this moment has been counted as open.
+    pub counted_ns: u64,
     /// When the last attempt was sent; [`NEVER`] if it was not.
     pub sent_ns: u64,
     /// When the attempt times out.
@@ -115,6 +117,7 @@ impl<P: Protocol> Agent<P> {
             draw: 0,
             random: Rng::with_seed(mix(seed ^ mix(u64::from(number)))),
             intended_ns: 0,
+            counted_ns: 0,
             sent_ns: NEVER,
             deadline_ns: NEVER,
             connect_after_ns: 0,

@@ -6,7 +6,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::script::Script;
 use crate::Error;
 use crate::protocols::Protocol;
-use crate::schedules::Schedule;
 
 /// Descriptors beside the agents' connections: standard streams, record files, probes, the lab's pipes.
 const OTHERS: u64 = 128;
@@ -15,7 +14,7 @@ const DEFAULT_PORTS: (u32, u32) = (32768, 60999);
 
 /// Checks that so many agents can connect to so many addresses, with so many threads.
 pub fn check<P: Protocol>(script: &Script<P>) -> Result<(), Error> {
-    let agents = script.schedule.agents();
+    let agents = script.agents;
     files(agents, u64::from(agents) + u64::from(script.threads) + OTHERS)?;
     let (first, last) = port_range();
     let ports = last.saturating_sub(first) + 1;

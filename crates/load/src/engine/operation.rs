@@ -9,14 +9,15 @@ use super::link::Went;
 use super::script::{Audit, NS_PER_S, Part};
 use super::worker::{Worker, source};
 use crate::protocols::{Cause, Protocol};
-use crate::schedules::Schedule;
 use crate::{Error, Purpose};
 
 impl<P: Protocol> Worker<P> {
     /// The agent's next operation, which was to start at `intended`.
     pub(super) fn begin(&mut self, index: usize, intended: u64, now: u64) {
-        if self.comes_too_late(intended, now) || !self.next_step(index) {
+        let is_too_late = if self.script.schedule.is_fixed() { intended >= self.end_ns } else { self.is_ending(now) };
+        if is_too_late || !self.next_step(index) {
             self.agents[index].work = Work::Done;
+            self.agents[index].intended_ns = NEVER;
             self.living -= 1;
             return;
         }
@@ -26,7 +27,7 @@ impl<P: Protocol> Worker<P> {
         agent.sent_ns = NEVER;
         agent.tries = 0;
         agent.is_unsure = false;
-        self.tally.begin(intended);
+        self.count_open(index);
         self.attempt(index, now);
     }
 
@@ -81,10 +82,11 @@ impl<P: Protocol> Worker<P> {
         self.move_on(index, outcome);
         let agent = &mut self.agents[index];
         let mut next = self.script.schedule.next_ns(agent.intended_ns, now);
-        // In an open loop the operation is due all the same, and waits for the connect.
-        if matches!(agent.link, super::agent::Link::Down) && self.script.schedule.waits_for_answers() {
+        // Where the starts are fixed it is the attempt that waits, and the operation is late.
+        if matches!(agent.link, super::agent::Link::Down) && !self.script.schedule.is_fixed() {
             next = next.max(agent.connect_after_ns);
         }
+        agent.intended_ns = next;
         if next <= now {
             self.begin(index, next, now);
         } else {
@@ -190,7 +192,7 @@ impl<P: Protocol> Worker<P> {
             Purpose::Prepare { count } => {
                 let next = match agent.cycle {
                     0 => u64::from(agent.number),
-                    cycle => cycle + u64::from(self.script.schedule.agents()),
+                    cycle => cycle + u64::from(self.script.agents),
                 };
                 if next > count {
                     return false;

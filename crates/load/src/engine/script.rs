@@ -9,9 +9,9 @@ use experiment::plan::{self, Order};
 
 use super::agent::{Agent, Place};
 use crate::protocols::{Call, Protocol};
-use crate::schedules::Pacing;
 use crate::schedules::closed::Closed;
-use crate::schedules::open::Open;
+use crate::schedules::open::RATES;
+use crate::schedules::{self, Schedule};
 use crate::values::feeds::Feed;
 use crate::values::{Argument, Names, Template};
 use crate::{Error, Orders, Purpose};
@@ -40,8 +40,10 @@ pub struct Script<P: Protocol> {
     pub slots: usize,
     /// Files that values come from.
     pub feeds: Vec<Feed>,
+    /// Agents in all.
+    pub agents: u32,
     /// When operations start.
-    pub schedule: Pacing,
+    pub schedule: Box<dyn Schedule>,
     /// How often an operation is attempted at most, and the pause between.
     pub tries: u32,
     /// Pause between attempts.
@@ -146,14 +148,10 @@ impl<P: Protocol> Script<P> {
             plan::Retry::Wait { wait_s } => (u32::MAX, wait_s),
             plan::Retry::Tries { tries, wait_s } => (tries.max(1), wait_s),
         };
+        let (ramp_ns, think_ns) = (ns(load.ramp_s), ns(load.think_s));
         let end_ns = match orders.purpose {
             Purpose::Measure => ns(load.time_s),
             Purpose::Prepare { .. } => u64::MAX,
-        };
-        let (agents, ramp_ns) = (load.agents, ns(load.ramp_s));
-        let schedule = match load.rate.filter(|_| orders.purpose == Purpose::Measure) {
-            Some(rate) => Pacing::Open(Open::new(agents, rate, ramp_ns, end_ns)),
-            None => Pacing::Closed(Closed { agents, ramp_ns, think_ns: ns(load.think_s), end_ns }),
         };
         Ok(Self {
             steps,
@@ -163,7 +161,8 @@ impl<P: Protocol> Script<P> {
             weights: sums(load),
             slots,
             feeds,
-            schedule,
+            agents: load.agents,
+            schedule: schedules::of(load.rate, Closed { agents: load.agents, ramp_ns, think_ns, end_ns }),
             tries,
             wait_ns: ns(wait_s),
             timeout_ns: ns(load.timeout_s),
@@ -206,9 +205,6 @@ fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
 
 fn check_settings(orders: &Orders) -> Result<(), Error> {
     let load = &orders.load;
-    if load.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
-        return Err(Error::Setting("the rate of a load must be above 0".to_owned()));
-    }
     if orders.services.is_empty() {
         return Err(Error::Setting("a load needs a service to go to".to_owned()));
     }
@@ -219,6 +215,15 @@ fn check_settings(orders: &Orders) -> Result<(), Error> {
     if !times.iter().all(|time_s| time_s.is_finite() && *time_s >= 0.0) || load.timeout_s <= 0.0 || orders.slot_s <= 0.0
     {
         return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));
+    }
+    if load.rate.is_some_and(|rate| !RATES.contains(&rate)) {
+        let (slowest, fastest) = (RATES.start(), RATES.end());
+        return Err(Error::Setting(format!("`rate` is from {slowest} to {fastest:e} operations/s")));
+    }
+    if load.rate.is_some() && load.think_s > 0.0 {
+        return Err(Error::Setting(
+            "`think` and `rate` exclude each other: a pause belongs to a closed loop".to_owned(),
+        ));
     }
     Ok(())
 }

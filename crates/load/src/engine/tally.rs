@@ -14,6 +14,7 @@ use super::run_delay::RunDelay;
 use super::script::NS_PER_S;
 use crate::interval::{AttemptCount, Interval, Sheet, SlotCounts};
 use crate::protocols::{Cause, Refusal};
+use crate::schedules::Due;
 
 /// Sheets that may be on their way back.
 const SHEETS: usize = 4;
@@ -46,6 +47,15 @@ pub struct Totals {
     pub attempts: u64,
     /// Full cycles.
     pub cycles: u64,
+}
+
+/// What a second cost a thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Spent {
+    /// CPU time.
+    cpu_ns: u64,
+    /// Time in which it could run and did not, where the kernel says.
+    run_delay_ns: Option<u64>,
 }
 
 /// Counters of the current second.
@@ -141,6 +151,20 @@ impl Tally {
         self.open_ns -= signed(intended_ns) - signed(self.start_ns);
     }
 
+    /// Operations are due, and their agent is busy.
+    pub fn due(&mut self, due: &Due) {
+        self.open += signed(due.count);
+        self.open_ns += due.waited_ns(self.start_ns);
+    }
+
+    /// The load ends, and operations that were due have never begun.
+    pub fn leave(&mut self, operation: usize, due: &Due, end_ns: u64) {
+        self.open -= signed(due.count);
+        self.open_ns += signed(due.count) * (signed(end_ns) - signed(self.start_ns));
+        self.sheet.record_due(operation, due, end_ns);
+        self.totals.outcomes[Outcome::Unfinished as usize] += due.count;
+    }
+
     /// An operation ends; `sent_ns` is when its last attempt was sent, if it was.
     pub fn end(&mut self, operation: usize, outcome: Outcome, intended_ns: u64, sent_ns: Option<u64>, end_ns: u64) {
         let latency_ns = end_ns.saturating_sub(intended_ns);
@@ -201,25 +225,22 @@ impl Tally {
         }
     }
 
-    /// The moment `now_ns` has come: hands over every second that ended by then.
-    pub fn roll(&mut self, now_ns: u64) {
-        let ended = (now_ns - self.start_ns) / NS_PER_S;
-        let cpu_ns = self.take_cpu_ns() / ended.max(1);
-        let run_delay_ns = self.run_delay.take_ns().map(|delay_ns| delay_ns / ended.max(1));
-        for _ in 0..ended {
-            let end_ns = self.boundary_ns;
-            self.hand_over(end_ns, cpu_ns, run_delay_ns, false);
-        }
+    /// What the thread used and lost since it was last asked, per second that has ended by `now_ns`.
+    pub fn take_spent_per_second(&mut self, now_ns: u64) -> Spent {
+        let ended = ((now_ns - self.start_ns) / NS_PER_S).max(1);
+        let run_delay_ns = self.run_delay.take_ns().map(|delay_ns| delay_ns / ended);
+        Spent { cpu_ns: self.take_cpu_ns() / ended, run_delay_ns }
     }
 
-    /// The thread ends.
+    /// Hands over the second that ends at the boundary.
+    pub fn hand_over_second(&mut self, spent: Spent) {
+        self.hand_over(self.boundary_ns, spent, false);
+    }
+
+    /// The thread ends, before the next boundary.
     pub fn finish(&mut self, now_ns: u64) {
-        if now_ns >= self.boundary_ns {
-            self.roll(now_ns);
-        }
-        let cpu_ns = self.take_cpu_ns();
-        let run_delay_ns = self.run_delay.take_ns();
-        self.hand_over(now_ns, cpu_ns, run_delay_ns, true);
+        let spent = Spent { cpu_ns: self.take_cpu_ns(), run_delay_ns: self.run_delay.take_ns() };
+        self.hand_over(now_ns, spent, true);
     }
 
     fn take_cpu_ns(&mut self) -> u64 {
@@ -227,9 +248,9 @@ impl Tally {
         cpu_ns - std::mem::replace(&mut self.cpu_ns, cpu_ns)
     }
 
-    fn hand_over(&mut self, end_ns: u64, cpu_ns: u64, run_delay_ns: Option<u64>, is_last: bool) {
+    fn hand_over(&mut self, end_ns: u64, spent: Spent, is_last: bool) {
         let start_ns = self.start_ns;
-        let generator = self.generator(end_ns, cpu_ns, run_delay_ns);
+        let generator = self.generator(end_ns, spent);
         let attempts = self.take_attempts();
         self.start_ns = end_ns;
         self.boundary_ns = (end_ns / NS_PER_S + 1) * NS_PER_S;
@@ -269,7 +290,7 @@ impl Tally {
         }
     }
 
-    fn generator(&mut self, end_ns: u64, cpu_ns: u64, run_delay_ns: Option<u64>) -> GeneratorSecond {
+    fn generator(&mut self, end_ns: u64, spent: Spent) -> GeneratorSecond {
         let length_ns = end_ns - self.start_ns;
         let interval_s = seconds(length_ns);
         let open_ns = std::mem::take(&mut self.open_ns) + self.open * signed(length_ns);
@@ -280,8 +301,8 @@ impl Tally {
             at_s: seconds(end_ns),
             interval_s,
             thread: self.identity.thread,
-            cpu_pct: per_length(cpu_ns as f64 * 100.0),
-            run_delay_pct: run_delay_ns.map(|delay_ns| per_length(delay_ns as f64 * 100.0)),
+            cpu_pct: per_length(spent.cpu_ns as f64 * 100.0),
+            run_delay_pct: spent.run_delay_ns.map(|delay_ns| per_length(delay_ns as f64 * 100.0)),
             late_us_p99: fired.map(|lateness| late(lateness.value_at_quantile(0.99))),
             late_us_max: fired.map(|lateness| late(lateness.max())),
             agents: self.agents,

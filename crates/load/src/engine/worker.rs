@@ -8,7 +8,6 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 use record::clock::Clock;
-use record::events::Outcome;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -20,7 +19,6 @@ use super::script::{NS_PER_S, Script};
 use super::tally::{Identity, Tally, Totals};
 use super::wheel::Wheel;
 use crate::protocols::Protocol;
-use crate::schedules::Schedule;
 use crate::values::feeds::Feed;
 use crate::values::{Source, mix};
 use crate::{Error, Interval, Purpose};
@@ -67,6 +65,8 @@ pub struct Worker<P: Protocol> {
     pub(super) end_ns: u64,
     /// What is open then is unfinished.
     drain_end_ns: u64,
+    /// Whether everything that was due before the end counts as open.
+    has_counted_all: bool,
     /// What ends the load early.
     pub(super) failure: Option<Error>,
     /// Whether bytes that nobody asked for have been reported.
@@ -108,7 +108,7 @@ impl<P: Protocol> Worker<P> {
             Purpose::Measure => script.seed,
             Purpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
         };
-        let numbers = (1 + number..=script.schedule.agents()).step_by(script.threads as usize);
+        let numbers = (1 + number..=script.agents).step_by(script.threads as usize);
         let agents: Vec<Agent<P>> = numbers.map(|number| Agent::new(number, seed, script.place_of(number))).collect();
         let identity = Identity {
             thread: number,
@@ -137,6 +137,7 @@ impl<P: Protocol> Worker<P> {
             living: agents.len(),
             end_ns: script.schedule.end_ns(),
             drain_end_ns: script.schedule.end_ns().saturating_add(script.drain_ns),
+            has_counted_all: false,
             failure: None,
             has_told_of_unasked: false,
             has_told_of_lack: false,
@@ -156,6 +157,7 @@ impl<P: Protocol> Worker<P> {
         self.wait_for_zero()?;
         for index in 0..self.agents.len() {
             let first = self.script.schedule.first_ns(self.agents[index].number - 1);
+            self.agents[index].intended_ns = first;
             self.set_timer(&Timer::Wake(index), first);
         }
         self.set_timer(&Timer::Heartbeat, HEARTBEAT_NS);
@@ -215,16 +217,22 @@ impl<P: Protocol> Worker<P> {
     pub(super) fn now(&mut self) -> u64 {
         let now = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if now >= self.tally.boundary_ns() {
-            self.tally.roll(now);
+            self.roll(now);
         }
         now
     }
 
-    /// Whether no operation may begin any more that was to start then. In an open loop those that were due before the end are begun
-    /// in the drain, too: they have been waiting for an agent.
-    pub(super) fn comes_too_late(&self, intended: u64, now: u64) -> bool {
-        let begins = if self.script.schedule.waits_for_answers() { now } else { intended };
-        begins >= self.end_ns
+    fn roll(&mut self, now: u64) {
+        let spent = self.tally.take_spent_per_second(now);
+        while now >= self.tally.boundary_ns() {
+            self.count_due(self.tally.boundary_ns());
+            self.tally.hand_over_second(spent);
+        }
+    }
+
+    /// Whether no operation may start any more.
+    pub(super) fn is_ending(&self, now: u64) -> bool {
+        now >= self.end_ns
     }
 
     fn is_over(&mut self, now: u64) -> bool {
@@ -235,11 +243,14 @@ impl<P: Protocol> Worker<P> {
             self.end_ns = now;
             self.drain_end_ns = now.saturating_add(self.script.drain_ns);
         }
+        if self.is_ending(now) && !std::mem::replace(&mut self.has_counted_all, true) {
+            self.count_due(self.end_ns);
+        }
         self.control.is_aborted()
             || self.tally.is_cut_off
             || self.living == 0
             || now >= self.drain_end_ns
-            || (now >= self.end_ns && self.tally.open() == 0)
+            || (self.is_ending(now) && self.tally.open() == 0)
     }
 
     fn fire_timers(&mut self) {
@@ -253,6 +264,7 @@ impl<P: Protocol> Worker<P> {
                 }
                 Timer::Wake(index) => {
                     self.tally.late(now - due);
+                    self.count_late(index, due, now);
                     self.woken(index, due, now);
                 }
                 Timer::Timeout(index) => self.timed_out(index, now),
@@ -263,7 +275,7 @@ impl<P: Protocol> Worker<P> {
     fn woken(&mut self, index: usize, due: u64, now: u64) {
         match self.agents[index].work {
             Work::Unborn => {
-                if !self.comes_too_late(due, now) {
+                if !self.is_ending(now) {
                     self.tally.agents += 1;
                 }
                 self.begin(index, due, now);
@@ -327,41 +339,6 @@ impl<P: Protocol> Worker<P> {
             (index, 0) => Timer::Wake(index),
             (index, _) => Timer::Timeout(index),
         }
-    }
-
-    fn leave_unfinished(&mut self, now: u64) {
-        let mut never_began = 0;
-        for index in 0..self.agents.len() {
-            if self.agents[index].has_operation() {
-                self.close_books(index, Outcome::Unfinished, None, now);
-                never_began += self.leave_waiting(index, now);
-            }
-        }
-        if never_began > 0 {
-            self.tally.notices.push(format!(
-                "{never_began} operations were due and never began: their agents still had others open. Either the target cannot keep up \
-                 with this rate, or too few agents wait for it: a rate needs at least rate × service time of them"
-            ));
-        }
-    }
-
-    /// What was due in an open loop and waited for its agent to the end. Nobody knows which step it would have been; it is counted
-    /// as the one that kept it waiting.
-    fn leave_waiting(&mut self, index: usize, now: u64) -> u64 {
-        let schedule = self.script.schedule;
-        if schedule.waits_for_answers() {
-            return 0;
-        }
-        let agent = &self.agents[index];
-        let name = self.script.steps[usize::from(agent.step)].name;
-        let (mut due, mut count) = (schedule.next_ns(agent.intended_ns, now), 0);
-        while due < self.end_ns.min(now) {
-            self.tally.begin(due);
-            self.tally.end(name, Outcome::Unfinished, due, None, now);
-            due = schedule.next_ns(due, now);
-            count += 1;
-        }
-        count
     }
 }
 

@@ -17,10 +17,6 @@ pub struct Closed {
 }
 
 impl Schedule for Closed {
-    fn agents(&self) -> u32 {
-        self.agents
-    }
-
     fn first_ns(&self, agent: u32) -> u64 {
         let share = u128::from(self.ramp_ns) * u128::from(agent) / u128::from(self.agents.max(1));
         u64::try_from(share).unwrap_or(u64::MAX)
@@ -28,10 +24,6 @@ impl Schedule for Closed {
 
     fn next_ns(&self, _intended_ns: u64, ended_ns: u64) -> u64 {
         ended_ns.saturating_add(self.think_ns)
-    }
-
-    fn waits_for_answers(&self) -> bool {
-        true
     }
 
     fn end_ns(&self) -> u64 {

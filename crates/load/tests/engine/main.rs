@@ -4,7 +4,7 @@
 mod client;
 mod http;
 mod limits;
-mod open_loop;
+mod open;
 mod outcomes;
 mod prepare;
 mod records;

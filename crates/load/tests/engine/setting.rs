@@ -7,7 +7,8 @@ use std::time::Duration;
 use experiment::plan::{Load, Order, Retry, Step, Warmup};
 use load::{Error, Interval, Orders, Purpose, Summary};
 use record::clock::Clock;
-use record::events::History;
+use record::events::{History, Outcome};
+use record::hlog::Time;
 
 /// What a load came to.
 pub struct Came {
@@ -20,6 +21,33 @@ impl Came {
     pub fn attempts(&self, result: &str) -> u64 {
         let all = self.intervals.iter().flat_map(|interval| &interval.attempts);
         all.filter(|attempts| attempts.result == result).map(|attempts| attempts.count).sum()
+    }
+
+    /// Every time of that kind of operations with that outcome, nanoseconds, in order.
+    pub fn times_ns(&self, outcome: Outcome, time: Time) -> Vec<u64> {
+        let sheets = self.intervals.iter().flat_map(|interval| interval.sheet.histograms());
+        let mut times = Vec::new();
+        for (.., histogram) in sheets.filter(|(_, of, is, _)| (*of, *is) == (outcome, time)) {
+            for step in histogram.iter_recorded() {
+                times.extend(std::iter::repeat_n(step.value_iterated_to(), step.count_at_value() as usize));
+            }
+        }
+        times.sort_unstable();
+        times
+    }
+
+    /// Time integral of the operations open, seconds.
+    pub fn in_flight_s(&self) -> f64 {
+        let rows = self.intervals.iter().map(|interval| &interval.generator);
+        rows.map(|row| row.in_flight_mean * row.interval_s).sum()
+    }
+
+    /// How far Little's law is from holding, percent: operations open against their latencies.
+    pub fn books_error_pct(&self) -> f64 {
+        let ended_s: f64 = self.intervals.iter().map(|interval| interval.generator.latency_sum_s).sum();
+        let unfinished = self.times_ns(Outcome::Unfinished, Time::Latency);
+        let open_s = unfinished.iter().map(|ns| *ns as f64 / 1e9).sum::<f64>();
+        100.0 * (self.in_flight_s() - ended_s - open_s).abs() / self.in_flight_s()
     }
 
     /// Every line of the history.

@@ -22,7 +22,7 @@ pub(super) fn dropped_starts(facts: &Facts<'_>) -> Weighed {
     let ended = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
     let due = dropped + ended as f64;
     let pct = if due > 0.0 { 100.0 * dropped / due } else { return None };
-    Some((pct, format!("the rate was not reached: {dropped:.0} operations ({pct:.1} %) were due and never started")))
+    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due and the generator itself never began them")))
 }
 
 pub(super) fn failed_connects(facts: &Facts<'_>) -> Weighed {

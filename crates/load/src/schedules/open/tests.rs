@@ -1,73 +1,93 @@
-//! Starts at a rate: exact, without drift, and rising over a ramp.
+//! Starts against tables, sums against each other: nothing drifts, nothing is counted twice.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 
-const NS_PER_S: u64 = 1_000_000_000;
+const S: u64 = 1_000_000_000;
 
-/// Intended starts of all agents until the end, in order.
-fn starts(schedule: &Open) -> Vec<u64> {
-    let mut starts = Vec::new();
-    for agent in 0..schedule.agents {
-        let mut at_ns = schedule.first_ns(agent);
-        while at_ns < schedule.end_ns {
-            starts.push(at_ns);
-            // However long it took.
-            at_ns = schedule.next_ns(at_ns, at_ns + 7 * NS_PER_S);
-        }
-    }
-    starts.sort_unstable();
-    starts
+fn starts(open: &Open, agent: u32) -> Vec<u64> {
+    let first = Some(open.first_ns(agent)).filter(|first| *first < open.end_ns());
+    std::iter::successors(first, |at| Some(open.next_ns(*at, u64::MAX)).filter(|next| *next < open.end_ns())).collect()
 }
 
 #[test]
-fn agents_take_turns_at_the_rate() {
-    let table: [(u32, f64, &[u64]); 3] = [
-        (2, 4.0, &[0, 250_000_000, 500_000_000, 750_000_000]),
-        (1, 2.0, &[0, 500_000_000]),
-        (7, 3.0, &[0, 333_333_333, 666_666_666]),
+fn each_agent_has_its_turn() {
+    let table: [(u32, f64, u64, u32, &[u64]); 6] = [
+        (1, 10.0, S / 2, 0, &[0, 100_000_000, 200_000_000, 300_000_000, 400_000_000]),
+        (2, 10.0, S / 2, 0, &[0, 200_000_000, 400_000_000]),
+        (2, 10.0, S / 2, 1, &[100_000_000, 300_000_000]),
+        (3, 3.0, 3 * S, 2, &[666_666_666, 1_666_666_666, 2_666_666_666]),
+        (5, 2.0, S, 3, &[]),
+        (1, 0.25, 9 * S, 0, &[0, 4 * S, 8 * S]),
     ];
-    for (agents, rate, expected) in table {
-        assert_eq!(starts(&Open::new(agents, rate, 0, NS_PER_S)), expected, "{agents} agents at {rate}");
+    for (agents, rate, end_ns, agent, expected) in table {
+        let open = Open::new(agents, rate, 0, end_ns);
+        assert_eq!(starts(&open, agent), expected, "agent {agent} of {agents} at {rate}/s");
     }
 }
 
 #[test]
-fn nothing_drifts_and_nothing_is_left_out() {
-    for (agents, rate, time_s) in [(64, 12_345.0, 20), (3, 99_999.7, 5), (1, 0.3, 100), (1000, 777.0, 30), (17, 1e6, 1)]
+fn with_a_ramp_agents_join_and_keep_to_the_same_moments() {
+    let (all, ramped) = (Open::new(4, 8.0, 0, 2 * S), Open::new(4, 8.0, S, 2 * S));
+    for agent in 0..4 {
+        let joins_ns = S * u64::from(agent) / 4;
+        let expected: Vec<u64> = starts(&all, agent).into_iter().filter(|at| *at >= joins_ns).collect();
+        assert_eq!(starts(&ramped, agent), expected, "agent {agent}");
+    }
+    assert_eq!(ramped.first_ns(3), 875_000_000);
+}
+
+#[test]
+fn rate_times_time_and_no_drift() {
+    for (agents, rate, time_s, expected) in
+        [(7, 1000.0, 10, 10_000), (3, 333.3, 10, 3333), (200, 13_000.0, 3, 39_000), (16, 0.5, 10, 5)]
     {
-        let schedule = Open::new(agents, rate, 0, time_s * NS_PER_S);
-        let starts = starts(&schedule);
-        let expected = (rate * time_s as f64).ceil();
-        assert!((starts.len() as f64 - expected).abs() <= 1.0, "{rate}/s for {time_s} s: {} operations", starts.len());
-        for (number, at_ns) in starts.iter().enumerate() {
-            let due_ns = number as f64 / rate * NS_PER_S as f64;
-            // A picosecond an operation is rounded up.
-            assert!(
-                (*at_ns as f64 - due_ns).abs() < 1.0 + number as f64 / 1e3,
-                "operation {number} at {rate}/s: {at_ns}, due {due_ns}"
-            );
+        let open = Open::new(agents, rate, 0, time_s * S);
+        let mut all: Vec<u64> = (0..agents).flat_map(|agent| starts(&open, agent)).collect();
+        all.sort_unstable();
+        assert_eq!(all.len(), expected, "{rate}/s by {agents}");
+        for (number, at) in all.iter().enumerate() {
+            assert!((number as f64 / rate * 1e9 - *at as f64).abs() <= 1.0, "number {number} of {rate}/s at {at}");
         }
     }
 }
 
 #[test]
-fn over_the_ramp_the_rate_rises_in_a_straight_line() {
-    for agents in [1, 5, 300] {
-        let schedule = Open::new(agents, 1000.0, 10 * NS_PER_S, 20 * NS_PER_S);
-        let starts = starts(&schedule);
-        let before = |at_s: u64| starts.iter().filter(|at_ns| **at_ns < at_s * NS_PER_S).count() as i64;
-        // A quarter of the ramp's operations in its first half; and 5,000 in all of it.
-        for (at_s, expected) in [(5, 1250), (10, 5000), (15, 10_000), (20, 15_000)] {
-            assert!((before(at_s) - expected).abs() <= 1, "{agents} agents, {at_s} s: {}", before(at_s));
+fn after_a_year_at_any_rate_the_next_is_the_next() {
+    let year_ns = 365 * 86_400 * S;
+    for rate in [1e-6, 0.3, 1.0, 7.7, 99_999.9, 1e9] {
+        let open = Open::new(13, rate, 0, u64::MAX);
+        let mut at = open.due(5, year_ns, u64::MAX).first_ns;
+        for _ in 0..100 {
+            let next = open.next_ns(at, 0);
+            assert!(((next - at) as f64 - 13e9 / rate).abs() <= 1.0, "{at} and {next} at {rate}/s");
+            assert_eq!(open.due(5, at + 1, next), Due::default());
+            assert_eq!(open.due(5, at + 1, next + 1).first_ns, next);
+            at = next;
         }
     }
 }
 
 #[test]
-fn an_operation_is_found_again_by_its_start() {
-    for schedule in [Open::new(9, 123.4, 0, NS_PER_S), Open::new(9, 250_000.0, 3 * NS_PER_S, NS_PER_S)] {
-        for number in (0..2_000).chain([1_000_000, 123_456_789]) {
-            assert_eq!(schedule.number(schedule.at_ns(number)), number);
+fn what_is_due_is_counted_once_wherever_time_is_cut() {
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..200 {
+        let agents = random.u32(1..20);
+        let open = Open::new(agents, random.f64() * 500.0 + 0.1, random.u64(0..4) * S / 2, 4 * S);
+        for agent in 0..agents {
+            let own = starts(&open, agent);
+            let mut cuts: Vec<u64> = (0..6).map(|_| random.u64(0..4 * S)).chain([0, 4 * S]).collect();
+            cuts.sort_unstable();
+            for cut in cuts.windows(2) {
+                let inside: Vec<u64> = own.iter().copied().filter(|at| (cut[0]..cut[1]).contains(at)).collect();
+                let due = open.due(agent, cut[0], cut[1]);
+                assert_eq!(due.count, inside.len() as u64);
+                for (place, at) in inside.iter().enumerate() {
+                    assert!(due.at_ns(place as u64).abs_diff(*at) <= 1);
+                }
+                let waited: i64 = inside.iter().map(|at| (5 * S - at).cast_signed()).sum();
+                assert!(due.waited_ns(5 * S).abs_diff(waited) <= due.count);
+            }
         }
     }
 }

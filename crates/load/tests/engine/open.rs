@@ -1,0 +1,228 @@
+//! Open loops: as many operations as rate × time whatever the server does, latency from the intended start, and everything that was due
+//! is in the books. Bounds hold on a busy machine, too: they follow from the order of events, not from speed.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use experiment::plan::{Load, Retry};
+use record::events::Outcome;
+use record::hlog::Time;
+
+use crate::server::{Reply, Server, nobody};
+use crate::setting::{load, orders, play, step};
+
+fn open(agents: u32, rate: f64, time_s: f64) -> Load {
+    Load { rate: Some(rate), ..load(agents, time_s, vec![step("ping", &[])]) }
+}
+
+fn good() -> Server {
+    Server::frames(|_| Reply::Frame(0, Vec::new()))
+}
+
+/// A thread of this test does nothing for so long.
+fn rest(time: Duration) {
+    let (_sender, nothing) = std::sync::mpsc::channel::<()>();
+    assert!(nothing.recv_timeout(time).is_err());
+}
+
+#[test]
+fn as_many_operations_as_rate_times_time() {
+    let server = good();
+    for (agents, rate, threads, expected) in [(1, 100.0, 1, 50), (7, 1000.0, 2, 500), (30, 30.0, 3, 15)] {
+        let mut load = open(agents, rate, 0.5);
+        load.threads = Some(threads);
+        load.drain_s = 60.0;
+        let came = play(orders(&server.service(), load));
+        assert_eq!((came.summary.ok, came.summary.unfinished), (expected, 0), "{agents} agents at {rate}/s");
+        assert_eq!(came.times_ns(Outcome::Ok, Time::Latency).len() as u64, expected);
+        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+        assert!(came.intervals.iter().all(|interval| interval.generator.dropped == 0));
+    }
+}
+
+#[test]
+fn with_a_ramp_agents_join_one_after_the_other() {
+    let server = good();
+    let mut load = open(4, 80.0, 1.0);
+    load.ramp_s = 1.0;
+    load.drain_s = 60.0;
+    // Of 20 operations each, agents 2, 3 and 4 come too late for those before 0.25, 0.5 and 0.75 s.
+    let came = play(orders(&server.service(), load));
+    assert_eq!(came.summary.ok, 20 + 15 + 10 + 5);
+}
+
+#[test]
+fn a_stall_shows_as_latency_and_not_as_fewer_operations() {
+    let served = AtomicU32::new(0);
+    let server = Server::frames(move |_| {
+        if served.fetch_add(1, Ordering::SeqCst) == 50 {
+            rest(Duration::from_secs(1));
+        }
+        Reply::Frame(0, Vec::new())
+    });
+    let mut load = open(1, 100.0, 2.0);
+    load.drain_s = 60.0;
+    let came = play(orders(&server.service(), load));
+    assert_eq!(came.summary.ok, 200);
+    let latency = came.times_ns(Outcome::Ok, Time::Latency);
+    let service = came.times_ns(Outcome::Ok, Time::Service);
+    // One request was answered a second late; those that were due meanwhile waited 0.99 s, 0.98 s, … for it.
+    assert!(*service.last().unwrap() >= 1_000_000_000);
+    for (place, latency) in latency.iter().rev().take(100).enumerate() {
+        let at_least = 1_000_000_000 - 10_000_000 * place as u64;
+        assert!(*latency >= at_least, "number {place} from the top: {latency} ns");
+    }
+    let patient = |times: &[u64]| times.iter().map(|ns| *ns as f64 / 1e9).sum::<f64>();
+    assert!(
+        patient(&latency) - patient(&service) >= 49.5,
+        "what waited is in the latency, and not in the service time"
+    );
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+}
+
+#[test]
+fn what_an_overloaded_server_never_got_is_unfinished_and_counted_exactly() {
+    let answered = AtomicU32::new(0);
+    // Ten answers, then none.
+    let server = Server::frames(move |_| match answered.fetch_add(1, Ordering::SeqCst) {
+        0..10 => Reply::Frame(0, Vec::new()),
+        _ => Reply::Silence,
+    });
+    let mut load = open(3, 1000.0, 1.2);
+    load.drain_s = 0.3;
+    load.timeout_s = 60.0;
+    let came = play(orders(&server.service(), load));
+    assert_eq!((came.summary.ok, came.summary.unfinished), (10, 1190));
+    let ages = came.times_ns(Outcome::Unfinished, Time::Latency);
+    assert_eq!(ages.len(), 1190);
+    // The youngest was due 0.3 s before the end, the oldest of them was among the first 13, and they are 1 ms apart.
+    assert!(ages[0] >= 300_000_000 && *ages.last().unwrap() >= 1_480_000_000, "{ages:?}");
+    let spread = ages.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert!(spread <= 13_000_000, "{spread}");
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    // What is open grows by a thousand a second, in the second in which it is due.
+    let first = &came.intervals[0].generator;
+    let expected = 0.5 * 990.0 * 990.0 / 1000.0;
+    assert!((first.in_flight_mean - expected).abs() < 15.0, "{first:?}");
+    assert!(came.notices().iter().any(|notice| notice.starts_with("1187 operations were due and never began")));
+    // Nobody was late: agents that are busy do not wait for a timer.
+    assert!(came.intervals.iter().all(|interval| interval.generator.dropped == 0));
+}
+
+#[test]
+fn a_backlog_is_worked_off_in_the_drain() {
+    let asked = AtomicU32::new(0);
+    let server = Server::frames(move |_| {
+        if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            rest(Duration::from_millis(700));
+        }
+        Reply::Frame(0, Vec::new())
+    });
+    let mut load = open(1, 200.0, 0.5);
+    load.drain_s = 60.0;
+    let came = play(orders(&server.service(), load));
+    assert_eq!((came.summary.ok, came.summary.unfinished), (100, 0));
+    assert!(
+        came.times_ns(Outcome::Ok, Time::Latency)[0] >= 200_000_000,
+        "the last was due 0.2 s before the first answer"
+    );
+}
+
+#[test]
+fn tries_keep_their_agent_busy() {
+    let server = Server::frames(|request| Reply::Frame(if request.number % 3 == 0 { 0 } else { 4 }, Vec::new()));
+    let mut load = open(2, 200.0, 0.5);
+    load.retry = Retry::Tries { tries: 3, wait_s: 0.01 };
+    load.drain_s = 60.0;
+    let came = play(orders(&server.service(), load));
+    assert_eq!((came.summary.ok, came.summary.attempts), (100, 300));
+    // An operation takes 20 ms of pauses, and each agent has one due every 10 ms: the last has waited half of its agent's time.
+    assert!(*came.times_ns(Outcome::Ok, Time::Latency).last().unwrap() >= 500_000_000);
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+}
+
+#[test]
+fn cycles_and_mixes_start_one_operation_at_a_time() {
+    let server = Server::names();
+    let steps = vec![step("save", &["key={agent}", "value={seq}"]), step("load", &["key={agent}"])];
+    let mut load = Load { rate: Some(200.0), ..load(3, 0.5, steps) };
+    load.drain_s = 60.0;
+    let came = play(orders(&server.service(), load.clone()));
+    assert_eq!(came.summary.ok, 100);
+    // Agent 1 has 34 operations, the others 33: the last of their cycles are halves.
+    assert_eq!(came.summary.cycles, 17 + 16 + 16);
+    load.order = experiment::plan::Order::Mix;
+    assert_eq!(play(orders(&server.service(), load)).summary.ok, 100);
+}
+
+#[test]
+fn nobody_there_is_a_failure_of_the_target_and_all_is_counted() {
+    let mut load = open(2, 1000.0, 0.5);
+    load.drain_s = 0.1;
+    load.reconnect_s = 0.05;
+    let came = play(orders(&nobody(), load));
+    assert_eq!(came.summary.failed + came.summary.unfinished, 500);
+    assert!(came.summary.failed >= 2 && came.attempts("connect refused") == came.summary.failed);
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+}
+
+#[test]
+fn stopped_early_it_counts_what_was_due_by_then() {
+    for abort in [false, true] {
+        let server = Server::frames(|request| match request.number {
+            1 => Reply::Frame(0, Vec::new()),
+            _ => Reply::Silence,
+        });
+        let mut load = open(2, 1000.0, 600.0);
+        load.drain_s = 0.1;
+        load.timeout_s = 60.0;
+        let (sink, intervals) = std::sync::mpsc::sync_channel(1000);
+        let clock = record::clock::Clock::starting_in(Duration::ZERO);
+        let running = load::start(orders(&server.service(), load), clock, sink).unwrap();
+        let first = intervals.recv().unwrap();
+        if abort {
+            running.abort()
+        } else {
+            running.stop()
+        }
+        let summary = running.join().unwrap();
+        let last_s = intervals.iter().last().unwrap().end_s;
+        assert_eq!((first.generator.operations, summary.ok), (2, 2));
+        let due = summary.unfinished + 2;
+        assert!(due >= 1000 && due as f64 <= last_s * 1000.0 + 1.0, "{due} in {last_s} s");
+    }
+}
+
+#[test]
+fn a_generator_that_stood_still_says_so_for_each_operation_that_it_delayed() {
+    let server = good();
+    let (sink, intervals) = std::sync::mpsc::sync_channel(0);
+    let mut load = open(1, 2000.0, 4.0);
+    load.drain_s = 60.0;
+    let clock = record::clock::Clock::starting_in(Duration::ZERO);
+    let running = load::start(orders(&server.service(), load), clock, sink).unwrap();
+    // Nobody takes the first second's records: the thread waits with them from 1 s on.
+    rest(Duration::from_millis(2500));
+    let late: Vec<f64> = intervals.iter().filter_map(|interval| interval.generator.late_us_p99).collect();
+    assert_eq!(running.join().unwrap().ok, 8000);
+    // 3000 operations were due meanwhile; the one that a timer woke would not show in the 99th percentile of a second.
+    assert!(late.iter().any(|late_us| *late_us > 1_000_000.0), "{late:?}");
+}
+
+#[test]
+fn a_target_that_stands_still_does_not_look_like_a_late_generator() {
+    let asked = AtomicU32::new(0);
+    let server = Server::frames(move |_| {
+        if asked.fetch_add(1, Ordering::SeqCst) == 100 {
+            rest(Duration::from_millis(2500));
+        }
+        Reply::Frame(0, Vec::new())
+    });
+    let mut load = open(1, 200.0, 4.0);
+    load.drain_s = 60.0;
+    let came = play(orders(&server.service(), load));
+    assert_eq!(came.summary.ok, 800);
+    // A machine that is busy may be late by a lot, but not for all of the 500 operations that waited for the target.
+    let late = came.intervals.iter().filter_map(|interval| interval.generator.late_us_p99);
+    assert!(late.fold(0.0, f64::max) < 1_000_000.0);
+}
