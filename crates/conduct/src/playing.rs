@@ -1,5 +1,7 @@
 //! Playing a run: its trials in order, and how it ended. It must not know what happens inside a trial.
 
+use std::collections::VecDeque;
+
 use experiment::plan::{Plan, Trial};
 use experiment::search::Finished;
 use record::events::{Ending, RunEnding, What};
@@ -70,6 +72,8 @@ fn play_trials(
 /// folder, so that a run can be resumed.
 struct Searching {
     plan: Plan,
+    /// Trials of the plan that are not done.
+    open: VecDeque<Trial>,
     /// Trials to be played; `None`: that depends on what they say.
     count: Option<usize>,
     finished: Vec<Finished>,
@@ -77,12 +81,15 @@ struct Searching {
 
 impl Searching {
     fn begin(run: &Run<'_>) -> Result<Self, Error> {
-        let plan = run.plan.clone();
         let (done, open): (Vec<&Trial>, Vec<&Trial>) =
-            plan.trials.iter().partition(|trial| is_done(run.folder, &trial.id));
-        let count = plan.find.is_none().then_some(open.len());
-        let mut searching = Self { plan: plan.clone(), count, finished: Vec::new() };
-        if plan.find.is_some() {
+            run.plan.trials.iter().partition(|trial| is_done(run.folder, &trial.id));
+        let mut searching = Self {
+            plan: run.plan.clone(),
+            count: run.plan.find.is_none().then_some(open.len()),
+            open: open.into_iter().cloned().collect(),
+            finished: Vec::new(),
+        };
+        if run.plan.find.is_some() {
             for trial in done {
                 searching.learn(run, trial)?;
             }
@@ -92,8 +99,8 @@ impl Searching {
 
     /// The next trial. One that a search makes stands in `plan.json` before it is played.
     fn next(&mut self, run: &Run<'_>) -> Result<Option<Trial>, Error> {
-        if let Some(open) = self.plan.trials.iter().find(|trial| !is_done(run.folder, &trial.id)) {
-            return Ok(Some(open.clone()));
+        if let Some(open) = self.open.pop_front() {
+            return Ok(Some(open));
         }
         let Some(next) = self.plan.next(&self.finished) else { return Ok(None) };
         self.plan.trials.push(next.clone());
