@@ -6,10 +6,7 @@ use record::results::Trial;
 
 use crate::claims;
 use crate::metrics::metric;
-use crate::stats::quantiles::samples_for;
-
-/// As the fields are called in the results.
-const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
+use crate::stats::quantiles::{named, samples_for};
 
 /// A sentence for each quantile that the plan wants of this trial and that it cannot give.
 pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
@@ -32,11 +29,10 @@ pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
 pub(crate) fn refusal(trial: &Trial, asked: &str) -> Option<String> {
     let arguments = claims::call(asked).map_or_else(|| vec![asked], |(_, arguments)| arguments);
     arguments.into_iter().find_map(|path| {
-        let (of, quantile) = path.rsplit_once('.')?;
-        let (name, q) = QUANTILES.into_iter().find(|(name, _)| *name == quantile)?;
+        let (of, name) = path.rsplit_once('.')?;
+        let needed = samples_for(named(name)?);
         let counts = metric(trial, &format!("{of}.count"));
         let fewest = counts.into_iter().min_by(f64::total_cmp)?;
-        let needed = samples_for(q);
         let is_refused = fewest < needed as f64 && metric(trial, path).is_empty();
         is_refused.then(|| format!("`{of}.{name}` cannot be told from {fewest:.0} operations: it takes {needed}"))
     })

@@ -8,7 +8,8 @@ use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Trust, Usl};
 use serde_json::Value;
 
 use crate::stats::crossing::crossing;
-use crate::stats::curve::{Curve, Mean, interval, intervals, quantile_of_t};
+use crate::stats::curve::{Curve, Mean, interval, intervals};
+use crate::stats::student::quantile_of_t;
 use crate::stats::{knee, usl};
 
 /// An offered rate is no number of agents, so that a law of how agents hinder each other says nothing of it.
@@ -108,7 +109,7 @@ pub(crate) fn peak(curve: &Curve) -> Option<Estimate> {
     let means = curve.means();
     let best = means[knee::peak(&means)?];
     let half = curve.spread().and_then(|spread| {
-        Some(quantile_of_t(spread.degrees)? * spread.relative * best.rate / (best.repeats as f64).sqrt())
+        Some(quantile_of_t(0.975, spread.degrees as f64)? * spread.relative * best.rate / (best.repeats as f64).sqrt())
     });
     Some(Estimate { value: best.rate, ci95: half.map(|half| [(best.rate - half).max(0.0), best.rate + half]) })
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::{Range, Requirement};
+use experiment::quantity::grouped;
 use record::results::{Outage, Trial};
 
 use crate::claims::{asked_as, worst};
 use crate::metrics::metric;
-use crate::stats::quantiles::samples_for;
+use crate::stats::quantiles::{named, samples_for};
 
 /// So far from its bound is what has no ratio to it: nothing failed where a share was allowed.
 const FAR: f64 = 5.0;
@@ -51,7 +52,7 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> Judged {
         let words = format!("{metric} has no value: only {} of {all} operations succeeded", outcomes.ok);
         return Judged { metric: metric.clone(), holds: Some(false), margin: Some(FAR), words };
     }
-    let needed = metric.rsplit('.').next().and_then(share).map(samples_for);
+    let needed = metric.rsplit('.').next().and_then(named).map(samples_for);
     let words = match needed {
         Some(needed) => format!(
             "{metric} was not measured: it takes {needed} operations within the measured part, more than this load makes in its time"
@@ -59,13 +60,6 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> Judged {
         None => format!("{metric} was not measured"),
     };
     Judged { metric: metric.clone(), holds: None, margin: None, words }
-}
-
-fn share(quantile: &str) -> Option<f64> {
-    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)]
-        .into_iter()
-        .find(|(name, _)| *name == quantile)
-        .map(|(_, q)| q)
 }
 
 /// Times of an outage that are missing because they never came to an end within the trial: worse than any bound.
@@ -100,13 +94,6 @@ fn figure(value: f64) -> String {
     if value.abs() < 100.0 {
         return format!("{}", (value * 1000.0).round() / 1000.0);
     }
-    let digits = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
+    let text = grouped(&format!("{:.0}", value.abs()));
     if value < 0.0 { format!("-{text}") } else { text }
 }

@@ -7,10 +7,11 @@
 //! residuals about a mean of n are smaller than errors. Its percentiles are Hesterberg's expanded ones (What Teachers Should Know
 //! About the Bootstrap, 2015, section 5.3): plain ones of few repeats are too narrow by what Student's t makes up for.
 
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::bootstrap::{RESAMPLES, percentile, replicates};
 use super::order::mean;
+use super::student::quantile_of_t;
 
 /// Repeats beyond the first of each load that an interval needs. Below, Student's t is wider than anybody could use.
 const LEAST_DEGREES: usize = 3;
@@ -124,7 +125,7 @@ pub(crate) fn intervals<const N: usize>(
         let redrawn: Vec<Vec<Mean>> = means.iter().zip(errors).map(|(means, errors)| redrawn(means, errors)).collect();
         figures(&redrawn)
     });
-    let tail = Normal::standard().cdf(-quantile_of_t(degrees)?);
+    let tail = Normal::standard().cdf(-quantile_of_t(0.975, degrees as f64)?);
     let mut ends = [[0.0; 2]; N];
     for (figure, ends) in ends.iter_mut().enumerate() {
         let values: Vec<f64> = drawn.iter().map(|figures| figures[figure]).collect();
@@ -141,11 +142,6 @@ fn redrawn(means: &[Mean], errors: &[f64]) -> Vec<Mean> {
         Mean { rate: (mean.rate * (1.0 + sum / mean.repeats as f64)).max(0.0), ..*mean }
     };
     means.iter().map(&mut redraw).collect()
-}
-
-/// The 97.5 % quantile of Student's t.
-pub(crate) fn quantile_of_t(degrees: usize) -> Option<f64> {
-    StudentsT::new(0.0, 1.0, degrees as f64).ok().map(|t| t.inverse_cdf(0.975))
 }
 
 #[cfg(test)]

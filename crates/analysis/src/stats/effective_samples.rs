@@ -8,9 +8,8 @@
 //! alternating series may be worth more than its length, but short ones look so by chance, too. The interval is Student's with one
 //! degree of freedom less than the series is worth.
 
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
-
 use super::order::mean;
+use super::student::quantile_of_t;
 
 /// Fewest observations whose resemblance can be estimated.
 const FEWEST: usize = 10;
@@ -30,9 +29,9 @@ pub(crate) fn sure(series: &[f64]) -> Option<Sure> {
     let count = series.len() as f64;
     let effective_samples = count / inflation(series);
     let variance = series.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let student = StudentsT::new(0.0, 1.0, effective_samples - 1.0).ok().filter(|_| effective_samples >= 2.0);
-    let ci95 = student.map(|student| {
-        let half = student.inverse_cdf(0.975) * (variance / effective_samples).sqrt();
+    let t = quantile_of_t(0.975, effective_samples - 1.0).filter(|_| effective_samples >= 2.0);
+    let ci95 = t.map(|t| {
+        let half = t * (variance / effective_samples).sqrt();
         [mean - half, mean + half]
     });
     Some(Sure { effective_samples, ci95 })

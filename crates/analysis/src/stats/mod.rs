@@ -18,5 +18,6 @@ pub(crate) mod outage;
 pub(crate) mod quantiles;
 pub(crate) mod significance;
 pub(crate) mod steady_state;
+pub(crate) mod student;
 pub(crate) mod timeline;
 pub(crate) mod usl;

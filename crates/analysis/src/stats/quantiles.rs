@@ -15,6 +15,14 @@ const CONFIDENCE: f64 = 0.95;
 
 const NS_PER_US: f64 = 1e3;
 
+/// The quantiles of the results, as their fields are called there.
+const NAMES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
+
+/// The quantile that a field of the results holds, if that is what it is for.
+pub(crate) fn named(field: &str) -> Option<f64> {
+    NAMES.into_iter().find(|(name, _)| *name == field).map(|(_, q)| q)
+}
+
 /// Fewest samples that support the quantile `q`.
 pub(crate) fn samples_for(q: f64) -> u64 {
     ((1.0 - CONFIDENCE).ln() / q.ln()).ceil() as u64

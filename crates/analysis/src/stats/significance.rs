@@ -14,6 +14,7 @@ use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use super::noncentral_t;
 use super::order::mean;
+use super::student::quantile_of_t;
 
 /// Spread below this share of the values is the rounding of a processor, not of the thing measured.
 const ROUNDING: f64 = 1e-12;
@@ -109,7 +110,7 @@ fn moments(values: &[f64]) -> Option<(f64, f64)> {
 }
 
 fn quantile(share: f64, freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |student| student.inverse_cdf(share))
+    quantile_of_t(share, freedom).unwrap_or(f64::INFINITY)
 }
 
 /// Ways to choose `k` of `n`.

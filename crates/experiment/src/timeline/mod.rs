@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::plan::{Plan, Trial};
+use crate::quantity::grouped;
 
 mod clock;
 mod estimate;
@@ -85,15 +86,7 @@ fn plain(value: &serde_json::Value) -> String {
 
 /// `13,000`
 fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(&number.to_string())
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Numbers as a reader wants them: three significant digits, thousands grouped, a unit always. It must not decide what a
 //! number means. An absent number is [`NONE`], never 0.
 
+use experiment::quantity::grouped;
+
 /// Stands where nothing was measured.
 pub const NONE: &str = "–";
 
@@ -184,17 +186,6 @@ fn significant(value: f64) -> f64 {
         let scale = 10_f64.powi(-power);
         (value / scale).round() * scale
     }
-}
-
-fn grouped(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
