@@ -6,15 +6,15 @@ use std::path::Path;
 use experiment::plan::Plan;
 use record::compared::{Compared, FORMAT, Gated, Judged, Side, Surrounding};
 use record::environment::Environment;
-use record::events::What;
 use record::folder::RunFolder;
-use record::lines;
 use record::results::{Comparison, Results, Trial, Trust};
 
 use crate::comparisons::{self, Played, gated, worse_pct};
+use crate::found::{found, started_unix_s};
 use crate::metrics::metric;
 use crate::run::plan_of;
-use crate::{Error, analyze, surroundings};
+use crate::surroundings::{self, PLAN};
+use crate::{Error, analyze};
 
 /// How to compare.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,10 +52,11 @@ pub fn compare(folders: &[&Path], options: &Options) -> Result<Compared, Error> 
         [only] => of_variants(only, &options.metrics)?,
         sides => of_sides(sides, &options.metrics)?,
     };
+    let surroundings = all_surroundings(&sides);
     Ok(Compared {
         format: FORMAT,
-        surroundings: all_surroundings(&sides),
-        warnings: warnings(&sides, &comparisons, options),
+        warnings: warnings(&sides, &surroundings, &comparisons, options),
+        surroundings,
         sides: sides.iter().map(summed).collect(),
         gate_pct: options.gate_pct,
         comparisons: comparisons.into_iter().map(|comparison| judged(comparison, options.gate_pct)).collect(),
@@ -63,16 +64,7 @@ pub fn compare(folders: &[&Path], options: &Options) -> Result<Compared, Error> 
 }
 
 fn read_side(path: &Path) -> Result<Runs, Error> {
-    let folders = RunFolder::found_at(path).map_err(|error| Error::Incomparable {
-        what: format!("{}: {error}", path.display()),
-        hint: "give a folder that `plimsoll run` made, or one that holds several of them".to_owned(),
-    })?;
-    if folders.is_empty() {
-        return Err(Error::Incomparable {
-            what: format!("{} is not a run folder and holds none: there is no plan.json", path.display()),
-            hint: "give a folder that `plimsoll run` made, or one that holds several of them".to_owned(),
-        });
-    }
+    let folders = found(path, "give a folder that `plimsoll run` made, or one that holds several of them")?;
     let runs = folders.iter().map(read_run).collect::<Result<Vec<Run>, Error>>()?;
     let side = Runs { name: path.display().to_string(), runs };
     let Some((first, others)) = side.runs.split_first() else { return Ok(side) };
@@ -107,16 +99,8 @@ fn tell_apart(sides: &mut [Runs]) {
 fn read_run(folder: &RunFolder) -> Result<Run, Error> {
     let results = analyze(folder)?;
     let started_unix_s =
-        results.trials.iter().map(|trial| started(folder, &trial.id)).collect::<Result<Vec<_>, Error>>()?;
+        results.trials.iter().map(|trial| started_unix_s(folder, &trial.id)).collect::<Result<Vec<_>, _>>()?;
     Ok(Run { plan: plan_of(folder)?, environment: folder.read_environment()?, results, started_unix_s })
-}
-
-fn started(folder: &RunFolder, id: &str) -> Result<Option<f64>, Error> {
-    let events = lines::read_events(&folder.trial(id).events())?.items;
-    Ok(events.iter().find_map(|event| match event.what {
-        What::Clock { unix_s } => Some(unix_s),
-        _ => None,
-    }))
 }
 
 fn known(metrics: &[String], sides: &[Runs]) -> Result<(), Error> {
@@ -197,14 +181,18 @@ fn summed(side: &Runs) -> Side {
 }
 
 /// What a reader has to know before reading the comparisons.
-fn warnings(sides: &[Runs], comparisons: &[Comparison], options: &Options) -> Vec<String> {
+fn warnings(
+    sides: &[Runs],
+    surroundings: &[Surrounding],
+    comparisons: &[Comparison],
+    options: &Options,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some((a, others)) = sides.split_first() {
         let is_experiment =
             |one: &Surrounding| ["load.", "target.", "faults.", "steps."].iter().any(|of| one.field.starts_with(of));
         for b in others {
-            let plans = |side: &Runs| -> Vec<Plan> { side.runs.iter().map(|run| run.plan.clone()).collect() };
-            if surroundings::plans(&plans(a), &plans(b)).iter().any(is_experiment) {
+            if surroundings.iter().filter(|one| one.of == PLAN && one.side == b.name).any(is_experiment) {
                 warnings.push(format!(
                     "{} and {} are different experiments: target, load or faults differ",
                     a.name, b.name

@@ -6,15 +6,15 @@ use std::path::Path;
 
 use record::course::{Change, Changed, Course, CourseRun, FORMAT, Series};
 use record::environment::Environment;
-use record::events::What;
 use record::folder::RunFolder;
-use record::lines;
 use record::results::{Results, Trial, Trust};
 use serde_json::Value;
 
+use crate::found::{found, started_unix_s};
 use crate::metrics::metric;
 use crate::stats::change_points::{ChangePoint, change_points};
 use crate::stats::order::median;
+use crate::surroundings::is_ever_changing;
 use crate::{Error, analyze};
 
 /// What is looked at if nobody says what; of these, what the runs have.
@@ -23,10 +23,6 @@ pub const USUAL: [&str; 4] =
 
 /// The chances of a change are the same each time they are asked for.
 const SEED: u64 = 1;
-
-/// Fields that differ from run to run on any machine, by the last step of their path.
-const EVER_CHANGING: [&str; 8] =
-    ["free_bytes", "available_bytes", "uptime_s", "load1", "load5", "load15", "boot_id", "temperature_c"];
 
 /// A run, read.
 #[derive(Debug, Clone, Default)]
@@ -54,13 +50,7 @@ pub fn history(folders: &[&Path], metrics: &[String]) -> Result<Course, Error> {
 }
 
 fn read_runs(path: &Path) -> Result<Vec<Run>, Error> {
-    let hint = || "give folders that `plimsoll run` made, or one that holds several of them".to_owned();
-    let folders = RunFolder::found_at(path)
-        .map_err(|error| Error::Incomparable { what: format!("{}: {error}", path.display()), hint: hint() })?;
-    if folders.is_empty() {
-        let what = format!("{} is not a run folder and holds none: there is no plan.json", path.display());
-        return Err(Error::Incomparable { what, hint: hint() });
-    }
+    let folders = found(path, "give folders that `plimsoll run` made, or one that holds several of them")?;
     folders.iter().map(read_run).collect()
 }
 
@@ -71,11 +61,7 @@ fn read_run(folder: &RunFolder) -> Result<Run, Error> {
     };
     let mut start_unix_s: Option<f64> = None;
     for trial in &results.trials {
-        let events = lines::read_events(&folder.trial(&trial.id).events())?.items;
-        let clock = events.iter().find_map(|event| match event.what {
-            What::Clock { unix_s } => Some(unix_s),
-            _ => None,
-        });
+        let clock = started_unix_s(folder, &trial.id)?;
         start_unix_s = start_unix_s.into_iter().chain(clock).reduce(f64::min);
     }
     Ok(Run {
@@ -201,7 +187,7 @@ fn fields(environment: Option<&Environment>) -> BTreeMap<String, String> {
     if let Some(environment) = environment {
         collect(&serde_json::to_value(environment).unwrap_or_default(), "", &mut fields);
     }
-    fields.retain(|path, _| !EVER_CHANGING.contains(&path.rsplit('.').next().unwrap_or(path)));
+    fields.retain(|path, _| !is_ever_changing(path));
     fields
 }
 

@@ -9,6 +9,7 @@ mod disturbances;
 mod emulation;
 mod evidence;
 mod faults;
+mod found;
 mod generator;
 mod history;
 mod hosts;

@@ -18,7 +18,15 @@ const EVER_CHANGING: [&str; 8] =
 /// What tells trials of one experiment apart by design, or hangs on that.
 const OF_THE_TRIAL: [&str; 5] = ["id", "repeat", "variant", "point", "seed"];
 
+/// What a difference is of: what was played.
+pub(crate) const PLAN: &str = "plan";
+
 type Fields = BTreeMap<String, BTreeSet<String>>;
+
+/// Whether this field of an environment differs from run to run on any machine.
+pub(crate) fn is_ever_changing(path: &str) -> bool {
+    EVER_CHANGING.contains(&path.rsplit('.').next().unwrap_or(path))
+}
 
 /// Fields of the machine that differ, each side being one or several runs; a run that wrote nothing down knows nothing.
 pub(crate) fn environments(a: &[Option<Environment>], b: &[Option<Environment>]) -> Vec<Surrounding> {
@@ -27,7 +35,7 @@ pub(crate) fn environments(a: &[Option<Environment>], b: &[Option<Environment>])
         for run in runs.iter().flatten() {
             collect(&serde_json::to_value(run).unwrap_or_default(), "", &mut fields);
         }
-        fields.retain(|path, _| !EVER_CHANGING.contains(&path.rsplit('.').next().unwrap_or(path)));
+        fields.retain(|path, _| !is_ever_changing(path));
         fields
     };
     differing("environment", &of(a), &of(b))
@@ -39,7 +47,7 @@ pub(crate) fn plans(a: &[Plan], b: &[Plan]) -> Vec<Surrounding> {
     let mut found: Vec<Surrounding> = Vec::new();
     for (point, fields) in &of_a {
         let Some(others) = of_b.get(point) else { continue };
-        for one in differing("plan", fields, others) {
+        for one in differing(PLAN, fields, others) {
             if !found.iter().any(|known| known.field == one.field) {
                 found.push(one);
             }
