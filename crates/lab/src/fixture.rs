@@ -132,11 +132,13 @@ pub fn manifest(processes: Vec<Process>) -> Manifest {
             article: None,
             protocol: "lines".to_owned(),
             service: "server.service".to_owned(),
+            members: "server".to_owned(),
         },
         parameters: BTreeMap::new(),
         processes,
         hooks: BTreeMap::new(),
         metrics: None,
+        notable: Vec::new(),
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) const TARGET: &[Key] = &[
     Key::new("process", Kind::Tables(PROCESS), "The programs that make it up").required(),
     Key::new("hooks", Kind::Table(HOOKS), "Executables in the folder that answer with one JSON object"),
     Key::new("metrics", Kind::Table(METRICS), "Figures that it gives of itself, in Prometheus' text format"),
+    Key::new("log", Kind::Table(LOG), "What its processes write that belongs into the records"),
 ];
 
 const ABOUT: &[Key] = &[
@@ -20,6 +21,7 @@ const ABOUT: &[Key] = &[
     Key::new("article", Kind::Text, "The article it comes from"),
     Key::new("protocol", Kind::Text, "What its service port speaks; a parameter may decide: \"{protocol}\"").required(),
     Key::new("service", Kind::Text, "\"role.port\": where clients go").required(),
+    Key::new("members", Kind::Text, "The role whose hosts are its members, where clients go to something in front of them"),
 ];
 
 const PARAMETER: &[Key] = &[
@@ -74,5 +76,10 @@ const HOOKS: &[Key] = &[
 const METRICS: &[Key] = &[
     Key::new("url", Kind::Text, "Where each host has them: \"http://{host}:{port.NAME}/metrics\"").required(),
     Key::new("keep", Kind::List(&Kind::Text), "Names, without labels, of those that are recorded each second")
+        .required(),
+];
+
+const LOG: &[Key] = &[
+    Key::new("notable", Kind::List(&Kind::Text), "A line that has one of these texts in it becomes an event, as it stands")
         .required(),
 ];

@@ -24,6 +24,8 @@ pub struct Manifest {
     pub hooks: BTreeMap<String, String>,
     /// `[metrics]`.
     pub metrics: Option<Metrics>,
+    /// `[log] notable`: a line of a process's output that has one of these texts in it becomes an event.
+    pub notable: Vec<String>,
 }
 
 /// `[metrics]`: figures that the target gives of itself, in Prometheus' text format.
@@ -50,6 +52,8 @@ pub struct About {
     pub protocol: String,
     /// `role.port`: where clients go.
     pub service: String,
+    /// The role whose hosts are the members: whom faults hit, hooks ask and metrics are asked of. The service's, unless said.
+    pub members: String,
 }
 
 /// `[parameters.NAME]`.

@@ -34,7 +34,9 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
         processes: processes(&root, &mut problems),
         hooks: hooks(&root, &mut problems),
         metrics: metrics(&root, &mut problems),
+        notable: root.section("log").map(|log| texts(&log, "notable")).unwrap_or_default(),
     };
+    members(&root, &manifest, &mut problems);
     service(&root, &manifest, &mut problems);
     placeholders::check(&root, &manifest, &mut problems);
     if problems.is_empty() { Ok(manifest) } else { Err(Problems::new(problems, syntax_is_broken)) }
@@ -53,6 +55,8 @@ fn texts(section: &Section<'_>, key: &str) -> Vec<String> {
 fn about(root: &Section<'_>) -> About {
     let empty = Section { table: &crate::tree::Table::default(), ..*root };
     let about = root.section("about").unwrap_or(empty);
+    let serving = about.text("service").and_then(|service| service.split('.').next());
+    let members = about.text("members").or(serving).unwrap_or_default();
     About {
         what: text(&about, "what"),
         version: text(&about, "version"),
@@ -60,6 +64,18 @@ fn about(root: &Section<'_>) -> About {
         article: about.text("article").map(ToOwned::to_owned),
         protocol: text(&about, "protocol"),
         service: text(&about, "service"),
+        members: members.to_owned(),
+    }
+}
+
+/// `members` has to be a role.
+fn members(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
+    let Some(about) = root.section("about").filter(|about| about.has("members")) else { return };
+    let roles = || manifest.processes.iter().map(|process| process.role.as_str());
+    let members = &manifest.about.members;
+    if !roles().any(|role| role == members) {
+        let problem = Problem::absent(about.place("members"), format!("there is no process `{members}`"));
+        problems.push(problem.expected("unknown role").maybe(nearest::hint(members, roles())));
     }
 }
 
