@@ -21,7 +21,11 @@ const ABOUT: &[Key] = &[
     Key::new("article", Kind::Text, "The article it comes from"),
     Key::new("protocol", Kind::Text, "What its service port speaks; a parameter may decide: \"{protocol}\"").required(),
     Key::new("service", Kind::Text, "\"role.port\": where clients go").required(),
-    Key::new("members", Kind::Text, "The role whose hosts are its members, where clients go to something in front of them"),
+    Key::new(
+        "members",
+        Kind::Text,
+        "The role whose hosts are its members, where clients go to something in front of them",
+    ),
 ];
 
 const PARAMETER: &[Key] = &[
@@ -79,7 +83,9 @@ const METRICS: &[Key] = &[
         .required(),
 ];
 
-const LOG: &[Key] = &[
-    Key::new("notable", Kind::List(&Kind::Text), "A line that has one of these texts in it becomes an event, as it stands")
-        .required(),
-];
+const LOG: &[Key] = &[Key::new(
+    "notable",
+    Kind::List(&Kind::Text),
+    "A line that has one of these texts in it becomes an event, as it stands",
+)
+.required()];
