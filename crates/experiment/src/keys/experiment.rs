@@ -115,6 +115,12 @@ const LAB: &[Key] = &[
         Kind::Boolean,
         "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk",
     ),
+    Key::new(
+        "quick_start",
+        Kind::Boolean,
+        "Whether the cores of virtual hosts are as fast as this machine's until the target is ready; then they are as asked",
+    )
+    .or("false"),
 ];
 
 const NETWORK: &[Key] = &[

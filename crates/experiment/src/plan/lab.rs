@@ -29,6 +29,8 @@ pub struct Lab {
     pub generator_cpus: Option<u32>,
     /// Whether the storage of each host is measured at lab-up.
     pub measure_storage: bool,
+    /// Whether the cores of the hosts are not slow yet while the target starts.
+    pub quick_start: bool,
 }
 
 /// One host of the lab.
@@ -108,6 +110,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
         networks,
         generator_cpus: section.whole("generator_cpus"),
         measure_storage: if section.has("measure_storage") { section.boolean("measure_storage") } else { has_disk },
+        quick_start: section.boolean("quick_start"),
     };
     only_virtual(section, &lab, scene);
     only_ours(section, &lab, target, scene);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::manifest::Manifest;
-use experiment::plan::TargetKind;
+use experiment::plan::{self, TargetKind};
 use record::events::What;
 use rustix::process::Signal;
 
@@ -21,6 +21,7 @@ use crate::everywhere::{at_once, on_all};
 use crate::ground::Ground;
 use crate::hosts::{self, Process, Start};
 use crate::readiness::{self, Check, Waiting};
+use crate::runner::Control;
 use crate::runner::session::Session;
 use crate::url::Place;
 use crate::{Caller, Error, placeholders, ports};
@@ -29,6 +30,10 @@ use crate::{Caller, Error, placeholders, ports};
 const COMMAND_ROLE: &str = "target";
 /// Seconds that such a target is given to stop.
 const COMMAND_STOP_S: f64 = 10.0;
+/// Key of what is imposed on hosts while the target starts.
+const QUICK_START: &str = "quick start";
+/// More than any slow core falls short of one of this machine's.
+const UNHINDERED: f64 = 1e6;
 /// How often it is looked whether the user wants an end.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -74,7 +79,7 @@ pub fn up_on(
     let notices = site.ground.notices.iter().cloned();
     site.observed.extend(notices.map(|text| Observed { at: Instant::now(), what: What::Notice { text } }));
     let prepared = interruptible(&sessions(&site.hosts), stop, || site.prepare(build));
-    match prepared.and_then(|()| site.start(caller.as_ref(), stop)) {
+    match prepared.and_then(|()| site.start_in(&build.trial.lab, caller.as_ref(), stop)) {
         Ok(()) => Ok(site),
         Err(error) => {
             let interrupted = stop.load(Ordering::SeqCst);
@@ -234,6 +239,17 @@ impl Site {
             host: lost.name().to_owned(),
             reason: "it went while the target was being started".to_owned(),
         })
+    }
+
+    /// [`Site::start`], on cores that are not slow yet where the lab says so.
+    fn start_in(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+        if !(lab.quick_start && lab.is_virtual()) {
+            return self.start(caller, stop);
+        }
+        let unhindered = self.hosts.iter().map(|host| (host.name().to_owned(), Control::Cpu { of_profile: UNHINDERED }));
+        self.impose(QUICK_START, &unhindered.collect::<Vec<_>>())?;
+        self.start(caller, stop)?;
+        self.lift(QUICK_START)
     }
 
     fn start(&mut self, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {

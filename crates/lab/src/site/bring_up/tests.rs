@@ -202,3 +202,21 @@ fn a_real_host_that_lacks_something_is_named_before_anything_starts() {
     bench.folder.script("hooks/install", "exit 0");
     assert!(lab.up(&manifest).is_ok());
 }
+
+#[test]
+fn a_quick_start_is_over_before_the_target_is_up() {
+    let bench = Bench::new();
+    let up = |quick_start: bool, refused: Option<&'static str>| {
+        let mut lab = Lab::new(&bench, &["", ""]);
+        lab.trial.lab.quick_start = quick_start;
+        *lab.strings[1].refuses.lock().unwrap() = refused;
+        lab.up(&manifest(vec![server("server")])).map(|mut site| site.kill_all().unwrap())
+    };
+    // What a host refuses, it was asked for.
+    for refused in [Some("n2 impose quick start"), Some("n2 lift quick start")] {
+        assert!(up(false, refused).is_ok());
+        assert!(up(true, refused).is_err_and(|not_up| not_up.error.to_string().contains("it cannot")));
+    }
+    assert!(up(true, None).is_ok());
+    assert_eq!(bench.alive(), 0);
+}
