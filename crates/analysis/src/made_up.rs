@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use experiment::plan::{
     self, Fault, Find, Lab, Load, Order, Plan, Requirement, Retry, Step, Target, TargetKind, Trial, Warmup, When,
+    WhenFailed,
 };
 
 /// A trial with this load.
@@ -39,6 +40,7 @@ pub(crate) fn load(agents: u32, time_s: f64) -> Load {
         rate: None,
         threads: None,
         order: Order::Cycle,
+        when_failed: WhenFailed::GoOn,
         steps: vec![Step { call: "get".into(), name: "get".into(), ..Step::default() }],
         feeds: Vec::new(),
     }

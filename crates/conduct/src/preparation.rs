@@ -68,6 +68,7 @@ pub fn load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
         rate: None,
         threads: Some(1),
         order: plan::Order::Cycle,
+        when_failed: plan::WhenFailed::GoOn,
         steps: vec![prepare.step.clone()],
         feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
     }

@@ -26,7 +26,8 @@ pub struct ReadBack {
 }
 
 /// Reads back every key that an audited write or removal of the history names, and appends what it finds. Each key is asked of
-/// the service that its last writer went to: only there can it be missed. Where that one is silent, any other may have it.
+/// the service that its last writer went to: only there can it be missed. Where that one is silent, any other may have it. A
+/// protocol that cannot read a key (HTTP: which path would it be?) reads back none.
 ///
 /// # Errors
 /// If the history cannot be read or appended to.
@@ -38,9 +39,8 @@ pub fn read_back(
     give_up: &dyn Fn() -> bool,
 ) -> Result<ReadBack, Error> {
     let keys = audited_keys(folder)?;
-    let Some(operation) = read_operation(protocol) else {
-        return Ok(ReadBack { keys: 0, unread: keys.len() as u64 });
-    };
+    // Where the protocol has no such operation nobody was asked, and so nobody failed to answer.
+    let Some(operation) = read_operation(protocol) else { return Ok(ReadBack::default()) };
     let links = services.iter().map(|service| Link::to(protocol, service)).collect();
     read_all(folder, &mut Reader { operation, links, give_up }, keys, clock)
 }

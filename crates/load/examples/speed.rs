@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Order, Retry, Step, Warmup};
+use experiment::plan::{Load, Order, Retry, Step, Warmup, WhenFailed};
 use load::{Orders, Purpose};
 use record::clock::Clock;
 
@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rate: None,
         threads: Some(number(2, 1)?),
         order: Order::Cycle,
+        when_failed: WhenFailed::GoOn,
         steps: vec![step],
         feeds: Vec::new(),
     };

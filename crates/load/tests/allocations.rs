@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Order, Retry, Step, Warmup};
+use experiment::plan::{Load, Order, Retry, Step, Warmup, WhenFailed};
 use load::{Orders, Purpose};
 use record::clock::Clock;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -86,6 +86,7 @@ fn load(think_s: f64, rate: Option<f64>) -> Load {
         rate,
         threads: Some(1),
         order: Order::Cycle,
+        when_failed: WhenFailed::GoOn,
         steps: steps(),
         feeds: Vec::new(),
     }

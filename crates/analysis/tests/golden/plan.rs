@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use experiment::plan::{
     Claim, Fault, Lab, Load, Order, Plan, Prepare, Range, Requirement, Retry, Step, Target, TargetKind, Trial, Warmup,
-    When,
+    When, WhenFailed,
 };
 
 use crate::simulation::{AGENTS, CRASH_S, EVERY, PREPARED, RAMP_S, TIME_S};
@@ -167,6 +167,7 @@ fn load() -> Load {
         rate: None,
         threads: Some(1),
         order: Order::Cycle,
+        when_failed: WhenFailed::GoOn,
         steps: vec![
             Step { keep: texts(&[("saved", "request.value")]), ..step("save", "save", &saved, 1) },
             Step { expect: texts(&[("value", "{saved}")]), ..step("load", "load", &key, 1) },

@@ -49,6 +49,7 @@ fn trial() -> plan::Trial {
             rate: None,
             threads: None,
             order: plan::Order::Cycle,
+            when_failed: plan::WhenFailed::GoOn,
             steps: vec![step],
             feeds: Vec::new(),
         }),

@@ -158,9 +158,26 @@ const KEEP: Key = Key::new(
     "Slot = \"request.FIELD\" or \"answer.FIELD\"; later templates of the same cycle use {slot}",
 )
 .elsewhere(&["capture", "save", "extract"]);
-const AUDIT: Key =
-    Key::new("audit", Kind::Boolean, "Each operation goes to history.jsonl, and its key is read back after the run")
-        .or("false");
+const AUDIT: Key = Key::new(
+    "audit",
+    Kind::Either(
+        &[Kind::Boolean, Kind::Table(AUDITED)],
+        "true, or { effect = \"write\", key = \"…\", value = \"request.FIELD\" } where the protocol does not know what it does",
+    ),
+    "Each operation goes to history.jsonl, and its key is read back after the run",
+)
+.or("false");
+
+const AUDITED: &[Key] = &[
+    Key::new("effect", Kind::Choice(&["write", "remove", "read"]), "What the operation does to the key")
+        .required()
+        .elsewhere(&["does", "kind", "type"]),
+    Key::new("key", Kind::Template, "The key: a template, without random numbers")
+        .required()
+        .elsewhere(&["id", "name"]),
+    Key::new("value", Kind::Text, "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\""),
+    Key::new("space", Kind::Template, "The space that the key is in: a template; the empty one if left out"),
+];
 
 const PREPARE: &[Key] = &[
     CALL,
@@ -257,6 +274,13 @@ const LOAD: &[Key] = &[
     )
     .or("fail-fast")
     .elsewhere(&["retries"]),
+    Key::new(
+        "when_failed",
+        Kind::Choice(&["go on", "next cycle"]),
+        "What follows a wrong answer: the rest of its cycle, or the next one; after a failure or timeout it is always the next",
+    )
+    .or("go on")
+    .elsewhere(&["on_failure", "on_error", "abort_on_fail"]),
     Key::new("reconnect", PAUSE, "An agent's pause after a connect that failed, so that a dead target is not hammered")
         .or("100ms"),
     Key::new("rate", Kind::Positive, "Operations/s in all: open loop; left out: closed loop").elsewhere(&[

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::plan::operation::{self, Scope};
 use crate::plan::trial::Scene;
-use crate::plan::{Feed, Load, Order, Retry, Step, Warmup};
+use crate::plan::{Feed, Load, Order, Retry, Step, Warmup, WhenFailed};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::Node;
@@ -36,6 +36,10 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Load {
         rate: section.number("rate"),
         threads: section.whole("threads"),
         order,
+        when_failed: match section.text("when_failed") {
+            Some("next cycle") => WhenFailed::NextCycle,
+            _ => WhenFailed::GoOn,
+        },
         steps,
         feeds: feeds(section, scene),
     }

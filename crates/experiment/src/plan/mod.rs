@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod audit;
 mod dilation;
 mod exercise;
 mod fault;
@@ -22,6 +23,7 @@ pub(crate) mod seed;
 pub(crate) mod target;
 mod trial;
 
+pub use audit::{AuditAs, AuditEffect};
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use lab::{Host, Lab, Network};
 pub use reading::read;
@@ -165,6 +167,9 @@ pub struct Load {
     pub threads: Option<u32>,
     /// How an agent goes through `steps`.
     pub order: Order,
+    /// What becomes of a cycle of which an operation was answered wrong.
+    #[serde(default)]
+    pub when_failed: WhenFailed,
     /// The operations.
     pub steps: Vec<Step>,
     /// CSV files that values come from.
@@ -179,6 +184,18 @@ pub enum Order {
     Cycle,
     /// `[[load.mix]]`: one at random by weight; each is a cycle of its own.
     Mix,
+}
+
+/// What becomes of the rest of a cycle. One whose operation failed or timed out ends in any case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhenFailed {
+    /// A wrong answer does not end it, and it counts as done when its last operation is.
+    #[default]
+    #[serde(rename = "go on")]
+    GoOn,
+    /// Whatever is not `ok` ends it, and only one whose every operation was `ok` counts.
+    #[serde(rename = "next cycle")]
+    NextCycle,
 }
 
 /// What is cut off before results are taken.
@@ -230,6 +247,9 @@ pub struct Step {
     pub every: u32,
     /// Every operation goes to `history.jsonl`, and its key is read back after the run.
     pub audit: bool,
+    /// What an audited operation does, where its protocol does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_as: Option<AuditAs>,
 }
 
 /// `[[load.feed]]`: rows of a CSV file with a header line; `{feed.NAME.COLUMN}` in templates.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::{Effect, Field, Operation};
+use crate::catalog::{Field, Operation};
 use crate::nearest;
 use crate::plan::Step;
+use crate::plan::audit;
 use crate::plan::trial::Scene;
 use crate::problem::Problem;
 use crate::section::Section;
@@ -31,7 +32,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'
         arguments(section, operation, scene);
         expectations(section, operation, scene);
         captures(section, operation, scene);
-        audit(section, operation, scene);
+        audit::check(section, operation, scene);
     }
     for key in ["with", "expect"] {
         for entry in section.entries(key) {
@@ -41,6 +42,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'
     for entry in section.entries("keep") {
         slot_name(&entry, scene);
     }
+    let audit_as = audit::read(section, every, scope, scene);
     Step {
         call: call.to_owned(),
         name: section.text("name").unwrap_or(call).to_owned(),
@@ -49,7 +51,8 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'
         keep: texts(section, "keep"),
         weight: section.whole("weight").unwrap_or(1),
         every,
-        audit: section.boolean("audit"),
+        audit: section.boolean("audit") || audit_as.is_some(),
+        audit_as,
     }
 }
 
@@ -134,34 +137,35 @@ fn expectations(section: &Section<'_>, operation: &'static Operation, scene: &mu
 }
 
 fn captures(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    let wrong = |entry: &Entry| not_a_part(&entry.node, section, operation);
+    scene.problems.extend(section.entries("keep").iter().filter_map(wrong));
+}
+
+/// What is wrong with `request.FIELD` or `answer.FIELD`.
+pub(super) fn not_a_part(node: &Node, section: &Section<'_>, operation: &'static Operation) -> Option<Problem> {
     const FORM: &str = "write \"request.FIELD\" or \"answer.FIELD\"";
-    for entry in section.entries("keep") {
-        let Some(text) = entry.node.text() else { continue };
-        let problem = match text.split_once('.') {
-            Some(("request", field)) if !has_field(operation.takes, field) => {
-                let what = format!("`{}` takes no `{field}`", operation.name);
-                Problem::absent(&entry.node.inside(8..text.len()), what)
-                    .expected("unknown argument")
-                    .maybe(nearest::hint(field, names(operation.takes)))
-            }
-            Some(("request", field)) if section.entries("with").iter().all(|with| with.key != field) => {
-                Problem::absent(&entry.node.inside(8..text.len()), format!("this step sends no `{field}`"))
-                    .expected("nothing to keep")
-                    .hint(format!("give `{field}` in this step's `with`"))
-            }
-            Some(("answer", field)) if !has_field(operation.answers, field) => {
-                let what = format!("the answer to `{}` has no `{field}`", operation.name);
-                Problem::absent(&entry.node.inside(7..text.len()), what)
-                    .expected("unknown field")
-                    .maybe(nearest::hint(field, names(operation.answers)))
-            }
-            Some(("request" | "answer", _)) => continue,
-            _ => Problem::new(&entry.node.place, "this is nothing that can be kept")
-                .expected("a field of what")
-                .hint(FORM),
-        };
-        scene.problems.push(problem);
-    }
+    let text = node.text()?;
+    Some(match text.split_once('.') {
+        Some(("request", field)) if !has_field(operation.takes, field) => {
+            let what = format!("`{}` takes no `{field}`", operation.name);
+            Problem::absent(&node.inside(8..text.len()), what)
+                .expected("unknown argument")
+                .maybe(nearest::hint(field, names(operation.takes)))
+        }
+        Some(("request", field)) if section.entries("with").iter().all(|with| with.key != field) => {
+            Problem::absent(&node.inside(8..text.len()), format!("this step sends no `{field}`"))
+                .expected("nothing to keep")
+                .hint(format!("give `{field}` in this step's `with`"))
+        }
+        Some(("answer", field)) if !has_field(operation.answers, field) => {
+            let what = format!("the answer to `{}` has no `{field}`", operation.name);
+            Problem::absent(&node.inside(7..text.len()), what)
+                .expected("unknown field")
+                .maybe(nearest::hint(field, names(operation.answers)))
+        }
+        Some(("request" | "answer", _)) => return None,
+        _ => Problem::new(&node.place, "this is nothing that can be kept").expected("a field of what").hint(FORM),
+    })
 }
 
 fn slot_name(entry: &Entry, scene: &mut Scene<'_>) {
@@ -175,16 +179,8 @@ fn slot_name(entry: &Entry, scene: &mut Scene<'_>) {
     }
 }
 
-fn audit(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
-    if section.boolean("audit") && operation.effect == Effect::None {
-        let what = format!("`{}` cannot be audited", operation.name);
-        let problem = Problem::new(section.place("audit"), what).expected("it reads and writes no key");
-        scene.problems.push(problem.hint("audit a step that writes a key; its last value is read back after the run"));
-    }
-}
-
 /// Checks a template and everything it names.
-fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
+pub(super) fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
     let Some(text) = entry.node.text() else { return };
     let template = match Template::parse(text) {
         Ok(template) => template,
@@ -233,7 +229,7 @@ fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>)
 }
 
 /// Where `{word` stands in a template.
-fn placeholder(node: &Node, word: &str) -> Place {
+pub(super) fn placeholder(node: &Node, word: &str) -> Place {
     let text = node.text().unwrap_or_default();
     let found =
         text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));

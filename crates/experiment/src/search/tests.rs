@@ -4,7 +4,7 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::plan::{FORMAT, Lab, Load, Order, Retry, Target, TargetKind, Warmup};
+use crate::plan::{FORMAT, Lab, Load, Order, Retry, Target, TargetKind, Warmup, WhenFailed};
 
 fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
     let load = Load {
@@ -20,6 +20,7 @@ fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
         rate,
         threads: None,
         order: Order::Cycle,
+        when_failed: WhenFailed::GoOn,
         steps: Vec::new(),
         feeds: Vec::new(),
     };

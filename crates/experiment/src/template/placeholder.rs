@@ -5,6 +5,9 @@ use super::{Arithmetic, BYTES_MAX, Part, TemplateError};
 /// Reads the inside of `{…}`, which begins at byte `at` of the template.
 pub(super) fn parse(inside: &str, at: usize) -> Result<Part, TemplateError> {
     let word = Word { text: inside, at };
+    if inside.trim_start().starts_with('"') {
+        return Err(Word { text: "{", at: at - 1 }.wrong("this `{` begins no placeholder", JSON));
+    }
     if let Some((kind, argument)) = inside.split_once(':') {
         let argument = Word { text: argument, at: at + kind.len() + 1 };
         return match kind {
@@ -32,6 +35,8 @@ pub(super) fn parse(inside: &str, at: usize) -> Result<Part, TemplateError> {
 }
 
 const BRACES: &str = "braces that are meant as braces are written twice: `{{` and `}}`";
+
+const JSON: &str = r#"braces that are meant as braces are written twice, and texts with quotes in single ones: '{{"party": "p-{agent}"}}'"#;
 
 const NUMBERS: &str = "for example {agent}, {seq}, {bytes:100}, or the name of a slot that an earlier step keeps";
 

@@ -2,10 +2,24 @@
 
 use record::events::Outcome;
 
-use super::agent::{Agent, NEVER, Work};
-use super::script::{Keep, Part, Step};
+use super::agent::{NEVER, Work};
+use super::operation::Ending;
+use super::script::{Keep, Part};
 use super::worker::{Worker, source};
 use crate::protocols::{Answer, Asked, Cause, Progress, Protocol};
+
+/// What an answer is to its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    /// As it should be.
+    Ok,
+    /// It contradicts the step's expectations.
+    Wrong,
+    /// It fails the attempt.
+    Failed,
+    /// It fails the operation, and nobody can say whether it contradicts anything.
+    Moot,
+}
 
 impl<P: Protocol> Worker<P> {
     /// Bytes came on the agent's connection.
@@ -69,17 +83,31 @@ impl<P: Protocol> Worker<P> {
     fn answered(&mut self, index: usize, input: &[u8], answer: Answer, ended: bool, now: u64) {
         let step_number = usize::from(self.agents[index].step);
         let name = self.script.steps[step_number].name;
-        let cause = self.judge(index, input, answer.result);
-        let is_answer = matches!(cause, Cause::Ok | Cause::Wrong);
-        let mut read = None;
-        if is_answer {
-            for number in 0..self.script.steps[step_number].keeps.len() {
-                self.keep(index, input, number);
+        let judged = self.judge(index, input, answer.result);
+        let done = match judged {
+            Judged::Ok => Some((Outcome::Ok, Cause::Ok)),
+            Judged::Wrong => Some((Outcome::Wrong, Cause::Wrong)),
+            Judged::Failed | Judged::Moot => None,
+        };
+        if let Some((outcome, cause)) = done {
+            self.tally.attempt(name, cause);
+            let read = self.audited_value(index, input, answer.result);
+            let applied = self.applied(index, answer.result);
+            // What was sent is told before slots that it was made of are filled anew.
+            self.close_books(index, Ending { outcome, read, applied }, now);
+            // A refusal that nobody expected leaves what is kept as it was, as it left the data.
+            if judged == Judged::Ok || answer.result == Cause::Ok {
+                for number in 0..self.script.steps[step_number].keeps.len() {
+                    self.keep(index, input, number);
+                }
             }
-            read = self.audited_value(index, input);
         }
         let agent = &mut self.agents[index];
         agent.is_proven = true;
+        if judged == Judged::Moot {
+            // Another try would be answered the same.
+            agent.tries = self.script.tries;
+        }
         P::rest(&mut agent.decoder, &mut self.memory);
         let is_sound = answer.reusable && answer.used == input.len() && !ended && agent.output.is_empty();
         if answer.used < input.len() && !ended {
@@ -88,16 +116,9 @@ impl<P: Protocol> Worker<P> {
         if !is_sound {
             self.close(index);
         }
-        match cause {
-            Cause::Ok => {
-                self.tally.attempt(name, cause);
-                self.end(index, Outcome::Ok, cause, read, now);
-            }
-            Cause::Wrong => {
-                self.tally.attempt(name, cause);
-                self.end(index, Outcome::Wrong, cause, read, now);
-            }
-            _ => self.attempt_failed(index, cause, now),
+        match done {
+            Some((outcome, cause)) => self.go_on(index, outcome, cause, now),
+            None => self.attempt_failed(index, answer.result, now),
         }
     }
 
@@ -110,33 +131,40 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Holds the answer against the step's expectations. An expectation whose slot this cycle did not fill says nothing.
-    fn judge(&mut self, index: usize, input: &[u8], result: Cause) -> Cause {
+    fn judge(&mut self, index: usize, input: &[u8], result: Cause) -> Judged {
         let agent = &self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
         if step.expects.is_empty() {
-            return result;
+            return if result == Cause::Ok { Judged::Ok } else { Judged::Failed };
         }
         let request = self.script.request(agent);
         let source = source(agent, index, &self.script, &self.slots, &self.rows);
         let mut holds = |number: usize| {
             let expectation = &step.expects[number];
             if !expectation.value.is_filled(&source) {
-                return true;
+                return None;
             }
             self.scratch.field.clear();
             let got = P::field(request, &agent.decoder, expectation.want, input, &mut self.scratch.field);
             if let Some(expected) = expectation.value.as_slot(&source) {
-                return got == Some(expected);
+                return Some(got == Some(expected));
             }
             self.scratch.value.clear();
             expectation.value.write(&source, &mut self.scratch.value);
-            got == Some(self.scratch.value.as_slice())
+            Some(got == Some(self.scratch.value.as_slice()))
         };
-        // A failure counts as an answer only where the step expects that very status.
-        if result != Cause::Ok && !step.status.is_some_and(&mut holds) {
-            return result;
+        let is_expected = result == Cause::Ok || step.status.and_then(&mut holds) == Some(true);
+        let is_contradicted = (0..step.expects.len()).any(|number| holds(number) == Some(false));
+        match (is_expected, is_contradicted) {
+            (true, false) => Judged::Ok,
+            (true, true) => Judged::Wrong,
+            (false, true) if P::about_data(result).is_some() => {
+                // What contradicts may be what an earlier attempt of this very operation has done.
+                if agent.is_unsure && P::may_change(request) { Judged::Moot } else { Judged::Wrong }
+            }
+            // A failure counts as an answer only where the step expects that very status.
+            (false, _) => Judged::Failed,
         }
-        if (0..step.expects.len()).all(holds) { Cause::Ok } else { Cause::Wrong }
     }
 
     fn keep(&mut self, index: usize, input: &[u8], number: usize) {
@@ -163,15 +191,5 @@ impl<P: Protocol> Worker<P> {
         kept.clear();
         kept.extend_from_slice(&self.scratch.value);
         agent.kept |= 1 << slot;
-    }
-
-    /// What an audited read found.
-    fn audited_value(&mut self, index: usize, input: &[u8]) -> Option<String> {
-        let agent: &Agent<P> = &self.agents[index];
-        let step: &Step = &self.script.steps[usize::from(agent.step)];
-        let Some(Part::Answer(want)) = step.audit?.value else { return None };
-        self.scratch.field.clear();
-        let value = P::field(self.script.request(agent), &agent.decoder, want, input, &mut self.scratch.field)?;
-        Some(String::from_utf8_lossy(value).into_owned())
     }
 }

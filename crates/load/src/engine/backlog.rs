@@ -3,6 +3,7 @@
 
 use record::events::Outcome;
 
+use super::operation::Ending;
 use super::worker::Worker;
 use crate::protocols::Protocol;
 
@@ -60,7 +61,9 @@ impl<P: Protocol> Worker<P> {
         for index in 0..self.agents.len() {
             let is_open = self.agents[index].has_operation();
             if is_open {
-                self.close_books(index, Outcome::Unfinished, None, now);
+                let agent = &self.agents[index];
+                let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
+                self.close_books(index, Ending { outcome: Outcome::Unfinished, read: None, applied }, now);
             }
             let agent = &self.agents[index];
             let from_ns = agent.intended_ns.saturating_add(u64::from(is_open));

@@ -19,6 +19,7 @@ use crate::{Error, Interval, Orders};
 
 mod agent;
 mod answer;
+mod audit;
 mod backlog;
 mod limits;
 mod link;

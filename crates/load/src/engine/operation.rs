@@ -2,14 +2,23 @@
 //! socket.
 
 use experiment::plan::Order;
-use record::events::{By, History, Outcome};
+use record::events::Outcome;
 
 use super::agent::{NEVER, Work};
 use super::link::Went;
-use super::script::{Audit, NS_PER_S, Part};
-use super::worker::{Worker, source};
+use super::worker::Worker;
 use crate::protocols::{Cause, Protocol};
 use crate::{Error, Purpose};
+
+/// How an operation ended.
+pub struct Ending {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What an audited read found.
+    pub read: Option<String>,
+    /// Whether it took effect, if that is known.
+    pub applied: Option<bool>,
+}
 
 impl<P: Protocol> Worker<P> {
     /// The agent's next operation, which was to start at `intended`.
@@ -55,7 +64,7 @@ impl<P: Protocol> Worker<P> {
     /// The agent's attempt has failed: tries again, or ends the operation.
     pub(super) fn attempt_failed(&mut self, index: usize, cause: Cause, now: u64) {
         let agent = &mut self.agents[index];
-        agent.is_unsure |= !cause.is_harmless(P::REFUSALS);
+        agent.is_unsure |= !cause.is_harmless(P::REFUSALS) && P::about_data(cause).is_none();
         self.tally.attempt(self.script.steps[usize::from(agent.step)].name, cause);
         if agent.tries < self.script.tries {
             agent.work = Work::RetryPause;
@@ -64,12 +73,13 @@ impl<P: Protocol> Worker<P> {
             return;
         }
         let outcome = if cause == Cause::Timeout { Outcome::Timeout } else { Outcome::Failed };
-        self.end(index, outcome, cause, None, now);
+        let applied = (!agent.is_unsure).then_some(false);
+        self.close_books(index, Ending { outcome, read: None, applied }, now);
+        self.go_on(index, outcome, cause, now);
     }
 
-    /// The agent's operation has ended; `read` is what an audited read found.
-    pub(super) fn end(&mut self, index: usize, outcome: Outcome, cause: Cause, read: Option<String>, now: u64) {
-        self.close_books(index, outcome, read, now);
+    /// The agent's operation has ended, and its books are closed; `cause` is what became of its last attempt.
+    pub(super) fn go_on(&mut self, index: usize, outcome: Outcome, cause: Cause, now: u64) {
         if matches!(self.script.purpose, Purpose::Prepare { .. }) && outcome != Outcome::Ok {
             let agent = &self.agents[index];
             let name = self.script.steps[usize::from(agent.step)].name;
@@ -96,53 +106,24 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Everything that is recorded at the end of an operation.
-    pub(super) fn close_books(&mut self, index: usize, outcome: Outcome, read: Option<String>, now: u64) {
+    pub(super) fn close_books(&mut self, index: usize, ending: Ending, now: u64) {
         let agent = &self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
-        self.tally.end(step.name, outcome, agent.intended_ns, agent.sent(), now);
-        if let Some(audit) = step.audit {
-            let line = self.history(index, audit, outcome, read, now);
-            self.tally.history.push(line);
-        }
-    }
-
-    fn history(&self, index: usize, audit: Audit, outcome: Outcome, read: Option<String>, now: u64) -> History {
-        let agent = &self.agents[index];
-        let source = source(agent, index, &self.script, &self.slots, &self.rows);
-        let arguments = &self.script.steps[usize::from(agent.step)].arguments;
-        let text = |place: usize| {
-            let mut value = Vec::new();
-            arguments[place].template.write(&source, &mut value);
-            String::from_utf8_lossy(&value).into_owned()
-        };
-        let is_measured = self.script.purpose == Purpose::Measure;
-        let in_doubt = agent.is_unsure || (outcome == Outcome::Unfinished && agent.sent_ns != NEVER);
-        History {
-            at_s: now as f64 / NS_PER_S as f64,
-            by: if is_measured { By::Load } else { By::Prepare },
-            agent: is_measured.then_some(agent.number),
-            effect: audit.effect.to_owned(),
-            space: audit.space.map(text).unwrap_or_default(),
-            key: audit.key.map(text).unwrap_or_default(),
-            value: match audit.value {
-                Some(Part::Argument(place)) => Some(text(place)),
-                Some(Part::Answer(_)) => read,
-                None => None,
-            },
-            outcome,
-            applied: match outcome {
-                Outcome::Ok | Outcome::Wrong => Some(true),
-                _ if in_doubt => None,
-                _ => Some(false),
-            },
-        }
+        self.tally.end(step.name, ending.outcome, agent.intended_ns, agent.sent(), now);
+        let line = self.history(index, ending, now);
+        self.tally.history.extend(line);
     }
 
     /// After the end of an operation: to the next step of the cycle, or to its end.
     fn move_on(&mut self, index: usize, outcome: Outcome) {
         let agent = &mut self.agents[index];
         agent.begins_cycle = true;
-        if !matches!(outcome, Outcome::Ok | Outcome::Wrong) {
+        let goes_on = match outcome {
+            Outcome::Ok => true,
+            Outcome::Wrong => !self.script.wrong_ends_cycle,
+            _ => false,
+        };
+        if !goes_on {
             return;
         }
         if self.script.order == Order::Cycle

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use experiment::catalog::Operation;
 use experiment::plan::{self, Order};
 
 use super::agent::{Agent, Place};
+use super::audit::{self, Audit};
 use crate::protocols::{Call, Protocol};
 use crate::schedules::closed::Closed;
 use crate::schedules::open::RATES;
@@ -34,6 +34,8 @@ pub struct Script<P: Protocol> {
     pub names: Arc<[String]>,
     /// How agents go through the steps.
     pub order: Order,
+    /// Whether a wrong answer ends its cycle.
+    pub wrong_ends_cycle: bool,
     /// Sums of the weights, for a mix.
     pub weights: Vec<u64>,
     /// Slots of an agent.
@@ -110,19 +112,6 @@ pub enum Part {
     Answer(usize),
 }
 
-/// What of an audited operation is written down.
-#[derive(Debug, Clone, Copy)]
-pub struct Audit {
-    /// The word for what it does.
-    pub effect: &'static str,
-    /// Place of the argument.
-    pub space: Option<usize>,
-    /// Place of the argument.
-    pub key: Option<usize>,
-    /// What was written or read.
-    pub value: Option<Part>,
-}
-
 impl<P: Protocol> Script<P> {
     /// Compiles the orders for its services.
     ///
@@ -158,6 +147,7 @@ impl<P: Protocol> Script<P> {
             requests: by_service(by_step),
             names: names.into(),
             order: load.order,
+            wrong_ends_cycle: load.when_failed == plan::WhenFailed::NextCycle,
             weights: sums(load),
             slots,
             feeds,
@@ -282,7 +272,13 @@ impl<P: Protocol> Compiler<'_, P> {
         let mut wants = Wants::default();
         let expects = self.expects(number, step, &arguments, &mut wants)?;
         let keeps = self.keeps(step, &arguments, &mut wants)?;
-        let audit = if step.audit { Some(audit(operation, &arguments, &mut wants)?) } else { None };
+        let audit = match &step.audit_as {
+            Some(told) => {
+                Some(audit::told(told, &arguments, &mut wants, |text, stream| self.text(number, text, stream))?)
+            }
+            None if step.audit => Some(audit::known(operation, &arguments, &mut wants)?),
+            None => None,
+        };
         let call = Call { number, operation, arguments: &arguments, wants: &wants.0 };
         let requests = self.services.iter().map(|service| service.compile(&call)).collect::<Result<_, _>>()?;
         let status = expects.iter().position(|expectation| wants.0[expectation.want] == "status");
@@ -292,7 +288,7 @@ impl<P: Protocol> Compiler<'_, P> {
     }
 
     fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {
-        let names = Names { slots: &self.slots, feeds: self.feeds, own: BTreeMap::new() };
+        let names = self.names_of_values();
         let kept = self.kept_before(number);
         let compile = |(stream, (name, text)): (usize, (&String, &String))| {
             check_slots(text, &kept, &[])?;
@@ -333,17 +329,22 @@ impl<P: Protocol> Compiler<'_, P> {
         let keep = |(slot, what): (&String, &String)| {
             let place = self.slots.iter().position(|known| known == slot);
             let slot = place.and_then(|place| u8::try_from(place).ok()).ok_or("too many slots")?;
-            let what = if let Some(name) = what.strip_prefix("request.") {
-                let place = arguments.iter().position(|argument| argument.name == name);
-                Part::Argument(place.ok_or_else(|| format!("the request is given no `{name}` to keep"))?)
-            } else if let Some(field) = what.strip_prefix("answer.") {
-                Part::Answer(wants.number(field))
-            } else {
-                return Err(format!("`{what}` is neither request.FIELD nor answer.FIELD"));
-            };
-            Ok(Keep { slot, what })
+            Ok(Keep { slot, what: part(what, arguments, wants)? })
         };
-        step.keep.iter().map(keep).collect()
+        let mut keeps = step.keep.iter().map(keep).collect::<Result<Vec<_>, String>>()?;
+        // What was sent is kept before slots that it was made of are filled from the answer.
+        keeps.sort_by_key(|keep| matches!(keep.what, Part::Answer(_)));
+        Ok(keeps)
+    }
+
+    /// A text of step `number` beside its arguments.
+    fn text(&self, number: usize, text: &str, stream: u64) -> Result<Template, String> {
+        check_slots(text, &self.kept_before(number), &[])?;
+        Template::compile(text, stream, &self.names_of_values())
+    }
+
+    fn names_of_values(&self) -> Names<'_> {
+        Names { slots: &self.slots, feeds: self.feeds, own: BTreeMap::new() }
     }
 
     /// Slots that are filled when step `number` begins. A mix has no earlier steps.
@@ -372,10 +373,11 @@ fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
 
 /// Fields of the answer that are asked for, by number.
 #[derive(Default)]
-struct Wants(Vec<String>);
+pub struct Wants(Vec<String>);
 
 impl Wants {
-    fn number(&mut self, field: &str) -> usize {
+    /// The number of a field, a new one if it has none yet.
+    pub fn number(&mut self, field: &str) -> usize {
         self.0.iter().position(|known| known == field).unwrap_or_else(|| {
             self.0.push(field.to_owned());
             self.0.len() - 1
@@ -383,15 +385,14 @@ impl Wants {
     }
 }
 
-fn audit(operation: &Operation, arguments: &[Argument], wants: &mut Wants) -> Result<Audit, String> {
-    use experiment::catalog::Effect;
-    let place = |name: &str| arguments.iter().position(|argument| argument.name == name);
-    let (effect, value) = match operation.effect {
-        Effect::Read => ("read", Some(Part::Answer(wants.number("value")))),
-        Effect::Write => ("write", place("value").map(Part::Argument)),
-        Effect::Remove => ("remove", None),
-        Effect::RemoveAll => ("remove_all", None),
-        Effect::None => return Err(format!("`{}` cannot be audited: it does nothing to a key", operation.name)),
-    };
-    Ok(Audit { effect, space: place("space"), key: place("key"), value })
+/// `request.FIELD` or `answer.FIELD`.
+pub fn part(text: &str, arguments: &[Argument], wants: &mut Wants) -> Result<Part, String> {
+    if let Some(name) = text.strip_prefix("request.") {
+        let place = arguments.iter().position(|argument| argument.name == name);
+        Ok(Part::Argument(place.ok_or_else(|| format!("the request is given no `{name}` to keep"))?))
+    } else if let Some(field) = text.strip_prefix("answer.") {
+        Ok(Part::Answer(wants.number(field)))
+    } else {
+        Err(format!("`{text}` is neither request.FIELD nor answer.FIELD"))
+    }
 }

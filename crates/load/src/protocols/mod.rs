@@ -70,6 +70,13 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Compiles a step.
     fn compile(&self, call: &Call<'_>) -> Result<Self::Request, String>;
 
+    /// Whether the request may change data, so that the answer to it may be about what an earlier attempt of it has changed.
+    fn may_change(request: &Self::Request) -> bool;
+
+    /// What an answer that fails an operation says about the data, if it is about them and comes from a server that is well. The
+    /// operation had no effect then, and where its step expects otherwise it was answered wrong.
+    fn about_data(failure: Cause) -> Option<AboutData>;
+
     /// Appends the request; `id` is its number on this connection.
     fn encode(request: &Self::Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>);
 
@@ -174,6 +181,15 @@ pub struct Answer {
     pub result: Cause,
     /// Whether the connection takes another request.
     pub reusable: bool,
+}
+
+/// What a failing answer says about the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AboutData {
+    /// There are none.
+    Missing,
+    /// They are not as the request takes them to be.
+    Different,
 }
 
 /// An answer by which a target fails an operation.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Order, Retry, Step, Warmup};
+use experiment::plan::{Load, Order, Retry, Step, Warmup, WhenFailed};
 use load::{Error, Interval, Orders, Purpose, Summary};
 use record::clock::Clock;
 use record::events::{History, Outcome};
@@ -86,6 +86,7 @@ pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
         rate: None,
         threads: Some(1),
         order: Order::Cycle,
+        when_failed: WhenFailed::GoOn,
         steps,
         feeds: Vec::new(),
     }

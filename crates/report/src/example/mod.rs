@@ -5,7 +5,7 @@ mod records;
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmup};
+use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmup, WhenFailed};
 use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
@@ -85,6 +85,7 @@ fn load() -> Load {
         rate: None,
         threads: None,
         order: Order::Cycle,
+        when_failed: WhenFailed::GoOn,
         steps: Vec::new(),
         feeds: Vec::new(),
     }

@@ -3,7 +3,7 @@
 
 use experiment::catalog;
 
-use super::{Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
+use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
 use crate::values::layout::Layout;
 use crate::values::{Values, write_decimal};
 
@@ -32,6 +32,8 @@ pub struct Request {
     number: usize,
     layout: Layout,
     is_head: bool,
+    /// Its method changes nothing (RFC 9110, 9.2.1).
+    is_safe: bool,
     wants: Vec<Want>,
     wants_head: bool,
     wants_body: bool,
@@ -91,6 +93,20 @@ impl Protocol for Http {
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
         request::compile(&self.place, call)
+    }
+
+    fn may_change(request: &Request) -> bool {
+        !request.is_safe
+    }
+
+    /// 404 Not Found, 409 Conflict, 410 Gone, 412 Precondition Failed (RFC 9110, 15.5). Others are about the request, the client, or
+    /// the server.
+    fn about_data(failure: Cause) -> Option<AboutData> {
+        match failure {
+            Cause::Status(404 | 410) => Some(AboutData::Missing),
+            Cause::Status(409 | 412) => Some(AboutData::Different),
+            _ => None,
+        }
     }
 
     fn encode(request: &Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>) {

@@ -76,6 +76,7 @@ pub fn compile(place: &Place, call: &Call<'_>) -> Result<Request, String> {
         number: call.number,
         layout: layout(place, call)?,
         is_head: call.operation.name == "head",
+        is_safe: matches!(call.operation.name, "get" | "head"),
         wants_head: wants.iter().any(|want| matches!(want, Want::Header(_))),
         wants_body: wants.contains(&Want::Body),
         wants,

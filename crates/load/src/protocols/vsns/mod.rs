@@ -5,7 +5,7 @@
 
 use experiment::catalog;
 
-use super::{Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
+use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
 use crate::values::layout::{Builder, Layout, Width};
 use crate::values::{Template, Values, write_decimal};
 
@@ -101,6 +101,15 @@ impl Protocol for Vsns {
         let opcode = Opcode::named(call.operation.name)?;
         let wants = call.wants.iter().map(|want| Want::named(want)).collect::<Result<_, _>>()?;
         Ok(Request { layout: layout(opcode, call)?, opcode, wants })
+    }
+
+    fn may_change(request: &Request) -> bool {
+        matches!(request.opcode, Opcode::Save | Opcode::Remove | Opcode::RemoveAll | Opcode::Oops)
+    }
+
+    /// Its only answer about data, `not_found`, fails nothing: it contradicts where a value is expected, and is `ok` elsewhere.
+    fn about_data(_failure: Cause) -> Option<AboutData> {
+        None
     }
 
     fn encode(request: &Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
