@@ -149,7 +149,7 @@ pub fn what_links_can_be() -> Links {
 fn try_link(link: &Link) -> Result<Result<(), Trouble>, Error> {
     let trying = std::thread::Builder::new().name("try a link".to_owned()).spawn({
         let link = link.clone();
-        move || namespace::leave_network().map(|()| network::link::impose("lo", &link, &[], None))
+        move || namespace::leave_network().map(|()| network::link::impose("lo", network::link::Limits::of(&link)))
     });
     let trying = trying.map_err(Error::system("start a thread"))?;
     let tried = trying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
