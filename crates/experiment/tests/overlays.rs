@@ -207,3 +207,39 @@ fn seeds_change_the_numbers_and_nothing_else() {
     assert_ne!(a.trials[0].faults[0].seed, a.trials[0].faults[1].seed);
     assert_eq!(a.trials[0].load, b.trials[0].load);
 }
+
+#[test]
+fn a_slow_port_is_entered_by_its_name() {
+    const LAGGING: &str = r#"
+[target]
+use = "docket"
+[lab]
+hosts = 3
+[[lab.port]]
+name = "dist"
+[load]
+agents = 1
+time   = "30s"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+"#;
+    let rates = |more: &str, sets: &[&str]| {
+        let plan = read(&format!("{LAGGING}{more}"), sets).unwrap_or_else(|problems| panic!("{problems}"));
+        let rate = |trial: &experiment::plan::Trial| {
+            let port = &trial.lab.ports[0];
+            (port.name.clone(), port.link.rate_bits_per_s, port.link.delay_s)
+        };
+        plan.trials.iter().map(rate).collect::<Vec<_>>()
+    };
+    let dist = |rate, delay| ("dist".to_owned(), rate, delay);
+    let swept = "[sweep]\n\"lab.port.dist.rate\" = [\"1mbit\", \"5mbit\"]\n";
+    assert_eq!(rates(swept, &[]), [dist(Some(1e6), None), dist(Some(5e6), None)]);
+    let sets = ["lab.port.dist.rate=2mbit", "lab.port.dist.delay=5ms"];
+    assert_eq!(rates(swept, &sets), [dist(Some(2e6), Some(0.005))]);
+    let variant = "[[variant]]\nname = \"a\"\nlab = { port = { dist = { rate = \"3mbit\" } } }\n";
+    assert_eq!(rates(variant, &[]), [dist(Some(3e6), None)]);
+    assert!(
+        read(&format!("{LAGGING}{swept}"), &["lab.port.dits.rate=2mbit"]).unwrap_err().contains("did you mean `dist`?")
+    );
+}

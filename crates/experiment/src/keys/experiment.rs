@@ -105,6 +105,12 @@ const LAB: &[Key] = &[
     )
     .elsewhere(&["networks"]),
     Key::new(
+        "port",
+        Kind::Tables(PORT),
+        "Ports of the target that are slower than the links of virtual hosts, by name",
+    )
+    .elsewhere(&["ports"]),
+    Key::new(
         "generator_cpus",
         Kind::Whole { min: 0, max: 1024 },
         "CPUs of this machine that only the clients use; 0: they share all with the hosts; left out: half of them",
@@ -130,6 +136,18 @@ const NETWORK: &[Key] = &[
     Key::new("delay", Kind::Duration { zero: false }, "Added to each packet of a host, if its profile has no more")
         .elsewhere(&["latency"]),
     Key::new("loss_pct", Kind::Number, "Packets lost, percent, if the profile has no more").elsewhere(&["loss"]),
+];
+
+const PORT: &[Key] = &[
+    Key::new("name", Kind::Name, "Its name in target.toml, such as \"distribution\"").required(),
+    Key::new(
+        "rate",
+        Kind::Quantity(Quantity::BitRate),
+        "Bits/s that TCP from and to it has of a host's link, in each direction",
+    )
+    .elsewhere(&["link", "bandwidth"]),
+    Key::new("delay", Kind::Duration { zero: false }, "Added to each packet of it that leaves a host")
+        .elsewhere(&["latency"]),
 ];
 
 const HOST: &[Key] = &[

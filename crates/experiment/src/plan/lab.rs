@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::nearest;
-use crate::plan::TargetKind;
 use crate::plan::trial::Scene;
+use crate::plan::{Port, TargetKind, ports};
 use crate::problem::Problem;
 use crate::profile::{self, Link, Profile};
 use crate::section::Section;
@@ -24,6 +24,9 @@ pub struct Lab {
     pub profiles: Vec<Profile>,
     /// Networks by name; the clients are on the first. Empty: one for all.
     pub networks: Vec<Network>,
+    /// Ports of the target that have only a part of every link, on hosts that run a role with one of that name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Port>,
     /// CPUs of this machine that only the generator uses; `None`: half of them where hosts are virtual, rounded down,
     /// at least one if there are two. 0: it shares all with the hosts.
     pub generator_cpus: Option<u32>,
@@ -108,11 +111,13 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
         speed: section.number("speed").unwrap_or(1.0),
         profiles,
         networks,
+        ports: ports::read(section, scene),
         generator_cpus: section.whole("generator_cpus"),
         measure_storage: if section.has("measure_storage") { section.boolean("measure_storage") } else { has_disk },
         quick_start: section.boolean("quick_start"),
     };
     only_virtual(section, &lab, scene);
+    ports::only_virtual(section, &lab, scene);
     only_ours(section, &lab, target, scene);
     roles(section, target, scene);
     lab

@@ -17,6 +17,7 @@ mod lab;
 mod load;
 mod metric;
 mod operation;
+mod ports;
 mod prepare;
 mod reading;
 pub(crate) mod seed;
@@ -26,6 +27,7 @@ mod trial;
 pub use audit::{AuditAs, AuditEffect};
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use lab::{Host, Lab, Network};
+pub use ports::Port;
 pub use reading::read;
 
 /// Format of `plan.json`.

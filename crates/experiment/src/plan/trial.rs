@@ -4,7 +4,7 @@
 use crate::catalog::{Catalog, Protocol};
 use crate::keys::experiment::EXPERIMENT;
 use crate::plan::{Exercise, Fault, Lab, Load, Prepare, Target};
-use crate::plan::{dilation, exercise, fault, lab, load, prepare, target};
+use crate::plan::{dilation, exercise, fault, lab, load, ports::Ports, prepare, target};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::shape::{Mode, Shape};
@@ -26,6 +26,8 @@ pub(super) struct Scene<'a> {
     pub catalog: &'a Catalog,
     /// `None`: not known, because the target is not; nothing is said about its operations then.
     pub protocol: Option<&'static Protocol>,
+    /// Names of the target's ports.
+    pub ports: Ports,
     /// Names of the feeds that templates may use.
     pub feeds: Vec<String>,
     pub problems: Vec<Problem>,
@@ -33,11 +35,12 @@ pub(super) struct Scene<'a> {
 
 /// Reads a trial. `None` only where there are problems.
 pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Parts>, Vec<Problem>) {
-    let mut scene = Scene { catalog, protocol: None, feeds: Vec::new(), problems: Vec::new() };
+    let mut scene = Scene { catalog, protocol: None, ports: Ports::Unknown, feeds: Vec::new(), problems: Vec::new() };
     Shape { root: EXPERIMENT, mode: Mode::Whole, problems: &mut scene.problems }.table("", EXPERIMENT, tree, file);
     let root = Section { table: tree, keys: EXPERIMENT, place: file };
     let target = root.section("target").and_then(|section| target::read(&section, &mut scene));
     let kind = target.as_ref().map(|target| &target.kind);
+    scene.ports = Ports::of(kind, catalog);
     let lab = root.section("lab").map_or_else(lab::unlimited, |section| lab::read(&section, kind, &mut scene));
     scene.feeds = load::feed_names(&root);
     let prepare = prepare::read(&root, &mut scene);

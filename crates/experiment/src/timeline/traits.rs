@@ -3,7 +3,8 @@
 
 use super::thousands;
 use crate::duration::show;
-use crate::plan::{Lab, Load, Order, Retry, Trial};
+use crate::plan::{Lab, Load, Order, Port, Retry, Trial};
+use crate::quantity::show_bits_per_s;
 
 /// A line: its head, and the parts that may differ between trials.
 type Line = (&'static str, Vec<String>);
@@ -56,6 +57,7 @@ fn of(trial: &Trial) -> Vec<Line> {
     let load = trial.load.as_ref();
     vec![
         ("lab", vec![lab(&trial.lab)]),
+        ("", vec![trial.lab.ports.iter().map(port).collect::<Vec<_>>().join(", ")]),
         ("", vec![dilation(&trial.lab)]),
         ("before", vec![before.join(", ")]),
         ("load", load.map_or_else(|| vec![String::new(); 4], clients)),
@@ -73,6 +75,14 @@ fn lab(lab: &Lab) -> String {
         1 => format!("1 host{profiles}{real}"),
         count => format!("{count} hosts{profiles}{real}"),
     }
+}
+
+/// What a port has of the links, at the lab's own speed.
+fn port(port: &Port) -> String {
+    let rate = port.link.rate_bits_per_s.map(show_bits_per_s);
+    let delay = port.link.delay_s.map(|delay_s| format!("{} late", show(delay_s)));
+    let limits: Vec<String> = rate.into_iter().chain(delay).collect();
+    format!("port {} at {}", port.name, limits.join(" and "))
 }
 
 /// What `lab.speed` has done to the times below.

@@ -130,6 +130,16 @@ static SLOW_LINK: Fault = Fault {
     }),
 };
 
+static SLOW_PORT: Fault = Fault {
+    name: "slow_port",
+    help: "make a port of the target slow",
+    takes: &[must("port", "its name"), may("rate", "its rate"), may("delay", "its delay")],
+    label: "slow port",
+    colour: "#0f766e",
+    heals: Heals::AfterFor,
+    check: None,
+};
+
 const QUANTILES: [&str; 7] = ["p50", "p90", "p99", "p999", "max", "mean", "count"];
 const OUTCOMES: [&str; 5] = ["ok", "failed", "timeout", "wrong", "unfinished"];
 
@@ -191,7 +201,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog {
         protocols: vec![&COMMAND, &HTTP, &VSNS],
-        faults: vec![&CALL, &HOST_CRASH, &KILL, &SLOW_LINK],
+        faults: vec![&CALL, &HOST_CRASH, &KILL, &SLOW_LINK, &SLOW_PORT],
         metrics: metrics(),
         ..Catalog::default()
     };

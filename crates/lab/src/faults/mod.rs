@@ -16,6 +16,7 @@ mod pause;
 mod restart;
 mod slow_disk;
 mod slow_link;
+mod slow_port;
 mod squeeze;
 
 use std::collections::BTreeMap;
@@ -63,6 +64,7 @@ pub static KINDS: &[&Kind] = &[
     &restart::KIND,
     &slow_disk::KIND,
     &slow_link::KIND,
+    &slow_port::KIND,
     &squeeze::KIND,
 ];
 

@@ -39,15 +39,20 @@ pub static KIND: Kind = Kind {
 /// Both as the experiment says them, at real speed.
 fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Control, Vec<Wrong>> {
     let mut arguments = Arguments::new(with);
+    let link = slowness(&mut arguments, with, speed);
+    arguments.finish(Control::Link { link, peers: None })
+}
+
+/// `rate` and `delay`, of which one has to be there.
+pub(super) fn slowness(arguments: &mut Arguments<'_>, with: &BTreeMap<String, Value>, speed: f64) -> Link {
     let rate = arguments.bits_per_s("rate");
     let delay = arguments.seconds("delay");
     if !with.contains_key("rate") && !with.contains_key("delay") {
         arguments.refuse(None, "nothing says how slow", "give `rate` or `delay`");
     }
-    let link = Link {
+    Link {
         rate_bits_per_s: rate.map(|rate| rate * speed),
         delay_s: delay.map(|delay_s| delay_s / speed),
         loss_pct: None,
-    };
-    arguments.finish(Control::Link { link, peers: None })
+    }
 }

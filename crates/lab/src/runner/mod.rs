@@ -243,6 +243,13 @@ pub enum Control {
         /// Toward whom.
         peers: Option<Vec<Ipv4Addr>>,
     },
+    /// TCP packets from and to these ports, here or there, have so much of its link.
+    Port {
+        /// Their numbers.
+        ports: Vec<u16>,
+        /// Rate and delay of each.
+        link: Link,
+    },
     /// Its link is down: no carrier.
     LinkDown,
     /// Its link is down for so long, up for so long, again and again.

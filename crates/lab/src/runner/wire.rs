@@ -13,7 +13,7 @@ pub fn wire(wiring: &Wiring, envelope: &Envelope) -> Result<(), Refusal> {
     network::ip(&batch(wiring))?;
     network::forward(wiring.forwards)?;
     for interface in &wiring.interfaces {
-        link::impose(&interface.name, &envelope.link, &[], None)?;
+        link::impose(&interface.name, link::Limits::of(&envelope.link))?;
     }
     Ok(())
 }

@@ -224,6 +224,7 @@ impl Site {
             slowdown: slowdown(build.trial.lab.speed),
         }
         .lay_out()?;
+        self.slow_ports(&build.trial.lab, hosts, ports)?;
         self.posts = laid_out.posts;
         self.hook_hosts = laid_out.hook_hosts;
         self.watched.sources.set_endpoints(laid_out.endpoints);

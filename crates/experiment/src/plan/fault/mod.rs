@@ -105,6 +105,11 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut S
         scene.problems.push(Problem::absent(&call.node.place, what).expected("unknown operation").maybe(hint));
         return;
     }
+    let takes_port = kind.takes.iter().any(|field| field.name == "port");
+    for entry in given.iter().filter(|entry| entry.key == "port" && takes_port) {
+        let refused = entry.node.text().and_then(|name| scene.ports.refuse(name, &entry.node.place));
+        scene.problems.extend(refused);
+    }
     // What a call takes beside `call` is the operation's affair; while that is not known, anything.
     let own = kind.takes.iter().filter(|field| field.name != "*" || operation.is_none());
     let fields: Vec<&Field> = own.chain(operation.map(|operation| operation.takes).unwrap_or_default()).collect();

@@ -31,6 +31,8 @@ fn wrong_arguments_are_found_before_the_run() {
             json!({"rate": "fast", "delay": "-1s"}),
             "`rate = \"fast\"` is not a rate; `delay = \"-1s\"` is not a duration",
         ),
+        ("slow_port", json!({"port": "bulk"}), "nothing says how slow"),
+        ("slow_port", json!({"port": "bulk", "rate": "0mbit"}), "`rate = \"0mbit\"` is not a rate"),
         ("squeeze", json!({"cpu": 1}), "the whole is no squeeze"),
         ("squeeze", json!({"cpu": "half"}), "`cpu = \"half\"` is not possible"),
     ];
@@ -39,6 +41,7 @@ fn wrong_arguments_are_found_before_the_run() {
     }
     for (kind, arguments) in [
         ("slow_link", json!({"delay": "50ms"})),
+        ("slow_port", json!({"port": "bulk", "delay": "50ms"})),
         ("slow_disk", json!({"write_rate": "10MB/s"})),
         ("lossy_link", json!({"loss_pct": 100})),
         ("kill", json!({})),

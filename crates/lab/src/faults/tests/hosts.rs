@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use experiment::manifest::{Process, ReadyCheck};
 use experiment::plan;
+use experiment::profile::Link;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
@@ -18,21 +19,44 @@ use crate::hosts::{self, Ended, Output};
 use crate::runner::Program;
 use crate::{Build, Error, Ground, Site};
 
+/// Says its name, and then as many bytes as it is asked for, on each of its ports.
 const SPEAK: &str = "
-import socket, sys
-s = socket.socket()
-s.setsockopt(1, 2, 1)
-s.bind((sys.argv[1], int(sys.argv[2])))
-s.listen(9)
-while 1:
-    c, _ = s.accept()
+import socket, sys, threading
+def serve(port):
+    s = socket.socket()
+    s.setsockopt(1, 2, 1)
+    s.bind((sys.argv[1], int(port)))
+    s.listen(9)
+    while 1:
+        c, _ = s.accept()
+        threading.Thread(target=answer, args=(c,)).start()
+def answer(c):
     c.send(socket.gethostname().encode())
+    try:
+        c.sendall(bytes(int(c.recv(20) or 0)))
+    except OSError:
+        pass
     c.close()
+threading.Thread(target=serve, args=(sys.argv[3],)).start()
+serve(sys.argv[2])
 ";
 const ASK: &str = "
 import socket, sys
 c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.5)
 sys.exit(0 if c.recv(99) else 1)
+";
+
+/// Prints the bits/s at which so many bytes come.
+const MEASURE: &str = "
+import socket, sys, time
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20)
+c.recv(99)
+left = int(sys.argv[3])
+began = time.monotonic()
+c.send(str(left).encode())
+while left > 0:
+    left -= len(c.recv(65536))
+print(8 * int(sys.argv[3]) / (time.monotonic() - began))
 ";
 
 /// A site with a speaker on each of three hosts, and its faults.
@@ -63,6 +87,19 @@ impl Ward {
         self.run(from, &["python3", "-c", ASK, host, port]).ended == Ended::Exit(0)
     }
 
+    /// Bits/s of payload that one host gets from a port of the other.
+    fn gets(&self, from: &str, to: &str, port: &str, bytes: u32) -> f64 {
+        let address = self.site.service_of(to).split(':').next().unwrap().to_owned();
+        let (port, bytes) = (self.site.ports_named(port)[0].to_string(), bytes.to_string());
+        self.run(from, &["python3", "-c", MEASURE, &address, &port, &bytes]).output.trim().parse().unwrap()
+    }
+
+    /// The queues of a host, without what the kernel numbers by itself.
+    fn queues(&self, host: &str) -> Vec<String> {
+        let says = self.run(host, &["tc", "qdisc"]).output;
+        says.lines().map(|line| line.split(" refcnt").next().unwrap().trim().to_owned()).collect()
+    }
+
     /// Whether a client does; to be asked inside.
     fn answers(&self, host: &str) -> bool {
         let place: SocketAddr = self.site.service_of(host).parse().unwrap();
@@ -78,6 +115,10 @@ impl Ward {
 
 /// Makes the site and plays with it where the clients are.
 fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
+    on_three_hosts_with(Vec::new(), play);
+}
+
+fn on_three_hosts_with(ports: Vec<plan::Port>, play: impl FnOnce(&mut Ward) + Send) {
     if !geteuid().is_root() {
         println!("skipped: virtual hosts need root");
         return;
@@ -85,10 +126,11 @@ fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
     let bench = Bench::new();
     let mut trial = folder_trial();
     let host = |name: &str| plan::Host { name: name.to_owned(), ..plan::Host::default() };
-    trial.lab = plan::Lab { hosts: ["n1", "n2", "n3"].map(host).to_vec(), speed: 1.0, ..plan::Lab::default() };
-    let speak = ["python3", "-c", &SPEAK.replace('{', "{{").replace('}', "}}"), "{host}", "{port.service}"];
+    trial.lab = plan::Lab { hosts: ["n1", "n2", "n3"].map(host).to_vec(), speed: 1.0, ports, ..plan::Lab::default() };
+    let speak =
+        ["python3", "-c", &SPEAK.replace('{', "{{").replace('}', "}}"), "{host}", "{port.service}", "{port.bulk}"];
     let server = shell("server", &[]).running(speak.map(str::to_owned).to_vec());
-    let server = Process { ports: vec!["service".to_owned()], data: true, ..server };
+    let server = Process { ports: vec!["service".to_owned(), "bulk".to_owned()], data: true, ..server };
     let manifest = manifest(vec![server.ready_when(ReadyCheck::Tcp("server.service".to_owned()), 20.0)]);
     let built = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("plimsoll");
     assert!(built.exists(), "cargo build -p plimsoll");
@@ -172,5 +214,49 @@ fn links_and_limits_of_virtual_hosts() {
             ward.site.poll();
             ward.answers("n1")
         });
+    });
+}
+
+#[test]
+#[ignore = "needs the built program"]
+fn a_slow_port_is_slow_alone_and_both_ways() {
+    let of_rate = |rate: f64, expected: f64| {
+        // Of a full packet, 4 % are headers.
+        assert!((0.8..=1.2).contains(&(rate / expected)), "{rate} bit/s, and {expected} were asked for");
+    };
+    let rate = |rate| Link { rate_bits_per_s: Some(rate), ..Link::default() };
+    on_three_hosts_with(vec![plan::Port { name: "bulk".to_owned(), link: rate(8e6) }], |ward| {
+        let before = ward.queues("n1");
+        assert_eq!(
+            before.iter().filter(|queue| queue.contains("tbf") && queue.contains("8Mbit")).count(),
+            2,
+            "{before:?}"
+        );
+        of_rate(ward.gets("n2", "n1", "bulk", 2_000_000), 8e6);
+        assert!(ward.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
+
+        let slow = ward.begin("slow_port", "n1", json!({"port": "bulk", "rate": "2mbit"})).unwrap();
+        of_rate(ward.gets("n2", "n1", "bulk", 500_000), 2e6);
+        of_rate(ward.gets("n1", "n2", "bulk", 500_000), 2e6);
+        of_rate(ward.gets("n3", "n2", "bulk", 2_000_000), 8e6);
+        assert!(ward.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
+        ward.heal(&slow);
+        assert_eq!(ward.queues("n1"), before);
+
+        // What passes there counts against the link.
+        let link = plan::Fault {
+            name: "link".to_owned(),
+            for_s: Some(1.0),
+            ..super::with("slow_link", "n1", json!({"rate": "1mbit"}))
+        };
+        (super::find("slow_link").unwrap().begin)(&link, 1, &mut ward.site).unwrap();
+        of_rate(ward.gets("n2", "n1", "bulk", 250_000), 1e6);
+        // A host that boots again has it, too, before anything runs there.
+        let crash = ward.begin("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
+        ward.heal(&crash);
+        until("it serves again", || ward.answers("n1"));
+        (super::find("slow_link").unwrap().heal)(&link, 1, &mut ward.site).unwrap();
+        assert_eq!(ward.queues("n1"), before);
+        assert!(ward.refused("slow_port", json!({"port": "blk", "rate": "2mbit"})).contains("no port `blk`"));
     });
 }

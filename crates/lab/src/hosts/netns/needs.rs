@@ -14,7 +14,8 @@ use crate::Error;
 use crate::doctor::Links;
 use crate::linux::cgroup::{self, Controller, Hierarchies};
 use crate::linux::namespace;
-use crate::linux::network::{self, Trouble};
+use crate::linux::network::Trouble;
+use crate::linux::network::link::{Limits, Port, impose};
 use crate::placement::Placement;
 use crate::runner::Envelope;
 
@@ -33,7 +34,7 @@ const PARTS: [(&str, &str); 5] = [
 /// Faults that drop packets.
 const CUTTING: [&str; 3] = ["host_freeze", "lossy_link", "partition"];
 /// Faults that shape a link.
-const SHAPING: [&str; 2] = ["lossy_link", "slow_link"];
+const SHAPING: [&str; 3] = ["lossy_link", "slow_link", "slow_port"];
 /// Faults that need a file system of the host's own.
 const OF_DISKS: [&str; 2] = ["full_disk", "slow_disk"];
 
@@ -55,13 +56,23 @@ pub fn loses_packets(trial: &plan::Trial, envelopes: &[Envelope]) -> bool {
 /// The link that the kernel has to be able to make: as much of every kind as some profile or fault asks for.
 fn hardest_link(trial: &plan::Trial, envelopes: &[Envelope]) -> Link {
     let of_profiles = |figure: fn(&Link) -> Option<f64>| envelopes.iter().find_map(|envelope| figure(&envelope.link));
-    let of_faults =
-        |key: &str| trial.faults.iter().any(|fault| fault.kind == "slow_link" && fault.with.contains_key(key));
+    let slowing = trial.faults.iter().filter(|fault| ["slow_link", "slow_port"].contains(&fault.kind.as_str()));
+    let of_faults = |key: &str| slowing.clone().any(|fault| fault.with.contains_key(key));
+    let of_ports = |figure: fn(&Link) -> Option<f64>| trial.lab.ports.iter().find_map(|port| figure(&port.link));
     Link {
-        rate_bits_per_s: of_profiles(|link| link.rate_bits_per_s).or_else(|| of_faults("rate").then_some(1e9)),
-        delay_s: of_profiles(|link| link.delay_s).or_else(|| of_faults("delay").then_some(0.001)),
+        rate_bits_per_s: of_profiles(|link| link.rate_bits_per_s)
+            .or_else(|| of_ports(|link| link.rate_bits_per_s))
+            .or_else(|| of_faults("rate").then_some(1e9)),
+        delay_s: of_profiles(|link| link.delay_s)
+            .or_else(|| of_ports(|link| link.delay_s))
+            .or_else(|| of_faults("delay").then_some(0.001)),
         loss_pct: of_profiles(|link| link.loss_pct).or_else(|| has_fault(trial, &["lossy_link"]).then_some(1.0)),
     }
+}
+
+/// Whether a port has to be told from the others of a link.
+fn slows_ports(trial: &plan::Trial) -> bool {
+    !trial.lab.ports.is_empty() || has_fault(trial, &["slow_port"])
 }
 
 /// Whether all is there.
@@ -94,28 +105,29 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
     const UNCUT: &str = "labs without loss, partitions, lossy links and frozen hosts work without";
     const PLAIN: &str = "profiles without [disk] work without, and so do all faults but slow_disk and full_disk";
     program(true, "a virtual host", ("ip", "iproute2"), "targets on this machine itself work without")?;
-    let shapes = limited || has_fault(trial, &SHAPING);
+    let shapes = limited || slows_ports(trial) || has_fault(trial, &SHAPING);
     program(shapes, "a link with limits or such a fault", ("tc", "iproute2"), UNLIMITED)?;
     program(loses, "a host whose packets are dropped", ("nft", "nftables"), UNCUT)?;
     program(has_volume, "a disk of a host's own", ("mkfs.ext4", "e2fsprogs"), PLAIN)?;
     controllers(envelopes)?;
-    links(&hardest_link(trial, envelopes))
+    links(&hardest_link(trial, envelopes), slows_ports(trial))
 }
 
 /// Whether the kernel can make such a link: tried in a network of its own, that goes with the thread that is in it.
-fn links(hardest: &Link) -> Result<(), Error> {
+fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
     /// Each kind of link is tried once.
-    static TRIED: Mutex<Vec<(Link, Result<(), Trouble>)>> = Mutex::new(Vec::new());
+    static TRIED: Mutex<Vec<((Link, bool), Result<(), Trouble>)>> = Mutex::new(Vec::new());
     if hardest.is_unlimited() {
         return Ok(());
     }
     let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = tried.iter().find(|(link, _)| link == hardest).map(|(_, came)| came.clone());
+    let known =
+        tried.iter().find(|((link, ports), _)| link == hardest && *ports == of_ports).map(|(_, came)| came.clone());
     let came = match known {
         Some(came) => came,
         None => {
-            let came = try_link(hardest)?;
-            tried.push((hardest.clone(), came.clone()));
+            let came = try_link(hardest, of_ports)?;
+            tried.push(((hardest.clone(), of_ports), came.clone()));
             came
         }
     };
@@ -125,7 +137,7 @@ fn links(hardest: &Link) -> Result<(), Error> {
     };
     Err(match part.contains("netem") {
         true => Error::Needs {
-            what: "a link that takes longer (`delay` of a profile, of a network or of the fault slow_link)".to_owned(),
+            what: "a link that takes longer (`delay` of a profile, a network, a port, or of the faults slow_link and slow_port)".to_owned(),
             needs: "netem (CONFIG_NET_SCH_NETEM; try `modprobe sch_netem`), which this kernel has not".to_owned(),
             instead: "leave the delay out, or run it on a kernel of a distribution; rates, loss and partitions work \
                       without"
@@ -138,7 +150,7 @@ fn links(hardest: &Link) -> Result<(), Error> {
 /// The kinds of limits that this machine can give a link, each tried.
 pub fn what_links_can_be() -> Links {
     let came = |link: Link| {
-        try_link(&link)
+        try_link(&link, false)
             .unwrap_or_else(|error| Err(Trouble::System { doing: "try a link".to_owned(), error: error.to_string() }))
     };
     let rate = came(Link { rate_bits_per_s: Some(1e9), delay_s: None, loss_pct: None });
@@ -146,10 +158,11 @@ pub fn what_links_can_be() -> Links {
     Links { has_tc: !matches!(rate, Err(Trouble::NoProgram(_))), rate: rate.is_ok(), delay: delay.is_ok() }
 }
 
-fn try_link(link: &Link) -> Result<Result<(), Trouble>, Error> {
+fn try_link(link: &Link, of_ports: bool) -> Result<Result<(), Trouble>, Error> {
     let trying = std::thread::Builder::new().name("try a link".to_owned()).spawn({
+        let ports: Vec<Port> = of_ports.then(|| (1, link.clone())).into_iter().collect();
         let link = link.clone();
-        move || namespace::leave_network().map(|()| network::link::impose("lo", &link, &[], None))
+        move || namespace::leave_network().map(|()| impose("lo", Limits { ports: &ports, ..Limits::of(&link) }))
     });
     let trying = trying.map_err(Error::system("start a thread"))?;
     let tried = trying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

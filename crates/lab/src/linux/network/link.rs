@@ -1,5 +1,5 @@
 //! What a link is like: its rate by tbf, as packets leave and, through an ifb device, as they arrive; delay by netem; loss by
-//! [`super::drops`]. It must not know why.
+//! [`super::drops`]. A TCP port can be slower than the link it is on. It must not know why.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,6 +14,8 @@ use super::{Trouble, drops, ip, ip_says, tc};
 const UNLIMITED: &str = "400gbit";
 /// Major number of a queue that tells packets apart: by it, what was left over is known for ours.
 const ROOT: &str = "9e83";
+/// What may wait where nothing has to.
+const UNLIMITED_QUEUE_BYTES: f64 = (4 << 20) as f64;
 /// Of a full Ethernet frame.
 const FRAME_BYTES: f64 = 1514.0;
 
@@ -23,22 +25,50 @@ static GONE: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 /// What a link is like toward some; whoever is in two of them belongs to the first.
 pub type Toward = (Vec<Ipv4Addr>, Link);
 
-/// Makes a link like `all`, but toward some like that, and without any limit for TCP port `spared`, here or there. Whatever it was like before is over, also if this fails.
-pub fn shape(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Result<(), Trouble> {
+/// What TCP packets from or to a port, here or there, have of a link.
+pub type Port = (u16, Link);
+
+/// What an interface is to be like.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits<'a> {
+    /// The link toward everybody.
+    pub all: &'a Link,
+    /// … but for these.
+    pub toward: &'a [Toward],
+    /// What of it these ports have at most, each by itself; what passes there has passed the link as well.
+    pub ports: &'a [Port],
+    /// A TCP port, here or there, without any limit.
+    pub spared: Option<u16>,
+}
+
+impl<'a> Limits<'a> {
+    /// The same toward everybody, through every port.
+    pub fn of(all: &'a Link) -> Self {
+        Self { all, toward: &[], ports: &[], spared: None }
+    }
+
+    fn links(&self) -> impl Iterator<Item = &'a Link> {
+        let toward = self.toward.iter().map(|(_, link)| link);
+        toward.chain(self.ports.iter().map(|(_, link)| link)).chain([self.all])
+    }
+}
+
+/// Makes an interface like that. Whatever it was like before is over, also if this fails.
+pub fn shape(interface: &str, limits: Limits<'_>) -> Result<(), Trouble> {
     clear(interface);
-    impose(interface, all, toward, spared).inspect_err(|_| clear(interface))
+    impose(interface, limits).inspect_err(|_| clear(interface))
 }
 
 /// Like [`shape`], for an interface that nothing was done to.
-pub fn impose(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Result<(), Trouble> {
-    let text = commands(interface, all, toward, spared);
+pub fn impose(interface: &str, limits: Limits<'_>) -> Result<(), Trouble> {
+    let text = commands(interface, limits);
     if !text.ip.is_empty() {
         ip(&text.ip)?;
     }
     if !text.tc.is_empty() {
         tc(&text.tc)?;
     }
-    drops::lose(interface, all, toward, spared)
+    drops::lose(interface, limits.all, limits.toward, limits.spared)
 }
 
 /// Takes an interface down. The kernel forgets its routes; [`up`] makes them again.
@@ -87,12 +117,11 @@ struct Commands {
     tc: String,
 }
 
-fn commands(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Commands {
+fn commands(interface: &str, limits: Limits<'_>) -> Commands {
     let mut text = Commands::default();
-    let links = || toward.iter().map(|(_, link)| link).chain([all]);
-    let is_limited = links().any(|link| link.rate_bits_per_s.is_some());
-    if is_limited || links().any(|link| link.delay_s.is_some()) {
-        direction(&mut text.tc, interface, "dst", (all, toward), spared);
+    let is_limited = limits.links().any(|link| link.rate_bits_per_s.is_some());
+    if is_limited || limits.links().any(|link| link.delay_s.is_some()) {
+        direction(&mut text.tc, interface, "dst", limits);
     }
     if is_limited {
         let ifb = arriving(interface);
@@ -102,72 +131,135 @@ fn commands(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>)
         let _ = writeln!(text.tc, "filter add dev {interface} parent ffff: protocol all {redirect}");
         // Only what leaves is delayed: else both ends of a link would delay it.
         let undelayed = |link: &Link| Link { delay_s: None, ..link.clone() };
-        let toward: Vec<Toward> = toward.iter().map(|(peers, link)| (peers.clone(), undelayed(link))).collect();
-        direction(&mut text.tc, &ifb, "src", (&undelayed(all), &toward), spared);
+        let all = undelayed(limits.all);
+        let toward: Vec<Toward> = limits.toward.iter().map(|(peers, link)| (peers.clone(), undelayed(link))).collect();
+        let slow = limits.ports.iter().filter(|(_, link)| link.rate_bits_per_s.is_some());
+        let ports: Vec<Port> = slow.map(|(port, link)| (*port, undelayed(link))).collect();
+        let arriving = Limits { all: &all, toward: &toward, ports: &ports, spared: limits.spared };
+        direction(&mut text.tc, &ifb, "src", arriving);
     }
     // A large segment that the kernel cuts up at the very end would be lost as a whole.
-    if links().any(|link| link.loss_pct.is_some()) {
+    if limits.links().any(|link| link.loss_pct.is_some()) {
         let _ = writeln!(text.ip, "link set {interface} gso_max_segs 1");
     }
     text
 }
 
 /// Limits one direction at the root of a device; `end` is which address of a packet is the other host's.
-fn direction(text: &mut String, device: &str, end: &str, (all, toward): (&Link, &[Toward]), spared: Option<u16>) {
+fn direction(text: &mut String, device: &str, end: &str, limits: Limits<'_>) {
+    let Limits { all, toward, ports, spared } = limits;
+    let mut queues = Queues { text, device, handle: 0 };
     if toward.is_empty() && spared.is_none() {
-        return limit(text, device, "root", 1, all);
+        return queues.link("root", all, ports);
     }
-    let _ = writeln!(text, "qdisc add dev {device} root handle {ROOT}: htb default 1");
-    let unlimited = Link::default();
-    let links = [all].into_iter().chain(toward.iter().map(|(_, link)| link)).chain(spared.map(|_| &unlimited));
+    queues.apart("root", ROOT);
+    let links = [all].into_iter().chain(toward.iter().map(|(_, link)| link));
     for (class, link) in (1..).zip(links) {
-        let class_id = format!("{ROOT}:{class:x}");
-        let _ = writeln!(
-            text,
-            "class add dev {device} parent {ROOT}: classid {class_id} htb rate {UNLIMITED} quantum 200000"
-        );
-        limit(text, device, &format!("parent {class_id}"), class * 0x10, link);
+        let at = queues.class(ROOT, class);
+        queues.link(&at, link, ports);
     }
     // One protocol may have one preference. What is spared comes first.
-    let mut filter = |preference: u32, matched: &str, class: usize| {
-        let start = format!("filter add dev {device} parent {ROOT}: prio {preference}");
-        let _ = writeln!(text, "{start} protocol {matched} flowid {ROOT}:{class:x}");
-    };
     if let Some(port) = spared {
-        for way in ["sport", "dport"] {
-            let last = toward.len() + 2;
-            filter(1, &format!("ip u32 match ip protocol 6 0xff match ip {way} {port} 0xffff"), last);
-            filter(2, &format!("ipv6 u32 match ip6 protocol 6 0xff match ip6 {way} {port} 0xffff"), last);
-        }
+        let last = toward.len() + 2;
+        queues.class(ROOT, last);
+        queues.port(ROOT, port, last);
     }
     for ((class, preference), (peers, _)) in (2..).zip(3..).zip(toward) {
         for address in peers {
-            filter(preference, &format!("ip u32 match ip {end} {address}/32"), class);
+            queues.filter(ROOT, preference, &format!("ip u32 match ip {end} {address}/32"), class);
         }
     }
 }
 
-/// Delay, then rate. Handles count from `handle`.
-fn limit(text: &mut String, device: &str, at: &str, handle: u32, link: &Link) {
-    let mut at = at.to_owned();
-    let mut handle = handle;
-    if let Some(delay_s) = link.delay_s {
-        let delay_us = delay_s * 1e6;
-        // Its queue holds what a fast link carries in that time.
-        let packets = delay_us.clamp(1000.0, 1e6).round();
-        let _ = writeln!(
-            text,
-            "qdisc add dev {device} {at} handle {handle:x}: netem delay {delay_us:.0}us limit {packets}"
-        );
-        at = format!("parent {handle:x}:1");
-        handle += 1;
+/// Queues of a device, as `tc` is told to make them.
+struct Queues<'a> {
+    text: &'a mut String,
+    device: &'a str,
+    /// The last that was given.
+    handle: u32,
+}
+
+impl Queues<'_> {
+    fn handle(&mut self) -> String {
+        self.handle += 1;
+        format!("{:x}", self.handle)
     }
-    if let Some(rate) = link.rate_bits_per_s {
-        let (burst, queue) = (burst_bytes(rate), burst_bytes(rate) + queue_bytes(rate));
+
+    /// A link, and within it the ports that are slower.
+    fn link(&mut self, at: &str, link: &Link, ports: &[Port]) {
+        let at = self.limit(at, link, queue_bytes);
+        if ports.is_empty() {
+            return;
+        }
+        // Nothing waits here: each class has a queue of its own, and whoever asks for the next packet is the link.
+        let handle = self.handle();
+        self.apart(&at, &handle);
+        let others = self.class(&handle, 1);
+        let waiting = link.rate_bits_per_s.map_or(UNLIMITED_QUEUE_BYTES, |rate| burst_bytes(rate) + queue_bytes(rate));
+        let fifo = self.handle();
+        let _ = writeln!(self.text, "qdisc add dev {} {others} handle {fifo}: bfifo limit {waiting:.0}", self.device);
+        for (class, (port, link)) in (2..).zip(ports) {
+            let at = self.class(&handle, class);
+            self.limit(&at, link, port_queue_bytes);
+            self.port(&handle, *port, class);
+        }
+    }
+
+    /// Tells packets from each other; those that no filter is about belong to class 1.
+    fn apart(&mut self, at: &str, handle: &str) {
+        let _ = writeln!(self.text, "qdisc add dev {} {at} handle {handle}: htb default 1", self.device);
+    }
+
+    /// A class of them; where its queue goes.
+    fn class(&mut self, handle: &str, class: usize) -> String {
+        let (device, id) = (self.device, format!("{handle}:{class:x}"));
         let _ = writeln!(
-            text,
-            "qdisc add dev {device} {at} handle {handle:x}: tbf rate {rate:.0}bit burst {burst:.0} limit {queue:.0}"
+            self.text,
+            "class add dev {device} parent {handle}: classid {id} htb rate {UNLIMITED} quantum 200000"
         );
+        format!("parent {id}")
+    }
+
+    fn filter(&mut self, handle: &str, preference: u32, matched: &str, class: usize) {
+        let start = format!("filter add dev {} parent {handle}: prio {preference}", self.device);
+        let _ = writeln!(self.text, "{start} protocol {matched} flowid {handle}:{class:x}");
+    }
+
+    /// TCP packets from or to a port belong to this class.
+    fn port(&mut self, handle: &str, port: u16, class: usize) {
+        for way in ["sport", "dport"] {
+            let v4 = format!("ip u32 match ip protocol 6 0xff match ip {way} {port} 0xffff");
+            self.filter(handle, 1, &v4, class);
+            let v6 = format!("ipv6 u32 match ip6 protocol 6 0xff match ip6 {way} {port} 0xffff");
+            self.filter(handle, 2, &v6, class);
+        }
+    }
+
+    /// Delay, then rate; where what comes before them goes.
+    fn limit(&mut self, at: &str, link: &Link, queue_bytes: fn(f64) -> f64) -> String {
+        let device = self.device;
+        let mut at = at.to_owned();
+        if let Some(delay_s) = link.delay_s {
+            let delay_us = delay_s * 1e6;
+            // Its queue holds what a fast link carries in that time.
+            let packets = delay_us.clamp(1000.0, 1e6).round();
+            let handle = self.handle();
+            let _ = writeln!(
+                self.text,
+                "qdisc add dev {device} {at} handle {handle}: netem delay {delay_us:.0}us limit {packets}"
+            );
+            at = format!("parent {handle}:1");
+        }
+        if let Some(rate) = link.rate_bits_per_s {
+            let (burst, queue) = (burst_bytes(rate), burst_bytes(rate) + queue_bytes(rate));
+            let handle = self.handle();
+            let _ = writeln!(
+                self.text,
+                "qdisc add dev {device} {at} handle {handle}: tbf rate {rate:.0}bit burst {burst:.0} limit {queue:.0}"
+            );
+            at = format!("parent {handle}:1");
+        }
+        at
     }
 }
 
@@ -179,6 +271,12 @@ fn burst_bytes(rate_bits_per_s: f64) -> f64 {
 /// How much may wait: 50 ms, and at least what two connections send at once at their begin, large segments included.
 fn queue_bytes(rate_bits_per_s: f64) -> f64 {
     (rate_bits_per_s / 8.0 * 0.05).max(100.0 * FRAME_BYTES).round()
+}
+
+/// How much may wait for a port: 300 ms, for what waits there is the lag that is wanted, and TCP has to see it as a queue and
+/// not as loss; at least what two connections send at once at their begin, and as much again.
+fn port_queue_bytes(rate_bits_per_s: f64) -> f64 {
+    (rate_bits_per_s / 8.0 * 0.3).max(40.0 * FRAME_BYTES).round()
 }
 
 #[cfg(test)]

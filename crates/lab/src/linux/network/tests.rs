@@ -9,6 +9,7 @@ use experiment::profile::Link;
 use rustix::process::geteuid;
 
 use super::drops::{self, Cut};
+use super::link::Limits;
 use super::*;
 use crate::linux::namespace;
 
@@ -44,22 +45,24 @@ fn a_link_is_limited_in_both_directions_and_restored() {
     apart(move || {
         ip("link add eth0 type veth peer name far\nlink set eth0 up\nlink set far up\n").unwrap();
         assert_eq!(interfaces(), ["far", "eth0"]);
-        link::shape("eth0", &profile, &[], None).unwrap();
+        link::shape("eth0", Limits::of(&profile)).unwrap();
         let qdiscs = || said("tc", &["qdisc"]);
         let before = qdiscs();
         assert_eq!(before.matches("qdisc tbf").count(), 2, "{before}");
         assert!(before.contains("rate 100Mbit"), "{before}");
         // Worse, only toward one; then loss on top.
-        link::shape("eth0", &profile, &[(vec![THERE], link(Some(1e6), None))], None).unwrap();
+        link::shape("eth0", Limits { toward: &[(vec![THERE], link(Some(1e6), None))], ..Limits::of(&profile) })
+            .unwrap();
         let now = qdiscs();
         assert_eq!(now.matches("qdisc htb").count(), 2, "{now}");
         assert_eq!((now.matches("rate 1Mbit").count(), now.matches("rate 100Mbit").count()), (2, 2), "{now}");
-        link::shape("eth0", &profile, &[(vec![THERE], link(None, Some(1.5)))], None).unwrap();
+        link::shape("eth0", Limits { toward: &[(vec![THERE], link(None, Some(1.5)))], ..Limits::of(&profile) })
+            .unwrap();
         assert!(said("nft", &["list", "ruleset"]).contains("numgen random mod 1000000 < 15000"));
-        link::shape("eth0", &profile, &[], None).unwrap();
+        link::shape("eth0", Limits::of(&profile)).unwrap();
         let handles = |text: &str| text.replace(char::is_numeric, "");
         assert_eq!(handles(&qdiscs()), handles(&before));
-        link::shape("eth0", &Link::default(), &[], None).unwrap();
+        link::shape("eth0", Limits::of(&Link::default())).unwrap();
         assert!(!qdiscs().contains("tbf"));
         assert!(!said("ip", &["link"]).contains("ifb"));
         assert_eq!(said("nft", &["list", "ruleset"]), "");
@@ -85,7 +88,7 @@ fn a_delay_needs_netem_and_leaves_nothing_without() {
     apart(|| {
         ip("link add eth0 type veth peer name far\nlink set eth0 up\n").unwrap();
         let slow = Link { rate_bits_per_s: Some(1e6), delay_s: Some(0.01), loss_pct: None };
-        match link::shape("eth0", &slow, &[], None) {
+        match link::shape("eth0", Limits::of(&slow)) {
             Ok(()) => assert!(said("tc", &["qdisc"]).contains("delay 10ms")),
             Err(trouble) => {
                 assert_eq!(trouble.to_string(), "not on this kernel: netem is missing");
@@ -158,9 +161,9 @@ fn what_is_cut_off_vanishes_and_nobody_is_told() {
 #[test]
 fn a_link_that_loses_all_loses_both_ways() {
     with_a_neighbour(|socket, heard| {
-        link::shape("eth0", &link(Some(1e9), Some(100.0)), &[], None).unwrap();
+        link::shape("eth0", Limits::of(&link(Some(1e9), Some(100.0)))).unwrap();
         socket.send(&[1]).unwrap();
-        link::shape("eth0", &Link::default(), &[], None).unwrap();
+        link::shape("eth0", Limits::of(&Link::default())).unwrap();
         socket.send(&[2]).unwrap();
         assert_eq!(heard.recv_timeout(Duration::from_secs(20)).unwrap(), 2);
     });

@@ -14,8 +14,9 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
 use super::Hands;
 use super::state::{Cuts, Links, Peers};
+use crate::linux::network;
 use crate::linux::network::drops::{self, Cut};
-use crate::linux::network::{self, link};
+use crate::linux::network::link::{self, Limits};
 use crate::linux::procfs;
 use crate::runner::groups::Groups;
 use crate::runner::{Refusal, Setup};
@@ -64,7 +65,7 @@ impl HostHands {
             has_volume: volume.is_some(),
             is_isolated: setup.isolation.is_some(),
             connection: std::env::var("SSH_CONNECTION").ok().and_then(|text| Connection::parse(&text)),
-            shaped: Mutex::new(Links { all: setup.envelope.link.clone(), toward: Vec::new() }),
+            shaped: Mutex::new(Links { all: setup.envelope.link.clone(), ..Links::default() }),
             segments: Mutex::default(),
             offset_s: Mutex::default(),
         }
@@ -104,11 +105,14 @@ impl HostHands {
     fn shape(&self, links: &Links) -> Result<(), Refusal> {
         let toward: Vec<link::Toward> =
             links.toward.iter().map(|(peers, link)| (peers.iter().copied().collect(), link.clone())).collect();
+        let ports: Vec<link::Port> = links.ports.iter().map(|(port, link)| (*port, link.clone())).collect();
+        let spared = self.connection()?.map(|connection| connection.port);
+        let limits = Limits { all: &links.all, toward: &toward, ports: &ports, spared };
         for interface in self.interfaces()? {
             if !self.is_isolated {
                 self.remember(&interface)?;
             }
-            link::shape(&interface, &links.all, &toward, self.connection()?.map(|connection| connection.port))?;
+            link::shape(&interface, limits)?;
         }
         if !self.is_isolated && *links == Links::default() {
             self.put_back()?;

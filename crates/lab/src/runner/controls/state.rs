@@ -1,7 +1,7 @@
 //! What holds on a host under everything imposed on it, and the steps from one such state to another. Pure: nothing is
 //! performed here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use experiment::profile::{Disk, Link};
@@ -51,6 +51,8 @@ pub(in crate::runner) struct Links {
     pub all: Link,
     /// Toward some; whoever is in two of them belongs to the first.
     pub toward: Vec<(BTreeSet<Ipv4Addr>, Link)>,
+    /// What TCP ports have of it.
+    pub ports: BTreeMap<u16, Link>,
 }
 
 /// Whether a link is there.
@@ -101,7 +103,7 @@ impl State {
         let mut state = Self {
             still: false,
             cuts: Cuts::default(),
-            links: Links { all: envelope.link.clone(), toward: Vec::new() },
+            links: Links { all: envelope.link.clone(), ..Links::default() },
             carrier: Carrier::Up,
             cpu: 1.0,
             memory_bytes: envelope.memory_bytes,
@@ -127,7 +129,7 @@ impl State {
                 self.cuts.to.add(to.as_ref());
             }
             // All at once, below: those toward some lie over those toward everybody.
-            Control::Link { .. } => {}
+            Control::Link { .. } | Control::Port { .. } => {}
             Control::LinkDown => self.carrier = Carrier::Down,
             Control::LinkFlap { down_s, up_s } => self.carrier = Carrier::Flaps { down_s: *down_s, up_s: *up_s },
             Control::Cpu { of_profile } => self.cpu = *of_profile,
@@ -154,7 +156,7 @@ impl State {
     }
 }
 
-/// The link toward everybody, then over it those toward some, the later over the earlier.
+/// The link toward everybody, then over it those toward some, the later over the earlier; and so of each port.
 fn links(list: &[(String, Control)], mut all: Link) -> Links {
     let controls = list.iter().filter_map(|(_, control)| match control {
         Control::Link { link, peers } => Some((link, peers)),
@@ -172,7 +174,12 @@ fn links(list: &[(String, Control)], mut all: Link) -> Links {
         overlay_link(&mut like, link);
         toward.insert(0, (peers, like));
     }
-    Links { all, toward }
+    let mut ports: BTreeMap<u16, Link> = BTreeMap::new();
+    for (_, control) in list {
+        let Control::Port { ports: slow, link } = control else { continue };
+        slow.iter().for_each(|port| overlay_link(ports.entry(*port).or_default(), link));
+    }
+    Links { all, toward, ports }
 }
 
 fn overlay_link(under: &mut Link, over: &Link) {

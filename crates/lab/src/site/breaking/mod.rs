@@ -2,6 +2,7 @@
 //! of it is undone. It must not decide when, nor whether that was wise.
 
 mod hosts;
+mod ports;
 mod processes;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use experiment::profile::Disk;
 use self::hosts::Imposed;
 use self::processes::Restart;
 use super::Site;
+use super::survey::Ports;
 use crate::hosts::Host;
 use crate::{Caller, Error};
 
@@ -22,6 +24,8 @@ use crate::{Caller, Error};
 pub(super) struct Broken {
     /// Time dilation; 1 is real time.
     speed: f64,
+    /// The target's ports.
+    ports: Ports,
     /// What the profile of each host says of its disk, by host.
     disks: BTreeMap<String, Disk>,
     /// Posts that each occurrence of a fault hit: name, number.

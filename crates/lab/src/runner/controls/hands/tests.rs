@@ -46,7 +46,7 @@ fn the_network_is_left_alone_where_the_way_of_the_orders_is_not_known() {
     let everybody = Cuts { from: Peers::Everybody, ..Cuts::default() };
     assert!(reason(hands.cut(&everybody)).contains("SSH_CONNECTION"));
     let slow = Link { rate_bits_per_s: Some(1e6), ..Link::default() };
-    assert!(reason(hands.link(&Links { all: slow, toward: Vec::new() })).contains("SSH_CONNECTION"));
+    assert!(reason(hands.link(&Links { all: slow, ..Links::default() })).contains("SSH_CONNECTION"));
 }
 
 #[test]

@@ -143,3 +143,13 @@ fn steps_lead_where_they_should() {
         }
     }
 }
+
+#[test]
+fn of_two_that_slow_a_port_the_later_holds_figure_by_figure() {
+    let slow = |ports: &[u16], link: Link| Control::Port { ports: ports.to_vec(), link };
+    let late = Link { delay_s: Some(0.1), ..Link::default() };
+    let state = of(&[slow(&[7000, 7001], rate(5e6)), slow(&[7000], late.clone()), slow(&[7000], rate(1e6))]);
+    assert_eq!(state.links.ports[&7000], Link { rate_bits_per_s: Some(1e6), ..late });
+    assert_eq!((&state.links.ports[&7001], &state.links.all), (&rate(5e6), &rate(1e8)));
+    assert_eq!(steps(&state, &of(&[])), [Step::Link(of(&[]).links)]);
+}

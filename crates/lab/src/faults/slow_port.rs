@@ -1,0 +1,66 @@
+//! The fault `slow_port`: TCP from and to one port of the target has only a part of a host's link, or takes longer. It must not
+//! touch what passes through other ports.
+
+use std::collections::BTreeMap;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::plan;
+use experiment::profile::Link;
+use serde_json::Value;
+
+use super::slow_link::slowness;
+use super::{Begun, Kind, impose_each, lift, read, refused};
+use crate::arguments::Arguments;
+use crate::runner::Control;
+use crate::{Error, Site, victims};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "slow_port",
+        help: "make one port of the target slow on a host, and nothing else there",
+        takes: &[
+            Field {
+                name: "port",
+                help: "its name in target.toml, such as \"distribution\"; of all roles that have one of this name",
+                required: true,
+            },
+            Field {
+                name: "rate",
+                help: "what TCP from and to it has in each direction, such as \"2mbit\"",
+                required: false,
+            },
+            Field {
+                name: "delay",
+                help: "added to each packet of it that leaves, such as \"50ms\"; needs a kernel with netem",
+                required: false,
+            },
+        ],
+        label: "slow port",
+        colour: "#4d7c0f",
+        heals: Heals::AfterFor,
+        check: Some(|with| slower(with, 1.0).err().unwrap_or_default()),
+    },
+    begin,
+    heal: lift,
+};
+
+/// The port's name, and what it has.
+fn slower(with: &BTreeMap<String, Value>, speed: f64) -> Result<(String, Link), Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    let port = arguments.text("port").unwrap_or_default();
+    let link = slowness(&mut arguments, with, speed);
+    arguments.finish((port, link))
+}
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let hosts = victims::hosts(fault, number, site)?;
+    let (port, link) = read(slower(&fault.with, site.speed()))?;
+    let ports = site.ports_named(&port);
+    if ports.is_empty() {
+        return Err(refused(format!("this target has no port `{port}`")));
+    }
+    let control = Control::Port { ports, link };
+    impose_each(fault, number, site, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    Ok(Begun { on: hosts.join(", ") })
+}
