@@ -29,6 +29,9 @@ pub struct Lab {
     pub generator_cpus: Option<u32>,
     /// Whether the storage of each host is measured at lab-up.
     pub measure_storage: bool,
+    /// Price of a kWh, in the currency of the profiles; `None`: electricity is not in the price of a cycle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub electricity_per_kwh: Option<f64>,
 }
 
 /// One host of the lab.
@@ -108,6 +111,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
         networks,
         generator_cpus: section.whole("generator_cpus"),
         measure_storage: if section.has("measure_storage") { section.boolean("measure_storage") } else { has_disk },
+        electricity_per_kwh: section.number("electricity_per_kwh"),
     };
     only_virtual(section, &lab, scene);
     only_ours(section, &lab, target, scene);
