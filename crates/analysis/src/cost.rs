@@ -43,6 +43,12 @@ pub(crate) fn charge(trial: &mut Trial, lab: &Lab, samples: &[Sample], window: O
     };
 }
 
+/// Why a metric of cost has no value in these trials, if it is one and that is known.
+pub(crate) fn unknown(metric: &str, trials: &[&Trial]) -> Option<String> {
+    let asked = metric.split(['(', ',', ' ']).any(|path| path.starts_with("cost."));
+    trials.iter().filter(|_| asked).find_map(|trial| trial.cost.lacks.clone())
+}
+
 /// The power of each host in the order of the lab, or what it lacks.
 type Powers = Vec<Result<f64, String>>;
 

@@ -223,3 +223,25 @@ fn costs_can_be_claimed() {
         assert!(crate::metrics::metric_paths().iter().any(|known| known == path), "{path}");
     }
 }
+
+#[test]
+fn a_claim_and_a_gate_on_a_cost_that_is_not_known_say_why() {
+    let lacking = charged(&lab(&[("n1", None)], Vec::new()), &of_pi2c(), trial(40.0, 30.0));
+    let range = plan::Range { below: Some(1.0), ..plan::Range::default() };
+    let claim = plan::Claim {
+        says: String::new(),
+        source: String::new(),
+        metric: "cost.joules_per_cycle".into(),
+        range: range.clone(),
+        filter: std::collections::BTreeMap::new(),
+    };
+    let gate = plan::Requirement { metric: claim.metric.clone(), range, filter: claim.filter.clone() };
+    let found = crate::claims::claim(&claim, std::slice::from_ref(&lacking));
+    assert_eq!((found.value, found.holds), (None, record::results::Holds::NotMeasured));
+    assert!(found.note.contains("no profile for n1"), "{}", found.note);
+    let gate = crate::claims::requirement(&gate, std::slice::from_ref(&lacking));
+    assert!(!gate.holds && gate.unmeasured.unwrap().contains("no profile for n1"));
+    let known = charged(&pi2c(), &of_pi2c(), trial(40.0, 30.0));
+    let found = crate::claims::claim(&claim, &[known]);
+    assert_eq!((found.holds, found.note.as_str()), (record::results::Holds::Yes, ""));
+}
