@@ -6,6 +6,7 @@ use experiment::plan::{self, Range};
 use record::results::{Claim, Holds, Requirement, Trial, Trust};
 use serde_json::Value;
 
+use crate::cost;
 use crate::metrics::metric;
 use crate::refusals::refusal;
 use crate::stats::order::{largest, median};
@@ -24,7 +25,8 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
             let values: Vec<f64> = measured.iter().copied().flatten().collect();
             let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
             let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);
-            (median(&values), range, held(&measured, &claim.range), String::new())
+            let note = if values.is_empty() { cost::unknown(&claim.metric, &usable) } else { None };
+            (median(&values), range, held(&measured, &claim.range), note.unwrap_or_default())
         }
     };
     Claim {
@@ -72,7 +74,12 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
         asked: asked(&requirement.range),
         value: worst(&values, &requirement.range),
         holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
-        unmeasured: if all_hold { None } else { matching.iter().find_map(|trial| refusal(trial, &requirement.metric)) },
+        unmeasured: if all_hold {
+            None
+        } else {
+            let refused = matching.iter().find_map(|trial| refusal(trial, &requirement.metric));
+            refused.or_else(|| cost::unknown(&requirement.metric, &matching))
+        },
     }
 }
 

@@ -16,7 +16,19 @@ const SAME_MOMENT_S: f64 = 0.25;
 
 /// The samples whose second lies (for the most part) in the load.
 pub(crate) fn during(samples: &[Sample], until_s: f64) -> Vec<&Sample> {
-    samples.iter().filter(|sample| (0.5..=until_s + 0.5).contains(&sample.at_s)).collect()
+    between(samples, 0.0, until_s)
+}
+
+/// The samples whose second lies, for the most part, between two times.
+pub(crate) fn between(samples: &[Sample], from_s: f64, until_s: f64) -> Vec<&Sample> {
+    samples.iter().filter(|sample| (from_s + 0.5..=until_s + 0.5).contains(&sample.at_s)).collect()
+}
+
+/// Mean CPU of a host over these samples, percent of what its cores can do: of a host that was made, of its profile's cores at
+/// their speed, `lab.speed` included.
+pub(crate) fn cpu_pct(name: &str, samples: &[&Sample]) -> Option<f64> {
+    let whole = samples.iter().copied().filter(|sample| sample.host == name && sample.process.is_empty());
+    mean_of(&whole.collect::<Vec<_>>(), busy_pct)
 }
 
 /// Every host of the lab, in its order, and any other that was sampled. Where hosts were made or reached, the machine that

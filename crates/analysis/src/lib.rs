@@ -5,6 +5,7 @@ mod audit;
 mod claims;
 mod compare;
 mod comparisons;
+mod cost;
 mod disturbances;
 mod emulation;
 mod evidence;

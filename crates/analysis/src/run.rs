@@ -12,7 +12,7 @@ use crate::safe_load::{self, Step};
 use crate::trial::judged;
 use crate::verdict::{Finding, OfRun, of_used, run_verdict};
 use crate::versions::Earlier;
-use crate::{Error, claims, comparisons, outages, scaling};
+use crate::{Error, claims, comparisons, cost, outages, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -57,6 +57,8 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         scaling: scaling::scaling(&trials, &plan.swept),
         crossings: scaling::crossings(&trials, &plan.swept),
         outages: outages::distributions(&trials),
+        // Nor has a search points whose repeats could be put together.
+        costs: if plan.find.is_some() { Vec::new() } else { cost::points(&trials) },
         title: plan.title,
         asks: plan.asks,
         trials,

@@ -57,7 +57,7 @@ pub(crate) fn crossings(trials: &[Trial], swept: &[String]) -> Vec<Crossing> {
 }
 
 /// The trials that are not void; all of them if all are.
-fn usable(trials: &[Trial]) -> Vec<&Trial> {
+pub(crate) fn usable(trials: &[Trial]) -> Vec<&Trial> {
     let all_void = trials.iter().all(|trial| trial.verdict.is == Trust::Void);
     trials.iter().filter(|trial| all_void || trial.verdict.is != Trust::Void).collect()
 }

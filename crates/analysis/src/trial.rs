@@ -11,7 +11,7 @@ use crate::operations::{Totals, attempt_results, failed_pct, operations};
 use crate::stats::effective_samples::sure;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, Finding};
-use crate::{Error, emulation, faults, generator, hosts};
+use crate::{Error, cost, emulation, faults, generator, hosts};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -46,6 +46,7 @@ pub(crate) fn judged(
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     trial.steady = steady;
     trial.emulated = emulation::emulated(&planned.lab, &trial);
+    cost::charge(&mut trial, &planned.lab, &evidence.samples, window.as_ref());
     let findings = verdict::findings(&verdict::Facts {
         planned,
         evidence,

@@ -10,12 +10,14 @@ use serde_json::Value;
 use crate::events::HostFigures;
 
 mod conclusions;
+mod cost;
 mod outages;
 mod trust;
 
 pub use conclusions::{
     Claim, Comparison, Crossing, Holds, Lead, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep, Usl,
 };
+pub use cost::{Cost, CostWithWarmup, PointCost};
 pub use outages::{Disturbance, Fault, Outage, OutageDistribution, Spread};
 pub use trust::{Generator, Trust, Verdict};
 
@@ -58,6 +60,8 @@ pub struct Results {
     pub comparisons: Vec<Comparison>,
     /// Each fault over all its occurrences.
     pub outages: Vec<OutageDistribution>,
+    /// What a unit of work costs, for each variant at each point; empty where no trial says it.
+    pub costs: Vec<PointCost>,
 }
 
 /// One trial.
@@ -117,7 +121,7 @@ pub struct Trial {
     pub emulated: Option<Emulated>,
     /// The generator's own health.
     pub generator: Generator,
-    /// What a unit of work costs.
+    /// What a unit of work costs on the machines meant.
     pub cost: Cost,
 }
 
@@ -302,18 +306,8 @@ pub struct Host {
     pub disk_write_bytes: Option<u64>,
     /// Received and sent.
     pub net_bytes: Option<u64>,
-    /// Mean power.
+    /// Mean power over `measured_s`.
     pub watts: Option<f64>,
-    /// `rapl` or `profile`.
+    /// `profile`: between idle and load watts of its profile, by the CPU it used.
     pub watts_source: Option<String>,
-}
-
-/// What a unit of work costs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Cost {
-    /// Energy.
-    pub joules_per_cycle: Option<f64>,
-    /// Money, in the profile's currency.
-    pub price_per_million_cycles: Option<f64>,
 }

@@ -117,6 +117,12 @@ const LAB: &[Key] = &[
     )
     .elsewhere(&["client_cpus"]),
     Key::new(
+        "electricity_per_kwh",
+        Kind::Positive,
+        "Price of a kWh, in the currency of the profiles; with it, the price of a cycle includes electricity",
+    )
+    .elsewhere(&["kwh", "energy_price"]),
+    Key::new(
         "measure_storage",
         Kind::Boolean,
         "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk",

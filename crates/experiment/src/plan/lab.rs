@@ -34,6 +34,9 @@ pub struct Lab {
     pub measure_storage: bool,
     /// Whether the cores of the hosts are not slow yet while the target starts.
     pub quick_start: bool,
+    /// Price of a kWh, in the currency of the profiles; `None`: electricity is not in the price of a cycle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub electricity_per_kwh: Option<f64>,
 }
 
 /// One host of the lab.
@@ -115,6 +118,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
         generator_cpus: section.whole("generator_cpus"),
         measure_storage: if section.has("measure_storage") { section.boolean("measure_storage") } else { has_disk },
         quick_start: section.boolean("quick_start"),
+        electricity_per_kwh: section.number("electricity_per_kwh"),
     };
     only_virtual(section, &lab, scene);
     ports::only_virtual(section, &lab, scene);

@@ -39,8 +39,8 @@ pub struct Claim {
     pub value: Option<f64>,
     /// Smallest and largest over the matching trials; of a function of curves, its 95 % interval.
     pub range: Option<[f64; 2]>,
-    /// Why a function has no value or no end of its range, in words: that curves do not cross, or a knee was not reached. Empty
-    /// otherwise.
+    /// Why a function has no value or no end of its range, in words: that curves do not cross, or a knee was not reached; or why a cost is
+    /// not known. Empty otherwise.
     pub note: String,
     /// Whether the claim holds here.
     pub holds: Holds,

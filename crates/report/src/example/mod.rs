@@ -1,6 +1,7 @@
 //! Runs made up for the tests: plans, results and records of the shapes that matter. It must not be used outside tests.
 #![allow(clippy::unwrap_used)]
 
+mod costs;
 mod records;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use record::results::{
 };
 use serde_json::{Value, json};
 
+pub use costs::costs;
 pub use records::series;
 
 /// A plan of these variants, swept paths and repeats; 200 agents for 30 s.

@@ -99,6 +99,17 @@ pub fn bytes(value: f64) -> String {
     format!("{} {unit}", number(scaled))
 }
 
+/// Joules: `850 µJ`, `12.3 mJ`, `1.2 J`, `2.5 kJ`.
+pub fn joules(value: f64) -> String {
+    let (scaled, unit) = scaled_to(value * 1e6, &["µJ", "mJ", "J", "kJ", "MJ"]);
+    format!("{} {unit}", number(scaled))
+}
+
+/// `EUR 0.0238`.
+pub fn money(amount: f64, currency: &str) -> String {
+    format!("{currency} {}", number(amount)).trim_start().to_owned()
+}
+
 /// `97.3 %`.
 pub fn percent(value: f64) -> String {
     format!("{} %", number(value))
@@ -138,7 +149,7 @@ pub fn from_to(from: &str, to: &str) -> String {
     format!("{}–{to}", if same { &from[..of_from] } else { from })
 }
 
-/// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, …).
+/// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, `cost.watts`, …).
 pub fn by_metric(metric: &str, value: f64) -> String {
     let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();
     let ends = |unit: &str| words.iter().any(|word| word.ends_with(unit));
@@ -152,6 +163,10 @@ pub fn by_metric(metric: &str, value: f64) -> String {
         bytes(value)
     } else if ends("_pct") {
         percent(value)
+    } else if ends("joules_per_cycle") {
+        joules(value)
+    } else if ends("watts") {
+        format!("{} W", number(value))
     } else if ends("_s") {
         seconds(value)
     } else {

@@ -128,9 +128,8 @@ fn back(group: &Group) -> Option<Figure> {
 /// Energy where there is a figure for it, else CPU time of the target for each call.
 fn cost(group: &Group, input: &Input) -> Option<Figure> {
     if let Some(joules) = group.spread(|trial| trial.cost.joules_per_cycle) {
-        let source = group.usable().flat_map(|trial| &trial.hosts).find_map(|host| host.watts_source.clone());
-        let how = source.map_or_else(String::new, |source| format!("from {source}"));
-        return Some(figure("energy", numbers::number(joules.median), "J/cycle", how, Tone::Plain));
+        let how = "modelled from the profile's watts".to_owned();
+        return Some(figure("energy of a cycle", numbers::joules(joules.median), "", how, Tone::Plain));
     }
     let cores = f64::from(input.environment.as_ref()?.cpu.cores?);
     let local =

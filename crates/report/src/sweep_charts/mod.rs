@@ -1,6 +1,7 @@
 //! The charts of a whole sweep, a file for each kind: over the swept load instead of a clock. They must not fit or interpolate: what
 //! they draw stands in the results.
 
+mod cost;
 mod per_unit;
 mod scaling;
 
@@ -32,7 +33,7 @@ pub struct Kind {
 }
 
 /// Every kind, by name.
-pub const KINDS: &[Kind] = &[per_unit::KIND, scaling::KIND];
+pub const KINDS: &[Kind] = &[cost::KIND, per_unit::KIND, scaling::KIND];
 
 /// Curves that are drawn together.
 pub struct Sheet<'a> {

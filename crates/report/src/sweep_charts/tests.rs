@@ -90,6 +90,27 @@ fn many_curves_have_a_chart_for_each_point_of_the_other_paths() {
 }
 
 #[test]
+fn energy_is_drawn_over_the_loads_of_each_variant() {
+    let loads = [4.0, 32.0];
+    let mut results = results(vec![curve("pi2c", &[], &loads, 1), curve("devx", &[], &loads, 1)]);
+    results.costs = crate::example::costs();
+    let mut trial = record::results::Trial { repeat: 2, variant: Some("devx".to_owned()), ..Default::default() };
+    trial.point = results.costs[3].point.clone();
+    trial.cost.joules_per_cycle = Some(0.5);
+    let void = record::results::Verdict { is: record::results::Trust::Void, ..Default::default() };
+    results.trials = vec![trial.clone(), record::results::Trial { repeat: 1, verdict: void, ..trial }];
+    let charts = of_run(&results);
+    assert_eq!(charts[2].title, "Energy over load.agents");
+    let lines = &charts[2].panels[0].lines;
+    let devx: Vec<&Line> = lines.iter().filter(|line| line.name.starts_with("devx")).collect();
+    let shapes: Vec<Shape> = devx.iter().map(|line| line.shape).collect();
+    assert_eq!(shapes, [Shape::Dots, Shape::Solid], "a void trial is not drawn");
+    assert_eq!(devx[0].points, [(32.0, Some(0.5))]);
+    assert_eq!(devx[1].points, [(4.0, Some(41.7 / 98.0)), (32.0, Some(41.7 / 100.0))]);
+    assert!(charts[2].note.contains("Modelled"));
+}
+
+#[test]
 fn without_a_sweep_there_is_nothing() {
     assert_eq!(of_run(&Results::default()), Vec::new());
 }

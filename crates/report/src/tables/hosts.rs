@@ -94,8 +94,11 @@ fn note<'a>(missing: &[&Figure], mut sources: impl Iterator<Item = &'a str>) -> 
         note.push_str(&format!(" Not measured: {}.", names.join(", ")));
     }
     if let Some(source) = sources.next() {
-        let origin =
-            if source == "rapl" { "measured by the processor (RAPL)" } else { "modelled from the profile's watts" };
+        let origin = if source == "rapl" {
+            "measured by the processor (RAPL)"
+        } else {
+            "modelled from the profile's watts and the CPU after the warm-up"
+        };
         note.push_str(&format!(" Power is {origin}."));
     }
     note

@@ -4,6 +4,7 @@ mod attempts;
 mod claims;
 pub mod comparison;
 mod consistency;
+mod cost;
 pub mod crossings;
 pub mod differences;
 mod disturbances;
@@ -50,6 +51,7 @@ pub const KINDS: &[Kind] = &[
     claims::KIND,
     comparison::KIND,
     consistency::KIND,
+    cost::KIND,
     crossings::KIND,
     differences::KIND,
     disturbances::KIND,

@@ -36,6 +36,7 @@ fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
     results.scaling = vec![record::results::Scaling::default(); 2];
     results.crossings = vec![record::results::Crossing::default()];
+    results.costs = example::costs();
     let steps = vec![record::results::SearchStep::default()];
     results.safe_loads = vec![record::results::SafeLoad { steps, ..Default::default() }];
     let environment = Some(example::environment());
@@ -132,7 +133,23 @@ fn what_the_warm_up_is_worth_is_seen() {
     let (plan, mut results) = one_crash();
     let warmup = table("warmup", &results, &plan).unwrap();
     let texts: Vec<&str> = warmup.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(texts, ["63,400", "61,200", "−3.49 %", "2.71 ms", "2.71 ms", "0 %", "6.87 ms", "6.87 ms", "0 %"]);
+    assert_eq!(
+        texts,
+        [
+            "63,400",
+            "61,200",
+            "−3.49 %",
+            "15,300",
+            "14,800",
+            "−3.27 %",
+            "2.71 ms",
+            "2.71 ms",
+            "0 %",
+            "6.87 ms",
+            "6.87 ms",
+            "0 %"
+        ]
+    );
     results.trials[0].with_warmup = record::results::WithWarmup::default();
     assert_eq!(table("warmup", &results, &plan), None);
 }
@@ -227,4 +244,50 @@ fn a_fault_that_occurred_often_enough_has_its_distribution() {
     results.outages[0].never_back = 2;
     let recovery = table("recovery", &results, &plan).unwrap();
     assert_eq!(column(&recovery, "longest")[0], &Cell::new("never").with("2 of 9").toned(Tone::Bad));
+}
+
+#[test]
+fn cost_shows_the_peak_and_a_cheaper_point_if_that_is_elsewhere() {
+    let (plan, mut results) = one_crash();
+    assert_eq!(table("cost", &results, &plan), None);
+    results.costs = example::costs();
+    let cost = table("cost", &results, &plan).unwrap();
+    let texts = |head: &str| column(&cost, head).into_iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
+    assert_eq!(texts("curve"), ["pi2c", "devx"]);
+    assert_eq!(
+        (texts("at"), column(&cost, "at")[0].small.as_str()),
+        (vec!["agents 32".to_owned(); 2], "peak, cheapest")
+    );
+    assert_eq!(
+        (texts("J/cycle"), column(&cost, "J/cycle")[1].small.as_str()),
+        (vec!["188 mJ".into(), "417 mJ".into()], "375–459 mJ")
+    );
+    assert_eq!(texts("with warm-up"), ["225 mJ", "500 mJ"]);
+    assert_eq!(texts("per million"), ["EUR 0.013", "EUR 0.053"]);
+    assert!(cost.note.starts_with("Modelled from the profile's watts and the measured CPU"), "{}", cost.note);
+
+    (results.costs[1].cheapest, results.costs[0].cheapest) = (false, true);
+    results.costs[2].lacks = Some("Price is not known: no [price] in profile `x` for n1.".to_owned());
+    results.costs[3].price_per_million_cycles = None;
+    let cost = table("cost", &results, &plan).unwrap();
+    let which: Vec<&str> = column(&cost, "at").into_iter().map(|cell| cell.small.as_str()).collect();
+    assert_eq!(which, ["cheapest", "peak", "peak, cheapest"]);
+    assert_eq!(column(&cost, "per million")[2], &Cell::new(numbers::NONE));
+    assert!(cost.note.ends_with(" devx: Price is not known: no [price] in profile `x` for n1."), "{}", cost.note);
+}
+
+#[test]
+fn energy_stands_beside_the_warm_up_where_it_is_known() {
+    let (plan, mut results) = one_crash();
+    let heads = |results: &Results| -> Vec<String> {
+        table("warmup", results, &plan).unwrap().columns.into_iter().map(|column| column.head).collect()
+    };
+    assert!(!heads(&results).contains(&"J/cycle".to_owned()));
+    results.trials[0].cost.joules_per_cycle = Some(0.2);
+    results.trials[0].cost.with_warmup.joules_per_cycle = Some(0.25);
+    assert!(heads(&results).contains(&"cycles/s".to_owned()), "a cycle of several operations");
+    let warmup = table("warmup", &results, &plan).unwrap();
+    let index = warmup.columns.iter().position(|column| column.head == "J/cycle").unwrap();
+    let texts: Vec<&str> = warmup.rows[0].cells[index..index + 3].iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["200 mJ", "250 mJ", "+25 %"]);
 }

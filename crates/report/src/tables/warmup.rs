@@ -13,12 +13,19 @@ pub const KIND: Kind = Kind { name: "warmup", place: 58, fill };
 /// Heading, what it means, the figure after the warm-up, with it, and how it is written.
 type Pair = (&'static str, &'static str, Figure, Figure, fn(f64) -> String);
 
-const PAIRS: [Pair; 3] = [
+const PAIRS: [Pair; 5] = [
     (
         "calls/s",
         "ok operations per second",
         |trial| trial.throughput.operations_per_s,
         |trial| trial.with_warmup.operations_per_s,
+        numbers::number,
+    ),
+    (
+        "cycles/s",
+        "full cycles per second",
+        |trial| trial.throughput.cycles_per_s.filter(|_| has_steps(trial)),
+        |trial| trial.with_warmup.cycles_per_s.filter(|_| has_steps(trial)),
         numbers::number,
     ),
     (
@@ -35,26 +42,41 @@ const PAIRS: [Pair; 3] = [
         |trial| trial.with_warmup.latency_us?.p99,
         numbers::micros,
     ),
+    (
+        "J/cycle",
+        "energy for each cycle, modelled from the profile's watts and the CPU",
+        |trial| trial.cost.joules_per_cycle,
+        |trial| trial.cost.with_warmup.joules_per_cycle,
+        numbers::joules,
+    ),
 ];
+
+/// Whether a cycle is more than one operation, so that cycles tell something that operations do not.
+fn has_steps(trial: &Trial) -> bool {
+    let rates = trial.throughput.cycles_per_s.zip(trial.throughput.operations_per_s);
+    rates.is_some_and(|(cycles_per_s, operations_per_s)| cycles_per_s < 0.95 * operations_per_s)
+}
 
 const MANY: usize = 12;
 
 fn fill(input: &Input) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let has_both =
-        |trial: &&Trial| PAIRS.iter().any(|(_, _, cut, whole, _)| cut(trial).is_some() && whole(trial).is_some());
-    if !input.results.trials.iter().any(|trial| has_both(&trial)) {
+    let has_both = |(_, _, cut, whole, _): &Pair| {
+        input.results.trials.iter().any(|trial| cut(trial).is_some() && whole(trial).is_some())
+    };
+    let pairs: Vec<Pair> = PAIRS.into_iter().filter(has_both).collect();
+    if pairs.is_empty() {
         return None;
     }
     let mut columns = label_columns(&groups);
-    for (head, explained, ..) in PAIRS {
+    for (head, explained, ..) in &pairs {
         columns.push(Column::numeric(head, &format!("{explained}, after the warm-up")));
         columns.push(Column::numeric("with it", &format!("{explained}, over the whole load")));
         columns.push(Column::numeric("difference", "of the whole load, in percent of the figure after the warm-up"));
     }
     let row = |(index, group): (usize, &crate::facts::Group)| {
         let mut cells = label_cells(group, &groups);
-        for (_, _, cut, whole, write) in PAIRS {
+        for &(_, _, cut, whole, write) in &pairs {
             let (after, with) = (group.spread(cut), group.spread(whole));
             // Of each trial, so that no repeat is held against another's.
             let difference = group.spread(|trial| {

@@ -23,12 +23,13 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     if !groups.is_empty() && plan.find.is_none() {
         parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
     }
-    const TABLES: [&str; 9] = [
+    const TABLES: [&str; 10] = [
         "safe_loads",
         "search",
         "differences",
         "scaling",
         "crossings",
+        "cost",
         "outages",
         "disturbances",
         "claims",

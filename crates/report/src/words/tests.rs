@@ -296,3 +296,20 @@ fn what_no_fault_explains_is_in_the_answer() {
         "{said}"
     );
 }
+
+#[test]
+fn two_variants_with_a_cost_have_a_sentence() {
+    let mut results = Results { costs: example::costs(), ..Results::default() };
+    assert_eq!(
+        cost::sentence(&results).unwrap(),
+        "At their peaks a cycle takes 188 mJ with `pi2c` and 417 mJ with `devx`; \
+         a million cycles cost EUR 0.013 with `pi2c` and EUR 0.053 with `devx` (modelled)."
+    );
+    results.costs[3].price_per_million_cycles = None;
+    let energy = "At their peaks a cycle takes 188 mJ with `pi2c` and 417 mJ with `devx` (modelled).";
+    assert_eq!(cost::sentence(&results).unwrap(), energy);
+    results.costs[3].joules_per_cycle = None;
+    assert_eq!(cost::sentence(&results), None, "nothing to hold it against");
+    results.costs = example::costs().into_iter().filter(|cost| cost.variant == "pi2c").collect();
+    assert_eq!(cost::sentence(&results), None, "one alone is in the table");
+}
