@@ -12,16 +12,20 @@ use crate::refusals::refusal;
 use crate::stats::order::{largest, median};
 
 mod curves;
+mod found;
+mod laws;
+mod onset;
+mod ratio;
 
-use curves::of_curves;
+use found::Found;
 
 /// What a source says, held against this run. A void trial is not used.
 pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
-    let usable: Vec<&Trial> = matching(&claim.filter, trials).filter(|trial| trial.verdict.is != Trust::Void).collect();
-    let (value, range, holds, note) = match of_curves(&claim.metric, &usable) {
+    let matching: Vec<&Trial> = matching(&claim.filter, trials).collect();
+    let (value, range, holds, note) = match of_function(&claim.metric, &claim.range, &matching) {
         Some(found) => (found.value, found.range, found.holds(&claim.range), found.note),
         None => {
-            let measured = measured(&claim.metric, &claim.range, &usable);
+            let measured = measured(&claim.metric, &claim.range, &usable(&matching));
             let values: Vec<f64> = measured.iter().copied().flatten().collect();
             let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
             let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);
@@ -56,14 +60,16 @@ fn held(measured: &[Option<f64>], range: &Range) -> Holds {
 /// A gate: every matching trial must have the metric, and in range.
 pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> Requirement {
     let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
-    let usable: Vec<&Trial> = matching.iter().copied().filter(|trial| trial.verdict.is != Trust::Void).collect();
-    if let Some(found) = of_curves(&requirement.metric, &usable) {
+    if let Some(found) = of_function(&requirement.metric, &requirement.range, &matching) {
         return Requirement {
             metric: requirement.metric.clone(),
             asked: asked(&requirement.range),
             value: found.value,
             holds: found.holds(&requirement.range) == Holds::Yes,
-            unmeasured: None,
+            unmeasured: match found.value {
+                None => matching.iter().find_map(|trial| refusal(trial, &requirement.metric)),
+                Some(_) => None,
+            },
         };
     }
     let measured = measured(&requirement.metric, &requirement.range, &matching);
@@ -101,35 +107,49 @@ fn same(a: &Value, b: &Value) -> bool {
     a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
 }
 
-/// A metric's value in each trial that should have one; or, for a ratio, in each of its comparisons.
-fn measured(metric_text: &str, range: &Range, trials: &[&Trial]) -> Vec<Option<f64>> {
-    let Some((function, arguments)) = call(metric_text) else {
-        return trials.iter().map(|trial| worst(&metric(trial, metric_text), range)).collect();
-    };
-    match (function, arguments.as_slice()) {
-        ("ratio", [path, a, b]) => ratios(path, a, b, range, trials),
-        _ => Vec::new(),
-    }
+/// A metric's value in each trial that should have one.
+fn measured(path: &str, range: &Range, trials: &[&Trial]) -> Vec<Option<f64>> {
+    trials.iter().map(|trial| worst(&metric(trial, path), range)).collect()
+}
+
+/// The trials that are not void.
+fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
+    trials.iter().copied().filter(|trial| trial.verdict.is != Trust::Void).collect()
+}
+
+/// The value of a function over these trials; `None` if the metric is a path. Where there are no variants, none is named.
+fn of_function(metric: &str, range: &Range, matching: &[&Trial]) -> Option<Found> {
+    let (function, arguments) = call(metric)?;
+    let trials = &usable(matching);
+    Some(match (function, arguments.as_slice()) {
+        ("crossing", [a, b, over]) => curves::crossings([a, b], over, trials),
+        ("flat_ratio", [a, b, over]) => curves::flat_ratio([a, b], over, trials),
+        ("flat_until", [over]) => curves::flats(None, over, trials),
+        ("flat_until", [a, over]) => curves::flats(Some(a), over, trials),
+        ("knee", [over]) => curves::knees(None, over, trials),
+        ("knee", [a, over]) => curves::knees(Some(a), over, trials),
+        ("knee_ratio", [a, b, over]) => curves::knee_ratio([a, b], over, trials),
+        ("onset", [path, over]) => onset::onset(path, None, over, matching),
+        ("onset", [path, a, over]) => onset::onset(path, Some(a), over, matching),
+        ("peak", []) => curves::peaks(None, trials),
+        ("peak", [a]) => curves::peaks(Some(a), trials),
+        ("peak_ratio", [a, b]) => curves::peak_ratio([a, b], trials),
+        ("ratio", [path, a, b]) => ratio::ratio(path, [a, b], range, trials),
+        ("retained", [path, over, at]) => curves::retained(path, None, [over, at], trials),
+        ("retained", [path, a, over, at]) => curves::retained(path, Some(a), [over, at], trials),
+        ("usl", [parameter, over]) => laws::law(parameter, None, over, trials),
+        ("usl", [parameter, a, over]) => laws::law(parameter, Some(a), over, trials),
+        ("usl_difference", [parameter, a, b, over]) => laws::difference(parameter, [a, b], over, trials),
+        _ => Found::default(),
+    })
 }
 
 /// A function's name and its arguments, if the metric is one.
 pub(crate) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
     let (name, rest) = text.trim().split_once('(')?;
-    Some((name.trim(), rest.strip_suffix(')')?.split(',').map(str::trim).collect()))
-}
-
-/// The metric in variant `a` over that in variant `b`, for each point and repeat that both have.
-fn ratios(path: &str, a: &str, b: &str, range: &Range, trials: &[&Trial]) -> Vec<Option<f64>> {
-    let of = |variant: &str| -> Vec<&Trial> {
-        trials.iter().copied().filter(|trial| trial.variant.as_deref() == Some(variant)).collect()
-    };
-    let others = of(b);
-    let ratio = |one: &Trial| {
-        let other = others.iter().find(|other| other.point == one.point && other.repeat == one.repeat)?;
-        let (above, below) = (worst(&metric(one, path), range), worst(&metric(other, path), range));
-        Some(above.zip(below).filter(|(_, below)| *below != 0.0).map(|(above, below)| above / below))
-    };
-    of(a).into_iter().filter_map(ratio).collect()
+    let inside = rest.strip_suffix(')')?;
+    let arguments = if inside.trim().is_empty() { Vec::new() } else { inside.split(',').map(str::trim).collect() };
+    Some((name.trim(), arguments))
 }
 
 /// The value that is furthest out of range, or nearest to being so.

@@ -56,6 +56,11 @@ pub(crate) fn crossings(trials: &[Trial], swept: &[String]) -> Vec<Crossing> {
     found
 }
 
+/// Whether a law of how those that make the load hinder each other is fitted over this path.
+pub(crate) fn has_law(over: &str) -> bool {
+    over != OFFERED
+}
+
 /// The trials that are not void; all of them if all are.
 pub(crate) fn usable(trials: &[Trial]) -> Vec<&Trial> {
     let all_void = trials.iter().all(|trial| trial.verdict.is == Trust::Void);
@@ -65,11 +70,16 @@ pub(crate) fn usable(trials: &[Trial]) -> Vec<&Trial> {
 /// The curves over a path, in the order of the trials. None over a path that is not a positive number in each trial that has it, or
 /// that has one value only.
 pub(crate) fn curves(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
+    curves_of(trials, over, |trial| trial.throughput.operations_per_s)
+}
+
+/// The same of another figure than `ok` operations per second.
+pub(crate) fn curves_of(trials: &[&Trial], over: &str, figure: impl Fn(&Trial) -> Option<f64>) -> Vec<VariantCurve> {
     let mut measured: Vec<(VariantCurve, Vec<(f64, f64)>)> = Vec::new();
     for trial in trials {
         let Some(value) = trial.point.get(over) else { continue };
         let Some(load) = value.as_f64().filter(|load| *load > 0.0) else { return Vec::new() };
-        let Some(rate) = trial.throughput.operations_per_s else { continue };
+        let Some(rate) = figure(trial) else { continue };
         let mut point = trial.point.clone();
         point.remove(over);
         let variant = trial.variant.clone().unwrap_or_default();
@@ -100,7 +110,7 @@ fn described(of: VariantCurve, over: &str) -> Scaling {
         peak_per_s: peak.map(|peak| peak.value),
         peak_ci95: peak.and_then(|peak| peak.ci95),
         peak_at: knee::peak(&means).map(|best| means[best].load),
-        usl: if over == OFFERED { None } else { law(curve) },
+        usl: if has_law(over) { law(curve) } else { None },
     }
 }
 

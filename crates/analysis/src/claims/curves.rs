@@ -1,129 +1,94 @@
-//! The functions of whole curves that a claim may name: `knee(a, path)`, `crossing(a, b, path)`, `peak(a)`. It must not know how they
+//! The functions of whole curves that a claim may name: `knee(a, path)`, `crossing(a, b, path)`, `peak(a)`, `flat_until(a, path)`,
+//! `retained(metric, a, path, value)`, and the ratios of two variants' knees, peaks and flat stretches. It must not know how they
 //! are found.
 
 use std::collections::BTreeMap;
 
-use experiment::plan::Range;
-use record::results::{Holds, Trial};
+use record::results::Trial;
 use serde_json::Value;
 
-use super::call;
-use crate::scaling::{Estimate, VariantCurve, curves, knee, overtakes, peak};
-use crate::stats::curve::Curve;
-use crate::stats::order::{largest, median};
+use super::found::{Found, Part};
+use crate::metrics::metric;
+use crate::scaling::{Estimate, VariantCurve, curves, curves_of, knee, overtakes, peak};
+use crate::stats::curve::{Curve, Mean, interval, intervals};
+use crate::stats::flat::flat_until;
+use crate::stats::knee;
 
-/// What a function comes to.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Found {
-    /// Its value; of several curves, because other paths are swept too, the median. Null where one of them has none.
-    pub value: Option<f64>,
-    /// From the lowest to the highest end of their intervals, where they have ends.
-    pub range: Option<[f64; 2]>,
-    /// Why there is no value, or an interval has no end.
-    pub note: String,
-    /// Between what each lies; an end may be infinite.
-    spans: Vec<[f64; 2]>,
+/// A figure of a curve's means, with what was decided once for all curves drawn from it.
+type Reading = Box<dyn Fn(&[Mean]) -> Option<f64>>;
+
+/// The curves of a variant; without one, of trials that have none.
+pub(super) fn of_variant(variant: Option<&str>, mut curves: Vec<VariantCurve>) -> Vec<VariantCurve> {
+    curves.retain(|of| of.variant == variant.unwrap_or_default());
+    curves
 }
 
-/// The value of a function of curves; `None` if the metric is something else.
-pub(super) fn of_curves(metric: &str, trials: &[&Trial]) -> Option<Found> {
-    let (function, arguments) = call(metric)?;
-    match (function, arguments.as_slice()) {
-        ("knee", [variant, over]) => Some(knees(variant, over, trials)),
-        ("crossing", [a, b, over]) => Some(crossings([a, b], over, trials)),
-        ("peak", [variant]) => Some(peaks(variant, trials)),
-        _ => None,
-    }
-}
-
-impl Found {
-    /// Whether it is in range: `yes` if all that it may be is, `no` if nothing of it is.
-    pub(super) fn holds(&self, range: &Range) -> Holds {
-        let inside = |[low, high]: &[f64; 2]| range.holds(*low) && range.holds(*high);
-        if self.spans.is_empty() {
-            Holds::NotMeasured
-        } else if self.spans.iter().all(inside) {
-            Holds::Yes
-        } else if self.spans.iter().any(|span| meets(range, *span)) {
-            Holds::NotShown
-        } else {
-            Holds::No
-        }
-    }
-
-    /// Of estimates, each with the loads that its curves reach from and to, and with what to say of a missing value.
-    fn of(estimates: Vec<(Estimate, [f64; 2])>, note: impl Fn(f64, [f64; 2]) -> String) -> Self {
-        let values: Vec<f64> = estimates.iter().map(|(found, _)| found.value).collect();
-        let ends = || estimates.iter().flat_map(|(found, _)| found.ci95.into_iter().flatten());
-        let spans = estimates.iter().map(|(found, reach)| span(found, *reach)).collect();
-        let low = largest(ends().map(|end| -end)).map(|end| -end);
-        let range = low.zip(largest(ends())).map(|(low, high)| [low, high]);
-        let notes: Vec<String> = estimates
-            .iter()
-            .filter_map(|(found, reach)| {
-                let ends = found.ci95.into_iter().flatten();
-                let open = std::iter::once(found.value).chain(ends).find(|value| value.is_infinite())?;
-                let word = if found.value.is_infinite() { "" } else { "perhaps " };
-                Some(format!("{word}{}", note(open, *reach)))
-            })
-            .collect();
-        Self {
-            value: median(&values).filter(|_| values.iter().all(|value| value.is_finite())),
-            range: range.filter(|range| range.iter().all(|end| end.is_finite())),
-            note: notes.first().cloned().unwrap_or_default(),
-            spans,
-        }
-    }
-}
-
-/// Between what an estimate lies. What is infinite was not met within the loads of the sweep, so it lies beyond them.
-fn span(found: &Estimate, [lowest, highest]: [f64; 2]) -> [f64; 2] {
-    let [low, high] = found.ci95.unwrap_or([found.value; 2]);
-    let low = if low == f64::INFINITY { highest } else { low.max(0.0) };
-    let high = if high == f64::NEG_INFINITY { lowest } else { high };
-    [low, high]
-}
-
-/// Whether anything of a span is in range.
-fn meets(range: &Range, [low, high]: [f64; 2]) -> bool {
-    let above = range.above.is_none_or(|bound| high > bound) && range.at_least.is_none_or(|bound| high >= bound);
-    let below = range.below.is_none_or(|bound| low < bound) && range.at_most.is_none_or(|bound| low <= bound);
-    above && below && range.equals.is_none_or(|wanted| (low..=high).contains(&wanted))
-}
-
-fn of_variant(variant: &str, over: &str, trials: &[&Trial]) -> Vec<VariantCurve> {
-    curves(trials, over).into_iter().filter(|of| of.variant == variant).collect()
+/// The curves of two variants, those of one point beside each other.
+pub(super) fn couples([a, b]: [&str; 2], curves: Vec<VariantCurve>) -> Vec<(Curve, Curve)> {
+    let (a, others): (Vec<_>, Vec<_>) =
+        curves.into_iter().filter(|of| of.variant == a || of.variant == b).partition(|of| of.variant == a);
+    let couple = |of: VariantCurve| {
+        let other = others.iter().find(|other| other.point == of.point)?;
+        Some((of.curve, other.curve.clone()))
+    };
+    a.into_iter().filter_map(couple).collect()
 }
 
 fn reach(curve: &Curve) -> Option<[f64; 2]> {
     Some([curve.points.first()?.load, curve.points.last()?.load])
 }
 
-fn knees(variant: &str, over: &str, trials: &[&Trial]) -> Found {
-    let curves = of_variant(variant, over, trials);
-    let estimates = curves.iter().filter_map(|of| Some((knee(&of.curve)?, reach(&of.curve)?)));
-    Found::of(estimates.collect(), |_, [_, highest]| format!("throughput still rises at {highest}"))
+/// Where the curve bends.
+pub(super) fn knees(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
+    let part = |of: VariantCurve| {
+        let reach = reach(&of.curve)?;
+        let rises = |_| format!("throughput still rises at {}", reach[1]);
+        Some(Part::of_load(&knee(&of.curve)?, reach, &[&of.curve], rises))
+    };
+    Found::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
 }
 
-fn crossings([a, b]: [&str; 2], over: &str, trials: &[&Trial]) -> Found {
-    let others = of_variant(b, over, trials);
-    let estimate = |of: VariantCurve| {
-        let other = others.iter().find(|other| other.point == of.point)?;
-        let ([from, to], [other_from, other_to]) = (reach(&of.curve)?, reach(&other.curve)?);
-        Some((overtakes(&of.curve, &other.curve)?, [from.max(other_from), to.min(other_to)]))
+/// The load from which `a` is ahead of `b` for good.
+pub(super) fn crossings([a, b]: [&str; 2], over: &str, trials: &[&Trial]) -> Found {
+    let part = |(of, other): (Curve, Curve)| {
+        let ([from, to], [other_from, other_to]) = (reach(&of)?, reach(&other)?);
+        let [lowest, highest] = [from.max(other_from), to.min(other_to)];
+        let beyond = |value: f64| match value > 0.0 {
+            true => format!("{a} is not ahead at {highest}"),
+            false => format!("{a} is ahead from {lowest} on"),
+        };
+        Some(Part::of_load(&overtakes(&of, &other)?, [lowest, highest], &[&of, &other], beyond))
     };
-    let estimates = of_variant(a, over, trials).into_iter().filter_map(estimate);
-    Found::of(estimates.collect(), |value, [lowest, highest]| match value > 0.0 {
-        true => format!("{a} is not ahead at {highest}"),
-        false => format!("{a} is ahead from {lowest} on"),
-    })
+    Found::of(couples([a, b], curves(trials, over)).into_iter().filter_map(part))
 }
 
 /// The best point of all that a variant has, whatever is swept.
-fn peaks(variant: &str, trials: &[&Trial]) -> Found {
+pub(super) fn peaks(variant: Option<&str>, trials: &[&Trial]) -> Found {
+    let curve = all_points(variant, trials);
+    Found::of(peak(&curve).map(|found| Part::of_curves(found.value, found.ci95, &[&curve])))
+}
+
+/// The best point of `a` over that of `b`. Which points are the best is decided once: of curves drawn at random the highest would be
+/// too high by chance.
+pub(super) fn peak_ratio([a, b]: [&str; 2], trials: &[&Trial]) -> Found {
+    let of = |variant| {
+        let curve = all_points(Some(variant), trials);
+        let best = knee::peak(&curve.means())?;
+        Some((curve, best))
+    };
+    let part = of(a).zip(of(b)).and_then(|((a, best_a), (b, best_b))| {
+        let ratio = |means: &[Vec<Mean>]| over(means[0].get(best_a)?.rate, means[1].get(best_b)?.rate);
+        let value = ratio(&[a.means(), b.means()])?;
+        Some(Part::of_curves(value, interval(&[&a, &b], ratio), &[&a, &b]))
+    });
+    Found::of(part)
+}
+
+/// Every point of a variant as if they were loads, in the order of the trials.
+fn all_points(variant: Option<&str>, trials: &[&Trial]) -> Curve {
     let mut points: Vec<&BTreeMap<String, Value>> = Vec::new();
     let mut measured = Vec::new();
-    for trial in trials.iter().filter(|trial| trial.variant.as_deref() == Some(variant)) {
+    for trial in trials.iter().filter(|trial| trial.variant.as_deref() == variant) {
         let Some(rate) = trial.throughput.operations_per_s else { continue };
         let place = points.iter().position(|point| **point == trial.point).unwrap_or(points.len());
         if place == points.len() {
@@ -131,6 +96,106 @@ fn peaks(variant: &str, trials: &[&Trial]) -> Found {
         }
         measured.push((place as f64, rate));
     }
-    let found = peak(&Curve::of(&measured)).map(|found| (found, [0.0, 0.0]));
-    Found::of(found.into_iter().collect(), |_, _| String::new())
+    Curve::of(&measured)
 }
+
+/// The highest load at which each unit of it still gets four fifths of what it gets at the lightest.
+pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
+    let part = |of: VariantCurve| {
+        let reach = reach(&of.curve)?;
+        let value = flat_until(&of.curve.means())?;
+        let found = Estimate { value, ci95: interval(&[&of.curve], |drawn| flat_until(&drawn[0])) };
+        let flat = |_| format!("still as much for each at {}", reach[1]);
+        Some(Part::of_load(&found, reach, &[&of.curve], flat))
+    };
+    Found::of(of_variant(variant, cycles(trials, over)).into_iter().filter_map(part))
+}
+
+/// Curves of full cycles, as an agent counts them; of operations where cycles were not counted.
+fn cycles(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
+    let counted = trials.iter().all(|trial| trial.throughput.cycles_per_s.is_some());
+    match counted {
+        true => curves_of(trials, over, |trial| trial.throughput.cycles_per_s),
+        false => curves(trials, over),
+    }
+}
+
+/// The knee of `a` over that of `b`.
+pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Found {
+    let reading = |curve: &Curve| -> Option<Reading> {
+        knee(curve)?;
+        // As for a single knee, the bend is decided once.
+        let bend = knee::Bend::of(&curve.means(), curve.spread());
+        Some(Box::new(move |means| bend.as_ref().map_or(Some(f64::INFINITY), |bend| bend.knee(means))))
+    };
+    let beyond = |name: &str, highest: f64| format!("throughput of {name} still rises at {highest}");
+    ratios(names, curves(trials, over), reading, beyond)
+}
+
+/// The load up to which the units of `a` get as much as at the lightest, over that of `b`.
+pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Found {
+    let reading = |_: &Curve| -> Option<Reading> { Some(Box::new(flat_until)) };
+    let beyond = |name: &str, highest: f64| format!("{name} still has as much for each at {highest}");
+    ratios(names, cycles(trials, over), reading, beyond)
+}
+
+/// The ratio of a load of `a` to that of `b`, each of which may lie beyond its sweep.
+fn ratios(
+    names: [&str; 2],
+    curves: Vec<VariantCurve>,
+    reading: impl Fn(&Curve) -> Option<Reading>,
+    beyond: impl Fn(&str, f64) -> String,
+) -> Found {
+    let part = |(a, b): (Curve, Curve)| {
+        let readings = [reading(&a)?, reading(&b)?];
+        let highest = [reach(&a)?[1], reach(&b)?[1]];
+        let loads = |means: &[Vec<Mean>]| Some([readings[0](&means[0])?, readings[1](&means[1])?]);
+        let found = loads(&[a.means(), b.means()])?;
+        let [low, high] = bounds(found, highest);
+        // The low end of what it is at least, the high end of what it is at most.
+        let ends = intervals(&[&a, &b], |means| loads(means).map(|found| bounds(found, highest)));
+        let ci95 = ends.map(|[least, most]| [least[0], most[1]]);
+        let open = (0..2).find(|&side| found[side].is_infinite());
+        let known = low == high;
+        let mut part = Part::of_curves(low, ci95.filter(|_| known), &[&a, &b]);
+        match open {
+            Some(side) => part.note = beyond(names[side], highest[side]),
+            None if ci95.is_some_and(|[_, high]| high.is_infinite()) => {
+                part.note = format!("perhaps {}", beyond(names[0], highest[0]));
+            }
+            None => {}
+        }
+        Some(Part { value: part.value.filter(|_| known), span: ci95.unwrap_or([low, high]), ..part })
+    };
+    Found::of(couples(names, curves).into_iter().filter_map(part))
+}
+
+/// Between what the ratio of two loads lies; an infinite load is one beyond the highest of its sweep.
+fn bounds([a, b]: [f64; 2], [highest_a, highest_b]: [f64; 2]) -> [f64; 2] {
+    let low = if b.is_infinite() { 0.0 } else { a.min(highest_a) / b };
+    let high = if a.is_infinite() { f64::INFINITY } else { a / b.min(highest_b) };
+    if a.is_finite() && b.is_finite() { [a / b; 2] } else { [low, high] }
+}
+
+/// What a metric has at one load, as a share of the best load's.
+pub(super) fn retained(path: &str, variant: Option<&str>, [of, at]: [&str; 2], trials: &[&Trial]) -> Found {
+    let Ok(load) = at.parse::<f64>() else { return Found::default() };
+    let least = |trial: &Trial| metric(trial, path).into_iter().min_by(f64::total_cmp);
+    let part = |curve: VariantCurve| {
+        let curve = curve.curve;
+        let means = curve.means();
+        let best = knee::peak(&means)?;
+        let place = means.iter().position(|mean| mean.load == load)?;
+        let share = |means: &[Mean]| over(means.get(place)?.rate, means.get(best)?.rate);
+        let ci95 = interval(&[&curve], |drawn| share(&drawn[0]));
+        Some(Part::of_curves(share(&means)?, ci95, &[&curve]))
+    };
+    Found::of(of_variant(variant, curves_of(trials, of, least)).into_iter().filter_map(part))
+}
+
+fn over(a: f64, b: f64) -> Option<f64> {
+    (b > 0.0).then(|| a / b)
+}
+
+#[cfg(test)]
+mod tests;

@@ -104,7 +104,12 @@ fn a_void_trial_is_not_used_for_a_claim() {
 
 #[test]
 fn a_ratio_compares_trials_of_one_point_and_repeat() {
-    assert_eq!(held(&format!("ratio({RATE}, pi, xeon)"), below(2.0), &[], &trials()), (Some(0.4), Holds::Yes));
+    let ratio = format!("ratio({RATE}, pi, xeon)");
+    // 1.5 at 32 agents, once; at 1 agent the root of 0.25 × 0.4, and two pairs tell next to nothing.
+    let (value, holds) = held(&ratio, below(2.0), &[], &trials());
+    assert!((value.unwrap() - (1.5 + 0.1_f64.sqrt()) / 2.0).abs() < 1e-12 && holds == Holds::NotShown, "{value:?}");
+    let at_32 = [("load.agents", json!(32))];
+    assert_eq!(held(&ratio, at_least(1.5), &at_32, &trials()), (Some(1.5), Holds::Yes));
 }
 
 fn between(low: f64, high: f64) -> Range {

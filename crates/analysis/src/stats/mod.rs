@@ -5,6 +5,7 @@ pub(crate) mod change_points;
 pub(crate) mod crossing;
 pub(crate) mod curve;
 pub(crate) mod effective_samples;
+pub(crate) mod flat;
 pub(crate) mod holm;
 pub(crate) mod knee;
 pub(crate) mod latency_seconds;

@@ -4,25 +4,55 @@
 use std::ops::Range;
 
 use crate::nearest;
+use crate::overlay::Sweep;
 use crate::plan::gates::Names;
 use crate::problem::Problem;
-use crate::tree::Node;
+use crate::tree::{Node, Place};
 
 /// What an argument of a function is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Argument {
+    /// A variant.
     Variant,
+    /// The only variant; left out where there are none.
+    OwnVariant,
+    /// A swept path.
     Swept,
+    /// A swept path whose values are numbers, so that there is a curve over it.
+    Load,
+    /// The same, of agents or hosts: those that can hinder each other.
+    Crowd,
+    /// One of a load's values.
+    Value,
+    /// A parameter of the scalability law.
+    Parameter,
+    /// A metric of a trial.
     Metric,
 }
 
-/// Functions over all trials, each with its arguments and its form.
-const FUNCTIONS: [(&str, &[Argument], &str); 4] = [
-    ("crossing", &[Argument::Variant, Argument::Variant, Argument::Swept], "crossing(a, b, path)"),
-    ("knee", &[Argument::Variant, Argument::Swept], "knee(a, path)"),
-    ("peak", &[Argument::Variant], "peak(a)"),
-    ("ratio", &[Argument::Metric, Argument::Variant, Argument::Variant], "ratio(metric, a, b)"),
+use Argument::{Crowd, Load, Metric, OwnVariant, Parameter, Swept, Value, Variant};
+
+/// Functions over all trials, each with its arguments.
+const FUNCTIONS: [(&str, &[Argument]); 12] = [
+    ("crossing", &[Variant, Variant, Load]),
+    ("flat_ratio", &[Variant, Variant, Load]),
+    ("flat_until", &[OwnVariant, Load]),
+    ("knee", &[OwnVariant, Load]),
+    ("knee_ratio", &[Variant, Variant, Load]),
+    ("onset", &[Metric, OwnVariant, Swept]),
+    ("peak", &[OwnVariant]),
+    ("peak_ratio", &[Variant, Variant]),
+    ("ratio", &[Metric, Variant, Variant]),
+    ("retained", &[Metric, OwnVariant, Load, Value]),
+    ("usl", &[Parameter, OwnVariant, Crowd]),
+    ("usl_difference", &[Parameter, Variant, Variant, Crowd]),
 ];
+
+/// Parameters of the scalability law.
+const PARAMETERS: [&str; 3] = ["kappa", "lambda", "sigma"];
+
+/// An offered rate: nobody in it hinders another.
+const OFFERED: &str = "load.rate";
 
 type Checked = Option<Problem>;
 
@@ -30,42 +60,116 @@ type Checked = Option<Problem>;
 pub(super) fn check(text: &str, node: &Node, names: &Names<'_>) -> Vec<Problem> {
     let Some(open) = text.find('(') else { return path(text, 0..text.len(), node, names).into_iter().collect() };
     let function = text[..open].trim();
-    let Some((_, arguments, form)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
+    let Some((_, arguments)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         let problem = Problem::new(&node.inside(0..open), format!("there is no function `{function}`"));
         let near = nearest::name(function, FUNCTIONS.iter().map(|(name, ..)| *name));
         let hint = near.map_or_else(forms, |near| format!("did you mean `{near}`?"));
         return vec![problem.expected("unknown function").hint(hint)];
     };
+    let own = !names.variants.is_empty();
     let Some(inside) = text.trim_end().strip_suffix(')').map(|text| &text[open + 1..]) else {
         let problem = Problem::new(&node.inside(open..text.len()), "this bracket is never closed");
-        return vec![problem.expected(format!("write {form}"))];
+        return vec![problem.expected(format!("write {}", form(function, arguments, own)))];
     };
     let given = split(inside, open + 1);
-    if given.len() != arguments.len() {
-        let problem =
-            Problem::new(&node.inside(0..text.len()), format!("`{function}` takes {}", count(arguments.len())));
-        return vec![problem.expected(format!("write {form}"))];
+    let wanted: Vec<Argument> = arguments
+        .iter()
+        .copied()
+        .filter(|argument| own || *argument != OwnVariant || given.len() == arguments.len())
+        .collect();
+    if given.len() != wanted.len() {
+        let problem = Problem::new(&node.inside(0..text.len()), format!("`{function}` takes {}", count(wanted.len())));
+        return vec![problem.expected(format!("write {}", form(function, arguments, own)))];
     }
-    let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
-    let argument = |(argument, (word, at)): (&Argument, (&str, Range<usize>))| match argument {
-        Argument::Metric => path(word, at, node, names),
-        Argument::Variant => known(word, "there is no variant", &names.variants, &node.inside(at)),
-        Argument::Swept => known(word, "nothing is swept over", &swept, &node.inside(at)),
+    let mut problems = Vec::new();
+    let mut load = "";
+    for (argument, (word, at)) in wanted.into_iter().zip(given) {
+        let checked = match argument {
+            Metric => path(word, at, node, names),
+            Variant | OwnVariant => known(word, "there is no variant", &names.variants, &node.inside(at)),
+            Parameter => known(word, "the scalability law has no parameter", &PARAMETERS, &node.inside(at)),
+            Swept => swept(word, &node.inside(at), names),
+            Load | Crowd => curve(word, argument, &node.inside(at), names),
+            Value => value(word, load, &node.inside(at), names),
+        };
+        load = word;
+        problems.extend(checked);
+    }
+    problems
+}
+
+/// How a function is written; with `own`, where the file has variants.
+fn form(function: &str, arguments: &[Argument], own: bool) -> String {
+    let mut variants = ["a", "b"].into_iter();
+    let word = |argument: &Argument| match argument {
+        Variant => variants.next(),
+        OwnVariant => own.then_some("a"),
+        Swept | Load | Crowd => Some("path"),
+        Value => Some("value"),
+        Parameter => Some("sigma"),
+        Metric => Some("metric"),
     };
-    arguments.iter().zip(given).filter_map(argument).collect()
+    let words: Vec<&str> = arguments.iter().filter_map(word).collect();
+    format!("{function}({})", words.join(", "))
 }
 
 fn forms() -> String {
-    let forms: Vec<String> = FUNCTIONS.iter().map(|(_, _, form)| (*form).to_owned()).collect();
+    let forms: Vec<String> = FUNCTIONS.iter().map(|(name, arguments)| form(name, arguments, true)).collect();
     format!("there are {}", nearest::listed(&forms, "and"))
 }
 
 fn count(arguments: usize) -> String {
-    if arguments == 1 { "one argument".to_owned() } else { format!("{arguments} arguments") }
+    match arguments {
+        0 => "no arguments here".to_owned(),
+        1 => "one argument".to_owned(),
+        several => format!("{several} arguments"),
+    }
+}
+
+fn swept(word: &str, place: &Place, names: &Names<'_>) -> Checked {
+    let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
+    known(word, "nothing is swept over", &swept, place)
+}
+
+/// A swept path over which there is a curve, or one that a law can be fitted to.
+fn curve(word: &str, argument: Argument, place: &Place, names: &Names<'_>) -> Checked {
+    let unknown = swept(word, place, names);
+    let sweep = names.sweeps.iter().find(|sweep| sweep.path == word);
+    let is_load = |sweep: &Sweep| sweep.values.iter().all(|value| value.number().is_some_and(|load| load > 0.0));
+    if sweep.is_some_and(|sweep| !is_load(sweep)) {
+        let problem = Problem::absent(place, format!("there is no curve over `{word}`")).expected("not a load");
+        return Some(problem.hint("a curve goes over numbers above 0; onset(metric, a, path) takes any values"));
+    }
+    if argument == Crowd && word == OFFERED {
+        let problem =
+            Problem::absent(place, format!("no law is fitted over `{word}`")).expected("not a number of anybody");
+        return Some(problem.hint("an offered rate is no number of agents or hosts that could hinder each other"));
+    }
+    unknown
+}
+
+/// A value of the load named before it.
+fn value(word: &str, load: &str, place: &Place, names: &Names<'_>) -> Checked {
+    let sweep = names.sweeps.iter().find(|sweep| sweep.path == load)?;
+    // What the file asks of its own values stays right when `--set` gives others.
+    if sweep.listed.iter().any(|node| node.place.rank > 0) {
+        return None;
+    }
+    let number = word.parse::<f64>().ok();
+    let listed: Vec<f64> = sweep.listed.iter().chain(&sweep.values).filter_map(Node::number).collect();
+    if number.is_some_and(|number| listed.contains(&number)) {
+        return None;
+    }
+    let values: Vec<String> = sweep.listed.iter().map(|node| node.json().to_string()).collect();
+    let problem = Problem::absent(place, format!("`{load}` is never {word}")).expected("not in its sweep");
+    Some(problem.related(&sweep.path_place, "swept here").hint(format!("it is {}", nearest::listed(&values, "or"))))
 }
 
 /// Arguments between commas, without blanks, each with its bytes.
 fn split(inside: &str, base: usize) -> Vec<(&str, Range<usize>)> {
+    if inside.trim().is_empty() {
+        return Vec::new();
+    }
     let mut at = base;
     let mut words = Vec::new();
     for word in inside.split(',') {
@@ -77,7 +181,7 @@ fn split(inside: &str, base: usize) -> Vec<(&str, Range<usize>)> {
     words
 }
 
-fn known(word: &str, what: &str, names: &[&str], place: &crate::tree::Place) -> Checked {
+fn known(word: &str, what: &str, names: &[&str], place: &Place) -> Checked {
     if names.contains(&word) {
         return None;
     }
