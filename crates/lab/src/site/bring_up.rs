@@ -149,7 +149,7 @@ fn must_be_free(url: &str) -> Result<(), Error> {
 }
 
 /// A target that is started by a command: it runs where the user's shell would, and is reached by its URL.
-fn started(build: &Build<'_>, command: &str, check: Check, within_s: f64, host: &str) -> Post {
+fn started(build: &Build<'_>, command: &str, url: &str, check: Check, within_s: f64, host: &str) -> Post {
     Post {
         host: 0,
         start: Start {
@@ -166,8 +166,8 @@ fn started(build: &Build<'_>, command: &str, check: Check, within_s: f64, host: 
         stop_within_s: COMMAND_STOP_S * slowdown(build.trial.lab.speed),
         stops_group: true,
         may_detach: true,
-        serves: true,
         service: None,
+        member: Some(url.to_owned()),
         folder: None,
         process: None,
         last: None,
@@ -192,7 +192,7 @@ impl Site {
                 self.services = vec![url.clone()];
                 let check = ready.clone().map_or_else(|| Check::Tcp(url.clone()), Check::Http);
                 let host = self.hosts.first().map(|host| host.name()).unwrap_or_default();
-                let post = started(build, command, check, *within_s, host);
+                let post = started(build, command, url, check, *within_s, host);
                 self.posts.push(post);
             }
         }
