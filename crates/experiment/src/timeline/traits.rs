@@ -76,7 +76,7 @@ fn lab(lab: &Lab) -> String {
     }
 }
 
-/// Who runs what, where hosts are not all alike: `: 1 proxy, 3 member`.
+/// Who runs what, where hosts are not all alike: `: proxy, 3 × member`.
 fn roles(lab: &Lab) -> String {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for role in lab.hosts.iter().map(|host| host.role.as_deref().unwrap_or("with all roles")) {
@@ -88,7 +88,9 @@ fn roles(lab: &Lab) -> String {
     if lab.hosts.iter().all(|host| host.role.is_none()) {
         return String::new();
     }
-    let counted: Vec<String> = counted.into_iter().map(|(role, count)| format!("{count} {role}")).collect();
+    let counted: Vec<String> = (counted.into_iter())
+        .map(|(role, count)| if count == 1 { role.to_owned() } else { format!("{count} × {role}") })
+        .collect();
     format!(": {}", counted.join(", "))
 }
 
