@@ -25,7 +25,8 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
     let (value, range, holds, note) = match of_function(&claim.metric, &claim.range, &matching) {
         Some(found) => (found.value, found.range, found.holds(&claim.range), found.note),
         None => {
-            let measured = measured(&claim.metric, &claim.range, &usable(&matching));
+            let usable = usable(&matching);
+            let measured = measured(&claim.metric, &claim.range, &usable);
             let values: Vec<f64> = measured.iter().copied().flatten().collect();
             let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
             let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);

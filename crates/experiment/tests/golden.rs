@@ -173,3 +173,30 @@ fn examples_plan() {
     insta::assert_snapshot!("example_url", example(&Example::Url("http://localhost:8080/".into()), &catalog).unwrap());
     insta::assert_snapshot!("example_target", example(&Example::Target("vsns".into()), &catalog).unwrap());
 }
+
+#[test]
+fn one_member_down_is_a_member_and_not_the_proxy() {
+    let text = r#"
+[target]
+use = "docket"
+[lab]
+host = [{ name = "proxy", role = "balancer" }, { role = "member", count = 3 }]
+[load]
+agents = 1
+time   = "30s"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+[find]
+highest   = "load.agents"
+while     = [{ metric = "failed_pct", below = 1 }]
+surviving = ["one member down"]
+"#;
+    let hit: Vec<String> = (1..20)
+        .map(|seed| {
+            known::read(&format!("seed = {seed}\n{text}"), &[]).unwrap().find.unwrap().templates[0].faults[0].on.clone()
+        })
+        .collect();
+    let hit: std::collections::BTreeSet<&str> = hit.iter().map(String::as_str).collect();
+    assert_eq!(hit.into_iter().collect::<Vec<_>>(), ["n2", "n3", "n4"]);
+}

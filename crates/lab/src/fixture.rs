@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod hosts;
+pub mod stage;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -6,13 +6,13 @@ use crate::{Error, Site};
 
 /// The hosts whose members this occurrence of the fault hits, at least one. The same seed and number give the same.
 pub fn choose(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
-    of(fault, number, site, site.serving())
+    of(fault, number, site, site.member_hosts())
 }
 
-/// The same of the hosts that run a process of this role; without a role, of those that serve.
+/// The same of the hosts that run a process of this role; without a role, of the members.
 pub fn running(fault: &plan::Fault, number: u32, site: &Site, role: Option<&str>) -> Result<Vec<String>, Error> {
     let hosts = role.map(|role| site.running(role)).filter(|hosts| !hosts.is_empty());
-    of(fault, number, site, hosts.unwrap_or_else(|| site.serving()))
+    of(fault, number, site, hosts.unwrap_or_else(|| site.member_hosts()))
 }
 
 /// The hosts that this occurrence of a fault of hosts hits: those of [`choose`], or the host that `on` names, whatever it
@@ -24,11 +24,11 @@ pub fn hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String
 
 /// The same, where it may be this machine.
 pub fn any_hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
-    let serving = site.serving();
-    if !serving.is_empty() && site.host_names().contains(&fault.on) {
+    let members = site.member_hosts();
+    if !members.is_empty() && site.host_names().contains(&fault.on) {
         return Ok(vec![fault.on.clone()]);
     }
-    of(fault, number, site, serving)
+    of(fault, number, site, members)
 }
 
 fn of(fault: &plan::Fault, number: u32, site: &Site, members: Vec<String>) -> Result<Vec<String>, Error> {

@@ -203,22 +203,10 @@ fn member_down(parts: &Parts, catalog: &Catalog, file_seed: u64) -> Option<Fault
     })
 }
 
-/// The hosts that are members, and their role: those that serve, or, where one host serves for others, the largest group of
-/// others.
+/// The hosts that are members, and their role.
 fn members(lab: &Lab, target: &TargetKind, catalog: &Catalog) -> (Option<String>, Vec<String>) {
     let TargetKind::Folder { name, .. } = target else { return (None, Vec::new()) };
-    let service = catalog.targets.get(name).and_then(|manifest| manifest.about.service.split('.').next());
-    let running = |role: &str| -> Vec<String> {
-        let runs = lab.hosts.iter().filter(|host| host.role.as_deref().is_none_or(|own| own == role));
-        runs.map(|host| host.name.clone()).collect()
-    };
-    let serving = service.map(running).unwrap_or_default();
-    if serving.len() > 1 {
-        return (service.map(ToOwned::to_owned), serving);
-    }
-    let roles = lab.hosts.iter().filter_map(|host| host.role.as_deref());
-    let others = roles.map(|role| (Some(role.to_owned()), running(role)));
-    // Of groups of the same size the first, which `max_by_key` would not give.
-    let largest = others.reduce(|best, other| if other.1.len() > best.1.len() { other } else { best });
-    largest.filter(|(_, hosts)| hosts.len() > 1).unwrap_or((service.map(ToOwned::to_owned), serving))
+    let Some(manifest) = catalog.targets.get(name) else { return (None, Vec::new()) };
+    let role = &manifest.about.members;
+    (Some(role.clone()), lab.that_run(role).map(|host| host.name.clone()).collect())
 }

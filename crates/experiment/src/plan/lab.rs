@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::manifest::Manifest;
 use crate::nearest;
 use crate::plan::trial::Scene;
 use crate::plan::{Port, TargetKind, ports};
@@ -75,6 +76,11 @@ impl Lab {
         self.profiles.iter().find(|profile| profile.name == *name)
     }
 
+    /// The hosts that run a role of the target: those for it alone, and those that run all roles.
+    pub(super) fn that_run(&self, role: &str) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(move |host| host.role.as_deref().is_none_or(|own| own == role))
+    }
+
     /// Whether any host is made by Plimsoll rather than found.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
@@ -123,7 +129,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
     only_virtual(section, &lab, scene);
     ports::only_virtual(section, &lab, scene);
     only_ours(section, &lab, target, scene);
-    roles(section, target, scene);
+    roles(section, &lab, target, scene);
     lab
 }
 
@@ -302,17 +308,38 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
     }
 }
 
-/// Whether the target has the roles that hosts are for.
-fn roles(section: &Section<'_>, target: Option<&TargetKind>, scene: &mut Scene<'_>) {
+/// Whether the target has the roles that hosts are for, and hosts run those that it cannot do without: where clients go, and what
+/// makes a member.
+fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &mut Scene<'_>) {
     let Some(TargetKind::Folder { name: target, .. }) = target else { return };
     let Some(manifest) = scene.catalog.targets.get(target) else { return };
     let known: BTreeSet<&str> = manifest.processes.iter().map(|process| process.role.as_str()).collect();
+    let is_known = |host: &Host| host.role.as_deref().is_none_or(|role| known.contains(role));
+    // One that is misspelt would be said to be missing as well.
+    if !lab.hosts.is_empty() && lab.hosts.iter().all(is_known) {
+        unmanned(section, lab, manifest, scene);
+    }
     for host in section.sections("host") {
         let Some(role) = host.text("role").filter(|role| !known.contains(role)) else { continue };
         let listed: Vec<String> = known.iter().map(|role| format!("`{role}`")).collect();
         let problem = Problem::new(host.place("role"), format!("`{target}` has no role `{role}`"));
         let problem = problem.expected("unknown role").hint(format!("its roles: {}", listed.join(", ")));
         scene.problems.push(problem.maybe(nearest::hint(role, known.iter().copied())));
+    }
+}
+
+/// Roles without a host.
+fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, scene: &mut Scene<'_>) {
+    let about = &manifest.about;
+    let service = about.service.split('.').next().unwrap_or_default();
+    let mut needed = vec![(about.members.as_str(), "its members run")];
+    if service != about.members {
+        needed.push((service, "clients go to"));
+    }
+    for (role, who) in needed.into_iter().filter(|(role, _)| lab.that_run(role).next().is_none()) {
+        let what = format!("no host of this lab runs `{role}` of `{}`, which {who}", manifest.name);
+        let hint = format!("add [[lab.host]] with role = \"{role}\"; a host without a role runs all of them");
+        scene.problems.push(Problem::absent(section.place("host"), what).expected("not among the roles").hint(hint));
     }
 }
 

@@ -46,8 +46,8 @@ pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Par
     let prepare = prepare::read(&root, &mut scene);
     let load = root.section("load").map(|section| load::read(&section, &mut scene));
     let end = root.section("load").and_then(|section| Some((section.seconds("time")?, section.place("time").clone())));
-    let members = fault::members(&lab);
-    let faults = fault::read(&root, &members, end.as_ref(), &mut scene);
+    let victims = fault::Victims::of(&lab, kind, catalog);
+    let faults = fault::read(&root, &victims, end.as_ref(), &mut scene);
     let steps = exercise::read(&root, &mut scene);
     if ["load", "fault", "step"].iter().all(|section| !has_something(tree, section)) {
         scene.problems.push(

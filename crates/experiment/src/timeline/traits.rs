@@ -70,10 +70,11 @@ fn lab(lab: &Lab) -> String {
     profiles.dedup();
     let profiles = if profiles.is_empty() { String::new() } else { format!(" ({})", profiles.join(", ")) };
     let real = if lab.hosts.iter().all(|host| host.ssh.is_some()) { " over ssh" } else { "" };
+    let roles = roles(lab);
     match lab.hosts.len() {
         0 => String::new(),
-        1 => format!("1 host{profiles}{real}"),
-        count => format!("{count} hosts{profiles}{real}"),
+        1 => format!("1 host{roles}{profiles}{real}"),
+        count => format!("{count} hosts{roles}{profiles}{real}"),
     }
 }
 
@@ -83,6 +84,24 @@ fn port(port: &Port) -> String {
     let delay = port.link.delay_s.map(|delay_s| format!("{} late", show(delay_s)));
     let limits: Vec<String> = rate.into_iter().chain(delay).collect();
     format!("port {} at {}", port.name, limits.join(" and "))
+}
+
+/// Who runs what, where hosts are not all alike: `: proxy, 3 × member`.
+fn roles(lab: &Lab) -> String {
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for role in lab.hosts.iter().map(|host| host.role.as_deref().unwrap_or("with all roles")) {
+        match counted.iter_mut().find(|(known, _)| *known == role) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((role, 1)),
+        }
+    }
+    if lab.hosts.iter().all(|host| host.role.is_none()) {
+        return String::new();
+    }
+    let counted: Vec<String> = (counted.into_iter())
+        .map(|(role, count)| if count == 1 { role.to_owned() } else { format!("{count} × {role}") })
+        .collect();
+    format!(": {}", counted.join(", "))
 }
 
 /// What `lab.speed` has done to the times below.

@@ -24,7 +24,7 @@ pub static KIND: Kind = Kind {
                 help: "KILL (default), TERM, INT, QUIT, ABRT, SEGV, HUP, USR1 or USR2",
                 required: false,
             },
-            Field { name: "process", help: "role of the process; the one that serves without it", required: false },
+            Field { name: "process", help: "role of the process; the members' without it", required: false },
         ],
         label: "kill",
         colour: "#dc2626",

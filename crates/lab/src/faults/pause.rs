@@ -12,11 +12,7 @@ pub static KIND: Kind = Kind {
     info: &catalog::Fault {
         name: "pause",
         help: "stop a member's process group where it stands (SIGSTOP); `host_freeze` stops everything of a host",
-        takes: &[Field {
-            name: "process",
-            help: "role of the process; the one that serves without it",
-            required: false,
-        }],
+        takes: &[Field { name: "process", help: "role of the process; the members' without it", required: false }],
         label: "pause",
         colour: "#00a382",
         heals: Heals::AfterFor,

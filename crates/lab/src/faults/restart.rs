@@ -18,7 +18,7 @@ pub static KIND: Kind = Kind {
         name: "restart",
         help: "stop a member's process in good order and start it again",
         takes: &[
-            Field { name: "process", help: "role of the process; the one that serves without it", required: false },
+            Field { name: "process", help: "role of the process; the members' without it", required: false },
             Field { name: "wait", help: "between its end and its start; 0s without it", required: false },
         ],
         label: "restart",

@@ -3,6 +3,7 @@
 
 mod catalog;
 mod hosts;
+mod members;
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -14,7 +15,7 @@ use record::events::What;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::hosts::Stage;
+use crate::fixture::stage::Stage;
 use crate::fixture::{Bench, is_alive, manifest, server, trial, until};
 
 fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {

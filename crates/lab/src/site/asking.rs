@@ -1,4 +1,4 @@
-//! The hooks of a site's target: run for the first host that serves and is up, there where it has a runner and otherwise here.
+//! The hooks of a site's target: run for the first member that is up, there where it has a runner and otherwise here.
 //! It must not interpret what they answer.
 
 use std::time::Duration;

@@ -154,7 +154,7 @@ fn must_be_free(url: &str) -> Result<(), Error> {
 }
 
 /// A target that is started by a command: it runs where the user's shell would, and is reached by its URL.
-fn started(build: &Build<'_>, command: &str, check: Check, within_s: f64, host: &str) -> Post {
+fn started(build: &Build<'_>, command: &str, url: &str, check: Check, within_s: f64, host: &str) -> Post {
     Post {
         host: 0,
         start: Start {
@@ -171,8 +171,8 @@ fn started(build: &Build<'_>, command: &str, check: Check, within_s: f64, host: 
         stop_within_s: COMMAND_STOP_S * slowdown(build.trial.lab.speed),
         stops_group: true,
         may_detach: true,
-        serves: true,
         service: None,
+        member: Some(url.to_owned()),
         folder: None,
         process: None,
         last: None,
@@ -197,7 +197,7 @@ impl Site {
                 self.services = vec![url.clone()];
                 let check = ready.clone().map_or_else(|| Check::Tcp(url.clone()), Check::Http);
                 let host = self.hosts.first().map(|host| host.name()).unwrap_or_default();
-                let post = started(build, command, check, *within_s, host);
+                let post = started(build, command, url, check, *within_s, host);
                 self.posts.push(post);
             }
         }
@@ -247,7 +247,8 @@ impl Site {
         if !(lab.quick_start && lab.is_virtual()) {
             return self.start(caller, stop);
         }
-        let unhindered = self.hosts.iter().map(|host| (host.name().to_owned(), Control::Cpu { of_profile: UNHINDERED }));
+        let unhindered =
+            self.hosts.iter().map(|host| (host.name().to_owned(), Control::Cpu { of_profile: UNHINDERED }));
         self.impose(QUICK_START, &unhindered.collect::<Vec<_>>())?;
         self.start(caller, stop)?;
         self.lift(QUICK_START)

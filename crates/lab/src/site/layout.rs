@@ -34,10 +34,10 @@ pub struct Post {
     pub stops_group: bool,
     /// Whether it may end with exit 0 while what it started goes on.
     pub may_detach: bool,
-    /// Whether clients go to it.
-    pub serves: bool,
-    /// Where, if they do.
+    /// Where clients go, if they go to it.
     pub service: Option<String>,
+    /// Where it is called itself, if it is what makes its host a member.
+    pub member: Option<String>,
     /// Name of its private folder.
     pub folder: Option<String>,
     /// The process, while it runs.
@@ -63,7 +63,7 @@ pub struct HookHost {
 pub struct Layout {
     /// In the order of the start: role by role, each on all its hosts.
     pub posts: Vec<Post>,
-    /// The hosts that serve, in order.
+    /// The members' hosts, in order.
     pub hook_hosts: Vec<HookHost>,
     /// Where those give figures of their own.
     pub endpoints: Vec<Endpoint>,
@@ -139,9 +139,10 @@ fn in_order(processes: &[manifest::Process]) -> Result<Vec<&manifest::Process>, 
 impl Basis<'_> {
     /// Works out the posts.
     pub fn lay_out(&self) -> Result<Layout, Error> {
-        if !self.hosts.iter().any(|host| host.runs(self.service.role)) {
-            let role = self.service.role;
-            return Err(Error::Manifest(format!("clients go to `{role}`, and no host of the lab has this role")));
+        for (who, role) in [("clients go to", self.service.role), ("its members run", self.members())] {
+            if !self.hosts.iter().any(|host| host.runs(role)) {
+                return Err(Error::Manifest(format!("{who} `{role}`, and no host of the lab has this role")));
+            }
         }
         let mut posts = Vec::new();
         for process in in_order(&self.manifest.processes)? {
@@ -149,19 +150,36 @@ impl Basis<'_> {
                 posts.push(OnHost { basis: self, host, index }.post(process)?);
             }
         }
-        let serving = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.service.role));
-        let hook_hosts = serving.clone().map(|(index, host)| HookHost {
+        let members = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.members()));
+        let hook_hosts = members.clone().map(|(index, host)| HookHost {
             host: index,
             folder: host.target.clone(),
             environment: OnHost { basis: self, host, index }.hook_environment(),
         });
-        let endpoints = serving.filter_map(|(index, host)| OnHost { basis: self, host, index }.endpoint().transpose());
+        let endpoints = members.filter_map(|(index, host)| OnHost { basis: self, host, index }.endpoint().transpose());
         Ok(Layout { hook_hosts: hook_hosts.collect(), endpoints: endpoints.collect::<Result<_, _>>()?, posts })
     }
 
+    /// The role whose hosts are the members.
+    fn members(&self) -> &str {
+        &self.manifest.about.members
+    }
+
+    /// Where clients go on this host.
     fn address(&self, host: &Surveyed) -> String {
-        let number = self.ports.get(&(self.service.role.to_owned(), self.service.port.to_owned()));
-        format!("{}:{}", host.address, number.copied().unwrap_or_default())
+        self.address_of(self.service.role, host).unwrap_or_else(|| format!("{}:0", host.address))
+    }
+
+    /// Where this role is reached on this host, if it listens on a port named like the service's.
+    fn address_of(&self, role: &str, host: &Surveyed) -> Option<String> {
+        let number = self.ports.get(&(role.to_owned(), self.service.port.to_owned()))?;
+        Some(format!("{}:{number}", host.address))
+    }
+
+    /// Where a member is called: it itself, or else the service.
+    fn address_of_member(&self, host: &Surveyed) -> String {
+        let first = || self.that_run(self.service.role).next().map(|host| self.address(host));
+        self.address_of(self.members(), host).or_else(first).unwrap_or_default()
     }
 
     /// The hosts that run a role, in order.
@@ -197,6 +215,7 @@ impl OnHost<'_> {
         let arguments = run.collect::<Result<_, Error>>()?;
         let environment = process.env.iter().map(|(name, text)| Ok((name.into(), self.fill(&values, text)?.into())));
         let serves = process.role == self.basis.service.role;
+        let is_member = process.role == self.basis.members();
         Ok(Post {
             host: self.index,
             start: Start {
@@ -214,8 +233,8 @@ impl OnHost<'_> {
             stop_within_s: process.stop.within_s * self.basis.slowdown,
             stops_group: false,
             may_detach: false,
-            serves,
             service: serves.then(|| self.basis.address(self.host)),
+            member: is_member.then(|| self.basis.address_of_member(self.host)),
             folder: Some(process.role.clone()),
             process: None,
             last: None,
@@ -223,11 +242,11 @@ impl OnHost<'_> {
         })
     }
 
-    /// `[metrics]`, as the process sees it that serves.
+    /// `[metrics]`, as the member's process sees it.
     fn endpoint(&self) -> Result<Option<Endpoint>, Error> {
         let basis = self.basis;
-        let serves = basis.manifest.processes.iter().find(|process| process.role == basis.service.role);
-        let Some((metrics, process)) = basis.manifest.metrics.as_ref().zip(serves) else { return Ok(None) };
+        let member = basis.manifest.processes.iter().find(|process| process.role == basis.members());
+        let Some((metrics, process)) = basis.manifest.metrics.as_ref().zip(member) else { return Ok(None) };
         let url = self.fill(&self.values(process), &metrics.url)?;
         Ok(Some(Endpoint { host: self.host.name.clone(), url, keep: metrics.keep.clone() }))
     }
@@ -299,10 +318,12 @@ impl OnHost<'_> {
     fn check(&self, process: &manifest::Process, values: &Values) -> Result<Check, Error> {
         Ok(match &process.ready.check {
             ReadyCheck::Call(operation) => {
-                // The service beside it, or the first where there is none.
+                // A member is asked itself. Of what is none, the service beside it, or the first where there is none.
+                let own =
+                    (process.role == self.basis.members()).then(|| self.basis.address_of(&process.role, self.host));
                 let beside = self.host.runs(self.basis.service.role).then_some(self.host);
                 let asked = beside.or_else(|| self.basis.that_run(self.basis.service.role).next());
-                let service = asked.map(|host| self.basis.address(host)).unwrap_or_default();
+                let service = own.flatten().or_else(|| asked.map(|host| self.basis.address(host))).unwrap_or_default();
                 Check::Call { service, operation: operation.clone() }
             }
             ReadyCheck::Tcp(port) => {
@@ -313,7 +334,7 @@ impl OnHost<'_> {
     }
 
     fn hook_environment(&self) -> BTreeMap<String, OsString> {
-        let (basis, role) = (self.basis, self.basis.service.role);
+        let (basis, role) = (self.basis, self.basis.members());
         let mut environment: BTreeMap<String, OsString> = BTreeMap::new();
         environment.insert("PLIMSOLL_TARGET".to_owned(), self.host.target.clone().into());
         environment.insert("PLIMSOLL_HOST".to_owned(), self.host.address.clone().into());
@@ -323,7 +344,7 @@ impl OnHost<'_> {
         for ((_, name), number) in basis.ports {
             environment.entry(variable("PLIMSOLL_PORT_", name)).or_insert_with(|| number.to_string().into());
         }
-        // Where two roles name a port alike, the serving one's is meant.
+        // Where two roles name a port alike, the members' is meant.
         for ((owner, name), number) in basis.ports {
             if owner == role {
                 environment.insert(variable("PLIMSOLL_PORT_", name), number.to_string().into());
@@ -338,12 +359,12 @@ impl OnHost<'_> {
         environment
     }
 
-    /// The serving process's private folder, or else the first that any has.
+    /// The member's private folder, or else the first that any has.
     fn data_folder(&self) -> Option<PathBuf> {
         let with_data = || self.basis.manifest.processes.iter().filter(|process| process.data);
-        let serving = with_data().find(|process| process.role == self.basis.service.role);
+        let member = with_data().find(|process| process.role == self.basis.members());
         let folder = |process: &manifest::Process| self.host.folders.get(&process.role).cloned();
-        serving.and_then(folder).or_else(|| with_data().find_map(folder))
+        member.and_then(folder).or_else(|| with_data().find_map(folder))
     }
 }
 

@@ -8,27 +8,20 @@ use crate::duration;
 use crate::nearest;
 use crate::plan::operation;
 use crate::plan::trial::Scene;
-use crate::plan::{Fault, Lab, When};
+use crate::plan::{Fault, When};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::Place;
 
 mod moments;
+mod victims;
 
-/// Victims that every lab has.
-const GROUPS: [&str; 5] = ["one", "all", "minority", "majority", "leader"];
-
-/// What `on` may name: groups and hosts. This machine, unlimited, is `n1`.
-pub(super) fn members(lab: &Lab) -> Vec<String> {
-    let hosts = if lab.hosts.is_empty() { vec!["n1".to_owned()] } else { Vec::new() };
-    let hosts = hosts.into_iter().chain(lab.hosts.iter().map(|host| host.name.clone()));
-    GROUPS.iter().map(|group| (*group).to_owned()).chain(hosts).collect()
-}
+pub(super) use victims::Victims;
 
 /// Reads all faults. `end` is the end of the load, and where the file says so.
 pub(super) fn read(
     root: &Section<'_>,
-    members: &[String],
+    victims: &Victims<'_>,
     end: Option<&(f64, Place)>,
     scene: &mut Scene<'_>,
 ) -> Vec<Fault> {
@@ -52,7 +45,7 @@ pub(super) fn read(
             arguments(section, kind, scene);
             healing(section, kind, scene);
         }
-        victim(section, members, scene);
+        victims.check(section, kind, scene);
         let when = moments::read(section, &names, scene);
         heals.push(kind.map(|kind| kind.heals));
         faults.push(fault(section, kind, when));
@@ -147,15 +140,6 @@ fn healing(section: &Section<'_>, kind: &catalog::Fault, scene: &mut Scene<'_>) 
                 .expected("there is nothing to undo")
                 .hint("remove `for`"),
         );
-    }
-}
-
-fn victim(section: &Section<'_>, members: &[String], scene: &mut Scene<'_>) {
-    let Some(on) = section.text("on") else { return };
-    if !members.iter().any(|member| member == on) {
-        let hint = nearest::hint(on, members.iter().map(String::as_str));
-        let problem = Problem::absent(section.place("on"), format!("there is no `{on}` in this lab"));
-        scene.problems.push(problem.expected("unknown victim").maybe(hint));
     }
 }
 

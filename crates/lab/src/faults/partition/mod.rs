@@ -19,7 +19,7 @@ use shapes::{Group, Shape};
 pub static KIND: Kind = Kind {
     info: &catalog::Fault {
         name: "partition",
-        help: "keep hosts from hearing each other; whom it hits is one side",
+        help: "keep hosts from hearing each other; whom it hits is one side, and a proxy in front of the members on neither",
         takes: &[
             Field {
                 name: "shape",
@@ -63,17 +63,22 @@ fn shape(with: &BTreeMap<String, Value>) -> Result<(Shape, bool), Vec<Wrong>> {
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let side = victims::hosts(fault, number, site)?;
     let (shape, majority) = read(shape(&fault.with))?;
-    let names = site.host_names();
+    // What is between the clients and the members goes with the clients, unless it is hit itself.
+    let fronts = site.fronts();
+    let (fronts, parted): (Vec<_>, Vec<_>) = (site.host_names().into_iter().zip(site.addresses()?))
+        .partition(|(name, _)| fronts.contains(name) && !side.contains(name));
+    let fronts: Vec<Ipv4Addr> = fronts.into_iter().flat_map(|(_, addresses)| addresses).collect();
+    let (names, addresses): (Vec<String>, Vec<Vec<Ipv4Addr>>) = parted.into_iter().unzip();
     let group = Group { count: names.len(), side: indices(&side, &names) };
     let deaf = shapes::deaf(shape, &group).map_err(refused)?;
     let hidden = if majority { shapes::smaller(shape, &group) } else { Vec::new() };
-    let addresses = site.addresses()?;
     let mut controls = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        let clients = match addresses[index].first().filter(|_| hidden.contains(&index)) {
-            Some(address) => Some(site.clients_toward(*address)?),
-            None => None,
-        };
+        let mut clients = Vec::new();
+        if let Some(address) = addresses[index].first().filter(|_| hidden.contains(&index)) {
+            clients.push(site.clients_toward(*address)?);
+            clients.extend(&fronts);
+        }
         let speakers = deaf.iter().filter(|(listener, _)| *listener == index).map(|(_, speaker)| *speaker);
         let from = speakers.flat_map(|speaker| addresses[speaker].iter().copied());
         controls.extend(cut(from.collect(), clients).map(|control| (name.clone(), control)));
@@ -89,11 +94,10 @@ fn indices(some: &[String], all: &[String]) -> Vec<usize> {
 
 /// What is imposed on a host that does not hear these; `None` if nothing. Packets are dropped where they arrive: whoever
 /// sends one learns nothing of it, where a drop on its own host would be an error of the call. Only toward clients, of
-/// which no host is in our hands, they are dropped at the source.
-fn cut(from: Vec<Ipv4Addr>, clients: Option<Ipv4Addr>) -> Option<Control> {
-    let to: Vec<Ipv4Addr> = clients.into_iter().collect();
-    let from: Vec<Ipv4Addr> = from.into_iter().chain(clients).collect();
-    (!from.is_empty()).then_some(Control::Cut { from: Some(from), to: Some(to) })
+/// which no host is in our hands, and toward what is in front of them they are dropped at the source.
+fn cut(from: Vec<Ipv4Addr>, clients: Vec<Ipv4Addr>) -> Option<Control> {
+    let from: Vec<Ipv4Addr> = from.into_iter().chain(clients.iter().copied()).collect();
+    (!from.is_empty()).then_some(Control::Cut { from: Some(from), to: Some(clients) })
 }
 
 #[cfg(test)]

@@ -69,9 +69,9 @@ fn clients_lose_the_smaller_side() {
 #[test]
 fn packets_are_dropped_where_they_arrive() {
     let (a, b) = (Ipv4Addr::new(10, 83, 0, 1), Ipv4Addr::new(10, 83, 0, 254));
-    assert_eq!(cut(Vec::new(), None), None);
-    assert_eq!(cut(vec![a], None), Some(Control::Cut { from: Some(vec![a]), to: Some(Vec::new()) }));
-    assert_eq!(cut(vec![a], Some(b)), Some(Control::Cut { from: Some(vec![a, b]), to: Some(vec![b]) }));
+    assert_eq!(cut(Vec::new(), Vec::new()), None);
+    assert_eq!(cut(vec![a], Vec::new()), Some(Control::Cut { from: Some(vec![a]), to: Some(Vec::new()) }));
+    assert_eq!(cut(vec![a], vec![b]), Some(Control::Cut { from: Some(vec![a, b]), to: Some(vec![b]) }));
 }
 
 #[test]

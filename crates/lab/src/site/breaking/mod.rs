@@ -15,6 +15,7 @@ use experiment::profile::Disk;
 use self::hosts::Imposed;
 use self::processes::Restart;
 use super::Site;
+use super::layout::Post;
 use super::survey::Ports;
 use crate::hosts::Host;
 use crate::{Caller, Error};
@@ -55,15 +56,26 @@ impl Broken {
 }
 
 impl Site {
-    /// Names of the hosts that serve, in order; empty where the target is not ours.
-    pub(crate) fn serving(&self) -> Vec<String> {
-        self.posts.iter().filter(|post| post.serves).map(|post| self.hosts[post.host].name().to_owned()).collect()
+    /// Names of the members' hosts, in order; empty where the target is not ours.
+    pub(crate) fn member_hosts(&self) -> Vec<String> {
+        self.hosts_of(|post| post.member.is_some())
+    }
+
+    /// Names of the hosts that are between the clients and the members: clients go there, and no member is on them.
+    pub(crate) fn fronts(&self) -> Vec<String> {
+        let members = self.member_hosts();
+        let mut serving = self.hosts_of(|post| post.service.is_some());
+        serving.retain(|host| !members.contains(host));
+        serving
+    }
+
+    fn hosts_of(&self, is: impl Fn(&Post) -> bool) -> Vec<String> {
+        self.posts.iter().filter(|post| is(post)).map(|post| self.hosts[post.host].name().to_owned()).collect()
     }
 
     /// Names of the hosts that run a process of this role.
     pub(crate) fn running(&self, role: &str) -> Vec<String> {
-        let posts = self.posts.iter().filter(|post| post.start.role == role);
-        posts.map(|post| self.hosts[post.host].name().to_owned()).collect()
+        self.hosts_of(|post| post.start.role == role)
     }
 
     /// Names of all hosts, in order.
@@ -114,10 +126,10 @@ impl Site {
         }
     }
 
-    /// Where the member on this host is reached.
+    /// Where the member on this host is called.
     pub(crate) fn service_of(&self, host: &str) -> String {
-        let post = self.posts.iter().find(|post| post.serves && self.hosts[post.host].name() == host);
-        post.and_then(|post| post.service.clone()).unwrap_or_else(|| self.service())
+        let mut here = self.posts.iter().filter(|post| self.hosts[post.host].name() == host);
+        here.find_map(|post| post.member.clone()).unwrap_or_else(|| self.service())
     }
 
     pub(crate) fn caller(&self) -> Arc<dyn Caller> {
@@ -132,12 +144,12 @@ impl Site {
         leader.map(str::to_owned).ok_or_else(|| Error::Fault("the hook `leader` names none".to_owned()))
     }
 
-    /// The post of a role on a host; without a role, the one that serves.
+    /// The post of a role on a host; without a role, the member's.
     pub(crate) fn post_of(&self, host: &str, role: Option<&str>) -> Result<usize, Error> {
         let found = self.posts.iter().position(|post| {
-            self.hosts[post.host].name() == host && role.map_or(post.serves, |role| post.start.role == role)
+            self.hosts[post.host].name() == host && role.map_or(post.member.is_some(), |role| post.start.role == role)
         });
-        found.ok_or_else(|| Error::Fault(format!("{host} has no process `{}`", role.unwrap_or("that serves"))))
+        found.ok_or_else(|| Error::Fault(format!("{host} has no process `{}`", role.unwrap_or("of a member"))))
     }
 
     fn host_index(&self, host: &str) -> Result<usize, Error> {

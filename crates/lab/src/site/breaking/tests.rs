@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use record::events::What;
 
-use crate::fixture::hosts::Stage;
+use crate::fixture::stage::Stage;
 use crate::fixture::until;
 use crate::runner::Control;
 use crate::site::Site;

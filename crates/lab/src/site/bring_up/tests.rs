@@ -27,7 +27,7 @@ fn role_by_role_on_all_hosts_and_back() {
         ["+n1", "+n2", "+n3", "+n1.server", "+n2.server", "+n3.server", "+n1.beside", "+n2.beside", "+n3.beside"];
     assert_eq!(ups, expected);
     assert_eq!(site.members().len(), 6);
-    assert_eq!(site.serving(), ["n1", "n2", "n3"]);
+    assert_eq!(site.member_hosts(), ["n1", "n2", "n3"]);
     let services = site.services();
     let port = services[0].strip_prefix("127.0.0.1:").unwrap();
     assert_eq!(services, ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|host| format!("{host}:{port}")));
@@ -44,7 +44,7 @@ fn role_by_role_on_all_hosts_and_back() {
     assert_eq!(fs::read_dir(bench.registry.scratch().unwrap()).unwrap().count(), 0);
     // Once more is harmless.
     site.kill_all().unwrap();
-    assert!(site.poll().is_empty() && site.serving().is_empty());
+    assert!(site.poll().is_empty() && site.member_hosts().is_empty());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn hosts_with_roles_run_nothing_else() {
     beside.ready.check = ReadyCheck::Http("http://{host.server}:{port.server.service}/".to_owned());
     let mut site = lab.up(&manifest(vec![server("server"), beside.after("server")])).unwrap();
     assert_eq!(story(&site.poll())[3..], ["+n2.server", "+n3.server", "+n1.beside"]);
-    assert_eq!(site.serving(), ["n2", "n3"]);
+    assert_eq!(site.member_hosts(), ["n2", "n3"]);
     assert_eq!(site.services().len(), 2);
     drop(site);
     assert_eq!(bench.alive(), 0);

@@ -4,7 +4,7 @@
 use experiment::manifest::{Metrics, Process as Wanted};
 
 use super::*;
-use crate::fixture::{manifest, server, shell};
+use crate::fixture::{Adjust as _, manifest, server, shell};
 use crate::placeholders;
 
 fn host(number: usize, role: Option<&str>, roles: &[&str]) -> Surveyed {
@@ -90,6 +90,7 @@ fn with_roles_each_host_runs_its_own_and_clients_go_to_the_serving_one() {
     web.ready.check = ReadyCheck::Tcp("http".to_owned());
     let mut manifest = manifest(vec![balancer, web]);
     manifest.about.service = "balancer.service".to_owned();
+    manifest.about.members = "balancer".to_owned();
     let url = "http://{host}:{port.service}/{name}/metrics".to_owned();
     manifest.metrics = Some(Metrics { url, keep: vec!["served".to_owned()] });
     let hosts =
@@ -104,12 +105,58 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
     assert_eq!(services, ["10.83.0.2:7000"]);
     let [endpoint] = layout.endpoints.as_slice() else { panic!("{:?}", layout.endpoints) };
     assert_eq!((endpoint.host.as_str(), endpoint.url.as_str()), ("n2", "http://10.83.0.2:7000/n2/metrics"));
-    // Hooks are run where clients go.
+    // Hooks are run where the members are.
     let [hooks] = layout.hook_hosts.as_slice() else { panic!("{:?}", layout.hook_hosts) };
     let told = |name: &str| hooks.environment[name].to_string_lossy().into_owned();
     assert_eq!((hooks.host, told("PLIMSOLL_HOST"), told("PLIMSOLL_NAME")), (1, "10.83.0.2".into(), "n2".into()));
     assert_eq!((told("PLIMSOLL_HOSTS"), told("PLIMSOLL_NAMES")), ("10.83.0.2".into(), "n2".into()));
     assert_eq!((told("PLIMSOLL_PORT_HTTP"), told("PLIMSOLL_DATA")), ("7001".into(), "/data/balancer".into()));
+}
+
+#[test]
+fn members_behind_a_proxy_are_asked_and_clients_go_to_the_proxy() {
+    let http = |role: &str| Wanted {
+        ports: vec!["http".to_owned()],
+        data: true,
+        ..saying(role, "{port.http}").ready_when(ReadyCheck::Call("ping".to_owned()), 20.0)
+    };
+    let mut manifest = manifest(vec![http("proxy").after("member"), http("member")]);
+    manifest.about.service = "proxy.http".to_owned();
+    manifest.about.members = "member".to_owned();
+    let url = "http://{host}:{port.member.http}/metrics".to_owned();
+    manifest.metrics = Some(Metrics { url, keep: vec!["served".to_owned()] });
+    let dealt = [
+        host(1, Some("proxy"), &["proxy"]),
+        host(2, Some("member"), &["member"]),
+        host(3, Some("member"), &["member"]),
+    ];
+    let layout = lay_out(&manifest, &dealt).unwrap();
+    assert_eq!(told(&layout), "n2 member: 7001\nn3 member: 7001\nn1 proxy: 7000");
+    let of = |field: fn(&Post) -> Option<&str>| layout.posts.iter().map(field).collect::<Vec<_>>();
+    assert_eq!(of(|post| post.service.as_deref()), [None, None, Some("10.83.0.1:7000")]);
+    assert_eq!(of(|post| post.member.as_deref()), [Some("10.83.0.2:7001"), Some("10.83.0.3:7001"), None]);
+    // A member that waited for the proxy would never be ready.
+    let checks: Vec<_> = layout.posts.iter().map(|post| post.check.to_string()).collect();
+    assert_eq!(
+        checks,
+        ["call `ping` to 10.83.0.2:7001", "call `ping` to 10.83.0.3:7001", "call `ping` to 10.83.0.1:7000"]
+    );
+    let endpoints: Vec<_> = layout.endpoints.iter().map(|endpoint| endpoint.url.as_str()).collect();
+    assert_eq!(endpoints, ["http://10.83.0.2:7001/metrics", "http://10.83.0.3:7001/metrics"]);
+    let [_, second] = layout.hook_hosts.as_slice() else { panic!("{:?}", layout.hook_hosts) };
+    let told = |name: &str| second.environment[name].to_string_lossy().into_owned();
+    assert_eq!((second.host, told("PLIMSOLL_NAME"), told("PLIMSOLL_HOST")), (2, "n3".into(), "10.83.0.3".into()));
+    assert_eq!((told("PLIMSOLL_NAMES"), told("PLIMSOLL_HOSTS")), ("n2,n3".into(), "10.83.0.2,10.83.0.3".into()));
+    assert_eq!((told("PLIMSOLL_PORT_HTTP"), told("PLIMSOLL_DATA")), ("7001".into(), "/data/member".into()));
+
+    // A host without a role runs both, and is a member.
+    let layout = lay_out(&manifest, &[host(1, None, &["proxy", "member"])]).unwrap();
+    assert_eq!(
+        layout.posts.iter().map(|post| post.member.as_deref()).collect::<Vec<_>>(),
+        [Some("10.83.0.1:7001"), None]
+    );
+    let error = lay_out(&manifest, &dealt[..1]).err().unwrap();
+    assert_eq!(error.to_string(), "target.toml: its members run `member`, and no host of the lab has this role");
 }
 
 #[test]
