@@ -1,0 +1,138 @@
+%% The cases, in one Mnesia table: created, browsed, modified and deleted in the modes the member was started with.
+%%
+%% All that a request does happens in one mnesia:activity/2, the check of the version, too. In the dirty modes that is no
+%% atomic step, and is not meant to be: what that costs is what they are compared for. It must not start Mnesia or know who
+%% the members are (docket_cluster).
+-module(docket_register).
+
+-export([set/1, table/1, create/3, read/1, of_party/1, page/2, modify/4, delete/2, audit/1]).
+-export_type([failure/0]).
+
+%% Why nothing can be said about a request: Mnesia's reason, or why the member is not in its cluster yet.
+-type failure() :: {aborted, term()} | {unready, unicode:chardata()}.
+
+-define(TABLE, docket_case).
+-record(docket_case, {
+    id :: docket_case:id(),
+    version :: docket_case:version(),
+    party :: docket_case:party(),
+    document :: docket_case:document()
+}).
+
+-define(AUDIT_PAGE, 200).
+
+%% @doc Sets the modes, once.
+-spec set(docket_options:options()) -> ok.
+set(#{write := Write, read := Read}) ->
+    persistent_term:put(?MODULE, {Write, Read}).
+
+%% @doc The table as Mnesia is to make it, on the nodes and with the kind of copy that `Copies' says.
+-spec table({ram_copies | disc_copies, [node()]}) -> {atom(), [tuple()]}.
+table(Copies) ->
+    %% An index of Mnesia on a table like this is an ordered one: a party of many cases costs no more than one of few.
+    {?TABLE, [{type, ordered_set}, Copies, {attributes, record_info(fields, docket_case)}, {index, [#docket_case.party]}]}.
+
+%% @doc A new case, with version 1.
+-spec create(docket_case:id(), docket_case:party(), docket_case:document()) -> {ok, docket_case:version()} | exists | failure().
+create(Id, Party, Document) ->
+    write(fun() ->
+        case mnesia:read(?TABLE, Id, write) of
+            [] -> put(Id, 1, Party, Document);
+            [_] -> exists
+        end
+    end).
+
+%% @doc A case as it is.
+-spec read(docket_case:id()) -> {ok, docket_case:version(), docket_case:document()} | missing | failure().
+read(Id) ->
+    read_only(fun() ->
+        case mnesia:read(?TABLE, Id, read) of
+            [#docket_case{version = Version, document = Document}] -> {ok, Version, Document};
+            [] -> missing
+        end
+    end).
+
+%% @doc The ids of all cases of a party, in order.
+-spec of_party(docket_case:party()) -> {ok, [docket_case:id()]} | failure().
+of_party(Party) ->
+    read_only(fun() ->
+        {ok, lists:sort([Case#docket_case.id || Case <- mnesia:index_read(?TABLE, Party, #docket_case.party)])}
+    end).
+
+%% @doc The next ids after one, which need not be there; <<>> is before all.
+-spec page(docket_case:id() | <<>>, pos_integer()) -> {ok, [docket_case:id()]} | failure().
+page(After, Limit) ->
+    read_only(fun() -> {ok, walk(mnesia:next(?TABLE, After), Limit)} end).
+
+-spec walk(docket_case:id() | '$end_of_table', non_neg_integer()) -> [docket_case:id()].
+walk('$end_of_table', _) -> [];
+walk(_, 0) -> [];
+walk(Id, Limit) -> [Id | walk(mnesia:next(?TABLE, Id), Limit - 1)].
+
+%% @doc The same case with another document, if it still has the version that the writer saw.
+-spec modify(docket_case:id(), docket_case:version(), docket_case:party(), docket_case:document()) ->
+    {ok, docket_case:version()} | missing | {other, docket_case:version()} | failure().
+modify(Id, Seen, Party, Document) ->
+    write(fun() ->
+        case mnesia:read(?TABLE, Id, write) of
+            [#docket_case{version = Seen}] -> put(Id, Seen + 1, Party, Document);
+            [#docket_case{version = Other}] -> {other, Other};
+            [] -> missing
+        end
+    end).
+
+%% @doc Deletes a case, if it still has the version that the writer saw; `any' if that does not matter.
+-spec delete(docket_case:id(), docket_case:version() | any) -> ok | missing | {other, docket_case:version()} | failure().
+delete(Id, Seen) ->
+    write(fun() ->
+        case mnesia:read(?TABLE, Id, write) of
+            [#docket_case{version = Version}] when Seen =:= any; Seen =:= Version -> mnesia:delete(?TABLE, Id, write);
+            [#docket_case{version = Other}] -> {other, Other};
+            [] -> missing
+        end
+    end).
+
+%% @doc The next cases after an id as this member has them, from its own copy and without asking anybody.
+-spec audit(docket_case:id() | <<>>) -> [{docket_case:id(), docket_case:version(), docket_case:document()}] | failure().
+audit(After) ->
+    try
+        audit(ets:next(?TABLE, After), ?AUDIT_PAGE)
+    catch
+        error:badarg -> {aborted, {no_exists, ?TABLE}}
+    end.
+
+-spec audit(docket_case:id() | '$end_of_table', non_neg_integer()) ->
+    [{docket_case:id(), docket_case:version(), docket_case:document()}].
+audit('$end_of_table', _) -> [];
+audit(_, 0) -> [];
+audit(Id, Limit) ->
+    Rows = [{Id, Version, Document} || #docket_case{version = Version, document = Document} <- ets:lookup(?TABLE, Id)],
+    Rows ++ audit(ets:next(?TABLE, Id), Limit - 1).
+
+-spec put(docket_case:id(), docket_case:version(), docket_case:party(), docket_case:document()) -> {ok, docket_case:version()}.
+put(Id, Version, Party, Document) ->
+    ok = mnesia:write(?TABLE, #docket_case{id = Id, version = Version, party = Party, document = Document}, write),
+    {ok, Version}.
+
+-spec write(fun(() -> Result)) -> Result | failure().
+write(Fun) ->
+    {Mode, _} = persistent_term:get(?MODULE),
+    activity(Mode, Fun).
+
+-spec read_only(fun(() -> Result)) -> Result | failure().
+read_only(Fun) ->
+    {_, Mode} = persistent_term:get(?MODULE),
+    activity(Mode, Fun).
+
+-spec activity(docket_options:mode(), fun(() -> Result)) -> Result | failure().
+activity(Mode, Fun) ->
+    case docket_cluster:ready() of
+        true ->
+            try
+                mnesia:activity(Mode, Fun)
+            catch
+                exit:{aborted, Reason} -> {aborted, Reason}
+            end;
+        Why ->
+            {unready, Why}
+    end.
