@@ -124,7 +124,7 @@ fn strict(agents: u32, steps: Vec<Step>) -> Load {
     Load { when_failed: WhenFailed::NextCycle, ..load(agents, 0.2, steps) }
 }
 
-fn of<'a>(came: &'a Came, outcome: Outcome) -> Vec<&'a History> {
+fn of(came: &Came, outcome: Outcome) -> Vec<&History> {
     came.history().into_iter().filter(|line| line.outcome == outcome).collect()
 }
 
