@@ -3,7 +3,7 @@
 
 mod known;
 
-use experiment::plan::{Load, Plan, Retry, TargetKind, When};
+use experiment::plan::{AuditAs, AuditEffect, Load, Plan, Retry, Step, TargetKind, When, WhenFailed};
 use known::read;
 
 const FILE: &str = r#"
@@ -242,4 +242,74 @@ with = { path = "/" }
     assert!(
         read(&format!("{LAGGING}{swept}"), &["lab.port.dits.rate=2mbit"]).unwrap_err().contains("did you mean `dist`?")
     );
+}
+
+const CASES: &str = r#"
+[target]
+url = "http://127.0.0.1:8080"
+
+[[prepare]]
+call  = "post"
+with  = { path = "/cases/seed-{seq}", body = '{{"party": "p-{seq}"}}' }
+audit = { effect = "write", key = "seed-{seq}", value = "request.body" }
+
+[load]
+agents      = 10
+time        = "30s"
+when_failed = "next cycle"
+
+[[load.cycle]]
+name = "create"
+call = "post"
+with = { path = "/cases/case-{agent}", body = "x" }
+keep = { version = "answer.header.etag" }
+
+[[load.cycle]]
+name  = "browse"
+call  = "get"
+with  = { path = "/cases/case-{agent}" }
+audit = { effect = "read", key = "case-{agent}", value = "answer.body", space = "of-{version}" }
+
+[[load.cycle]]
+name  = "delete"
+call  = "delete"
+with  = { path = "/cases/case-{agent}" }
+audit = { effect = "remove", key = 7 }
+"#;
+
+#[test]
+fn what_is_told_of_an_audit_is_in_the_plan_and_can_be_set() {
+    let told = |effect, space: &str, key: &str, value: Option<&str>| {
+        Some(AuditAs { effect, space: space.into(), key: key.into(), value: value.map(Into::into) })
+    };
+    let plan = read(CASES, &[]).unwrap();
+    let trial = &plan.trials[0];
+    let load = trial.load.as_ref().unwrap();
+    assert_eq!(load.when_failed, WhenFailed::NextCycle);
+    let seed = &trial.prepare[0].step;
+    assert_eq!((seed.audit, &seed.audit_as), (true, &told(AuditEffect::Write, "", "seed-{seq}", Some("request.body"))));
+    let audits: Vec<_> = load.steps.iter().map(|step| (step.audit, step.audit_as.clone())).collect();
+    assert_eq!(audits[0], (false, None));
+    let browsed = told(AuditEffect::Read, "of-{version}", "case-{agent}", Some("answer.body"));
+    assert_eq!(audits[1], (true, browsed));
+    assert_eq!(audits[2], (true, told(AuditEffect::Remove, "", "7", None)));
+
+    let set = read(CASES, &["load.cycle.delete.audit.key=other", "load.when_failed=go on"]).unwrap();
+    let load = set.trials[0].load.as_ref().unwrap();
+    assert_eq!((load.steps[2].audit_as.as_ref().unwrap().key.as_str(), load.when_failed), ("other", WhenFailed::GoOn));
+}
+
+#[test]
+fn a_plan_without_the_newer_keys_is_read() {
+    let plan = read(CASES, &[]).unwrap();
+    let mut written = serde_json::to_value(plan.trials[0].load.as_ref().unwrap()).unwrap();
+    assert_eq!(written["when_failed"], "next cycle");
+    written.as_object_mut().unwrap().remove("when_failed");
+    for step in written["steps"].as_array_mut().unwrap() {
+        step.as_object_mut().unwrap().remove("audit_as");
+    }
+    let load: Load = serde_json::from_value(written).unwrap();
+    assert_eq!(load.when_failed, WhenFailed::GoOn);
+    let told: Vec<&Step> = load.steps.iter().filter(|step| step.audit_as.is_some()).collect();
+    assert!(told.is_empty());
 }

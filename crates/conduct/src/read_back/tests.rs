@@ -140,3 +140,12 @@ fn an_end_that_is_asked_for_leaves_the_rest_unread() {
     let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
     assert_eq!(read(&scratch, &[holding(&["first"])], &|| true), ReadBack { keys: 0, unread: 1 });
 }
+
+#[test]
+fn where_no_key_can_be_asked_for_none_is_unread() {
+    let scratch = Scratch::with(&[wrote(Some(1), "case-1-1", 1.0, true)]);
+    let (folder, clock) = (TrialFolder::at(&scratch.0), Clock::starting_in(Duration::ZERO));
+    let done = read_back(&folder, "http", &["127.0.0.1:1".to_owned()], clock, &|| false).unwrap();
+    assert_eq!(done, ReadBack { keys: 0, unread: 0 });
+    assert!(scratch.found().is_empty());
+}

@@ -52,6 +52,7 @@ fn default_value(kind: &Kind, default: &str) -> Value {
         Kind::Whole { .. } | Kind::Number | Kind::Positive | Kind::Boolean => {
             serde_json::from_str(default).unwrap_or_else(|_| json!(default))
         }
+        Kind::Either(kinds, _) => kinds.first().map_or_else(|| json!(default), |first| default_value(first, default)),
         _ => json!(default),
     }
 }
@@ -152,6 +153,7 @@ fn section(text: &mut String, heading: &str, path: &str, keys: &'static [Key]) {
 fn shown(kind: &Kind, default: &str) -> String {
     match kind {
         Kind::Whole { .. } | Kind::Number | Kind::Positive | Kind::Boolean => default.to_owned(),
+        Kind::Either([first, ..], _) => shown(first, default),
         _ => format!("\"{default}\""),
     }
 }

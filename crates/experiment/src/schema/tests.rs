@@ -31,6 +31,8 @@ fn sections_are_closed_and_say_what_is_required() {
     assert_eq!(load["required"], serde_json::json!(["agents", "time"]));
     assert_eq!(load["properties"]["cycle"]["items"]["additionalProperties"], false);
     assert_eq!(load["properties"]["timeout"]["default"], "10s");
+    assert_eq!(load["properties"]["cycle"]["items"]["properties"]["audit"]["default"], false);
+    assert_eq!(load["properties"]["retry"]["default"], "fail-fast");
     let variant = &schema["properties"]["variant"]["items"];
     assert_eq!(variant["required"], serde_json::json!(["name"]));
     assert!(variant["properties"]["load"].get("required").is_none());

@@ -8,6 +8,7 @@ mod open;
 mod outcomes;
 mod prepare;
 mod records;
+mod register;
 mod retries;
 mod server;
 mod services;
