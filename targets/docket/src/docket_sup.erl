@@ -29,7 +29,7 @@ children(Options) ->
 -spec register_children(docket_options:options()) -> [supervisor:child_spec()].
 register_children(#{serial := Serial} = Options) ->
     [child(docket_gate, [Options]), child(docket_cluster, [Options])
-     | case Serial of true -> docket_serial:child_specs(Options); false -> [] end].
+     | [(child(docket_serial_sup, [Options]))#{type => supervisor} || Serial]].
 
 -spec child(module(), [term()]) -> supervisor:child_spec().
 child(Module, Arguments) ->
