@@ -46,7 +46,7 @@ party_of(false) -> {error, "the document has no \"party\""}.
 
 %% @doc A version as an etag.
 -spec etag(version()) -> string().
-etag(Version) -> [$", integer_to_list(Version), $"].
+etag(Version) -> [$"] ++ integer_to_list(Version) ++ [$"].
 
 %% @doc The version that an etag, or a list of one, says.
 -spec version(string()) -> {ok, version()} | error.

@@ -81,6 +81,9 @@ stream(Page, Next, Response) ->
         done ->
             _ = mochiweb_response:write_chunk(<<>>, Response),
             ok;
+        broken ->
+            %% The head is out already. An answer that breaks off is at least taken for none.
+            exit({shutdown, broken});
         {Page2, Next2} ->
             stream(Page2, Next2, Response)
     end.

@@ -7,6 +7,9 @@
 -export([text/0, sample/0]).
 
 -define(WAIT_MS, 1000).
+-define(IPPROTO_TCP, 6).
+-define(TCP_INFO, 11).
+-define(TCP_INFO_BYTES, 192).
 
 %% What a VM has of its own and can be added up, and what only the register has.
 -type sample() :: #{atom() => integer()}.
@@ -22,7 +25,7 @@ table() ->
      {mnesia_restarts_total, counter, "transactions that Mnesia started again because of a lock"},
      {mnesia_lock_waiters, gauge, "transactions that wait for a lock at this member's lock manager"},
      {replication_backlog, gauge, "messages to Mnesia's transaction and lock managers that are not handled yet"},
-     {replication_queued_bytes, gauge, "bytes that wait in connections to other members"},
+     {replication_queued_bytes, gauge, "bytes for other members that have not reached them"},
      {inconsistent_database_total, counter, "times that Mnesia found that two members went on without each other"},
      {mnesia_overloads_total, counter, "times that Mnesia said that it is overloaded"},
      {members, gauge, "members of the cluster that this one is together with, itself included"},
@@ -79,11 +82,20 @@ waiting(Name) ->
     {message_queue_len, Length} = process_info(whereis(Name), message_queue_len),
     Length.
 
+%% In the driver, in the kernel, and on the way: `struct tcp_info` of Linux has the segments that were sent and are not
+%% acknowledged, their size, and the bytes that were not sent.
 -spec queued(port() | pid()) -> non_neg_integer().
 queued(Port) when is_port(Port) ->
-    case erlang:port_info(Port, queue_size) of
+    Driver = case erlang:port_info(Port, queue_size) of
         {queue_size, Bytes} -> Bytes;
         undefined -> 0
+    end,
+    case inet:getopts(Port, [{raw, ?IPPROTO_TCP, ?TCP_INFO, ?TCP_INFO_BYTES}]) of
+        {ok, [{raw, _, _, <<_:16/binary, Segment:32/native, _:4/binary, Unacknowledged:32/native, _:116/binary,
+                            Unsent:32/native, _/binary>>}]} ->
+            Driver + Unacknowledged * Segment + Unsent;
+        _ ->
+            Driver
     end;
 queued(_) ->
     0.

@@ -90,16 +90,18 @@ parse([Word | _], _) ->
 check(#{host := Host, members := Members} = Options) ->
     Twice = Members -- lists:usort(Members),
     case Options of
-        #{data := "", copies := disc} ->
-            {error, "--copies disc needs --data FOLDER"};
         _ when length(Members) > ?MOST_MEMBERS ->
             {error, format("--members: ~b of them, and at most ~b can serve together", [length(Members), ?MOST_MEMBERS])};
         _ when Twice =/= [] ->
             {error, format("--members: ~ts is in it twice", [address(hd(Twice))])};
         _ ->
-            case lists:member(Host, Members) of
-                true -> {ok, Options};
-                false -> {error, format("--host: ~ts is not one of --members ~ts", [address(Host), addresses(Members)])}
+            case {lists:member(Host, Members), Options} of
+                {false, _} ->
+                    {error, format("--host: ~ts is not one of --members ~ts", [address(Host), addresses(Members)])};
+                {true, #{data := "", copies := disc}} ->
+                    {error, "--copies disc needs --data FOLDER"};
+                {true, _} ->
+                    {ok, Options}
             end
     end.
 

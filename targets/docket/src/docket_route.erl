@@ -7,7 +7,7 @@
 -export_type([answer/0, pages/0]).
 
 -type headers() :: [{string(), string()}].
--type pages() :: fun(() -> done | {iodata(), pages()}).
+-type pages() :: fun(() -> done | broken | {iodata(), pages()}).
 -type answer() :: {100..599, headers(), iodata() | {pages, iodata(), pages()}}.
 -type head() :: fun((string()) -> string() | undefined).
 
@@ -190,9 +190,8 @@ audit() ->
     end.
 
 -spec pages([tuple()] | docket_register:failure(), string()) -> pages().
-pages({aborted, Reason}, _) ->
-    %% The head is out already: an answer that breaks off is no answer.
-    fun() -> exit({shutdown, Reason}) end;
+pages({aborted, _}, _) ->
+    fun() -> broken end;
 pages([], _) ->
     fun() -> {"\n}}\n", fun() -> done end} end;
 pages(Rows, Between) ->

@@ -27,13 +27,9 @@ children(Options) ->
     register_children(Options) ++ [docket_http:child(Options)].
 
 -spec register_children(docket_options:options()) -> [supervisor:child_spec()].
-register_children(Options) ->
-    [child(docket_gate, [Options]), child(docket_cluster, [Options]) | docket_serial:child_specs(serial(Options))].
-
-%% The one Prolog server of the cluster is on its first member.
--spec serial(docket_options:options()) -> docket_serial:options().
-serial(#{serial := Serial, members := [First | _], host := Host, serial_port := Port}) ->
-    #{serial => Serial, is_first => First =:= Host, first => First, port => Port}.
+register_children(#{serial := Serial} = Options) ->
+    [child(docket_gate, [Options]), child(docket_cluster, [Options])
+     | [(child(docket_serial_sup, [Options]))#{type => supervisor} || Serial]].
 
 -spec child(module(), [term()]) -> supervisor:child_spec().
 child(Module, Arguments) ->
