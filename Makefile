@@ -25,8 +25,9 @@ run:
 	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
 
 test:
-	@scripts/need.sh rust compiler erlang-tests python lab ssh
+	@scripts/need.sh rust compiler erlang-tests docket python lab ssh
 	$(MAKE) --no-print-directory -C targets/vsns test
+	$(MAKE) --no-print-directory -C targets/docket test
 	scripts/check-hlog.sh
 	cargo test --quiet --workspace --locked
 
@@ -38,7 +39,8 @@ lint:
 	cargo xtask docs --check
 	scripts/deny.sh
 	$(MAKE) --no-print-directory -C targets/vsns check
-	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/*
+	$(MAKE) --no-print-directory -C targets/docket check
+	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/* targets/docket/bin/*
 
 gate:
 	@scripts/need.sh rust compiler

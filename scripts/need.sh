@@ -33,13 +33,14 @@ program() {
 erlang() {
     local application
     if ! command -v erl >/dev/null; then
-        missing+=(erlang-base "${@/#/erlang-}")
+        set -- "${@/#/erlang-}"
+        missing+=(erlang-base "${@//_/-}")
         return
     fi
     for application in $(erl -noshell -eval '
         [io:format("~s ", [A]) || A <- init:get_plain_arguments(),
             code:lib_dir(list_to_atom(A)) =:= {error, bad_name}], halt().' -extra "$@"); do
-        missing+=("erlang-$application")
+        missing+=("erlang-${application//_/-}")
     done
 }
 
@@ -60,7 +61,13 @@ for need in "$@"; do
             header proper erlang-proper-dev
             program make make
             ;;
-        erlang-checks) erlang mnesia eunit proper dialyzer tools ;;
+        erlang-checks) erlang mnesia mochiweb eunit proper dialyzer tools ;;
+        docket)
+            erlang eunit common_test
+            header eunit erlang-dev
+            # It installs the balancers without the system's starting them.
+            "$(dirname "$0")/../targets/docket/hooks/install" packages
+            ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
         shellcheck) program shellcheck shellcheck ;;
