@@ -2,6 +2,7 @@
 //! is broken or ended.
 
 mod asking;
+mod auditing;
 mod breaking;
 mod bring_up;
 mod layout;
