@@ -26,7 +26,8 @@ pub struct ReadBack {
 }
 
 /// Reads back every key that an audited write or removal of the history names, and appends what it finds. Each key is asked of
-/// the service that its last writer went to: only there can it be missed. Where that one is silent, any other may have it.
+/// the service that its last writer went to: only there can it be missed. Where that one is silent, any other may have it. Where the
+/// protocol has no operation that reads a key, what the members told of all their records is its read-back, if they did.
 ///
 /// # Errors
 /// If the history cannot be read or appended to.
@@ -35,11 +36,17 @@ pub fn read_back(
     protocol: &str,
     services: &[String],
     clock: Clock,
+    members_told: bool,
     give_up: &dyn Fn() -> bool,
 ) -> Result<ReadBack, Error> {
     let keys = audited_keys(folder)?;
     let Some(operation) = read_operation(protocol) else {
-        return Ok(ReadBack { keys: 0, unread: keys.len() as u64 });
+        let count = keys.len() as u64;
+        return Ok(if members_told {
+            ReadBack { keys: count, unread: 0 }
+        } else {
+            ReadBack { keys: 0, unread: count }
+        });
     };
     let links = services.iter().map(|service| Link::to(protocol, service)).collect();
     read_all(folder, &mut Reader { operation, links, give_up }, keys, clock)

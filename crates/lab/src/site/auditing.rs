@@ -17,6 +17,15 @@ const AUDIT: &str = "audit";
 /// Time limit of the hook. A slow core may need seconds for tens of thousands of records.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What came of asking a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// What it holds.
+    pub replica: Replica,
+    /// Whether it runs; if not, there is no use in asking it again.
+    pub is_up: bool,
+}
+
 impl Site {
     /// Whether the target can say what its members hold.
     #[must_use]
@@ -25,10 +34,11 @@ impl Site {
     }
 
     /// Asks every member that is up what it holds; of the others, why they were not. Empty without the hook.
-    pub fn audit(&mut self) -> Vec<Replica> {
+    pub fn audit(&mut self) -> Vec<Told> {
         if !self.can_audit() {
             return Vec::new();
         }
+        self.look();
         let places = self.hook_hosts.clone();
         let mut asked: Vec<Option<Result<Hook, String>>> = self.hosts.iter().map(|_| None).collect();
         for place in &places {
@@ -47,7 +57,8 @@ impl Site {
                 Some(Err(error)) => Err(error.to_string()),
                 Some(Ok(None)) | None => Err("nobody asked it".to_owned()),
             };
-            Replica { member, holds }
+            let is_up = asked.get(place.host).is_some_and(|asked| matches!(asked, Some(Ok(_))));
+            Told { replica: Replica { member, holds }, is_up }
         };
         places.iter().map(of_place).collect()
     }

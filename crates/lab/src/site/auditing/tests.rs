@@ -59,21 +59,28 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
     // Of n4 the process is gone, with the host still there.
     let post = site.post_of("n4", None).unwrap();
     site.signal(post, rustix::process::Signal::KILL, true).unwrap();
-    crate::fixture::until("it is down", || site.posts[post].process.is_none() || site.poll().len() > 99);
+    crate::fixture::until("it is down", || {
+        site.posts[post].process.is_none() || {
+            site.look();
+            false
+        }
+    });
     let [two, three, four] = site.audit().try_into().unwrap();
-    assert_eq!(two.member, "n2");
+    assert_eq!(
+        [&two, &three, &four].map(|told| (told.replica.member.as_str(), told.is_up)),
+        [("n2", true), ("n3", true), ("n4", false)]
+    );
     let expected = [("at", "127.0.0.2"), ("of", "n2,n3,n4")].map(|(key, value)| (key.to_owned(), held(value, None)));
-    assert_eq!(two.holds, Ok(expected.into()));
-    assert_eq!(three.holds.unwrap_err(), "hook `audit` failed: exit status: 7: tables are not loaded");
-    assert_eq!(four.holds.unwrap_err(), "its process `server` does not run");
+    assert_eq!(two.replica.holds, Ok(expected.into()));
+    assert_eq!(three.replica.holds.unwrap_err(), "hook `audit` failed: exit status: 7: tables are not loaded");
+    assert_eq!(four.replica.holds.unwrap_err(), "its process `server` does not run");
     let mut asked: Vec<String> =
         std::fs::read_to_string(bench.folder.join("asked")).unwrap().lines().map(str::to_owned).collect();
     asked.sort();
     assert_eq!(asked, ["n2", "n3"]);
 
     lab.strings[1].is_lost.store(true, std::sync::atomic::Ordering::SeqCst);
-    site.poll();
-    assert_eq!(site.audit()[0].holds.clone().unwrap_err(), "its host is down");
+    assert_eq!(site.audit()[0].replica.holds.clone().unwrap_err(), "its host is down");
 }
 
 #[test]
@@ -94,7 +101,7 @@ fn a_large_table_is_taken_whole() {
     let bench = Bench::new();
     bench.folder.script("hooks/audit", LARGE);
     let mut site = Lab::new(&bench, &[""]).up(&target()).unwrap();
-    let table = site.audit().remove(0).holds.unwrap();
+    let table = site.audit().remove(0).replica.holds.unwrap();
     assert_eq!((table.len(), table["k49999"].value.len()), (50_000, 200));
     // Others are cut as before.
     let hook = site.hook_at(&site.hook_hosts[0].clone(), "audit", PATIENCE).unwrap();
