@@ -46,3 +46,6 @@ fn table(replica: &Replica) -> ReplicaTable {
         failed: replica.holds.as_ref().err().cloned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
