@@ -25,6 +25,8 @@ pub fn findings(groups: &[Group]) -> Vec<String> {
     if groups.iter().any(|group| group.spread(wrong).is_some_and(|wrong| wrong.most > 0.0)) {
         sentences.extend(where_any(groups, "answers were wrong", wrong, None));
     }
+    let diverged: Figure = |trial| trial.consistency.diverged_keys.map(|count| count as f64);
+    sentences.extend(where_any(groups, "keys differed between members in the end", diverged, None));
     sentences
 }
 
