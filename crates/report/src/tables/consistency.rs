@@ -196,3 +196,6 @@ fn some(group: &Group, of: fn(&Trial) -> &[String]) -> Cell {
     let examples = group.usable().map(of).max_by_key(|examples| examples.len()).unwrap_or_default();
     Cell::new(examples.join("; "))
 }
+
+#[cfg(test)]
+mod tests;
