@@ -6,6 +6,7 @@ use record::events::{Ending, Event, History, Phase, What};
 use record::folder::TrialFolder;
 use record::hlog;
 use record::lines;
+use record::replicas::{self, Replica};
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
 use crate::operations::LoadLog;
@@ -20,6 +21,8 @@ pub(crate) struct Evidence {
     pub generator: Vec<GeneratorSecond>,
     pub events: Vec<Event>,
     pub history: Vec<History>,
+    /// What members told they hold.
+    pub replicas: Vec<Replica>,
     /// Names of the files whose last line was cut off.
     pub torn: Vec<&'static str>,
 }
@@ -33,6 +36,7 @@ impl Evidence {
         let generator = rows::read::<GeneratorSecond>(&folder.generator())?;
         let events = lines::read_events(&folder.events())?;
         let history = lines::read::<History>(&folder.history())?;
+        let replicas = replicas::read(&folder.replicas())?;
         let torn = [
             (slots.torn, "outcomes.csv"),
             (attempts.torn, "attempts.csv"),
@@ -40,6 +44,7 @@ impl Evidence {
             (generator.torn, "generator.csv"),
             (events.torn, "events.jsonl"),
             (history.torn, "history.jsonl"),
+            (replicas.torn, "replicas.jsonl"),
         ];
         Ok(Self {
             load: LoadLog::default(),
@@ -49,6 +54,7 @@ impl Evidence {
             generator: generator.items,
             events: events.items,
             history: history.items,
+            replicas: replicas.items,
             torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
         })
     }

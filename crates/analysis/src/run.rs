@@ -7,6 +7,7 @@ use record::folder::RunFolder;
 use record::results::{FORMAT, Results, Trial};
 use record::whole::read_json;
 
+use crate::audit::pooled::pooled;
 use crate::evidence::Evidence;
 use crate::safe_load::{self, Step};
 use crate::trial::judged;
@@ -59,6 +60,8 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         outages: outages::distributions(&trials),
         // Nor has a search points whose repeats could be put together.
         costs: if plan.find.is_some() { Vec::new() } else { cost::points(&trials) },
+        // Of a search each trial has a load of its own, and the last ones are beyond the edge.
+        consistencies: if plan.find.is_some() { Vec::new() } else { pooled(&trials) },
         title: plan.title,
         asks: plan.asks,
         trials,

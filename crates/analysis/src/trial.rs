@@ -2,9 +2,9 @@
 
 use experiment::plan;
 use record::folder::TrialFolder;
-use record::results::{Consistency, Throughput, Trial, WithWarmup};
+use record::results::{Throughput, Trial, WithWarmup};
 
-use crate::audit::lost_writes::lost_writes;
+use crate::audit::consistency;
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
 use crate::operations::{Totals, attempt_results, failed_pct, operations};
@@ -142,18 +142,5 @@ fn with_warmup(
         cycles_per_s: whole_s.and_then(|whole_s| generator::cycles_per_s(&evidence.generator, whole_s)),
         latency_us: all.latency_us(),
         service_us: all.service_us(),
-    }
-}
-
-fn consistency(planned: &plan::Trial, evidence: &Evidence, wrong: u64) -> Consistency {
-    let found = lost_writes(&evidence.history);
-    let expects = planned.load.as_ref().is_some_and(|load| load.steps.iter().any(|step| !step.expect.is_empty()));
-    Consistency {
-        checked: found.as_ref().map(|found| found.checked),
-        wrong: expects.then_some(wrong),
-        lost_writes: found.as_ref().map(|found| found.lost),
-        lost_examples: found.map(|found| found.examples).unwrap_or_default(),
-        diverged_keys: None,
-        linearizable: "not checked".to_owned(),
     }
 }

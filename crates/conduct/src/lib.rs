@@ -9,6 +9,7 @@ mod playing;
 mod preparation;
 mod read_back;
 mod recording;
+mod replicas;
 mod run;
 pub mod schedule;
 mod trial;

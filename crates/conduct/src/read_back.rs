@@ -26,8 +26,8 @@ pub struct ReadBack {
 }
 
 /// Reads back every key that an audited write or removal of the history names, and appends what it finds. Each key is asked of
-/// the service that its last writer went to: only there can it be missed. Where that one is silent, any other may have it. A
-/// protocol that cannot read a key (HTTP: which path would it be?) reads back none.
+/// the service that its last writer went to: only there can it be missed. Where that one is silent, any other may have it. Where the
+/// protocol has no operation that reads a key, what the members told of all their records is its read-back, if they did.
 ///
 /// # Errors
 /// If the history cannot be read or appended to.
@@ -36,11 +36,15 @@ pub fn read_back(
     protocol: &str,
     services: &[String],
     clock: Clock,
+    members_told: bool,
     give_up: &dyn Fn() -> bool,
 ) -> Result<ReadBack, Error> {
     let keys = audited_keys(folder)?;
-    // Where the protocol has no such operation nobody was asked, and so nobody failed to answer.
-    let Some(operation) = read_operation(protocol) else { return Ok(ReadBack::default()) };
+    let Some(operation) = read_operation(protocol) else {
+        // Who was not asked has not failed to answer.
+        let keys = if members_told { keys.len() as u64 } else { 0 };
+        return Ok(ReadBack { keys, unread: 0 });
+    };
     let links = services.iter().map(|service| Link::to(protocol, service)).collect();
     read_all(folder, &mut Reader { operation, links, give_up }, keys, clock)
 }

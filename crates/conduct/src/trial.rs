@@ -103,7 +103,7 @@ struct Shell<'a> {
 impl Shell<'_> {
     fn play(&mut self) -> Result<(Ending, Option<String>), Error> {
         let heals = |kind: &str| lab::faults::find(kind).map_or(Heals::ByItself, |kind| kind.info.heals);
-        let mut conductor = Conductor::new(self.trial, heals);
+        let mut conductor = Conductor::new(self.trial, heals, self.has_replicas());
         // Each with the moment at which what it follows from began.
         let mut effects: VecDeque<(Instant, Effect)> = VecDeque::new();
         let queue = |effects: &mut VecDeque<_>, since, more: Vec<Effect>| {
@@ -123,6 +123,12 @@ impl Shell<'_> {
             let input = self.wait(&conductor);
             queue(&mut effects, Instant::now(), conductor.step(self.now_s(), input));
         }
+    }
+
+    /// Whether the target can say what its members hold.
+    fn has_replicas(&self) -> bool {
+        let plan::TargetKind::Folder { name, .. } = &self.trial.target.kind else { return false };
+        (self.run.targets)(name).is_some_and(|(manifest, _)| manifest.hooks.contains_key("audit"))
     }
 
     fn now_s(&self) -> f64 {

@@ -16,8 +16,10 @@ use crate::hosts::{Ended, Host, Output};
 use crate::linux::{pidfd, spawn};
 use crate::runner::Program;
 
-/// Of a line of a hook's output; what is longer is cut.
-const LINE_BYTES: u64 = 8 << 20;
+/// Of what a hook writes; see [`Hook::answer_bytes`].
+pub const ANSWER_BYTES: usize = 8 << 20;
+/// The same of the hook `audit`: 50,000 records of 400 bytes are 20 MB, and there may be more.
+pub const AUDIT_BYTES: usize = 128 << 20;
 const GLANCE: Duration = Duration::from_millis(5);
 /// Between the end of a hook and the end of its output, which what it left running in the background may hold open for ever.
 const LINGER: Duration = Duration::from_millis(300);
@@ -46,6 +48,8 @@ pub struct Hook {
     pub environment: BTreeMap<String, OsString>,
     /// Killed after so long.
     pub within: Duration,
+    /// The most that it may answer with: here of a line, elsewhere in all. What is longer is cut, and so no answer.
+    pub answer_bytes: usize,
     /// Shares the terminal's Ctrl-C instead of being killed when this program ends: an installation must not
     /// be cut off by SIGKILL in the middle.
     pub in_foreground: bool,
@@ -59,10 +63,10 @@ impl Hook {
         let streams = (child.stdout.take(), child.stderr.take());
         let read = || -> io::Result<()> {
             if let Some(output) = streams.0 {
-                read_lines(output, Stream::Output, lines_in.clone())?;
+                read_lines(output, (Stream::Output, self.answer_bytes), lines_in.clone())?;
             }
             if let Some(errors) = streams.1 {
-                read_lines(errors, Stream::Error, lines_in)?;
+                read_lines(errors, (Stream::Error, ANSWER_BYTES), lines_in)?;
             }
             Ok(())
         };
@@ -100,6 +104,7 @@ impl Hook {
             command: std::iter::once(text(self.path.as_os_str())).chain(self.arguments.iter().cloned()).collect(),
             environment: self.environment.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
             folder: Some(self.folder.clone()),
+            keeps_bytes: Some(self.answer_bytes),
         };
         host.run(&program, "", self.within)
     }
@@ -118,6 +123,9 @@ impl Hook {
         match serde_json::from_str(answer) {
             Ok(value @ serde_json::Value::Object(_)) => Ok(value),
             Ok(_) => Err(self.failed("its answer is not a JSON object".to_owned())),
+            Err(_) if answer.len() > self.answer_bytes => {
+                Err(self.failed(format!("its answer is longer than {} MiB", self.answer_bytes >> 20)))
+            }
             Err(error) => Err(self.failed(format!("its answer is not JSON: {error}"))),
         }
     }
@@ -171,11 +179,15 @@ impl Hook {
     }
 }
 
-fn read_lines(from: impl Read + Send + 'static, stream: Stream, sink: SyncSender<(Stream, String)>) -> io::Result<()> {
+fn read_lines(
+    from: impl Read + Send + 'static,
+    (stream, line_bytes): (Stream, usize),
+    sink: SyncSender<(Stream, String)>,
+) -> io::Result<()> {
     let read = move || {
         let mut reader = BufReader::new(from);
         let mut bytes = Vec::new();
-        while reader.by_ref().take(LINE_BYTES).read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0) {
+        while reader.by_ref().take(line_bytes as u64).read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0) {
             let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
             bytes.clear();
             if sink.send((stream, line)).is_err() {

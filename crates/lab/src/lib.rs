@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
 pub use ground::Ground;
-pub use site::{Build, Member, NotUp, Observed, Site, Watched};
+pub use site::{Build, Member, NotUp, Observed, Site, Told, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.
 pub trait Caller: Send + Sync {

@@ -104,6 +104,7 @@ pub fn install(folder: &Path, manifest: &Manifest, apply: bool, out: &mut dyn Fn
         arguments: vec![if apply { "apply" } else { "check" }.to_owned()],
         environment,
         within: if apply { APPLY_PATIENCE } else { CHECK_PATIENCE },
+        answer_bytes: hooks::ANSWER_BYTES,
         in_foreground: apply,
     };
     if apply { run_apply(&hook, out) } else { run_check(&hook, out) }
@@ -123,6 +124,7 @@ pub fn versions(folder: &Path, manifest: &Manifest) -> BTreeMap<String, String> 
         arguments: Vec::new(),
         environment,
         within: VERSIONS_PATIENCE,
+        answer_bytes: hooks::ANSWER_BYTES,
         in_foreground: false,
     };
     let Ok(serde_json::Value::Object(said)) = hook.ask() else { return BTreeMap::new() };

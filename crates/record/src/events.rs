@@ -129,6 +129,13 @@ pub enum What {
         /// Keys that could not be read back.
         unread: u64,
     },
+    /// The members were asked what they hold, round by round until two rounds told the same.
+    Replicas {
+        /// Rounds that were asked.
+        rounds: u32,
+        /// Whether the last two told the same. If not, replication may still have been under way.
+        settled: bool,
+    },
     /// The trial is over. Without this line it was cut off.
     Ended {
         /// `done`, `interrupted` or `failed`.

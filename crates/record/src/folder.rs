@@ -69,6 +69,8 @@ names!(TrialFolder {
     events = "events.jsonl",
     /// Operations on audited keys.
     history = "history.jsonl",
+    /// What every member held after the load; missing if the target has no hook `audit`.
+    replicas = "replicas.jsonl",
     /// Standard output and error of every process.
     logs = "logs",
 });

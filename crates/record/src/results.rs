@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::events::HostFigures;
 
 mod conclusions;
+mod consistency;
 mod cost;
 mod outages;
 mod trust;
@@ -18,6 +19,7 @@ pub use conclusions::{
     Claim, Comparison, Crossing, Holds, Lead, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep, Usl,
 };
 pub use cost::{Cost, CostWithWarmup, PointCost};
+pub use consistency::{Consistency, PooledConsistency, ReplicaTable};
 pub use outages::{Disturbance, Fault, Outage, OutageDistribution, Spread};
 pub use trust::{Generator, Trust, Verdict};
 
@@ -62,6 +64,8 @@ pub struct Results {
     pub outages: Vec<OutageDistribution>,
     /// What a unit of work costs, for each variant at each point; empty where no trial says it.
     pub costs: Vec<PointCost>,
+    /// What the consistency checks found at each variant and point, over all repeats.
+    pub consistencies: Vec<PooledConsistency>,
 }
 
 /// One trial.
@@ -221,24 +225,6 @@ pub struct Operation {
     pub service_us: Option<Quantiles>,
     /// Latency of those that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
-}
-
-/// What the consistency checks found. Null: not checked.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Consistency {
-    /// Audited keys that were judged.
-    pub checked: Option<u64>,
-    /// Operations whose answer contradicted what their client did; null where nothing was expected.
-    pub wrong: Option<u64>,
-    /// Acknowledged writes that were gone (or changed) after the run.
-    pub lost_writes: Option<u64>,
-    /// A few of the lost ones, as `space/key`, for a reader to look into.
-    pub lost_examples: Vec<String>,
-    /// Keys on which replicas differ.
-    pub diverged_keys: Option<u64>,
-    /// `yes`, `no`, `unknown` or `not checked`.
-    pub linearizable: String,
 }
 
 /// The machine as a whole, mean over the load.

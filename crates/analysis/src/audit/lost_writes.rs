@@ -5,10 +5,15 @@
 //! acknowledged one takes effect where it stands. One that nobody knows the fate of (a timeout, a connection that broke)
 //! may have taken effect, may not, and may do so at any later time: its value stays allowed for good. A refused one does nothing. What
 //! is read back must be one of the values that this allows.
+//!
+//! A key that was not read back by the protocol, as with one that has no such operation, is looked for in what the members told of all
+//! their records. It is lost if none of them holds an allowed value; if some do and others do not, it has diverged, which is not for
+//! this room to say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::events::{By, History, Outcome};
+use record::replicas::{Replica, Table};
 
 /// So many lost keys are named.
 const EXAMPLES: usize = 5;
@@ -16,9 +21,9 @@ const EXAMPLES: usize = 5;
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LostWrites {
-    /// Keys that were read back and judged.
+    /// Keys that were read back, or looked for, and judged.
     pub checked: u64,
-    /// Of these, keys whose value is none that their operations allow.
+    /// Of these, keys whose value is nowhere one that their operations allow.
     pub lost: u64,
     /// The first few of these, as `space/key`; `key` where there are no spaces.
     pub examples: Vec<String>,
@@ -44,8 +49,9 @@ struct Space<'a> {
     may_be_emptied: bool,
 }
 
-/// Judges a history; `None` if nothing was read back.
-pub(crate) fn lost_writes(history: &[History]) -> Option<LostWrites> {
+/// Judges a history; `None` if nothing was read back, and no member told what it holds.
+pub(crate) fn lost_writes(history: &[History], replicas: &[Replica]) -> Option<LostWrites> {
+    let tables: Vec<&Table> = replicas.iter().filter_map(|replica| replica.holds.as_ref().ok()).collect();
     let mut ordered: Vec<&History> = history.iter().collect();
     ordered.sort_by(|a, b| (a.by == By::Audit).cmp(&(b.by == By::Audit)).then(a.at_s.total_cmp(&b.at_s)));
     let mut spaces: BTreeMap<&str, Space<'_>> = BTreeMap::new();
@@ -55,14 +61,17 @@ pub(crate) fn lost_writes(history: &[History]) -> Option<LostWrites> {
     let mut found = None;
     for (space_name, space) in &spaces {
         for (name, key) in &space.keys {
-            let Some(read) = key.read_back else { continue };
-            let emptied = space.may_be_emptied && read.is_none();
-            let allowed = emptied || read == key.acknowledged || key.possible.contains(&read);
+            let named = if space_name.is_empty() { (*name).to_owned() } else { format!("{space_name}/{name}") };
+            let held = || tables.iter().map(|table| table.get(&named).map(|held| held.value.as_str())).collect();
+            let read: Vec<Value<'_>> = key.read_back.map_or_else(held, |read| vec![read]);
+            if read.is_empty() {
+                continue;
+            }
+            let allowed = read.iter().any(|value| space.allows(key, *value));
             let found: &mut LostWrites = found.get_or_insert_default();
             found.checked += 1;
             found.lost += u64::from(!allowed);
             if !allowed && found.examples.len() < EXAMPLES {
-                let named = if space_name.is_empty() { (*name).to_owned() } else { format!("{space_name}/{name}") };
                 found.examples.push(named);
             }
         }
@@ -87,6 +96,13 @@ impl<'a> Space<'a> {
             "remove_all" => self.keys.values_mut().for_each(|key| key.change(None, applied)),
             _ => {}
         }
+    }
+
+    /// Whether a key may have this value in the end.
+    fn allows(&self, key: &Key<'_>, value: Value<'_>) -> bool {
+        (self.may_be_emptied && value.is_none())
+            || value == key.acknowledged
+            || key.possible.iter().any(|one| *one == value)
     }
 
     fn key(&mut self, line: &'a History) -> &mut Key<'a> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod bootstrap;
 pub(crate) mod change_points;
+pub(crate) mod clopper_pearson;
 pub(crate) mod crossing;
 pub(crate) mod curve;
 pub(crate) mod effective_samples;
@@ -17,6 +18,7 @@ pub(crate) mod noncentral_t;
 pub(crate) mod order;
 pub(crate) mod outage;
 pub(crate) mod quantiles;
+pub(crate) mod ratio;
 pub(crate) mod significance;
 pub(crate) mod steady_state;
 pub(crate) mod student;

@@ -1,9 +1,12 @@
 //! Checks of each rule below, at and above its thresholds, and of the verdict they make together.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod members;
+
 use std::collections::BTreeMap;
 
 use record::events::{Ending, Event, Versions, What};
+use record::replicas::{Replica, Table};
 use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles};
 use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
 
@@ -58,6 +61,13 @@ impl Case {
 
     fn event(&mut self, what: What) {
         self.evidence.events.insert(0, Event { at_s: 9.0, what });
+    }
+
+    /// A member that does not tell what it holds, beside one that does.
+    fn silent(&mut self, member: &str) {
+        let replica = |member: &str, holds| Replica { member: member.to_owned(), holds };
+        let failed = Err("hook `audit` failed: exit 7".to_owned());
+        self.evidence.replicas = vec![replica("n9", Ok(Table::new())), replica(member, failed)];
     }
 
     /// So late, in a load that waits for timers.
@@ -190,8 +200,10 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
     ("strangers", Void, |case| case.trial.machine.strangers_cpu_pct = Some(30.0)),
     ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
+    ("unaudited_member", Suspect, |case| case.silent("n2")),
     ("unhealed_fault", Suspect, |case| case.event(What::Notice { text: "fault `x` could not be healed: no".into() })),
     ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 9, unread: 1 })),
+    ("unsettled_replicas", Suspect, |case| case.trial.consistency.replicas_settled = Some(false)),
     ("versions_changed", Suspect, |case| case.programs("1", "2")),
 ];
 
@@ -262,6 +274,12 @@ fn what_is_just_inside_is_not_held_against_it() {
         |case| case.window.steady = None,
         |case| case.event(down(true)),
         |case| case.event(What::Audit { keys: 9, unread: 0 }),
+        |case| case.trial.consistency.replicas_settled = Some(true),
+        |case| {
+            // Whom a fault took down and nobody was to bring back, nobody misses.
+            case.silent("n1");
+            case.event(down(true));
+        },
         |case| {
             // Late by 40 ms where an operation takes half a second.
             case.trial.latency_us = Some(Quantiles { p50: Some(500_000.0), ..Quantiles::default() });

@@ -56,7 +56,7 @@ pub enum Effect {
     EndLoad,
     /// No operations at all any more.
     DropLoad,
-    /// Read the audited keys back.
+    /// Ask the members what they hold, and read the audited keys back.
     ReadBack,
     /// Take the target down; at once if true.
     StopTarget(bool),
@@ -78,9 +78,10 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// A trial about to begin. `heals` tells of each fault kind how it ends.
+    /// A trial about to begin. `heals` tells of each fault kind how it ends, `has_replicas` whether the members can be asked what
+    /// they hold.
     #[must_use]
-    pub fn new(trial: &plan::Trial, heals: impl Fn(&str) -> Heals) -> Self {
+    pub fn new(trial: &plan::Trial, heals: impl Fn(&str) -> Heals, has_replicas: bool) -> Self {
         let faults_end_s = trial.faults.iter().filter(|fault| !fault.standing).map(fault_end_s).fold(0.0, f64::max);
         let end_s = trial.load.as_ref().map_or(faults_end_s, |load| load.time_s);
         let audited = |step: &plan::Step| step.audit;
@@ -90,7 +91,8 @@ impl Conductor {
             end_s,
             prepares: !trial.prepare.is_empty(),
             loads: trial.load.is_some(),
-            audits: trial.prepare.iter().any(|prepare| audited(&prepare.step))
+            audits: has_replicas
+                || trial.prepare.iter().any(|prepare| audited(&prepare.step))
                 || trial.load.iter().flat_map(|load| &load.steps).any(audited),
             ending: Ending::Done,
             reason: None,

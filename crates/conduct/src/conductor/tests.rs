@@ -85,7 +85,7 @@ impl Model {
 
     fn of(trial: &plan::Trial) -> Self {
         Self {
-            conductor: Conductor::new(trial, |_| Heals::AfterFor),
+            conductor: Conductor::new(trial, |_| Heals::AfterFor, false),
             now_s: -1.0,
             up: false,
             loading: false,
@@ -221,8 +221,23 @@ fn an_interrupted_trial_is_not_read_back() {
 }
 
 #[test]
+fn members_are_asked_where_they_can_be_though_no_key_is_audited() {
+    let mut plain = trial();
+    plain.prepare.clear();
+    plain.load.as_mut().unwrap().steps[0].audit = false;
+    let after_load = |has_replicas| {
+        let mut conductor = Conductor::new(&plain, |_| Heals::AfterFor, has_replicas);
+        let _ = conductor.step(0.0, Input::TargetUp);
+        let _ = conductor.step(11.0, Input::Tick);
+        conductor.step(11.0, Input::LoadEnded).pop().unwrap()
+    };
+    assert_eq!(after_load(true), Effect::ReadBack);
+    assert_eq!(after_load(false), Effect::StopTarget(false));
+}
+
+#[test]
 fn a_fault_that_cannot_be_injected_is_written_down_and_the_trial_goes_on() {
-    let mut conductor = Conductor::new(&trial(), |_| Heals::AfterFor);
+    let mut conductor = Conductor::new(&trial(), |_| Heals::AfterFor, false);
     let _ = conductor.step(0.0, Input::TargetUp);
     let _ = conductor.step(0.0, Input::Prepared);
     let effects = conductor.step(2.0, Input::Tick);
@@ -244,7 +259,7 @@ fn a_condition_stands_from_before_the_load_to_its_end() {
 
 #[test]
 fn without_its_condition_a_trial_fails() {
-    let mut conductor = Conductor::new(&lopsided(), |_| Heals::AfterFor);
+    let mut conductor = Conductor::new(&lopsided(), |_| Heals::AfterFor, false);
     let _ = conductor.step(0.0, Input::TargetUp);
     let effects = conductor.step(0.0, Input::Prepared);
     let [Effect::BeginFault(occurrence)] = effects[..] else { panic!("{effects:?}") };

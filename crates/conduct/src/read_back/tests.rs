@@ -80,7 +80,7 @@ fn wrote(agent: Option<u32>, key: &str, at_s: f64, applied: bool) -> History {
 
 fn read(scratch: &Scratch, services: &[String], give_up: &dyn Fn() -> bool) -> ReadBack {
     let clock = Clock::starting_in(Duration::ZERO);
-    read_back(&TrialFolder::at(&scratch.0), "vsns", services, clock, give_up).unwrap()
+    read_back(&TrialFolder::at(&scratch.0), "vsns", services, clock, false, give_up).unwrap()
 }
 
 fn found(key: &str, value: Option<&str>) -> (String, Option<String>) {
@@ -142,10 +142,11 @@ fn an_end_that_is_asked_for_leaves_the_rest_unread() {
 }
 
 #[test]
-fn where_no_key_can_be_asked_for_none_is_unread() {
-    let scratch = Scratch::with(&[wrote(Some(1), "case-1-1", 1.0, true)]);
-    let (folder, clock) = (TrialFolder::at(&scratch.0), Clock::starting_in(Duration::ZERO));
-    let done = read_back(&folder, "http", &["127.0.0.1:1".to_owned()], clock, &|| false).unwrap();
-    assert_eq!(done, ReadBack { keys: 0, unread: 0 });
-    assert!(scratch.found().is_empty());
+fn where_the_protocol_reads_no_key_the_members_are_its_read_back() {
+    let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
+    let clock = Clock::starting_in(Duration::ZERO);
+    let read = |protocol, told| read_back(&TrialFolder::at(&scratch.0), protocol, &[], clock, told, &|| false).unwrap();
+    assert_eq!(read("none", true), ReadBack { keys: 1, unread: 0 });
+    assert_eq!(read("none", false), ReadBack { keys: 0, unread: 0 });
+    assert_eq!(scratch.found(), []);
 }

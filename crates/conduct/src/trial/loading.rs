@@ -1,12 +1,13 @@
 //! The load as a trial performs it: preparation, start, end, read-back, all from where the clients are. It must not decide when.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use experiment::plan;
 use lab::Site;
 use lab::probes::Probes;
 use load::{Orders, Purpose};
 use record::clock::Clock;
+use record::events::What;
 
 use super::Shell;
 use crate::Error;
@@ -14,6 +15,7 @@ use crate::conductor::Input;
 use crate::preparation;
 use crate::read_back::read_back;
 use crate::recording::Recording;
+use crate::replicas::{Asked, read_replicas};
 
 /// Between the decision to start the load and its first operation: time for threads and files to get ready.
 const LEAD: Duration = Duration::from_millis(50);
@@ -119,11 +121,20 @@ impl Shell<'_> {
     pub(super) fn read_back(&mut self) -> Result<Input, Error> {
         // The load's recorder holds the history until it is closed.
         self.close_records()?;
-        let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
         let (interrupts, answered) = (self.interrupts, self.answered);
         let give_up = || interrupts.asked() > answered;
+        // First: a read through the service may repair what it finds, and the members are to be seen as they are.
+        let asked = match &mut self.site {
+            Some(site) => read_replicas(site, &self.folder, &give_up)?,
+            None => None,
+        };
+        if let Some(Asked { rounds, settled, .. }) = asked {
+            self.note(Instant::now(), What::Replicas { rounds, settled });
+        }
+        let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
         let (folder, protocol, services) = (&self.folder, self.trial.target.protocol.as_str(), self.services());
-        let read = || read_back(folder, protocol, &services, clock, &give_up);
+        let members_told = asked.is_some_and(|asked| asked.answered > 0);
+        let read = || read_back(folder, protocol, &services, clock, members_told, &give_up);
         let done = inside(Some(site), read)?;
         Ok(Input::ReadBack(done.keys, done.unread))
     }

@@ -41,6 +41,7 @@ pub fn erlang() -> Option<Erlang> {
         arguments: ["-noshell", "-noinput", "-eval", QUESTION].map(str::to_owned).to_vec(),
         environment: BTreeMap::new(),
         within: WITHIN,
+        answer_bytes: crate::hooks::ANSWER_BYTES,
         in_foreground: false,
     };
     let mut said = None;

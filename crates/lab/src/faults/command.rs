@@ -76,7 +76,7 @@ fn run(fault: &plan::Fault, which: &str, host: &str, site: &Site) -> Result<(), 
         role: fault.name.clone(),
         command: vec!["sh".to_owned(), "-c".to_owned(), command],
         environment: BTreeMap::from([("PLIMSOLL_HOST".to_owned(), host.to_owned())]),
-        folder: None,
+        ..Program::default()
     };
     let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
     let output = site.run_on(host, &program, within)?;

@@ -13,6 +13,7 @@ fn hook(folder: &Scratch, script: &str) -> Hook {
         arguments: vec!["one".to_owned()],
         environment: BTreeMap::from([("PLIMSOLL_HOST".to_owned(), "here".into())]),
         within: Duration::from_secs(20),
+        answer_bytes: ANSWER_BYTES,
         in_foreground: false,
     }
 }

@@ -30,8 +30,9 @@ use serde::{Deserialize, Serialize};
 pub(crate) const HOST_MARK: &str = "PLIMSOLL_HOST";
 /// Version of the language that is spoken here: the program's.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Of a line, either way; what is longer is no message.
-const LINE_BYTES: u64 = 64 << 20;
+/// Of a line, either way; what is longer is no message. The longest that is meant holds all records of a member
+/// ([`crate::hooks::AUDIT_BYTES`]) as a text, in which quotes and ends of lines take two characters, and what was complained of.
+const LINE_BYTES: u64 = 320 << 20;
 
 /// The first line it is told.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -221,6 +222,8 @@ pub struct Program {
     pub environment: BTreeMap<String, String>,
     /// Where it runs.
     pub folder: Option<PathBuf>,
+    /// Of what a program that is run to its end writes, so much is kept; 8 MiB without it.
+    pub keeps_bytes: Option<usize>,
 }
 
 /// A state that a fault puts a host into, as long as it is imposed. Of two of one kind the later holds; cuts add up.

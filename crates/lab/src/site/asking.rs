@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Site;
 use super::bring_up::slowdown;
+use super::layout::HookHost;
 use crate::Error;
 use crate::hooks::{self, Hook};
 use crate::hosts::Host;
@@ -43,6 +44,13 @@ impl Site {
     pub(super) fn hook(&self, name: &str) -> Option<Question<'_>> {
         let is_up = |index: usize| self.hosts.get(index).is_some_and(|host| host.is_up());
         let place = self.hook_hosts.iter().find(|place| is_up(place.host)).or_else(|| self.hook_hosts.first())?;
+        let hook = self.hook_at(place, name, PATIENCE)?;
+        let host = self.hosts.get(place.host)?;
+        Some(Question { hook, on: host.session().is_some().then_some(host.as_ref()) })
+    }
+
+    /// The hook as it is asked of one member.
+    pub(super) fn hook_at(&self, place: &HookHost, name: &str, within: Duration) -> Option<Hook> {
         let path = hooks::path(&place.folder, &self.hooks, name)?;
         let host = self.hosts.get(place.host)?;
         let mut environment = place.environment.clone();
@@ -50,15 +58,15 @@ impl Site {
         for member in self.members().iter().filter(|member| member.host == host.name()) {
             environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
         }
-        let hook = Hook {
+        Some(Hook {
             name: name.to_owned(),
             folder: place.folder.clone(),
             path,
             arguments: Vec::new(),
             environment,
-            within: PATIENCE.mul_f64(slowdown(self.speed())),
+            within: within.mul_f64(slowdown(self.speed())),
+            answer_bytes: hooks::ANSWER_BYTES,
             in_foreground: false,
-        };
-        Some(Question { hook, on: host.session().is_some().then_some(host.as_ref()) })
+        })
     }
 }

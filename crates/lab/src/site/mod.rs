@@ -2,6 +2,7 @@
 //! is broken or ended.
 
 mod asking;
+mod auditing;
 mod breaking;
 mod bring_up;
 mod layout;
@@ -24,6 +25,7 @@ use crate::hosts::{Ended, Host};
 use crate::registry::{Ledger, Registry};
 use crate::sampling::Sources;
 use crate::{Caller, Error};
+pub use auditing::Told;
 pub(crate) use layout::stop_signal;
 use layout::{HookHost, Post};
 use presence::Presence;
@@ -188,12 +190,17 @@ impl Site {
 
     /// What happened to the hosts and processes since the last call.
     pub fn poll(&mut self) -> Vec<Observed> {
+        self.look();
+        self.observed.drain(..).collect()
+    }
+
+    /// Notes what happened, for the next [`Site::poll`].
+    fn look(&mut self) {
         self.note_hosts();
         for index in 0..self.posts.len() {
             self.note_end(index);
         }
         self.go_on_restarting();
-        self.observed.drain(..).collect()
     }
 
     /// Ends the target in good order: the reverse of the start, each process asked first, then killed with all it

@@ -118,6 +118,7 @@ fn check_installed(
         arguments: vec!["check".to_owned()],
         environment,
         within: CHECK_PATIENCE,
+        answer_bytes: hooks::ANSWER_BYTES,
         in_foreground: false,
     };
     let checked = hook.run_on(host)?;

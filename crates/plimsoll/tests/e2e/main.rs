@@ -22,6 +22,7 @@ mod other_labs;
 mod outages;
 mod over_ssh;
 mod remote_machines;
+mod replicas;
 mod same_shape;
 mod searches;
 mod stage;

@@ -78,6 +78,7 @@ fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
     let of = checked.map_or_else(String::new, |checked| format!("of {} checked", checked.text(count)));
     let wrong = group.spread(|trial| trial.consistency.wrong.map(|wrong| wrong as f64));
     let wrong = wrong.filter(|wrong| wrong.most > 0.0 || lost.is_none());
+    let diverged = group.spread(|trial| trial.consistency.diverged_keys.map(|keys| keys as f64));
     let figures = [
         rate,
         if faulty { None } else { median },
@@ -86,6 +87,7 @@ fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
         back,
         loss("lost writes", lost, of),
         loss("wrong answers", wrong, String::new()),
+        loss("diverged keys", diverged, String::new()),
         cost(group, input),
     ];
     figures.into_iter().flatten().collect()
@@ -166,6 +168,7 @@ fn of_several(groups: &[Group]) -> Vec<Figure> {
         with_losses("failed calls in", failed),
         with_losses("wrong answers in", |trial| trial.consistency.wrong.map(|count| count as f64)),
         with_losses("lost writes in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),
+        with_losses("diverged keys in", |trial| trial.consistency.diverged_keys.map(|count| count as f64)),
     ];
     figures.into_iter().flatten().collect()
 }

@@ -74,6 +74,9 @@ pub const MEASURES: &[Measure] = &[
             trial.consistency.lost_writes.map(|count| count as f64)
         })
     },
+    loss("diverged", "keys on which members differed after the run", false, |trial| {
+        trial.consistency.diverged_keys.map(|count| count as f64)
+    }),
     time("no service", "longest time in which nothing succeeded", false, |trial| {
         longest(trial, |outage| outage.total_s)
     }),

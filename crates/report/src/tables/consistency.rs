@@ -1,6 +1,6 @@
-//! Table: what the consistency checks found.
+//! Table: what the consistency checks found, at each variant and point.
 
-use record::results::Trial;
+use record::results::{PooledConsistency, ReplicaTable, Results, Trial};
 
 use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
 use crate::Input;
@@ -11,45 +11,108 @@ pub const KIND: Kind = Kind { name: "consistency", place: 4, fill };
 
 const MANY: usize = 12;
 
-const COLUMNS: [(&str, &str); 5] = [
-    ("keys checked", "audited keys that were read back after the run and judged"),
-    ("lost writes", "acknowledged writes that were gone, or changed, after the run"),
-    ("wrong answers", "answers that contradict what the same client did before"),
-    ("diverged keys", "keys on which replicas differ"),
-    ("linearizable", "whether the history of the audited keys fits some order of single steps"),
+/// A column, and its cell; it is left out where no group has anything to say in it.
+struct Figure {
+    head: &'static str,
+    explained: &'static str,
+    is_known: fn(&Trial) -> bool,
+    cell: fn(&Group, &Results) -> Cell,
+}
+
+const FIGURES: &[Figure] = &[
+    Figure {
+        head: "keys checked",
+        explained: "audited keys that were read back after the run and judged",
+        is_known: |_| true,
+        cell: |group, _| count(group, |trial| trial.consistency.checked, false),
+    },
+    Figure {
+        head: "lost writes",
+        explained: "acknowledged writes that were gone, or changed, after the run; where members were asked, on all of them",
+        is_known: |_| true,
+        cell: |group, _| count(group, |trial| trial.consistency.lost_writes, true),
+    },
+    Figure {
+        head: "wrong answers",
+        explained: "answers that contradict what the same client did before",
+        is_known: |_| true,
+        cell: |group, _| count(group, |trial| trial.consistency.wrong, true),
+    },
+    Figure {
+        head: "wrong in 1,000",
+        explained: "wrong answers in 1,000 cycles, over all repeats; below, the 95 % interval",
+        is_known: |trial| {
+            trial.consistency.wrong.is_some() && trial.consistency.cycles.is_some_and(|cycles| cycles > 0)
+        },
+        cell: |group, results| rate(pooled(group, results)),
+    },
+    Figure {
+        head: "diverged keys",
+        explained: "keys on which members differed after the run, or that some of them lacked",
+        is_known: |_| true,
+        cell: |group, _| diverged(group),
+    },
+    Figure {
+        head: "records by member",
+        explained: "how much each held after the run, in the trial in which they differed most",
+        is_known: |trial| !trial.consistency.replicas.is_empty(),
+        cell: |group, _| tables(group),
+    },
+    Figure {
+        head: "linearizable",
+        explained: "whether the history of the audited keys fits some order of single steps",
+        is_known: |_| true,
+        cell: |group, _| linearizable(group),
+    },
+];
+
+/// Columns of examples: the heading, and where they are.
+const EXAMPLES: [(&str, fn(&Trial) -> &[String]); 2] = [
+    ("some of the lost", |trial| &trial.consistency.lost_examples),
+    ("some of the diverged", |trial| &trial.consistency.diverged_examples),
 ];
 
 fn fill(input: &Input) -> Option<Table> {
-    let groups = groups(input.results, input.plan);
-    if !input.results.trials.iter().any(checked) {
+    let (results, groups) = (input.results, groups(input.results, input.plan));
+    if !results.trials.iter().any(checked) {
         return None;
     }
+    let figures: Vec<&Figure> =
+        FIGURES.iter().filter(|figure| results.trials.iter().any(|trial| (figure.is_known)(trial))).collect();
+    let examples: Vec<_> =
+        EXAMPLES.into_iter().filter(|(_, of)| results.trials.iter().any(|trial| !of(trial).is_empty())).collect();
     let mut columns = label_columns(&groups);
-    columns.extend(COLUMNS.map(|(head, explained)| Column::numeric(head, explained).brief()));
-    let any_lost = input.results.trials.iter().any(|trial| !trial.consistency.lost_examples.is_empty());
-    if any_lost {
-        columns.push(Column::text("some of the lost"));
-    }
-    let rows: Vec<Row> = groups
-        .iter()
-        .enumerate()
-        .map(|(index, group)| {
-            let mut cells = label_cells(group, &groups);
-            cells.extend(found(group));
-            if any_lost {
-                cells.push(examples(group));
-            }
-            Row { cells, begins: begins(index, &groups) }
-        })
-        .collect();
+    columns.extend(figures.iter().map(|figure| Column::numeric(figure.head, figure.explained).brief()));
+    columns.extend(examples.iter().map(|(head, _)| Column::text(head)));
+    let row = |(index, group): (usize, &Group)| {
+        let mut cells = label_cells(group, &groups);
+        cells.extend(figures.iter().map(|figure| (figure.cell)(group, results)));
+        cells.extend(examples.iter().map(|(_, of)| some(group, *of)));
+        Row { cells, begins: begins(index, &groups) }
+    };
+    let rows: Vec<Row> = groups.iter().enumerate().map(row).collect();
     Some(Table {
         title: "Consistency".to_owned(),
-        note: String::new(),
+        note: note(results),
         columns,
         folded: rows.len() > MANY,
         rows,
-        terms: COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
+        terms: figures.iter().map(|figure| (figure.head.to_owned(), figure.explained.to_owned())).collect(),
     })
+}
+
+/// Who could not be asked: what is in no count must not be taken for agreement.
+fn note(results: &Results) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for trial in &results.trials {
+        let silent = trial.consistency.replicas.iter().filter_map(|table| Some((table, table.failed.as_ref()?)));
+        reasons.extend(silent.map(|(table, reason)| format!("{} in trial {} ({reason})", table.name, trial.id)));
+    }
+    match reasons.as_slice() {
+        [] => String::new(),
+        [only] => format!("Not asked, and in no count: {only}."),
+        [first, others @ ..] => format!("Not asked, and in no count: {first}, and {} more.", others.len()),
+    }
 }
 
 fn checked(trial: &Trial) -> bool {
@@ -57,32 +120,82 @@ fn checked(trial: &Trial) -> bool {
     found.checked.is_some() || found.wrong.is_some() || found.lost_writes.is_some() || found.diverged_keys.is_some()
 }
 
-fn found(group: &Group) -> Vec<Cell> {
-    let cell = |value: fn(&Trial) -> Option<u64>, loss: bool| {
-        let spread = group.spread(|trial| value(trial).map(|count| count as f64));
-        let cell = Cell::spread(spread, numbers::median_count);
-        match spread {
-            Some(spread) if loss => cell.toned(if spread.most > 0.0 { Tone::Bad } else { Tone::Good }),
-            _ => cell,
+fn count(group: &Group, value: fn(&Trial) -> Option<u64>, loss: bool) -> Cell {
+    let spread = group.spread(|trial| value(trial).map(|count| count as f64));
+    let cell = Cell::spread(spread, numbers::median_count);
+    match spread {
+        Some(spread) if loss => cell.toned(if spread.most > 0.0 { Tone::Bad } else { Tone::Good }),
+        _ => cell,
+    }
+}
+
+fn pooled<'a>(group: &Group, results: &'a Results) -> Option<&'a PooledConsistency> {
+    let first = group.trials.first()?;
+    results.consistencies.iter().find(|found| found.variant == first.variant && found.point == first.point)
+}
+
+fn rate(found: Option<&PooledConsistency>) -> Cell {
+    let cell = Cell::of(found.and_then(|found| found.wrong_per_1000_cycles), numbers::number);
+    match found.and_then(|found| found.ci95) {
+        Some([_, high]) if found.is_some_and(|found| found.wrong == Some(0)) => {
+            cell.with(format!("at most {}", numbers::number(high)))
         }
-    };
+        Some([low, high]) => cell.with(numbers::from_to(&numbers::number(low), &numbers::number(high))),
+        None => cell,
+    }
+}
+
+fn diverged(group: &Group) -> Cell {
+    let cell = count(group, |trial| trial.consistency.diverged_keys, true);
+    let most = |value: fn(&Trial) -> Option<u64>| group.usable().filter_map(value).max().filter(|most| *most > 0);
+    let kinds = [
+        (most(|trial| trial.consistency.diverged_differing), "differing"),
+        (most(|trial| trial.consistency.diverged_missing), "missing somewhere"),
+    ];
+    let kinds: Vec<String> =
+        kinds.into_iter().filter_map(|(most, kind)| Some(format!("{} {kind}", numbers::count(most?)))).collect();
+    match (group.usable().count(), kinds.as_slice()) {
+        (_, []) => cell,
+        (1, kinds) => cell.with(kinds.join(", ")),
+        (_, kinds) => {
+            let range = if cell.small.is_empty() { String::new() } else { format!("{}; ", cell.small) };
+            cell.with(format!("{range}up to {}", kinds.join(", ")))
+        }
+    }
+}
+
+/// Of the trial in which members differed most.
+fn tables(group: &Group) -> Cell {
+    let most = group.usable().filter(|trial| !trial.consistency.replicas.is_empty());
+    // Of several the first, which `max_by_key` would not give.
+    let most = most.reduce(
+        |best, next| {
+            if next.consistency.diverged_keys > best.consistency.diverged_keys { next } else { best }
+        },
+    );
+    let Some(replicas) = most.map(|trial| &trial.consistency.replicas) else { return Cell::new(numbers::NONE) };
+    let size = |table: &ReplicaTable| numbers::or_none(table.records, numbers::count);
+    let alike = replicas.iter().all(|table| table.records == replicas[0].records);
+    Cell::new(match replicas.as_slice() {
+        [first, _, ..] if alike => format!("{} × {}", replicas.len(), size(first)),
+        all => all.iter().map(|table| format!("{} {}", table.name, size(table))).collect::<Vec<_>>().join(", "),
+    })
+}
+
+fn linearizable(group: &Group) -> Cell {
     let words: Vec<&str> = group.usable().map(|trial| trial.consistency.linearizable.as_str()).collect();
-    let linearizable = match words.first() {
+    match words.first() {
         Some(first) if !first.is_empty() && words.iter().all(|word| word == first) => Cell::new(*first),
         Some(first) if !first.is_empty() => Cell::new("differs between repeats"),
         _ => Cell::new("not checked"),
-    };
-    vec![
-        cell(|trial| trial.consistency.checked, false),
-        cell(|trial| trial.consistency.lost_writes, true),
-        cell(|trial| trial.consistency.wrong, true),
-        cell(|trial| trial.consistency.diverged_keys, true),
-        linearizable,
-    ]
+    }
 }
 
 /// Of the trial that has most.
-fn examples(group: &Group) -> Cell {
-    let examples = group.usable().map(|trial| &trial.consistency.lost_examples).max_by_key(|examples| examples.len());
-    Cell::new(examples.map(|examples| examples.join(", ")).unwrap_or_default())
+fn some(group: &Group, of: fn(&Trial) -> &[String]) -> Cell {
+    let examples = group.usable().map(of).max_by_key(|examples| examples.len()).unwrap_or_default();
+    Cell::new(examples.join("; "))
 }
+
+#[cfg(test)]
+mod tests;

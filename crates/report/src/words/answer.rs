@@ -20,7 +20,10 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
     let groups = groups(results, plan);
     let measured: Vec<Group> = groups.into_iter().filter(|group| group.usable().any(|t| operations(t) > 0)).collect();
     match measured.as_slice() {
-        _ if !results.safe_loads.is_empty() => sentences.extend(safe_load::findings(&results.safe_loads)),
+        groups if !results.safe_loads.is_empty() => {
+            sentences.extend(safe_load::findings(&results.safe_loads));
+            sentences.extend(side_by_side::inconsistencies(groups));
+        }
         [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
         [group] if group.usable().any(|trial| facts::outages(trial).next().is_some()) => {
             sentences.push(crash::finding(group, plan));

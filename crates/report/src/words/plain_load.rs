@@ -79,6 +79,10 @@ pub fn losses(group: &Group) -> Option<String> {
         (Some(_), Some(checked)) => parts.push(format!("no acknowledged write was lost ({checked} checked)")),
         _ => {}
     }
+    let diverged = group.spread(|trial| trial.consistency.diverged_keys.map(|count| count as f64));
+    if let Some(diverged) = diverged.filter(|diverged| diverged.most > 0.0) {
+        parts.push(format!("members differed on {} keys in the end", diverged.text(numbers::median_count_in_words)));
+    }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

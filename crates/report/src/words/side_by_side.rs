@@ -18,14 +18,40 @@ pub fn findings(groups: &[Group]) -> Vec<String> {
         // Where nothing was broken, speed is what was asked for.
         sentences.reverse();
     }
-    let wrong: Figure = |trial| trial.consistency.wrong.map(|count| count as f64);
-    let lost: Figure = |trial| trial.consistency.lost_writes.map(|count| count as f64);
-    let checked: Figure = |trial| trial.consistency.checked.map(|count| count as f64);
-    sentences.extend(where_any(groups, "acknowledged writes were lost", lost, Some(checked)));
-    if groups.iter().any(|group| group.spread(wrong).is_some_and(|wrong| wrong.most > 0.0)) {
-        sentences.extend(where_any(groups, "answers were wrong", wrong, None));
+    for (what, value, of) in INCONSISTENCIES {
+        // Wrong answers are counted nearly everywhere: that there are none is no news.
+        if *what != WRONG || any(groups, *value) {
+            sentences.extend(where_any(groups, what, *value, *of));
+        }
     }
     sentences
+}
+
+const WRONG: &str = "answers were wrong";
+
+/// What the checks count, and of how many.
+const INCONSISTENCIES: &[(&str, Figure, Option<Figure>)] = &[
+    (
+        "acknowledged writes were lost",
+        |trial| trial.consistency.lost_writes.map(|count| count as f64),
+        Some(|trial| trial.consistency.checked.map(|count| count as f64)),
+    ),
+    (WRONG, |trial| trial.consistency.wrong.map(|count| count as f64), None),
+    (
+        "keys differed between members in the end",
+        |trial| trial.consistency.diverged_keys.map(|count| count as f64),
+        None,
+    ),
+];
+
+/// A sentence for each kind of inconsistency that there was; none where all was well.
+pub fn inconsistencies(groups: &[Group]) -> Vec<String> {
+    let found = INCONSISTENCIES.iter().filter(|(_, value, _)| any(groups, *value));
+    found.filter_map(|(what, value, of)| where_any(groups, what, *value, *of)).collect()
+}
+
+fn any(groups: &[Group], value: Figure) -> bool {
+    groups.iter().any(|group| group.spread(value).is_some_and(|spread| spread.most > 0.0))
 }
 
 fn failed(trial: &Trial) -> Option<f64> {

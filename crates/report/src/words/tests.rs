@@ -313,3 +313,34 @@ fn two_variants_with_a_cost_have_a_sentence() {
     results.costs = example::costs().into_iter().filter(|cost| cost.variant == "pi2c").collect();
     assert_eq!(cost::sentence(&results), None, "one alone is in the table");
 }
+
+#[test]
+fn what_members_differ_on_is_said() {
+    let (plan, mut results) = one();
+    results.trials[0].consistency.diverged_keys = Some(0);
+    assert!(!answer(&results, &plan).contains("members"), "{}", answer(&results, &plan));
+    results.trials[0].consistency.diverged_keys = Some(17);
+    assert!(
+        answer(&results, &plan).ends_with("; members differed on 17 keys in the end."),
+        "{}",
+        answer(&results, &plan)
+    );
+
+    let (plan, mut results) = example::policies();
+    for trial in &mut results.trials {
+        trial.consistency.diverged_keys = Some(0);
+    }
+    assert!(answer(&results, &plan).contains("No keys differed between members in the end in any of the cases."));
+    for trial in results.trials.iter_mut().filter(|trial| trial.variant.as_deref() == Some("wait")) {
+        trial.consistency.diverged_keys = Some(5);
+    }
+    let says = answer(&results, &plan);
+    assert!(says.contains("Keys differed between members in the end with `wait` (up to 5), none with "), "{says}");
+
+    // A search says so as well, and only then.
+    results.safe_loads = vec![SafeLoad::default()];
+    let says = answer(&results, &plan);
+    assert!(says.contains("Keys differed between members in the end with `wait`"), "{says}");
+    results.trials.iter_mut().for_each(|trial| trial.consistency.diverged_keys = Some(0));
+    assert!(!answer(&results, &plan).contains("differed"));
+}

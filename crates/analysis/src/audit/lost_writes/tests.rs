@@ -44,7 +44,7 @@ fn line(at_s: f64, by: By, effect: &str, value: Option<&str>, outcome: Outcome, 
 }
 
 fn counts(history: &[History]) -> Option<(u64, u64)> {
-    lost_writes(history).map(|found| (found.checked, found.lost))
+    lost_writes(history, &[]).map(|found| (found.checked, found.lost))
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn each_key_is_allowed_what_its_operations_allow() {
 
 #[test]
 fn what_was_not_read_back_is_not_checked() {
-    assert_eq!(lost_writes(&[]), None);
-    assert_eq!(lost_writes(&history("w+a => !")), None);
+    assert_eq!(lost_writes(&[], &[]), None);
+    assert_eq!(lost_writes(&history("w+a => !"), &[]), None);
     let mut unread = history("w+a => a");
     unread.pop();
-    assert_eq!(lost_writes(&unread), None);
+    assert_eq!(lost_writes(&unread, &[]), None);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn spaces_and_keys_are_kept_apart() {
     }
     lines.extend(third);
     assert_eq!(counts(&lines), Some((3, 1)));
-    assert_eq!(lost_writes(&lines).unwrap().examples, ["s/k"]);
+    assert_eq!(lost_writes(&lines, &[]).unwrap().examples, ["s/k"]);
 }
 
 #[test]
@@ -138,4 +138,56 @@ fn a_second_read_back_replaces_the_first() {
     let mut lines = history("w+a => _");
     lines.push(line(100.0, By::Audit, "read", Some("a"), Outcome::Ok, Some(true)));
     assert_eq!(counts(&lines), Some((1, 0)));
+}
+
+#[test]
+fn where_the_protocol_reads_nothing_back_the_members_do() {
+    let judged = |operations: &str, members: &[&str]| {
+        let mut lines = history(&format!("{operations} => !"));
+        lines.pop();
+        lost_writes(&lines, &super::super::divergence::tests::replicas(members))
+            .map(|found| (found.checked, found.lost))
+    };
+    let kept = [
+        ("w+a", &["s/k=a", "s/k=a"][..]),
+        ("w+a w+b", &["s/k=b@2", "s/k=b@2"]),
+        // Some have it, some do not: diverged, and not lost.
+        ("w+a w+b", &["s/k=a", "s/k=b"]),
+        ("w+a", &["", "s/k=a"]),
+        ("w+a x+", &["", "s/k=a"]),
+        ("w+a x+", &["", ""]),
+        ("w+a w?b", &["s/k=b", "!"]),
+        ("w?a", &["", ""]),
+    ];
+    for (operations, members) in kept {
+        assert_eq!(judged(operations, members), Some((1, 0)), "{operations} {members:?}");
+    }
+    let lost = [
+        ("w+a", &["", ""][..]),
+        ("w+a w+b", &["s/k=a", "s/k=a"]),
+        ("w+a w+b", &["s/k=a", "", "s/k=c"]),
+        ("w+a x+", &["s/k=a", "s/k=a"]),
+        ("w+a", &["!", "other=a"]),
+    ];
+    for (operations, members) in lost {
+        assert_eq!(judged(operations, members), Some((1, 1)), "{operations} {members:?}");
+    }
+    assert_eq!(judged("w+a", &["!", "!"]), None, "nobody can say");
+    assert_eq!(judged("w+a", &[]), None);
+}
+
+#[test]
+fn what_the_protocol_read_back_counts_before_what_members_told() {
+    let replicas = super::super::divergence::tests::replicas(&["s/k=a", "s/k=a"]);
+    let found = lost_writes(&history("w+a => _"), &replicas).unwrap();
+    assert_eq!((found.checked, found.lost), (1, 1));
+}
+
+#[test]
+fn a_key_without_a_space_is_named_by_itself() {
+    let mut lines = history("w+a => !");
+    lines.pop();
+    lines[0].space.clear();
+    let found = lost_writes(&lines, &super::super::divergence::tests::replicas(&["k=b", "k=b"])).unwrap();
+    assert_eq!((found.lost, found.examples), (1, vec!["k".to_owned()]));
 }

@@ -293,6 +293,15 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: records::torn_records,
     },
     Rule {
+        name: "unaudited_member",
+        looks_at: "members that did not tell what they hold after the load, but for those that a fault had taken down",
+        unit: "members",
+        threshold: SUSPECT_IF_SO,
+        why: "Keys that it lacks or holds otherwise are in no count.",
+        remedy: "Let faults heal earlier, so that the member serves again at the end; else read its log in the trial's `logs`",
+        weigh: records::unaudited_member,
+    },
+    Rule {
         name: "unhealed_fault",
         looks_at: "faults that could not be healed",
         unit: "",
@@ -309,6 +318,15 @@ pub(crate) const RULES: &[Rule] = &[
         why: "A key that was not read back may be lost or not.",
         remedy: "Look at why the target did not answer after the load",
         weigh: records::unread_keys,
+    },
+    Rule {
+        name: "unsettled_replicas",
+        looks_at: "whether what members hold still changed when they were asked for the last time, 10 s after the load",
+        unit: "",
+        threshold: SUSPECT_IF_SO,
+        why: "Keys that seem to have diverged may only have been on their way.",
+        remedy: "Leave the target time to catch up: a lower load at the end, or fewer writes",
+        weigh: records::unsettled_replicas,
     },
     Rule {
         name: "versions_changed",

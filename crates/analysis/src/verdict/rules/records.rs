@@ -1,6 +1,6 @@
 //! Rules about the records: whether they are whole. They must not look at what is in them.
 
-use record::events::{Ending, What};
+use record::events::{Ending, Event, Phase, What};
 
 use super::{Facts, Weighed};
 
@@ -41,4 +41,40 @@ pub(super) fn unread_keys(facts: &Facts<'_>) -> Weighed {
         _ => None,
     })?;
     Some((unread as f64, format!("{unread} of {} audited keys could not be read back", keys + unread)))
+}
+
+pub(super) fn unaudited_member(facts: &Facts<'_>) -> Weighed {
+    let silent =
+        facts.evidence.replicas.iter().filter_map(|replica| Some((&replica.member, replica.holds.as_ref().err()?)));
+    let unexpected: Vec<_> = silent.filter(|(member, _)| !was_taken_down(&facts.evidence.events, member)).collect();
+    let (member, reason) = unexpected.first()?;
+    let more = match unexpected.len() {
+        1 => String::new(),
+        count => format!(", and {} more", count - 1),
+    };
+    Some((unexpected.len() as f64, format!("the member {member} could not be audited: {reason}{more}")))
+}
+
+/// Whether a fault had taken a host, or what ran on it, down when members were asked.
+fn was_taken_down(events: &[Event], host: &str) -> bool {
+    let before = events.iter().take_while(|event| event.what != What::Phase { phase: Phase::Stopping });
+    let (mut down, mut lost) = (false, false);
+    for event in before {
+        match &event.what {
+            What::HostUp { host: name, .. } | What::ProcessUp { host: name, .. } if name == host => {
+                (down, lost) = (false, false)
+            }
+            What::HostDown { host: name, expected } if name == host => (down, lost) = (*expected, !expected),
+            // With a host that nobody meant to lose its processes go as well, and that is expected of them.
+            What::ProcessDown { host: name, expected: true, .. } if name == host => down = !lost,
+            _ => {}
+        }
+    }
+    down
+}
+
+pub(super) fn unsettled_replicas(facts: &Facts<'_>) -> Weighed {
+    let settled = facts.trial.consistency.replicas_settled?;
+    let what = "what members held still changed when they were asked for the last time".to_owned();
+    Some((f64::from(u8::from(!settled)), what))
 }

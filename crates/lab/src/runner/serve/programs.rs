@@ -12,7 +12,7 @@ use super::processes::{Entry, Processes, command, not_started};
 use crate::linux::{pidfd, spawn};
 use crate::runner::{Answer, Program, Refusal};
 
-/// Of standard output and of standard error, each; what is more is left out, and said to be.
+/// Of standard output and of standard error, each, unless something else is asked for; what is more is left out, and said to be.
 const KEPT_BYTES: usize = 8 << 20;
 /// For output that is on its way when the program has ended.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -36,7 +36,9 @@ pub fn run(
     let stdin = child.stdin.take();
     // Without a role: it is none of the target's.
     let entry = processes.enter(number, "", child)?;
-    let gathered = give(stdin, input).and_then(|()| Ok((Gathered::from(output)?, Gathered::from(errors)?)));
+    let keeps_bytes = program.keeps_bytes.unwrap_or(KEPT_BYTES);
+    let gather = || Ok((Gathered::from(output, keeps_bytes)?, Gathered::from(errors, KEPT_BYTES)?));
+    let gathered = give(stdin, input).and_then(|()| gather());
     let gathered = gathered.inspect_err(|_| entry.kill());
     let how = await_end(&entry, until);
     processes.forget(number);
@@ -83,7 +85,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn from(mut pipe: PipeReader) -> io::Result<Self> {
+    fn from(mut pipe: PipeReader, keeps_bytes: usize) -> io::Result<Self> {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (until_done, done) = channel::<()>();
         let shared = Arc::clone(&kept);
@@ -93,7 +95,7 @@ impl Gathered {
             // What cannot be kept is read all the same, so that nobody is held up.
             while let Some(count) = pipe.read(&mut buffer).ok().filter(|count| *count > 0) {
                 let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = KEPT_BYTES.saturating_sub(kept.len()).min(count);
+                let room = keeps_bytes.saturating_sub(kept.len()).min(count);
                 kept.extend_from_slice(&buffer[..room]);
                 left_out += count - room;
             }

@@ -157,6 +157,7 @@ pub fn program(start: &Start) -> Result<Program, Error> {
         command,
         environment: pairs.collect::<Result<BTreeMap<String, String>, Error>>()?,
         folder: start.folder.clone(),
+        keeps_bytes: None,
     })
 }
 

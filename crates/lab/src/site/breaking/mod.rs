@@ -89,7 +89,8 @@ impl Site {
     }
 
     /// Time dilation; 1 is real time.
-    pub(crate) fn speed(&self) -> f64 {
+    #[must_use]
+    pub fn speed(&self) -> f64 {
         self.broken.speed
     }
 

@@ -1,0 +1,131 @@
+//! Canaries: a write that was planted as lost and a divergence that was planted must be found in records on disk, and nothing where
+//! nothing was planted.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::PathBuf;
+
+use record::events::{By, Event, History, Outcome};
+use record::folder::TrialFolder;
+use record::lines::Writer;
+use record::replicas::{self, Held, Table};
+use record::results::Trust;
+
+use super::*;
+use crate::made_up;
+
+/// A trial folder of its own for one test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("plimsoll-audit-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const KEYS: usize = 500;
+
+/// Three members with 500 cases, each created and modified by its agent; `spoil` changes what they hold in the end.
+fn played(name: &str, spoil: impl FnOnce(&mut Vec<Replica>)) -> record::results::Trial {
+    let scratch = Scratch::new(name);
+    let folder = TrialFolder::at(&scratch.0);
+    let mut history = Writer::create(&folder.history()).unwrap();
+    for key in 0..KEYS {
+        for version in 1..=2 {
+            let line = History {
+                at_s: (2 * key + version) as f64 / 100.0,
+                by: By::Load,
+                agent: Some(1),
+                effect: "write".to_owned(),
+                space: String::new(),
+                key: format!("case-{key}"),
+                value: Some(format!("{{\"party\": \"p{key}\", \"n\": {version}}}")),
+                outcome: Outcome::Ok,
+                applied: Some(true),
+            };
+            history.write(&line).unwrap();
+        }
+    }
+    history.flush().unwrap();
+    let held =
+        |key: usize| Held { value: format!("{{\"party\": \"p{key}\", \"n\": 2}}"), version: Some("2".to_owned()) };
+    let table: Table = (0..KEYS).map(|key| (format!("case-{key}"), held(key))).collect();
+    let mut members: Vec<Replica> =
+        (2..=4).map(|number| Replica { member: format!("n{number}"), holds: Ok(table.clone()) }).collect();
+    spoil(&mut members);
+    replicas::write(&folder.replicas(), &members).unwrap();
+    let mut events = Writer::create(&folder.events()).unwrap();
+    let said = [What::Audit { keys: KEYS as u64, unread: 0 }, What::Replicas { rounds: 2, settled: true }];
+    for what in said {
+        events.write(&Event { at_s: 21.0, what }).unwrap();
+    }
+    events.flush().unwrap();
+    crate::trial(&made_up::trial(made_up::load(10, 20.0)), &folder).unwrap()
+}
+
+fn table_of(replica: &mut Replica) -> &mut Table {
+    replica.holds.as_mut().unwrap()
+}
+
+#[test]
+fn members_that_agree_with_each_other_and_the_clients_have_nothing_to_hide() {
+    let found = played("clean", |_| {}).consistency;
+    assert_eq!((found.checked, found.lost_writes, found.diverged_keys), (Some(500), Some(0), Some(0)));
+    assert_eq!(
+        (found.diverged_differing, found.diverged_missing, found.replicas_settled),
+        (Some(0), Some(0), Some(true))
+    );
+    assert_eq!(found.replicas.iter().map(|table| table.records).collect::<Vec<_>>(), [Some(500); 3]);
+}
+
+#[test]
+fn a_planted_lost_write_is_found() {
+    let found = played("lost", |members| {
+        // The change of one case is gone everywhere, another case altogether.
+        for member in members {
+            table_of(member).get_mut("case-7").unwrap().value = "{\"party\": \"p7\", \"n\": 1}".to_owned();
+            table_of(member).remove("case-11");
+        }
+    });
+    let found = found.consistency;
+    assert_eq!((found.lost_writes, found.diverged_keys), (Some(2), Some(0)));
+    assert_eq!(found.lost_examples, ["case-11", "case-7"]);
+}
+
+#[test]
+fn a_planted_divergence_is_found() {
+    let found = played("diverged", |members| {
+        table_of(&mut members[1]).get_mut("case-7").unwrap().version = Some("1".to_owned());
+        table_of(&mut members[2]).remove("case-11");
+        table_of(&mut members[2]).insert("case-left-over".to_owned(), Held::default());
+    });
+    let found = found.consistency;
+    assert_eq!((found.lost_writes, found.diverged_keys), (Some(0), Some(3)));
+    assert_eq!((found.diverged_differing, found.diverged_missing), (Some(1), Some(2)));
+    let expected = [
+        "case-11: n2 and n3 version 2, n4 nothing",
+        "case-7: n2 and n4 version 2, n3 version 1",
+        "case-left-over: n2 and n3 nothing, n4 \"\"",
+    ];
+    assert_eq!(found.diverged_examples, expected);
+}
+
+#[test]
+fn a_member_that_could_not_be_asked_is_a_reason_and_no_silence() {
+    let trial = played("silent", |members| members[1].holds = Err("hook `audit` failed: exit 7".to_owned()));
+    assert_eq!(trial.consistency.diverged_keys, Some(0));
+    assert_eq!(trial.consistency.replicas[1].failed.as_deref(), Some("hook `audit` failed: exit 7"));
+    assert!(trial.verdict.is >= Trust::Suspect);
+    let named = |reason: &String| reason == "the member n3 could not be audited: hook `audit` failed: exit 7";
+    assert!(trial.verdict.reasons.iter().any(named), "{:?}", trial.verdict.reasons);
+    let alone = played("alone", |members| members.truncate(1));
+    assert_eq!(alone.consistency.diverged_keys, None, "nobody to differ from");
+}

@@ -1,0 +1,82 @@
+//! Interval of a share from counts: so many of so many. Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the
+//! case of the binomial", Biometrika 26 (1934): the shares under which what was counted is not too unlikely on either side. It holds
+//! at least the confidence that it promises, also where nothing was counted, which is what it is here for. It takes each of the many to be
+//! independent of the others.
+
+use statrs::function::gamma::ln_gamma;
+
+/// On each side of a 95 % interval.
+const TAIL: f64 = 0.025;
+/// Of the continued fraction; it takes about the square root of the count.
+const TERMS: u32 = 100_000;
+
+/// 95 % interval of a share, from `some` of `all`; `None` if there are none at all, or more than all.
+pub(crate) fn share_ci95(some: u64, all: u64) -> Option<[f64; 2]> {
+    if all == 0 || some > all {
+        return None;
+    }
+    let (x, n) = (some as f64, all as f64);
+    // With none or all of them the tail is a power.
+    let low = match some {
+        0 => 0.0,
+        some if some == all => TAIL.powf(1.0 / n),
+        _ => quantile(x, n - x + 1.0, TAIL),
+    };
+    let high = match some {
+        some if some == all => 1.0,
+        // 1 - TAIL^(1/n), which would be rounded off where n is large.
+        0 => -(TAIL.ln() / n).exp_m1(),
+        _ => quantile(x + 1.0, n - x, 1.0 - TAIL),
+    };
+    Some([low, high])
+}
+
+/// Where a beta distribution has this much below it, by bisection.
+fn quantile(a: f64, b: f64, below: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if beta_below(a, b, middle) < below { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+/// The regularised incomplete beta function, by the continued fraction of Didonato and Morris (1992) as modified by Lentz: Press et al.,
+/// "Numerical Recipes", 3rd ed. (2007), section 6.4. That of `statrs` ends after 140 terms, too early for millions of operations.
+fn beta_below(a: f64, b: f64, x: f64) -> f64 {
+    if x <= 0.0 || x >= 1.0 {
+        return x.clamp(0.0, 1.0);
+    }
+    let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p()).exp();
+    if x < (a + 1.0) / (a + b + 2.0) {
+        front * fraction(a, b, x) / a
+    } else {
+        1.0 - front * fraction(b, a, 1.0 - x) / b
+    }
+}
+
+fn fraction(a: f64, b: f64, x: f64) -> f64 {
+    let away_from_zero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
+    let mut c = 1.0;
+    let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
+    let mut fraction = d;
+    for term in 1..TERMS {
+        let m = f64::from(term);
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        let mut factor = 1.0;
+        for step in [even, odd] {
+            d = 1.0 / away_from_zero(1.0 + step * d);
+            c = away_from_zero(1.0 + step / c);
+            factor = c * d;
+            fraction *= factor;
+        }
+        if (factor - 1.0).abs() < 1e-14 {
+            break;
+        }
+    }
+    fraction
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Members behind a proxy on hosts of their own: faults hit them and not the proxy, each is asked after the load what it holds, and no
+//! trial finds what the one before has left. Needs root.
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::machine;
+use crate::stage::Stage;
+
+fn experiment(members: u32, more: &str) -> String {
+    format!(
+        "title = \"copies\"\nasks = \"do members agree?\"\n{more}\n[target]\nuse = \"copies\"\n[lab]\nmeasure_storage = false\n\
+         [[lab.host]]\nname = \"front\"\nrole = \"proxy\"\n[[lab.host]]\nname = \"m\"\nrole = \"member\"\ncount = {members}\n\
+         [load]\nagents = 4\ntime = \"2s\"\nthink = \"20ms\"\ntimeout = \"500ms\"\nwarmup = \"0s\"\n\
+         [[load.cycle]]\ncall = \"put\"\nwith = {{ path = \"/records/{{agent}}-{{seq}}\", body = \"of {{agent}}\" }}\n\
+         expect = {{ status = \"200\" }}\n"
+    )
+}
+
+/// Lines of a record file.
+fn lines(stage: &Stage, trial: &str, name: &str) -> Vec<Value> {
+    let path = stage.run_folder().join("trials").join(trial).join(name);
+    fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn trials(results: &Value) -> &[Value] {
+    results["trials"].as_array().unwrap()
+}
+
+#[test]
+fn members_are_compared_and_each_trial_begins_with_nothing() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let stage = Stage::new().with_shelves();
+    let variants = "[[variant]]\nname = \"all\"\ntarget = { with = { copies = \"all\" } }\n\
+                    [[variant]]\nname = \"one\"\ntarget = { with = { copies = \"one\" } }\n";
+    let file = stage.file("copies.toml", format!("{}{variants}", experiment(2, "repeat = 2")));
+    let results = stage.run(&[&file]).exits(0).json();
+    assert_eq!(trials(&results).len(), 4);
+    for trial in trials(&results) {
+        let (id, found) = (trial["id"].as_str().unwrap(), &trial["consistency"]);
+        let replicas = lines(&stage, id, "replicas.jsonl");
+        let asked: BTreeSet<&str> = replicas.iter().map(|line| line["member"].as_str().unwrap()).collect();
+        assert_eq!(asked, BTreeSet::from(["m1", "m2"]), "the proxy holds nothing");
+        let keys: BTreeSet<&str> = replicas.iter().filter_map(|line| line["key"].as_str()).collect();
+        assert!(keys.len() > 20, "{keys:?}");
+        assert!(!keys.contains("left-over"), "trial {id} found what another one has left");
+        let diverged = found["diverged_keys"].as_u64().unwrap();
+        match trial["variant"].as_str() {
+            Some("all") => assert_eq!(diverged, 0, "{found}"),
+            // What a member was given, the other one never saw.
+            _ => assert_eq!(
+                (diverged, &found["diverged_missing"]),
+                (keys.len() as u64, &Value::from(diverged)),
+                "{found}"
+            ),
+        }
+        assert!(trial["verdict"]["rules"].as_array().unwrap().iter().all(|rule| rule != "unaudited_member"));
+    }
+    let pooled = results["consistencies"].as_array().unwrap();
+    assert_eq!(pooled.len(), 2);
+    assert!(
+        pooled.iter().all(|found| found["repeats"] == 2 && found["wrong"] == 0 && found["ci95"][0] == 0.0),
+        "{pooled:?}"
+    );
+    let answer = results["answer"].as_str().unwrap();
+    assert!(answer.contains("differed between members in the end with `one`"), "{answer}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn a_crash_hits_a_member_and_who_stays_down_is_not_compared() {
+    let Some(_turn) = machine::turn() else { return };
+    let stage = Stage::new().with_shelves();
+    let crash = "[[fault]]\nname = \"dies\"\nkind = \"host_crash\"\non = \"one\"\nat = \"1s\"\n";
+    let file = stage.file("copies.toml", format!("{}{crash}", experiment(3, "")));
+    let results = stage.run(&[&file]).exits(0).json();
+    let [trial] = trials(&results) else { panic!("{results}") };
+    let on = trial["faults"][0]["on"].as_str().unwrap();
+    assert!(["m1", "m2", "m3"].contains(&on), "{on}");
+    let events = lines(&stage, "001", "events.jsonl");
+    let told = |event: &str| {
+        let of_kind = events.iter().filter(|line| line["event"] == event && line["at_s"].as_f64().unwrap() < 2.0);
+        of_kind.map(|line| line["host"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((told("host_down"), told("process_down")), (vec![on.to_owned()], vec![on.to_owned()]));
+    let found = &trial["consistency"];
+    let down: Vec<&Value> =
+        found["replicas"].as_array().unwrap().iter().filter(|table| table["records"].is_null()).collect();
+    assert_eq!(down.len(), 1, "{found}");
+    assert_eq!((&down[0]["name"], &down[0]["failed"]), (&Value::from(on), &Value::from("its host is down")));
+    assert!(found["diverged_keys"].is_u64(), "the other two were compared: {found}");
+    assert!(
+        trial["verdict"]["rules"].as_array().unwrap().iter().all(|rule| rule != "unaudited_member"),
+        "it was meant to go"
+    );
+    assert_eq!(stage.leftovers(), [""; 0]);
+}

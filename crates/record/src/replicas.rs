@@ -1,0 +1,110 @@
+//! `replicas.jsonl`: what every member held after the load, asked of each by itself. It must not know what members ought to hold.
+//!
+//! A member's first line says that it was asked and how many records it gave; its records follow, a line each. So a file that was cut
+//! off is told from a member that holds less: of that member, fewer lines are there than its first one says.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lines::{self, Writer};
+use crate::whole_lines::{ReadError, Records};
+
+/// What a member holds under a key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Held {
+    /// The value, as clients write it.
+    pub value: String,
+    /// What the target itself counts changes by, if it tells that; replicas are to agree on it as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// All that a member holds: key (`SPACE/KEY` where the protocol has spaces) to what is there.
+pub type Table = BTreeMap<String, Held>;
+
+/// A member that was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replica {
+    /// Name of its host.
+    pub member: String,
+    /// What it holds, or why that is not known.
+    pub holds: Result<Table, String>,
+}
+
+/// A line of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Record {
+        member: String,
+        key: String,
+        #[serde(flatten)]
+        held: Held,
+    },
+    Failed {
+        member: String,
+        failed: String,
+    },
+    Asked {
+        member: String,
+        records: u64,
+    },
+}
+
+/// Writes the file; one that exists is replaced.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(path: &Path, replicas: &[Replica]) -> io::Result<()> {
+    let mut writer = Writer::create(path)?;
+    for Replica { member, holds } in replicas {
+        match holds {
+            Err(failed) => writer.write(&Line::Failed { member: member.clone(), failed: failed.clone() })?,
+            Ok(table) => {
+                writer.write(&Line::Asked { member: member.clone(), records: table.len() as u64 })?;
+                for (key, held) in table {
+                    let line = Line::Record { member: member.clone(), key: key.clone(), held: held.clone() };
+                    writer.write(&line)?;
+                }
+            }
+        }
+    }
+    writer.flush()
+}
+
+/// Reads the file; a missing one names nobody. A member of whom lines are missing counts as failed: what it lacks here it may have held.
+///
+/// # Errors
+/// If it cannot be read, or is broken elsewhere than at its end.
+pub fn read(path: &Path) -> Result<Records<Replica>, ReadError> {
+    let lines = lines::read::<Line>(path)?;
+    // Each with the number of records that its first line tells of.
+    let mut found: Vec<(Replica, u64)> = Vec::new();
+    for line in lines.items {
+        match line {
+            Line::Asked { member, records } => found.push((Replica { member, holds: Ok(Table::new()) }, records)),
+            Line::Failed { member, failed } => found.push((Replica { member, holds: Err(failed) }, 0)),
+            Line::Record { member, key, held } => {
+                let known = found.iter_mut().rev().find(|(replica, _)| replica.member == member);
+                if let Some(Replica { holds: Ok(table), .. }) = known.map(|(replica, _)| replica) {
+                    table.insert(key, held);
+                }
+            }
+        }
+    }
+    let whole = |(mut replica, told): (Replica, u64)| {
+        if let Ok(table) = &replica.holds
+            && (table.len() as u64) < told
+        {
+            replica.holds = Err(format!("its records were cut off after {} of {told}", table.len()));
+        }
+        replica
+    };
+    Ok(Records { items: found.into_iter().map(whole).collect(), torn: lines.torn })
+}
+
+#[cfg(test)]
+mod tests;
