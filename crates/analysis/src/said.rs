@@ -10,7 +10,9 @@ pub(crate) fn said(events: &[Event]) -> Vec<Said> {
     for event in events {
         let What::Log { host, process, line, text, alarming, left_out } = &event.what else { continue };
         let count = (*left_out).max(1);
-        let known = all.iter_mut().find(|said| said.host == *host && said.role == *process && said.text == *text);
+        // Early versions did not say which text it was.
+        let is_same = |said: &Said| said.text == *text && (!text.is_empty() || said.line == *line);
+        let known = all.iter_mut().find(|said| said.host == *host && said.role == *process && is_same(said));
         match known {
             Some(said) => said.count += count,
             None => all.push(Said {

@@ -28,7 +28,8 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "lines of the target's own log that its `[log]` calls alarming",
         unit: "lines",
         threshold: SUSPECT_IF_SO,
-        why: "Whoever wrote the target named them as signs that it is not whole: a split brain, tables that cannot be loaded. The               measurement is right; whether it is of the cluster that was meant, its members doubt.",
+        why: "Whoever wrote the target named them as signs that it is not whole: a split brain, tables that cannot be loaded. The \
+              measurement is right; whether it is of the cluster that was meant, its members doubt.",
         remedy: "Read the line, and what stands around it in the trial's `logs`; where a fault was meant to bring it about, it \
                  is the finding",
         weigh: target::alarming_log,
