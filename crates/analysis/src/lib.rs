@@ -23,6 +23,7 @@ mod outages;
 mod refusals;
 mod run;
 mod safe_load;
+mod said;
 mod scaling;
 mod stats;
 mod surroundings;

@@ -11,7 +11,7 @@ use crate::operations::{Totals, attempt_results, failed_pct, operations};
 use crate::stats::effective_samples::sure;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, Finding};
-use crate::{Error, cost, emulation, faults, generator, hosts};
+use crate::{Error, cost, emulation, faults, generator, hosts, said};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -98,6 +98,7 @@ fn measured(
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: happened.faults,
         disturbances: happened.disturbances,
+        said: said::said(&evidence.events),
         consistency: consistency(planned, evidence, outcomes.wrong),
         machine: hosts::machine(&evidence.events, &sampled),
         hosts: hosts::hosts(&evidence.events, &sampled),

@@ -139,7 +139,7 @@ pub fn manifest(processes: Vec<Process>) -> Manifest {
         processes,
         hooks: BTreeMap::new(),
         metrics: None,
-        notable: Vec::new(),
+        log: experiment::manifest::LogTexts::default(),
     }
 }
 

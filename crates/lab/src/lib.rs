@@ -5,6 +5,7 @@ mod arguments;
 mod attended;
 pub mod checkups;
 pub mod doctor;
+mod ears;
 pub mod environment;
 mod error;
 mod everywhere;

@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::ears::Ears;
+
 /// The beginning of a log, kept as it comes.
 const HEAD_BYTES: u64 = 16 << 20;
 /// The end of a log that is longer, kept in memory until it is known to be the end.
@@ -16,6 +18,8 @@ const TAIL_BYTES: usize = 256 << 10;
 const LAST_LINES: usize = 20;
 /// Of a line that is quoted in a message.
 const LINE_BYTES: usize = 500;
+/// Of a line that is searched for what its target's `[log]` names.
+const HEARD_BYTES: usize = 16 << 10;
 
 /// A log that is being written from a pipe.
 pub struct Log {
@@ -25,9 +29,9 @@ pub struct Log {
 }
 
 impl Log {
-    /// Appends what comes from `pipe` to the file, until every writer has closed it.
-    pub fn begin(pipe: PipeReader, path: &Path) -> io::Result<Self> {
-        let sink = Sink::open(path)?;
+    /// Appends what comes from `pipe` to the file, until every writer has closed it; `ears` hear it.
+    pub fn begin(pipe: PipeReader, path: &Path, ears: &Ears) -> io::Result<Self> {
+        let sink = Sink::open(path, ears)?;
         let lines = sink.lines();
         let (until_done, done) = channel::<()>();
         let read = move || {
@@ -70,24 +74,42 @@ fn read(mut pipe: PipeReader, mut sink: Sink) {
 pub struct Sink {
     kept: Kept,
     lines: Tail,
+    ears: Ears,
+    /// Of the line that is still being written.
+    open: Vec<u8>,
 }
 
 impl Sink {
     /// Appends to the file, with the folders above it.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path, ears: &Ears) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
         let file = File::options().create(true).append(true).open(path)?;
         let head_left = HEAD_BYTES.saturating_sub(file.metadata()?.len());
         let kept = Kept { head_left, file, tail: VecDeque::new(), left_out: 0 };
-        Ok(Self { kept, lines: Tail::default() })
+        Ok(Self { kept, lines: Tail::default(), ears: ears.clone(), open: Vec::new() })
     }
 
     /// Takes what was written.
     pub fn take(&mut self, bytes: &[u8]) {
         self.kept.take(bytes);
         self.lines.lock().take(bytes);
+        if self.ears.listens() {
+            self.listen(bytes);
+        }
+    }
+
+    fn listen(&mut self, bytes: &[u8]) {
+        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = parts.next() {
+            let room = HEARD_BYTES.saturating_sub(self.open.len());
+            self.open.extend_from_slice(&part[..part.len().min(room)]);
+            if parts.peek().is_some() {
+                self.ears.hear(&self.open);
+                self.open.clear();
+            }
+        }
     }
 
     /// Its last lines, also when it is gone.
@@ -99,6 +121,7 @@ impl Sink {
 impl Drop for Sink {
     fn drop(&mut self) {
         self.kept.end();
+        self.ears.hear(&self.open);
     }
 }
 
@@ -160,7 +183,7 @@ impl Lines {
             let room = LINE_BYTES.saturating_sub(self.open.len());
             self.open.extend_from_slice(&part[..part.len().min(room)]);
             if parts.peek().is_some() {
-                let line = line(&self.open);
+                let line = readable(&self.open);
                 self.open.clear();
                 self.whole.push_back(line);
                 if self.whole.len() > LAST_LINES {
@@ -171,7 +194,7 @@ impl Lines {
     }
 
     fn last(&self) -> Vec<String> {
-        let open = (!self.open.is_empty()).then(|| line(&self.open));
+        let open = (!self.open.is_empty()).then(|| readable(&self.open));
         let mut last: Vec<String> = self.whole.iter().cloned().chain(open).collect();
         last.drain(..last.len().saturating_sub(LAST_LINES));
         last
@@ -179,7 +202,7 @@ impl Lines {
 }
 
 /// For a message: without what would move a terminal's cursor.
-fn line(bytes: &[u8]) -> String {
+pub fn readable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.trim_end().chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| !c.is_control()).collect()
 }

@@ -232,7 +232,12 @@ fn happening(what: &What) -> Option<String> {
         What::FaultBegun { fault, kind, on, .. } => Some(format!("fault {fault}: {kind} on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
         What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
-        What::ProcessDown { process, how, expected: false, .. } => Some(format!("{process} ended by itself: {how}")),
+        What::ProcessDown { process, how, expected: false, last_lines, .. } => {
+            let last = last_lines.iter().rfind(|line| !line.trim().is_empty());
+            let last = last.map(|line| format!("; it wrote last: {}", line.trim())).unwrap_or_default();
+            Some(format!("{process} ended by itself: {how}{last}"))
+        }
+        What::Log { host, line, alarming: true, left_out: 0, .. } => Some(format!("{host} said: {}", line.trim())),
         What::Notice { text } => Some(text.clone()),
         _ => None,
     }

@@ -77,6 +77,9 @@ pub enum What {
         /// Whether that is no fault of the target's: Plimsoll meant it to (a fault, or the end of the trial), or its host was
         /// lost.
         expected: bool,
+        /// The last lines that it wrote, oldest first, if nobody meant it to end.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        last_lines: Vec<String>,
     },
     /// A host of the lab is up.
     HostUp {
@@ -96,7 +99,7 @@ pub enum What {
         /// Whether Plimsoll meant it to be (a fault, or the end of the trial).
         expected: bool,
     },
-    /// A line of a target's log worth showing beside a chart.
+    /// A line of a target's log that its `[log]` calls notable.
     Log {
         /// Host.
         host: String,
@@ -104,6 +107,15 @@ pub enum What {
         process: String,
         /// The line.
         line: String,
+        /// The text of `[log]` that the line has in it.
+        #[serde(default)]
+        text: String,
+        /// Whether `[log]` calls that text alarming.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        alarming: bool,
+        /// Above 0: stands for so many lines that are no events of their own, since there were too many; this is the last.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        left_out: u64,
     },
     /// Something of the generator or the recorder that a reader must know.
     Notice {
@@ -146,6 +158,10 @@ pub enum What {
     /// A kind that this version does not know; [`crate::lines::read_events`] leaves it out.
     #[serde(other, skip_serializing)]
     Unknown,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a trial is played with, as far as it lies on this machine. A file's mark is its size and a check sum of its content.

@@ -115,6 +115,8 @@ pub struct Trial {
     pub faults: Vec<Fault>,
     /// Outages that no fault explains, in time order.
     pub disturbances: Vec<Disturbance>,
+    /// What the target's processes wrote that its `[log]` calls notable, in the order of the first time.
+    pub said: Vec<Said>,
     /// What the checks found.
     pub consistency: Consistency,
     /// The machine as a whole.
@@ -225,6 +227,26 @@ pub struct Operation {
     pub service_us: Option<Quantiles>,
     /// Latency of those that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
+}
+
+/// Lines of a process's log that have a text in them which the target's `[log]` names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Said {
+    /// When the first was read, seconds since load start; negative: before it.
+    pub at_s: f64,
+    /// Host.
+    pub host: String,
+    /// Role of the process.
+    pub role: String,
+    /// The text.
+    pub text: String,
+    /// The first of the lines.
+    pub line: String,
+    /// How many there were.
+    pub count: u64,
+    /// Whether the target calls the text alarming.
+    pub alarming: bool,
 }
 
 /// The machine as a whole, mean over the load.

@@ -117,7 +117,10 @@ fn nothing_of_an_experiment_or_a_target_becomes_markup() {
     for series in &mut input.trials {
         series.samples.iter_mut().for_each(|sample| (sample.host, sample.process) = (evil(), evil()));
         series.samples.truncate(20);
-        series.events.push(Event { at_s: 1.0, what: What::Log { host: evil(), process: evil(), line: evil() } });
+        series.events.push(Event {
+            at_s: 1.0,
+            what: What::Log { host: evil(), process: evil(), line: evil(), text: evil(), alarming: true, left_out: 0 },
+        });
     }
     let page = page(&input).unwrap();
     assert_balanced(&page);

@@ -175,8 +175,9 @@ mandelbrot(Size, Iterations) ->
     case docket_core:ask(docket_mandelbrot, picture, [Size, Iterations]) of
         #{inside := Inside, workers := Workers, nodes := Nodes} ->
             Names = lists:join(",", [io_lib:format("\"~ts\"", [Node]) || Node <- Nodes]),
-            {200, [?JSON], io_lib:format("{\"size\":~b,\"iterations\":~b,\"inside\":~b,\"workers\":~b,\"nodes\":[~ts]}",
-                                         [Size, Iterations, Inside, Workers, Names])};
+            {200, [?JSON, {"x-members-used", integer_to_list(length(Nodes))}],
+             io_lib:format("{\"size\":~b,\"iterations\":~b,\"inside\":~b,\"workers\":~b,\"nodes\":[~ts]}",
+                           [Size, Iterations, Inside, Workers, Names])};
         Failure ->
             other(Failure)
     end.
@@ -197,7 +198,7 @@ pages([], _) ->
 pages(Rows, Between) ->
     fun() ->
         {Last, _, _} = lists:last(Rows),
-        Lines = [["\"", Id, "\": \"", integer_to_list(Version), " ", docket_case:escape(Document), "\""]
+        Lines = [["\"", Id, "\": {\"value\": \"", docket_case:escape(Document), "\", \"version\": \"", integer_to_list(Version), "\"}"]
                  || {Id, Version, Document} <- Rows],
         Next = docket_core:ask(docket_register, audit, [Last]),
         {[Between, lists:join(",\n", Lines)], pages(Next, ",\n")}

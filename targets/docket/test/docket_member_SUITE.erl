@@ -122,7 +122,7 @@ taken_ports(_) ->
 hooks(_) ->
     with(["--copies", "ram"], fun(M) ->
         {201, _, _} = post(M, "a", <<"{\"party\":\"\\u00fc\",\n\"x\":\"\\\"\"}">>),
-        ?assertEqual({struct, [{<<"records">>, {struct, [{<<"a">>, <<"1 {\"party\":\"\\u00fc\",\n\"x\":\"\\\"\"}">>}]}}]},
+        ?assertEqual({struct, [{<<"records">>, {struct, [{<<"a">>, {struct, [{<<"value">>, <<"{\"party\":\"\\u00fc\",\n\"x\":\"\\\"\"}">>}, {<<"version">>, <<"1">>}]}}]}}]},
                      mochijson2:decode(hook("audit", M))),
         {struct, Facts} = mochijson2:decode(hook("inspect", M)),
         ?assertMatch({_, true}, lists:keyfind(<<"ready">>, 1, Facts))

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use record::events::{Ending, Event, Versions, What};
 use record::replicas::{Replica, Table};
-use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles};
+use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles, Said};
 use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
 
 use Trust::{Suspect, Void};
@@ -143,6 +143,7 @@ type Spoil = fn(&mut Case);
 
 /// What each rule is for, and what it makes of it.
 const SPOILT: &[(&str, Trust, Spoil)] = &[
+    ("alarming_log", Suspect, |case| case.trial.said = vec![said(true)]),
     ("clock_jump", Suspect, |case| case.trial.generator.clock_jump_s = Some(0.1)),
     ("coarse_cores", Suspect, |case| case.trial.emulated = Some(granular(0.01))),
     ("cut_off", Suspect, |case| case.evidence.events.clear()),
@@ -220,6 +221,16 @@ fn each_rule_finds_what_it_is_for() {
 }
 
 #[test]
+fn the_targets_own_words_are_quoted() {
+    let reason = |spoil: Spoil| Case::spoiled(spoil).remove(0).reason;
+    assert_eq!(
+        reason(|case| case.trial.said = vec![said(false), said(true)]),
+        "n2 said at 12.3 s: \"{inconsistent_database, running_partitioned_network, 'n1@10.83.0.1'}\", and 2 more such lines"
+    );
+    assert!(reason(|case| case.event(down(false))).ends_with("(exit 1); it wrote last: \"down\""));
+}
+
+#[test]
 fn a_trial_without_a_success_is_suspect() {
     let found = Case::spoiled(|case| {
         case.evidence.slots[0] = OutcomeSlot { failed: 5_000, ok: 0, ..case.evidence.slots[0] };
@@ -242,6 +253,7 @@ fn what_is_just_inside_is_not_held_against_it() {
             case.stall(5.0, 950_000.0);
             case.evidence.generator[0].cpu_pct = 99.0;
         },
+        |case| case.trial.said = vec![said(false)],
         |case| case.trial.generator.clock_jump_s = Some(0.099),
         |case| case.trial.generator.preempted_pct = Some(4.9),
         |case| case.trial.generator.throttled_pct = Some(0.09),
@@ -371,6 +383,11 @@ fn played_with(program: &str) -> Event {
     Event { at_s: -1.0, what: What::Versions { is: versions } }
 }
 
+fn said(alarming: bool) -> Said {
+    let line = "  {inconsistent_database, running_partitioned_network, 'n1@10.83.0.1'}".to_owned();
+    Said { at_s: 12.345, host: "n2".into(), role: "member".into(), line, count: 3, alarming, ..Said::default() }
+}
+
 fn few(ok: u32) -> OutcomeSlot {
     OutcomeSlot { at_s: 3.0, slot_s: 0.001, ok, ..OutcomeSlot::default() }
 }
@@ -380,5 +397,6 @@ fn unconnected(at_s: f64) -> GeneratorSecond {
 }
 
 fn down(expected: bool) -> What {
-    What::ProcessDown { host: "n1".into(), process: "server".into(), how: "exit 1".into(), expected }
+    let last_lines = vec!["it goes".to_owned(), "down".to_owned()];
+    What::ProcessDown { host: "n1".into(), process: "server".into(), how: "exit 1".into(), expected, last_lines }
 }

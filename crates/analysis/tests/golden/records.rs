@@ -228,14 +228,24 @@ fn write_events(files: &TrialFolder, unix_s: f64, keys: u64) {
         (CRASH_S, What::FaultBegun { fault: "oops".into(), number: 1, kind: "call".into(), on: "local".into() }),
         (
             CRASH_S + 0.009,
-            What::Log { host: host.clone(), process: process.clone(), line: "crash: kernel_oops".into() },
+            What::Log {
+                host: host.clone(),
+                process: process.clone(),
+                line: "crash: kernel_oops".into(),
+                text: "crash".into(),
+                alarming: false,
+                left_out: 0,
+            },
         ),
         (TIME_S, phase(Phase::Draining)),
         (TIME_S + 0.25, What::Inspected { when: "after_load".into(), says: says(PREPARED + keys) }),
         (TIME_S + 0.5, phase(Phase::Auditing)),
         (TIME_S + 1.0, What::Audit { keys, unread: 0 }),
         (TIME_S + 1.0, phase(Phase::Stopping)),
-        (TIME_S + 1.25, What::ProcessDown { host, process, how: "exit 0".into(), expected: true }),
+        (
+            TIME_S + 1.25,
+            What::ProcessDown { host, process, how: "exit 0".into(), expected: true, last_lines: Vec::new() },
+        ),
         (TIME_S + 1.25, What::Ended { how: Ending::Done, reason: None }),
     ];
     let mut writer = lines::Writer::create(&files.events()).unwrap();

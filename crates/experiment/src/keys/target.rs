@@ -83,9 +83,15 @@ const METRICS: &[Key] = &[
         .required(),
 ];
 
-const LOG: &[Key] = &[Key::new(
-    "notable",
-    Kind::List(&Kind::Text),
-    "A line that has one of these texts in it becomes an event, as it stands",
-)
-.required()];
+const LOG: &[Key] = &[
+    Key::new(
+        "notable",
+        Kind::List(&Kind::Text),
+        "A line that has one of these texts in it becomes an event, as it stands",
+    ),
+    Key::new(
+        "alarming",
+        Kind::List(&Kind::Text),
+        "The same, and such a line makes the trial suspect, in the words of whoever wrote it",
+    ),
+];

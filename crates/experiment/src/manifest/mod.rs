@@ -24,8 +24,17 @@ pub struct Manifest {
     pub hooks: BTreeMap<String, String>,
     /// `[metrics]`.
     pub metrics: Option<Metrics>,
-    /// `[log] notable`: a line of a process's output that has one of these texts in it becomes an event.
+    /// `[log]`.
+    pub log: LogTexts,
+}
+
+/// `[log]`: a line of a process's output that has one of these texts in it becomes an event.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogTexts {
+    /// Worth reading.
     pub notable: Vec<String>,
+    /// Signs that the target is not whole: they make a trial suspect.
+    pub alarming: Vec<String>,
 }
 
 /// `[metrics]`: figures that the target gives of itself, in Prometheus' text format.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::keys::target::TARGET;
 use crate::manifest::placeholders;
-use crate::manifest::{About, Manifest, Metrics, Parameter, Process, Ready, ReadyCheck, Stop, Takes};
+use crate::manifest::{About, LogTexts, Manifest, Metrics, Parameter, Process, Ready, ReadyCheck, Stop, Takes};
 use crate::nearest;
 use crate::plan::target::refusal;
 use crate::problem::{Problem, Problems};
@@ -34,7 +34,7 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
         processes: processes(&root, &mut problems),
         hooks: hooks(&root, &mut problems),
         metrics: metrics(&root, &mut problems),
-        notable: root.section("log").map(|log| texts(&log, "notable")).unwrap_or_default(),
+        log: log(&root, &mut problems),
     };
     members(&root, &manifest, &mut problems);
     service(&root, &manifest, &mut problems);
@@ -275,6 +275,22 @@ fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
         }
     }
     Some(Metrics { url, keep: texts(&section, "keep") })
+}
+
+fn log(root: &Section<'_>, problems: &mut Vec<Problem>) -> LogTexts {
+    let Some(section) = root.section("log") else { return LogTexts::default() };
+    let keys = ["notable", "alarming"];
+    if !keys.iter().any(|key| section.has(key)) {
+        let problem =
+            Problem::absent(section.place, "[log] names no text").expected("neither `notable` nor `alarming`");
+        problems.push(problem.hint("notable = [\"cannot\"], for example"));
+    }
+    let given = keys.iter().filter_map(|key| section.node(key)?.list()).flatten();
+    for node in given.filter(|node| node.text().is_some_and(|text| text.trim().is_empty())) {
+        let problem = Problem::new(&node.place, "this text is in every line").expected("an empty text");
+        problems.push(problem.hint("name some words that only a line has which matters"));
+    }
+    LogTexts { notable: texts(&section, "notable"), alarming: texts(&section, "alarming") }
 }
 
 /// `service = "role.port"` names a port of a process.

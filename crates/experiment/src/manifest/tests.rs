@@ -98,6 +98,22 @@ fn metrics_are_named_and_asked_for_by_http() {
 }
 
 #[test]
+fn the_texts_of_a_log_are_named() {
+    assert_eq!(read(SMALL).unwrap().log, super::LogTexts::default());
+    let with = |log: &str| read(&format!("{SMALL}\n[log]\n{log}\n"));
+    let log = with("alarming = [\"split\"]").unwrap().log;
+    assert_eq!((log.notable.len(), log.alarming), (0, vec!["split".to_owned()]));
+    for (log, told) in [
+        ("", "target.toml:26:1: [log] names no text"),
+        ("notable = [\"a\", \" \"]", "target.toml:27:17: this text is in every line"),
+        ("notabel = [\"a\"]", "target.toml:27:1: `log` has no key `notabel`"),
+    ] {
+        let problems = with(log).unwrap_err();
+        assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
+    }
+}
+
+#[test]
 fn an_empty_file_says_what_is_missing() {
     assert_eq!(
         read("").unwrap_err(),

@@ -92,6 +92,7 @@ fn sleeper(folder: &Scratch) -> Start {
         environment: Vec::new(),
         folder: None,
         log: folder.join("log"),
+        ears: Default::default(),
     }
 }
 

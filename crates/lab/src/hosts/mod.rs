@@ -16,6 +16,7 @@ use record::events::HostFigures;
 use rustix::process::Signal;
 
 use crate::Error;
+use crate::ears::Ears;
 use crate::everywhere::{all_or_none, at_once};
 use crate::ground::Ground;
 use crate::placement::{self, Placement};
@@ -49,6 +50,8 @@ pub(crate) struct Start {
     pub folder: Option<PathBuf>,
     /// Gets standard output and error.
     pub log: PathBuf,
+    /// Hear what goes there.
+    pub ears: Ears,
 }
 
 /// What a program that ran to its end came to.

@@ -40,6 +40,7 @@ fn own() {
         environment: Vec::new(),
         folder: None,
         log: folder.join("log"),
+        ears: Default::default(),
     };
     let process = hosts[0].start(&start).unwrap();
     fs::write(folder.join("scratch"), scratch.display().to_string()).unwrap();
@@ -97,6 +98,7 @@ fn two_live_runs_do_not_touch_each_other() {
             environment: Vec::new(),
             folder: None,
             log: folder.join("log"),
+            ears: Default::default(),
         };
         hosts[0].start(&start).unwrap()
     };

@@ -95,7 +95,8 @@ impl Session {
 
     /// Starts a process; its output goes to `start.log`.
     pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn Process>, Error> {
-        let feed = Feed::open(&start.log).map_err(Error::system(format!("write the log {}", start.log.display())))?;
+        let feed = Feed::open(&start.log, &start.ears)
+            .map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let order = Order::Start(process::program(start)?);
         let about = About::of(&order);
         let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;

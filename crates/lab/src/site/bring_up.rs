@@ -17,6 +17,7 @@ use rustix::process::Signal;
 use super::breaking::Broken;
 use super::layout::{Basis, Post, Service};
 use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
+use crate::ears::Ears;
 use crate::everywhere::{at_once, on_all};
 use crate::ground::Ground;
 use crate::hosts::{self, Process, Start};
@@ -164,6 +165,7 @@ fn started(build: &Build<'_>, command: &str, url: &str, check: Check, within_s: 
             environment: Vec::new(),
             folder: None,
             log: build.logs.join(format!("{host}.{COMMAND_ROLE}.log")),
+            ears: Ears::default(),
         },
         check,
         ready_within_s: within_s,

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::survey::{Ports, Surveyed};
 use crate::Error;
+use crate::ears::Ears;
 use crate::hooks::variable;
 use crate::hosts::{Process, Start};
 use crate::placeholders::Values;
@@ -225,6 +226,7 @@ impl OnHost<'_> {
                 environment: environment.collect::<Result<_, Error>>()?,
                 folder: self.host.folders.get(&process.role).cloned(),
                 log: self.basis.logs.join(format!("{}.{}.log", self.host.name, process.role)),
+                ears: Ears::of(&self.basis.manifest.log),
             },
             check: self.check(process, &values)?,
             ready_within_s: process.ready.within_s * self.basis.slowdown,

@@ -20,6 +20,7 @@ use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::What;
 
+use crate::ears::Heard;
 use crate::ground::Ground;
 use crate::hosts::{Ended, Host};
 use crate::registry::{Ledger, Registry};
@@ -29,6 +30,9 @@ pub use auditing::Told;
 pub(crate) use layout::stop_signal;
 use layout::{HookHost, Post};
 use presence::Presence;
+
+/// Of what a process wrote last, if it ended by itself.
+const LAST_LINES: usize = 10;
 
 /// The hosts of a site.
 pub(crate) type Hosts = Vec<Box<dyn Host>>;
@@ -76,7 +80,7 @@ pub struct Member {
 pub struct Observed {
     /// When it was seen.
     pub at: Instant,
-    /// `HostUp`, `HostDown`, `ProcessUp` or `ProcessDown`; or a `Notice` about them.
+    /// `HostUp`, `HostDown`, `ProcessUp`, `ProcessDown` or `Log`; or a `Notice` about them.
     pub what: What,
 }
 
@@ -191,7 +195,10 @@ impl Site {
     /// What happened to the hosts and processes since the last call.
     pub fn poll(&mut self) -> Vec<Observed> {
         self.look();
-        self.observed.drain(..).collect()
+        let mut observed: Vec<Observed> = self.observed.drain(..).collect();
+        // What was heard meanwhile was heard before it was asked for.
+        observed.sort_by_key(|observed| observed.at);
+        observed
     }
 
     /// Notes what happened, for the next [`Site::poll`].
@@ -201,6 +208,7 @@ impl Site {
             self.note_end(index);
         }
         self.go_on_restarting();
+        self.note_heard();
     }
 
     /// Ends the target in good order: the reverse of the start, each process asked first, then killed with all it
@@ -220,6 +228,14 @@ impl Site {
         self.take_down(take_down::Manner::AtOnce)
     }
 
+    /// Queues what processes wrote that belongs into the records.
+    fn note_heard(&mut self) {
+        for post in &self.posts {
+            let host = self.hosts[post.host].name();
+            self.observed.extend(post.start.ears.take().into_iter().map(|heard| told(heard, host, &post.start.role)));
+        }
+    }
+
     /// Queues the end of a post's process if it has ended, and lets go of it.
     fn note_end(&mut self, index: usize) {
         let Some(post) = self.posts.get_mut(index) else { return };
@@ -231,11 +247,16 @@ impl Site {
         }
         let Some(post) = self.posts.get_mut(index) else { return };
         let expected = post.end_expected || (post.may_detach && ended == Ended::Exit(0));
+        // Whoever ends by itself may have said why.
+        let said = if expected { None } else { post.process.as_mut().map(|process| process.last_lines()) };
+        let mut last_lines = said.unwrap_or_default();
+        last_lines.drain(..last_lines.len().saturating_sub(LAST_LINES));
         let what = What::ProcessDown {
             host: self.hosts[post.host].name().to_owned(),
             process: post.start.role.clone(),
             how: ended.to_string(),
             expected,
+            last_lines,
         };
         // The group may live on; its number is needed to end it.
         post.last = post.process.take();
@@ -251,6 +272,13 @@ impl Site {
         });
         self.watched.set(running.collect());
     }
+}
+
+/// A line that a process wrote.
+fn told(heard: Heard, host: &str, role: &str) -> Observed {
+    let Heard { at, text, alarming, line, left_out } = heard;
+    let what = What::Log { host: host.to_owned(), process: role.to_owned(), line, text, alarming, left_out };
+    Observed { at, what }
 }
 
 #[cfg(test)]

@@ -164,6 +164,7 @@ impl Site {
             how: if expected { signal.to_string() } else { "lost with its host".to_owned() },
             // It is not the target that failed.
             expected: true,
+            last_lines: Vec::new(),
         };
         self.observed.push_back(Observed { at: Instant::now(), what });
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::Site;
+use super::{Site, told};
 use crate::Error;
 use crate::everywhere::at_once;
 use crate::hosts::Host;
@@ -107,7 +107,12 @@ impl Site {
     /// A virtual host that is let go of ends all that is in it.
     fn let_go(&mut self) {
         let mut folders: Vec<Vec<String>> = self.hosts.iter().map(|_| Vec::new()).collect();
-        for post in self.posts.drain(..) {
+        for mut post in self.posts.drain(..) {
+            // With the process goes whoever reads what it wrote last.
+            (post.process, post.last) = (None, None);
+            let host = self.hosts.get(post.host).map(|host| host.name()).unwrap_or_default();
+            let heard = post.start.ears.take().into_iter().chain(post.start.ears.take_left_out());
+            self.observed.extend(heard.map(|heard| told(heard, host, &post.start.role)));
             if let (Some(folders), Some(name)) = (folders.get_mut(post.host), post.folder) {
                 folders.push(name);
             }

@@ -259,3 +259,57 @@ fn hooks_are_asked_with_the_documented_environment() {
     bench.folder.script("hooks/inspect", "echo broken >&2; exit 4");
     assert_eq!(site.inspect().unwrap()["failed"], "hook `inspect` failed: exit status: 4: broken");
 }
+
+#[test]
+fn what_processes_say_that_the_target_names_is_observed() {
+    let bench = Bench::new();
+    let script = "echo all is well; echo oh dear; i=0; while [ $i -lt 25 ]; do i=$((i+1)); echo broken $i >&2; done; \
+                  printf 'oh, and'; exec sleep 1000";
+    let mut talking = manifest(vec![server("server"), shell("talker", &[script]).after("server")]);
+    talking.log.notable = vec!["oh".to_owned()];
+    talking.log.alarming = vec!["broken".to_owned()];
+    let mut site = bench.up(&talking).unwrap();
+    let mut said = Vec::new();
+    let hear = |site: &mut Site, said: &mut Vec<(String, bool, u64)>| {
+        said.extend(site.poll().into_iter().filter_map(|observed| match observed.what {
+            What::Log { host, process, line, alarming, left_out, .. } => {
+                assert_eq!((host.as_str(), process.as_str()), ("n1", "talker"));
+                Some((line, alarming, left_out))
+            }
+            _ => None,
+        }));
+    };
+    until("it has said its lines", || {
+        hear(&mut site, &mut said);
+        said.len() == 21
+    });
+    assert_eq!(said[0], ("oh dear".to_owned(), false, 0));
+    assert_eq!((&said[1], &said[20]), (&("broken 1".to_owned(), true, 0), &("broken 20".to_owned(), true, 0)));
+    site.stop().unwrap();
+    hear(&mut site, &mut said);
+    assert_eq!(said[21..], [("broken 25".to_owned(), true, 5), ("oh, and".to_owned(), false, 0)]);
+}
+
+#[test]
+fn one_that_ends_by_itself_is_quoted() {
+    let bench = Bench::new();
+    let mark = bench.folder.join("now");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done; echo why; echo that is why; exit 3", mark.display());
+    let mut site = bench.up(&manifest(vec![server("server"), shell("mortal", &[&script]).after("server")])).unwrap();
+    fs::write(&mark, "").unwrap();
+    let mut quoted = Vec::new();
+    until("it ends", || {
+        quoted.extend(site.poll().into_iter().filter_map(|observed| match observed.what {
+            What::ProcessDown { last_lines, expected: false, .. } => Some(last_lines),
+            _ => None,
+        }));
+        !quoted.is_empty()
+    });
+    assert_eq!(quoted, [["why", "that is why"]]);
+    site.stop().unwrap();
+    let silent = |observed: &Observed| match &observed.what {
+        What::ProcessDown { last_lines, .. } => last_lines.is_empty(),
+        _ => true,
+    };
+    assert!(site.poll().iter().all(silent), "of those that were meant to end nobody asks");
+}

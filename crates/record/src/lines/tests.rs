@@ -10,8 +10,21 @@ fn events() -> Vec<Event> {
         What::Clock { unix_s: 1_795_170_665.25 },
         What::Phase { phase: Phase::Load },
         What::FaultBegun { fault: "oops".into(), number: 1, kind: "call".into(), on: "n1".into() },
-        What::ProcessDown { host: "n1".into(), process: "server".into(), how: "signal 9".into(), expected: true },
-        What::Log { host: "n1".into(), process: "server".into(), line: "Störung: \"名\"\nzwei".into() },
+        What::ProcessDown {
+            host: "n1".into(),
+            process: "server".into(),
+            how: "signal 9".into(),
+            expected: true,
+            last_lines: Vec::new(),
+        },
+        What::Log {
+            host: "n1".into(),
+            process: "server".into(),
+            line: "Störung: \"名\"\nzwei".into(),
+            text: "Störung".into(),
+            alarming: true,
+            left_out: 3,
+        },
         What::Inspected { when: "after_load".into(), says: serde_json::json!({ "names": 12, "tables": ["a"] }) },
         What::Ended { how: Ending::Done, reason: None },
     ];

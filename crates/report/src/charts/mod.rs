@@ -212,15 +212,23 @@ pub fn notices(series: &Series) -> Vec<(String, String)> {
         What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
         What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
-        What::ProcessDown { host, process, how, expected } => {
+        What::ProcessDown { host, process, how, expected, last_lines } => {
             let meant = if *expected { "" } else { ", which Plimsoll did not do" };
-            Some(format!("{process} on {host} ended: {how}{meant}"))
+            let last = if last_lines.is_empty() {
+                String::new()
+            } else {
+                format!("; it wrote last: {}", last_lines.join(" / "))
+            };
+            Some(format!("{process} on {host} ended: {how}{meant}{last}"))
         }
         What::ProcessUp { host, process, .. } => Some(format!("{process} on {host} started")),
         What::HostDown { host, expected } => {
             Some(format!("host {host} went down{}", if *expected { "" } else { ", which Plimsoll did not do" }))
         }
-        What::Log { host, process, line } => Some(format!("{process} on {host} wrote: {line}")),
+        What::Log { host, process, line, left_out: 0, .. } => Some(format!("{process} on {host} wrote: {line}")),
+        What::Log { host, process, line, left_out, .. } => {
+            Some(format!("{process} on {host} wrote {} more of these, this last: {line}", numbers::count(*left_out)))
+        }
         What::Notice { text } => Some(text.clone()),
         What::Ended { how, reason: Some(reason) } if *how != Ending::Done => Some(format!("the trial ended: {reason}")),
         _ => None,

@@ -158,7 +158,10 @@ fn events(trial: &Trial) -> Vec<Event> {
         let begun = What::FaultBegun { fault: name, number: fault.number, kind: fault.kind.clone(), on };
         events.push(event(fault.at_s, begun));
         let line = "=SUPERVISOR REPORT==== child <name_server> terminated: kernel_oops".to_owned();
-        events.push(event(fault.at_s + 0.003, What::Log { host: server().0, process: server().1, line }));
+        let text = "SUPERVISOR REPORT".to_owned();
+        let (host, process) = server();
+        let wrote = What::Log { host, process, line, text, alarming: false, left_out: 0 };
+        events.push(event(fault.at_s + 0.003, wrote));
     }
     events
 }

@@ -17,6 +17,7 @@ mod outages;
 mod recovery;
 mod requirements;
 mod safe_loads;
+mod said;
 mod scaling;
 mod search;
 mod trials;
@@ -64,6 +65,7 @@ pub const KINDS: &[Kind] = &[
     recovery::KIND,
     requirements::KIND,
     safe_loads::KIND,
+    said::KIND,
     scaling::KIND,
     search::KIND,
     trials::KIND,

@@ -32,6 +32,7 @@ fn one_crash() -> (Plan, Results) {
 fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
     let (plan, mut results) = example::policies();
     results.trials[0].disturbances = vec![example::disturbance()];
+    results.trials[0].said = vec![record::results::Said::default()];
     results.outages = vec![example::distribution(Some("wait"), &results.trials[0].point, 6)];
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
     results.scaling = vec![record::results::Scaling::default(); 2];
@@ -47,6 +48,27 @@ fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
         assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()), "{}", kind.name);
     }
     assert!(tables.is_sorted_by(|a, b| a.0.place < b.0.place));
+}
+
+#[test]
+fn what_members_said_stands_in_their_own_words() {
+    let plan = example::plan(&[], &[], 1);
+    let mut results = example::results(&plan);
+    assert_eq!(table("said", &results, &plan), None);
+    let said = |host: &str, line: &str, alarming| record::results::Said {
+        at_s: -2.5,
+        host: host.to_owned(),
+        line: line.to_owned(),
+        count: 1_480,
+        alarming,
+        ..Default::default()
+    };
+    results.trials[0].said = vec![said("n1", "waits for tables", false), said("n2", "inconsistent_database", true)];
+    let table = table("said", &results, &plan).unwrap();
+    let texts = |head| column(&table, head).into_iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>();
+    assert_eq!((texts("host"), texts("line")), (vec!["n1", "n2"], vec!["waits for tables", "inconsistent_database"]));
+    assert_eq!(texts("times"), ["1,480", "1,480"]);
+    assert_eq!(column(&table, "line").iter().map(|cell| cell.tone).collect::<Vec<_>>(), [Tone::Plain, Tone::Bad]);
 }
 
 #[test]

@@ -24,6 +24,17 @@ type Weighed = Option<(f64, String)>;
 /// All rules, sorted by name.
 pub(crate) const RULES: &[Rule] = &[
     Rule {
+        name: "alarming_log",
+        looks_at: "lines of the target's own log that its `[log]` calls alarming",
+        unit: "lines",
+        threshold: SUSPECT_IF_SO,
+        why: "Whoever wrote the target named them as signs that it is not whole: a split brain, tables that cannot be loaded. The \
+              measurement is right; whether it is of the cluster that was meant, its members doubt.",
+        remedy: "Read the line, and what stands around it in the trial's `logs`; where a fault was meant to bring it about, it \
+                 is the finding",
+        weigh: target::alarming_log,
+    },
+    Rule {
         name: "clock_jump",
         looks_at: "largest step of the calendar clock against the steady one, from one second to the next",
         unit: "s",

@@ -5,6 +5,17 @@ use record::events::What;
 use super::{Facts, Weighed};
 use crate::versions;
 
+pub(super) fn alarming_log(facts: &Facts<'_>) -> Weighed {
+    let alarming = || facts.trial.said.iter().filter(|said| said.alarming);
+    let first = alarming().next()?;
+    let count: u64 = alarming().map(|said| said.count).sum();
+    let more = match count {
+        1 => String::new(),
+        _ => format!(", and {} more such line{}", count - 1, if count == 2 { "" } else { "s" }),
+    };
+    Some((count as f64, format!("{} said at {:.1} s: \"{}\"{more}", first.host, first.at_s, first.line.trim())))
+}
+
 pub(super) fn lost_host(facts: &Facts<'_>) -> Weighed {
     let (name, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
         What::HostDown { host, expected: false } => Some((host, event.at_s)),
@@ -14,13 +25,17 @@ pub(super) fn lost_host(facts: &Facts<'_>) -> Weighed {
 }
 
 pub(super) fn lost_process(facts: &Facts<'_>) -> Weighed {
-    let (name, how, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
-        What::ProcessDown { host, process, how, expected: false } => {
-            Some((format!("{host}.{process}"), how, event.at_s))
-        }
+    let (name, how, at_s, last) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::ProcessDown { host, process, how, expected: false, last_lines } => Some((
+            format!("{host}.{process}"),
+            how,
+            event.at_s,
+            last_lines.iter().rfind(|line| !line.trim().is_empty()),
+        )),
         _ => None,
     })?;
-    Some((1.0, format!("the target's process {name} ended at {at_s:.1} s although nobody meant it to ({how})")))
+    let last = last.map(|line| format!("; it wrote last: \"{}\"", line.trim())).unwrap_or_default();
+    Some((1.0, format!("the target's process {name} ended at {at_s:.1} s although nobody meant it to ({how}){last}")))
 }
 
 pub(super) fn no_success(facts: &Facts<'_>) -> Weighed {

@@ -84,8 +84,8 @@ impl Host for Local {
     fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error> {
         self.ledger.announce(&self.name, &start.role)?;
         let (reader, writer) = io::pipe().map_err(Error::system("make a pipe"))?;
-        let log =
-            Log::begin(reader, &start.log).map_err(Error::system(format!("write the log {}", start.log.display())))?;
+        let log = Log::begin(reader, &start.log, &start.ears)
+            .map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let mut command = Command::new(&start.program);
         command.args(&start.arguments).envs(start.environment.iter().map(|(name, value)| (name, value)));
         command.env(MARK, self.ledger.id()).stdin(Stdio::null());

@@ -14,6 +14,7 @@ fn start(bench: &Bench, script: &str) -> Box<dyn Process> {
         environment: vec![("MINE".into(), "yes".into())],
         folder: Some(bench.folder.to_path_buf()),
         log: bench.folder.join("logs/n1.server.log"),
+        ears: Default::default(),
     };
     make("n1", bench.registry.ledger()).start(&start).unwrap()
 }
@@ -62,7 +63,7 @@ fn a_long_log_keeps_its_beginning_and_its_end() {
     let bench = Bench::new();
     let path = bench.folder.join("log");
     let (reader, mut writer) = io::pipe().unwrap();
-    let log = Log::begin(reader, &path).unwrap();
+    let log = Log::begin(reader, &path, &Default::default()).unwrap();
     let line = format!("{}\n", "x".repeat(1023));
     writer.write_all(b"the beginning\n").unwrap();
     for _ in 0..20 << 10 {

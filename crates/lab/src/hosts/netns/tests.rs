@@ -106,6 +106,7 @@ fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::hosts::Proces
         environment: Vec::new(),
         folder: None,
         log: bench.folder.join(format!("{}.log", host.name())),
+        ears: Default::default(),
     };
     host.start(&start).unwrap()
 }
@@ -286,6 +287,7 @@ fn links_asked_and_got() {
                     environment: Vec::new(),
                     folder: None,
                     log: bench.folder.join(format!("sink{from}.log")),
+                    ears: Default::default(),
                 };
                 let mut sink = hosts[to].start(&start).unwrap();
                 run(&*hosts[from], &["python3", "-c", SOURCE, if to == 0 { "n1" } else { "n2" }]);

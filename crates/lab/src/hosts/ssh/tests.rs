@@ -47,6 +47,7 @@ fn by_hand() {
         environment: Vec::new(),
         folder: Some(hosts[0].folder("data").unwrap()),
         log: bench.folder.join("log"),
+        ears: Default::default(),
     };
     let mut process = hosts[0].start(&start).unwrap();
     until("it writes", || fs::read_to_string(&start.log).is_ok_and(|log| log == "begun\n"));

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 
 use super::{PATIENCE, Session};
 use crate::Error;
+use crate::ears::Ears;
 use crate::hosts::{Ended, Process, Start};
 use crate::process_log::{Sink, Tail};
 use crate::runner::{Order, Program};
@@ -39,8 +40,8 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
-    pub fn open(log: &Path) -> io::Result<Arc<Self>> {
-        let sink = Sink::open(log)?;
+    pub fn open(log: &Path, ears: &Ears) -> io::Result<Arc<Self>> {
+        let sink = Sink::open(log, ears)?;
         let lines = sink.lines();
         let state = Mutex::new(State { sink: Some(sink), ended: None });
         Ok(Arc::new(Self { state, changed: Condvar::new(), lines }))

@@ -6,7 +6,10 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
+use experiment::manifest::LogTexts;
+
 use super::*;
+use crate::ears::Ears;
 use crate::fixture::{Scratch, is_alive};
 use crate::hosts::Ended;
 use crate::runner::{Control, VERSION, beside};
@@ -48,6 +51,7 @@ impl Host {
             environment: vec![("MINE".into(), "yes".into())],
             folder: Some(self.folder.to_path_buf()),
             log: self.log(role),
+            ears: Default::default(),
         };
         self.session.start(&start).unwrap()
     }
@@ -214,6 +218,7 @@ fn dropped_it_ends_everything() {
         environment: Vec::new(),
         folder: None,
         log: host.log("server"),
+        ears: Default::default(),
     };
     let pid = host.session.start(&start).map(|process| (process.pid(), std::mem::forget(process))).unwrap().0;
     // The process forgotten above holds the session, so its input is closed by hand.
@@ -264,6 +269,8 @@ fn its_processes_are_dead_when_the_runner_is() {
         _ => None,
     });
     let (session, folder) = (session.unwrap(), Scratch::new());
+    let log = LogTexts { notable: vec!["last".to_owned()], alarming: Vec::new() };
+    let ears = Ears::of(&log);
     let start = Start {
         role: "server".to_owned(),
         program: "x".into(),
@@ -271,12 +278,14 @@ fn its_processes_are_dead_when_the_runner_is() {
         environment: Vec::new(),
         folder: None,
         log: folder.join("log"),
+        ears: ears.clone(),
     };
     let mut process = session.start(&start).unwrap();
     assert_eq!((process.pid(), process.ended()), (99, None));
     assert!(session.ask(Order::Sample, LONG).is_err());
     assert_eq!(process.wait(LONG), Some(Ended::Signal(9)));
     assert_eq!(process.last_lines(), ["last words"]);
+    assert_eq!(ears.take()[0].line, "last words");
     assert_eq!(std::fs::read_to_string(folder.join("log")).unwrap(), "last words");
 }
 

@@ -17,7 +17,7 @@ const SQUEEZED: &str = r#"{"control":"cpu","of_profile":0.5}"#;
 fn seen(site: &mut Site) -> Vec<String> {
     let line = |what| match what {
         What::ProcessUp { host, process, .. } => format!("{host} {process} up"),
-        What::ProcessDown { host, process, how, expected } => format!("{host} {process} down {how} {expected}"),
+        What::ProcessDown { host, process, how, expected, .. } => format!("{host} {process} down {how} {expected}"),
         What::HostUp { host, kind, .. } => format!("{host} up {kind}"),
         What::HostDown { host, expected } => format!("{host} down {expected}"),
         other => format!("{other:?}"),
