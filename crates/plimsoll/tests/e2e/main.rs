@@ -5,6 +5,7 @@
 mod accidents;
 mod bad_files;
 mod comparing;
+mod contents;
 mod crashes;
 mod disturbances;
 mod doctor;

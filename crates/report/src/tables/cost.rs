@@ -114,8 +114,8 @@ fn cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bool) -
     cells
 }
 
-/// What tells it from other curves.
-fn name(cost: &PointCost) -> String {
+/// What tells it from other curves; may be empty.
+pub fn name(cost: &PointCost) -> String {
     let is_load = |path: &str| path.starts_with(LOAD);
     let at: BTreeMap<String, Value> = cost
         .point
