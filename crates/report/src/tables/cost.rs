@@ -31,11 +31,11 @@ fn fill(input: &Input) -> Option<Table> {
     columns.extend([
         Column::numeric("cycles/s", "full cycles per second, on the machines meant").brief(),
         Column::numeric("watts", "mean power of all hosts together").brief(),
-        Column::numeric("J/cycle", "energy for each cycle, after the warm-up").brief(),
+        Column::numeric("energy/cycle", "energy for each cycle, after the warm-up").brief(),
         Column::numeric("with warm-up", "energy for each cycle, over the whole load"),
     ]);
     if with_price {
-        columns.push(Column::numeric("per million", "price of a million cycles, after the warm-up").brief());
+        columns.push(Column::numeric("price/million", "price of a million cycles, after the warm-up").brief());
         columns.push(Column::numeric("with warm-up", "price of a million cycles, over the whole load"));
     }
     let rows = shown.iter().map(|cost| Row { cells: cells(cost, with_name, with_load, with_price), begins: false });
@@ -77,7 +77,7 @@ fn terms(electricity: bool) -> Vec<(String, String)> {
     };
     [
         ("watts", "each host's idle watts and, by the share of its cores' capacity that was used, what is between idle and load watts"),
-        ("per million", price),
+        ("price/million", price),
         ("peak", "where most cycles are completed of all loads of this curve"),
         ("cheapest", "where a cycle has the lowest price or, without prices, takes the least energy"),
     ]
