@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use experiment::profile::Profile;
 use record::results::PointCost;
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ fn fill(input: &Input) -> Option<Table> {
         columns,
         folded: rows.len() > MANY,
         rows,
-        terms: terms(electricity),
+        terms: terms(electricity).into_iter().chain(profiles(input)).collect(),
     })
 }
 
@@ -83,6 +84,35 @@ fn terms(electricity: bool) -> Vec<(String, String)> {
     ]
     .map(|(term, meaning)| (term.to_owned(), meaning.to_owned()))
     .to_vec()
+}
+
+/// What each profile draws and costs, and who says so.
+fn profiles(input: &Input) -> Vec<(String, String)> {
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for profile in input.plan.trials.iter().flat_map(|trial| &trial.lab.profiles) {
+        let line = (profile.name.clone(), figures(profile));
+        if !line.1.is_empty() && !seen.contains(&line) {
+            seen.push(line);
+        }
+    }
+    seen
+}
+
+fn figures(profile: &Profile) -> String {
+    let source = |section: &str| {
+        let found = profile.source.lines().find_map(|line| line.strip_prefix(section)?.strip_prefix(": "));
+        found.map_or_else(String::new, |source| format!(" ({source})"))
+    };
+    let watts = |watts: f64| format!("{} W", numbers::number(watts));
+    let power = profile.idle_watts.zip(profile.load_watts).map(|(idle, load)| {
+        let range = if idle == load { watts(load) } else { numbers::from_to(&watts(idle), &watts(load)) };
+        format!("{range}{}", source("power"))
+    });
+    let price = profile.price.as_ref().zip(profile.lifetime_years).map(|(price, years)| {
+        let amount = numbers::money(price.amount, &price.currency);
+        format!("{amount} over {} years{}", numbers::number(years), source("price"))
+    });
+    power.into_iter().chain(price).collect::<Vec<_>>().join("; ")
 }
 
 fn cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bool) -> Vec<Cell> {

@@ -264,6 +264,27 @@ fn cost_shows_the_peak_and_a_cheaper_point_if_that_is_elsewhere() {
 }
 
 #[test]
+fn cost_says_where_the_watts_and_the_price_of_each_profile_come_from() {
+    let (mut plan, mut results) = one_crash();
+    results.costs = example::costs();
+    let share = experiment::profile::Profile {
+        name: "xeon".to_owned(),
+        source: "cpu: estimated\npower: the blade's share (6 VMs)\nprice: an article".to_owned(),
+        idle_watts: Some(41.7),
+        load_watts: Some(41.7),
+        price: Some(experiment::profile::Price { amount: 833.0, currency: "EUR".to_owned() }),
+        lifetime_years: Some(5.0),
+        ..Default::default()
+    };
+    let bare = experiment::profile::Profile { name: "bare".to_owned(), ..Default::default() };
+    plan.trials[0].lab.profiles = vec![share.clone(), share, bare];
+    let cost = table("cost", &results, &plan).unwrap();
+    let said = "41.7 W (the blade's share (6 VMs)); EUR 833 over 5 years (an article)";
+    assert_eq!(cost.terms.last().unwrap(), &("xeon".to_owned(), said.to_owned()));
+    assert_eq!(cost.terms.iter().filter(|(term, _)| term == "xeon" || term == "bare").count(), 1);
+}
+
+#[test]
 fn energy_stands_beside_the_warm_up_where_it_is_known() {
     let (plan, mut results) = one_crash();
     let heads = |results: &Results| -> Vec<String> {
