@@ -7,6 +7,7 @@ mod article;
 mod bad_files;
 mod comparing;
 mod contents;
+mod costs;
 mod crashes;
 mod disturbances;
 mod doctor;
