@@ -7,7 +7,7 @@ SET        ?=
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test lint gate bench docs
+.PHONY: help run test lint gate bench docs article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -17,6 +17,7 @@ help:
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
 	@echo 'make bench  Plimsoll beside wrk, and what hosts get of what is asked; and whether differences can be trusted; writes bench/*.md'
+	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, and one page that links their reports'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
 run:
@@ -54,3 +55,8 @@ bench:
 
 docs:
 	cargo xtask docs
+
+article-pi:
+	@scripts/need.sh rust compiler lab
+	@cargo build --quiet --release --locked --package plimsoll
+	scripts/article-pi.sh

@@ -49,6 +49,8 @@ pub enum Command {
     Compare(Compare),
     /// Follow the figures of an experiment over its runs, and find where they changed
     History(History),
+    /// Write one page that lists several runs and links their reports
+    Contents(Contents),
     /// Open a run's report in the browser
     Open(Folder),
     /// Look for what on this machine would spoil a measurement, and say what to do about it
@@ -168,6 +170,19 @@ pub struct History {
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Contents {
+    /// Run folders, or folders that hold several
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// The page; left out: contents.html in the folder that holds all of them
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Its title
+    #[arg(long, value_name = "TEXT", default_value = "Runs")]
+    pub title: String,
 }
 
 #[derive(Debug, Args)]

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Show(arguments) => commands::show::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::History(arguments) => commands::history::run(&arguments),
+        Command::Contents(arguments) => commands::contents::run(&arguments),
         Command::Open(arguments) => commands::open::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::New(arguments) => commands::new::run(&arguments),

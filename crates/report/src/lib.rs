@@ -20,6 +20,7 @@ use record::environment::Environment;
 use record::folder::RunFolder;
 use record::results::Results;
 
+pub use page::contents::{Listed, contents};
 pub use page::page;
 pub use series::{LatencySecond, Series, read_series};
 

@@ -5,6 +5,7 @@ pub mod check;
 pub mod clean;
 pub mod compare;
 pub mod completions;
+pub mod contents;
 pub mod doctor;
 pub mod echo;
 pub mod history;

@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod accidents;
+mod article;
 mod bad_files;
 mod comparing;
+mod contents;
+mod costs;
 mod crashes;
 mod disturbances;
 mod doctor;

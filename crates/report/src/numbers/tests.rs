@@ -69,6 +69,13 @@ fn counts_bytes_and_ticks() {
 }
 
 #[test]
+fn energy_and_money_have_their_units() {
+    assert_eq!([joules(0.000_85), joules(0.188), joules(12.0), joules(0.0)], ["850 µJ", "188 mJ", "12 J", "0 µJ"]);
+    assert_eq!(joules(3.6e6), "3.6 MJ");
+    assert_eq!([money(0.023_77, "EUR"), money(1_234.5, "EUR"), money(5.0, "")], ["EUR 0.0238", "EUR 1,230", "5"]);
+}
+
+#[test]
 fn a_metric_brings_its_unit() {
     assert_eq!(by_metric("throughput.operations_per_s", 13_000.0), "13,000/s");
     assert_eq!(by_metric("latency_us.p99", 15_000.0), "15 ms");
@@ -76,5 +83,9 @@ fn a_metric_brings_its_unit() {
     assert_eq!(by_metric("faults.oops.outage.back_to_baseline_s", 0.12), "120 ms");
     assert_eq!(by_metric("failed_pct", 0.5), "0.5 %");
     assert_eq!(by_metric("outcomes.failed", 1_234.0), "1,234");
+    assert_eq!(by_metric("cost.joules_per_cycle", 0.1524), "152 mJ");
+    assert_eq!(by_metric("cost.with_warmup.watts", 12.71), "12.7 W");
+    assert_eq!(by_metric("cost.price_per_million_cycles", 0.02377), "0.0238");
+    assert_eq!(by_metric("ratio(cost.joules_per_cycle, a, b)", 1.5), "1.5");
     assert_eq!(by_metric("ratio(latency_us.p99, a, b)", 1.5), "1.5");
 }

@@ -1,6 +1,7 @@
 //! The page: one HTML file that needs nothing else. What stands where is decided here and in the templates; it must not
 //! compute a figure.
 
+pub mod contents;
 mod figures;
 mod sections;
 
@@ -10,8 +11,9 @@ use serde::Serialize;
 
 use crate::{Error, Input};
 
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     ("chart.html", include_str!("chart.html")),
+    ("contents.html", include_str!("contents.html")),
     ("page.html", include_str!("page.html")),
     ("table.html", include_str!("table.html")),
 ];

@@ -64,7 +64,7 @@ struct TrialCharts {
 
 /// What speaks against a result, and what can be done about it.
 #[derive(Serialize)]
-struct Reason {
+pub struct Reason {
     what: String,
     remedy: String,
 }
@@ -130,14 +130,14 @@ pub fn page(input: &Input, templates: &Templates) -> Result<Page, Error> {
     })
 }
 
-fn reasons(verdict: &Verdict) -> Vec<Reason> {
+pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
     let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| words::stopped(remedy));
     let what = |reason: &String| words::stopped(&words::capital(reason));
     verdict.reasons.iter().enumerate().map(|(index, it)| Reason { what: what(it), remedy: remedy(index) }).collect()
 }
 
 /// Names between backquotes become code; everything is escaped.
-fn with_code(text: &str) -> String {
+pub fn with_code(text: &str) -> String {
     let parts: Vec<String> = text.split('`').map(escaped).collect();
     // An odd number of backquotes: nothing is meant by them.
     if parts.len().is_multiple_of(2) {

@@ -40,25 +40,34 @@ fn fill(input: &Input) -> Option<Table> {
 }
 
 fn row(claim: &Claim, planned: Option<&plan::Claim>) -> Vec<Cell> {
-    let write = |value| numbers::by_metric(&claim.metric, value);
-    let range = claim.range.filter(|[least, most]| write(*least) != write(*most));
-    let value = Cell::of(claim.value, write)
-        .with(range.map_or_else(|| claim.note.clone(), |[least, most]| numbers::from_to(&write(least), &write(most))));
-    let (word, tone) = match claim.holds {
-        Holds::Yes => ("yes", Tone::Good),
-        Holds::No => ("no", Tone::Bad),
-        Holds::NotShown => ("not shown", Tone::Doubtful),
-        Holds::NotMeasured => ("not measured", Tone::Muted),
-    };
     let asked = planned.map_or_else(String::new, |planned| asked(&claim.metric, &planned.range));
     let filter = planned.map_or_else(String::new, |planned| filter(&planned.filter));
     let metric = if filter.is_empty() { claim.metric.clone() } else { format!("{}, where {filter}", claim.metric) };
     vec![
         Cell::new(claim.says.clone()).with(claim.source.clone()),
         Cell::new(asked).with(metric),
-        value,
-        Cell::new(word).toned(tone),
+        said(claim),
+        held(claim),
     ]
+}
+
+/// What this run says, with its range or why there is none.
+pub fn said(claim: &Claim) -> Cell {
+    let write = |value| numbers::by_metric(&claim.metric, value);
+    let range = claim.range.filter(|[least, most]| write(*least) != write(*most));
+    let range = range.map(|[least, most]| numbers::from_to(&write(least), &write(most)));
+    Cell::of(claim.value, write).with(range.unwrap_or_else(|| claim.note.clone()))
+}
+
+/// Whether it holds, in a word.
+pub fn held(claim: &Claim) -> Cell {
+    let (word, tone) = match claim.holds {
+        Holds::Yes => ("yes", Tone::Good),
+        Holds::No => ("no", Tone::Bad),
+        Holds::NotShown => ("not shown", Tone::Doubtful),
+        Holds::NotMeasured => ("not measured", Tone::Muted),
+    };
+    Cell::new(word).toned(tone)
 }
 
 /// `at least 10 ms and at most 20 ms`.

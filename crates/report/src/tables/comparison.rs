@@ -87,14 +87,14 @@ pub const MEASURES: &[Measure] = &[
         })
     },
     Measure {
-        head: "J/cycle",
-        explained: "energy for each full cycle of operations",
-        write: numbers::number,
+        head: "energy/cycle",
+        explained: "joules for each full cycle of operations, modelled from the profile's watts and the CPU",
+        write: numbers::joules,
         ..time("", "", false, |trial| trial.cost.joules_per_cycle)
     },
     Measure {
-        head: "price",
-        explained: "of a million cycles, in the currency of the profile",
+        head: "price/million",
+        explained: "price of a million cycles, in the currency of the profile",
         write: numbers::number,
         ..time("", "", false, |trial| trial.cost.price_per_million_cycles)
     },

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use experiment::profile::Profile;
 use record::results::PointCost;
 use serde_json::Value;
 
@@ -31,11 +32,11 @@ fn fill(input: &Input) -> Option<Table> {
     columns.extend([
         Column::numeric("cycles/s", "full cycles per second, on the machines meant").brief(),
         Column::numeric("watts", "mean power of all hosts together").brief(),
-        Column::numeric("J/cycle", "energy for each cycle, after the warm-up").brief(),
+        Column::numeric("energy/cycle", "energy for each cycle, after the warm-up").brief(),
         Column::numeric("with warm-up", "energy for each cycle, over the whole load"),
     ]);
     if with_price {
-        columns.push(Column::numeric("per million", "price of a million cycles, after the warm-up").brief());
+        columns.push(Column::numeric("price/million", "price of a million cycles, after the warm-up").brief());
         columns.push(Column::numeric("with warm-up", "price of a million cycles, over the whole load"));
     }
     let rows = shown.iter().map(|cost| Row { cells: cells(cost, with_name, with_load, with_price), begins: false });
@@ -46,7 +47,7 @@ fn fill(input: &Input) -> Option<Table> {
         columns,
         folded: rows.len() > MANY,
         rows,
-        terms: terms(electricity),
+        terms: terms(electricity).into_iter().chain(profiles(input)).collect(),
     })
 }
 
@@ -77,12 +78,41 @@ fn terms(electricity: bool) -> Vec<(String, String)> {
     };
     [
         ("watts", "each host's idle watts and, by the share of its cores' capacity that was used, what is between idle and load watts"),
-        ("per million", price),
+        ("price/million", price),
         ("peak", "where most cycles are completed of all loads of this curve"),
         ("cheapest", "where a cycle has the lowest price or, without prices, takes the least energy"),
     ]
     .map(|(term, meaning)| (term.to_owned(), meaning.to_owned()))
     .to_vec()
+}
+
+/// What each profile draws and costs, and who says so.
+fn profiles(input: &Input) -> Vec<(String, String)> {
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for profile in input.plan.trials.iter().flat_map(|trial| &trial.lab.profiles) {
+        let line = (profile.name.clone(), figures(profile));
+        if !line.1.is_empty() && !seen.contains(&line) {
+            seen.push(line);
+        }
+    }
+    seen
+}
+
+fn figures(profile: &Profile) -> String {
+    let source = |section: &str| {
+        let found = profile.source.lines().find_map(|line| line.strip_prefix(section)?.strip_prefix(": "));
+        found.map_or_else(String::new, |source| format!(" ({source})"))
+    };
+    let watts = |watts: f64| format!("{} W", numbers::number(watts));
+    let power = profile.idle_watts.zip(profile.load_watts).map(|(idle, load)| {
+        let range = if idle == load { watts(load) } else { numbers::from_to(&watts(idle), &watts(load)) };
+        format!("{range}{}", source("power"))
+    });
+    let price = profile.price.as_ref().zip(profile.lifetime_years).map(|(price, years)| {
+        let amount = numbers::money(price.amount, &price.currency);
+        format!("{amount} over {} years{}", numbers::number(years), source("price"))
+    });
+    power.into_iter().chain(price).collect::<Vec<_>>().join("; ")
 }
 
 fn cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bool) -> Vec<Cell> {
@@ -114,8 +144,8 @@ fn cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bool) -
     cells
 }
 
-/// What tells it from other curves.
-fn name(cost: &PointCost) -> String {
+/// What tells it from other curves; may be empty.
+pub fn name(cost: &PointCost) -> String {
     let is_load = |path: &str| path.starts_with(LOAD);
     let at: BTreeMap<String, Value> = cost
         .point

@@ -1,10 +1,10 @@
 //! The tables of the page and of the terminal, a file for each kind, as plain cells. They must not know how a table is set.
 
 mod attempts;
-mod claims;
+pub mod claims;
 pub mod comparison;
 mod consistency;
-mod cost;
+pub mod cost;
 pub mod crossings;
 pub mod differences;
 mod disturbances;

@@ -1,5 +1,5 @@
 //! Tests of what the tables say.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use experiment::plan::{Plan, Range};
 use record::events::HostFigures;
@@ -154,24 +154,11 @@ fn claims_and_requirements_carry_their_units_and_words() {
 fn what_the_warm_up_is_worth_is_seen() {
     let (plan, mut results) = one_crash();
     let warmup = table("warmup", &results, &plan).unwrap();
-    let texts: Vec<&str> = warmup.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(
-        texts,
-        [
-            "63,400",
-            "61,200",
-            "−3.49 %",
-            "15,300",
-            "14,800",
-            "−3.27 %",
-            "2.71 ms",
-            "2.71 ms",
-            "0 %",
-            "6.87 ms",
-            "6.87 ms",
-            "0 %"
-        ]
-    );
+    let cells = &warmup.rows[0].cells;
+    let texts: Vec<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["63,400", "61,200", "15,300", "14,800", "2.71 ms", "2.71 ms", "6.87 ms", "6.87 ms"]);
+    let differences: Vec<&str> = cells.iter().map(|cell| cell.small.as_str()).filter(|text| !text.is_empty()).collect();
+    assert_eq!(differences, ["−3.49 %", "−3.27 %", "0 %", "0 %"]);
     results.trials[0].with_warmup = record::results::WithWarmup::default();
     assert_eq!(table("warmup", &results, &plan), None);
 }
@@ -281,11 +268,11 @@ fn cost_shows_the_peak_and_a_cheaper_point_if_that_is_elsewhere() {
         (vec!["agents 32".to_owned(); 2], "peak, cheapest")
     );
     assert_eq!(
-        (texts("J/cycle"), column(&cost, "J/cycle")[1].small.as_str()),
+        (texts("energy/cycle"), column(&cost, "energy/cycle")[1].small.as_str()),
         (vec!["188 mJ".into(), "417 mJ".into()], "375–459 mJ")
     );
     assert_eq!(texts("with warm-up"), ["225 mJ", "500 mJ"]);
-    assert_eq!(texts("per million"), ["EUR 0.013", "EUR 0.053"]);
+    assert_eq!(texts("price/million"), ["EUR 0.013", "EUR 0.053"]);
     assert!(cost.note.starts_with("Modelled from the profile's watts and the measured CPU"), "{}", cost.note);
 
     (results.costs[1].cheapest, results.costs[0].cheapest) = (false, true);
@@ -294,8 +281,29 @@ fn cost_shows_the_peak_and_a_cheaper_point_if_that_is_elsewhere() {
     let cost = table("cost", &results, &plan).unwrap();
     let which: Vec<&str> = column(&cost, "at").into_iter().map(|cell| cell.small.as_str()).collect();
     assert_eq!(which, ["cheapest", "peak", "peak, cheapest"]);
-    assert_eq!(column(&cost, "per million")[2], &Cell::new(numbers::NONE));
+    assert_eq!(column(&cost, "price/million")[2], &Cell::new(numbers::NONE));
     assert!(cost.note.ends_with(" devx: Price is not known: no [price] in profile `x` for n1."), "{}", cost.note);
+}
+
+#[test]
+fn cost_says_where_the_watts_and_the_price_of_each_profile_come_from() {
+    let (mut plan, mut results) = one_crash();
+    results.costs = example::costs();
+    let share = experiment::profile::Profile {
+        name: "xeon".to_owned(),
+        source: "cpu: estimated\npower: the blade's share (6 VMs)\nprice: an article".to_owned(),
+        idle_watts: Some(41.7),
+        load_watts: Some(41.7),
+        price: Some(experiment::profile::Price { amount: 833.0, currency: "EUR".to_owned() }),
+        lifetime_years: Some(5.0),
+        ..Default::default()
+    };
+    let bare = experiment::profile::Profile { name: "bare".to_owned(), ..Default::default() };
+    plan.trials[0].lab.profiles = vec![share.clone(), share, bare];
+    let cost = table("cost", &results, &plan).unwrap();
+    let said = "41.7 W (the blade's share (6 VMs)); EUR 833 over 5 years (an article)";
+    assert_eq!(cost.terms.last().unwrap(), &("xeon".to_owned(), said.to_owned()));
+    assert_eq!(cost.terms.iter().filter(|(term, _)| term == "xeon" || term == "bare").count(), 1);
 }
 
 #[test]
@@ -304,12 +312,12 @@ fn energy_stands_beside_the_warm_up_where_it_is_known() {
     let heads = |results: &Results| -> Vec<String> {
         table("warmup", results, &plan).unwrap().columns.into_iter().map(|column| column.head).collect()
     };
-    assert!(!heads(&results).contains(&"J/cycle".to_owned()));
+    assert!(!heads(&results).contains(&"energy/cycle".to_owned()));
     results.trials[0].cost.joules_per_cycle = Some(0.2);
     results.trials[0].cost.with_warmup.joules_per_cycle = Some(0.25);
     assert!(heads(&results).contains(&"cycles/s".to_owned()), "a cycle of several operations");
     let warmup = table("warmup", &results, &plan).unwrap();
-    let index = warmup.columns.iter().position(|column| column.head == "J/cycle").unwrap();
-    let texts: Vec<&str> = warmup.rows[0].cells[index..index + 3].iter().map(|cell| cell.text.as_str()).collect();
-    assert_eq!(texts, ["200 mJ", "250 mJ", "+25 %"]);
+    let index = warmup.columns.iter().position(|column| column.head == "energy/cycle").unwrap();
+    let [after, with] = &warmup.rows[0].cells[index..index + 2] else { panic!("{warmup:?}") };
+    assert_eq!((after.text.as_str(), with.text.as_str(), with.small.as_str()), ("200 mJ", "250 mJ", "+25 %"));
 }

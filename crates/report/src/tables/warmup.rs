@@ -43,7 +43,7 @@ const PAIRS: [Pair; 5] = [
         numbers::micros,
     ),
     (
-        "J/cycle",
+        "energy/cycle",
         "energy for each cycle, modelled from the profile's watts and the CPU",
         |trial| trial.cost.joules_per_cycle,
         |trial| trial.cost.with_warmup.joules_per_cycle,
@@ -71,8 +71,8 @@ fn fill(input: &Input) -> Option<Table> {
     let mut columns = label_columns(&groups);
     for (head, explained, ..) in &pairs {
         columns.push(Column::numeric(head, &format!("{explained}, after the warm-up")));
-        columns.push(Column::numeric("with it", &format!("{explained}, over the whole load")));
-        columns.push(Column::numeric("difference", "of the whole load, in percent of the figure after the warm-up"));
+        let whole = format!("{explained}, over the whole load; below, how much that differs");
+        columns.push(Column::numeric("with it", &whole));
     }
     let row = |(index, group): (usize, &crate::facts::Group)| {
         let mut cells = label_cells(group, &groups);
@@ -84,8 +84,8 @@ fn fill(input: &Input) -> Option<Table> {
                 Some(100.0 * (whole(trial)? / after - 1.0))
             });
             cells.push(Cell::of(after, |spread| write(spread.median)));
-            cells.push(Cell::of(with, |spread| write(spread.median)));
-            cells.push(Cell::of(difference, |spread| numbers::change(spread.median)));
+            let differs = difference.map_or_else(String::new, |spread| numbers::change(spread.median));
+            cells.push(Cell::of(with, |spread| write(spread.median)).with(differs));
         }
         Row { cells, begins: begins(index, &groups) }
     };

@@ -2,7 +2,7 @@
 
 pub(crate) mod aligned;
 mod answer;
-mod cost;
+pub(crate) mod cost;
 mod course;
 mod crash;
 pub(crate) mod differing;

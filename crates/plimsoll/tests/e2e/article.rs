@@ -1,0 +1,142 @@
+//! `scripts/article-pi.sh` with a stand-in for Plimsoll, which ends as it is told: what is played, what is not any more, and what it
+//! exits with. The page is the real command's, over runs that were made.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::stage::{Stage, root, until};
+
+const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
+
+/// Notes its words. `check` fails for a file called `bad`; `run` leaves a run folder and exits with what the file's name ends in, or
+/// waits for SIGINT if that is `waits`. Everything else is the real program's.
+const STAND_IN: &str = r#"#!/bin/bash
+echo "$*" >>"$NOTES"
+case $1 in
+check) case $2 in *bad*) echo "bad file" >&2; exit 2 ;; esac; exit 0 ;;
+run) ;;
+*) exec "$REAL" "$@" ;;
+esac
+name=$(basename "$2" .toml)
+out=$(sed 's/.*--out \([^ ]*\).*/\1/' <<<"$*")
+mkdir -p "$out/2026-$name"
+cp "$GOLDEN/plan.json" "$GOLDEN/analysis.json" "$out/2026-$name/"
+echo '<!doctype html>' >"$out/2026-$name/report.html"
+printf 'Title of %s\nIts question?\n\n  Its answer.\n\nvalid: nothing speaks against it\n\n  a table\n' "$name"
+case $name in *waits) trap 'exit 130' INT; echo waiting >>"$NOTES"; while true; do sleep 0.05; done ;; esac
+exit "${name##*-}"
+"#;
+
+struct Article {
+    stage: Stage,
+}
+
+impl Article {
+    fn new() -> Self {
+        let stage = Stage::new();
+        let program = stage.file("plimsoll", STAND_IN);
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        stage.file("notes", "");
+        Self { stage }
+    }
+
+    fn experiment(&self, name: &str, comment: &str) -> PathBuf {
+        PathBuf::from(
+            self.stage.file(
+                &format!("{name}.toml"),
+                format!("# A question?\n{comment}\ntitle = \"x\"\n# short: --set late=1\n"),
+            ),
+        )
+    }
+
+    fn script(&self, experiments: &[PathBuf]) -> Command {
+        let mut command = Command::new(root().join("scripts/article-pi.sh"));
+        command.args(experiments).env("PLIMSOLL", self.stage.path().join("plimsoll"));
+        command.env("NOTES", self.stage.path().join("notes")).env("REAL", env!("CARGO_BIN_EXE_plimsoll"));
+        command.env("GOLDEN", root().join(GOLDEN)).env("ARTICLE_RUNS", self.stage.path().join("runs"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Exit code, standard output and error.
+    fn plays(&self, experiments: &[PathBuf]) -> (i32, String, String) {
+        let played = self.script(experiments).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (played.status.code().unwrap(), text(played.stdout), text(played.stderr))
+    }
+
+    /// What was played, as the stand-in was told.
+    fn played(&self) -> Vec<String> {
+        let notes = fs::read_to_string(self.stage.path().join("notes")).unwrap();
+        notes.lines().filter(|line| line.starts_with("run ")).map(str::to_owned).collect()
+    }
+
+    fn page(&self) -> Option<String> {
+        let runs = fs::read_dir(self.stage.path().join("runs")).ok()?.next()?.unwrap().path();
+        fs::read_to_string(runs.join("contents.html")).ok()
+    }
+}
+
+const SHORT: &str = "# short: --set load.time=2s --set 'sweep.\"load.agents\"=[1, 8]'\n# short: --set repeat=1";
+
+#[test]
+fn bad_verdicts_do_not_stop_the_others_and_one_page_links_all() {
+    let article = Article::new();
+    let experiments = ["07-a-6", "08-b-5", "09-c-0", "10-d-4"].map(|name| article.experiment(name, SHORT));
+    let (code, stdout, stderr) = article.plays(&experiments);
+    assert_eq!(code, 4, "the first of 130, 2, 1, 3, 4, 6, 5\n{stderr}");
+    let played = article.played();
+    assert_eq!(played.len(), 4, "{played:?}");
+    let sets = "--set load.time=2s --set sweep.\"load.agents\"=[1, 8] --set repeat=1";
+    assert!(played[0].contains("07-a-6.toml") && played[0].ends_with(sets), "{played:?}");
+    assert!(
+        stdout.contains("Title of 09-c-0\nIts question?\n\n  Its answer.\n\nvalid: nothing")
+            && !stdout.contains("a table")
+    );
+    assert!(stderr.contains("07-a-6: the result is void") && stderr.contains("08-b-5: a requirement was violated"));
+    assert!(stdout.lines().last().unwrap().ends_with("contents.html"), "{stdout}");
+    let page = article.page().unwrap();
+    assert_eq!(page.matches("The whole report</a>").count(), 4);
+    assert!(page.contains("href=\"2026-07-a-6/report.html\""));
+}
+
+#[test]
+fn a_bad_file_is_found_before_anything_is_played_and_a_bad_run_ends_all() {
+    let article = Article::new();
+    let good = article.experiment("07-a-0", SHORT);
+    let longest = article.experiment("08-long-0", "# nothing about being short");
+    let odd = article.experiment("09-odd-0", "# short: --set a=1 --install");
+    let open = article.experiment("10-open-0", "# short: --set 'a=1");
+    let (code, _, stderr) =
+        article.plays(&[good.clone(), longest, article.experiment("11-bad-0", SHORT), odd, open, "no.toml".into()]);
+    assert_eq!((code, article.played().len()), (2, 0));
+    for said in
+        ["08-long-0.toml: no line", "bad file", "09-odd-0.toml: its short form is not", "open quote", "no file no.toml"]
+    {
+        assert!(stderr.contains(said), "{said} in {stderr}");
+    }
+    assert_eq!(article.page(), None);
+
+    let two = article.experiment("08-b-2", SHORT);
+    let (code, ..) = article.plays(&[good.clone(), two, good]);
+    assert_eq!((code, article.played().len()), (2, 2), "nothing is played after it");
+    assert_eq!(article.page().unwrap().matches("The whole report</a>").count(), 2, "what there is, is linked");
+}
+
+#[test]
+fn a_signal_ends_the_run_and_starts_no_other() {
+    let article = Article::new();
+    let experiments = ["07-a-6", "08-waits", "09-c-0"].map(|name| article.experiment(name, SHORT));
+    let script = article.script(&experiments).spawn().unwrap();
+    let notes = article.stage.path().join("notes");
+    until("the second run waits", || fs::read_to_string(&notes).unwrap().contains("waiting"));
+    // Only to the script, as from a supervisor: a terminal would send it to the whole group.
+    let sent = Command::new("kill").args(["-INT", &script.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let ended = script.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(article.played().len(), 2);
+    assert_eq!(article.page().unwrap().matches("The whole report</a>").count(), 2);
+}
