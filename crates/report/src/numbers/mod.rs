@@ -142,9 +142,9 @@ pub fn from_to(from: &str, to: &str) -> String {
 pub fn by_metric(metric: &str, value: f64) -> String {
     let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();
     let ends = |unit: &str| words.iter().any(|word| word.ends_with(unit));
-    if metric.starts_with("ratio") || metric.starts_with("crossing") || metric.starts_with("knee") {
+    if metric.contains('(') && !metric.starts_with("peak(") {
         number(value)
-    } else if ends("_per_s") || metric.starts_with("peak") {
+    } else if ends("_per_s") || metric.starts_with("peak(") {
         rate(value)
     } else if ends("_us") {
         micros(value)

@@ -42,8 +42,9 @@ fn fill(input: &Input) -> Option<Table> {
 fn row(claim: &Claim, planned: Option<&plan::Claim>) -> Vec<Cell> {
     let write = |value| numbers::by_metric(&claim.metric, value);
     let range = claim.range.filter(|[least, most]| write(*least) != write(*most));
-    let value = Cell::of(claim.value, write)
-        .with(range.map_or_else(|| claim.note.clone(), |[least, most]| numbers::from_to(&write(least), &write(most))));
+    let range = range.map(|[least, most]| numbers::from_to(&write(least), &write(most)));
+    let small = [range.unwrap_or_default(), claim.note.clone()].into_iter().filter(|text| !text.is_empty());
+    let value = Cell::of(claim.value, write).with(small.collect::<Vec<_>>().join("; "));
     let (word, tone) = match claim.holds {
         Holds::Yes => ("yes", Tone::Good),
         Holds::No => ("no", Tone::Bad),

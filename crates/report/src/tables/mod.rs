@@ -13,6 +13,7 @@ mod hosts;
 mod lab;
 mod operations;
 mod outages;
+mod outcomes;
 mod recovery;
 mod requirements;
 mod safe_loads;
@@ -39,7 +40,7 @@ pub struct Kind {
 }
 
 pub use crossings::interval;
-pub use safe_loads::condition;
+pub use safe_loads::{condition, nowhere};
 
 /// The first place after the charts.
 pub const AFTER_CHARTS: u8 = 50;
@@ -59,6 +60,7 @@ pub const KINDS: &[Kind] = &[
     lab::KIND,
     operations::KIND,
     outages::KIND,
+    outcomes::KIND,
     recovery::KIND,
     requirements::KIND,
     safe_loads::KIND,
