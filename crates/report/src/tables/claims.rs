@@ -25,7 +25,9 @@ fn fill(input: &Input) -> Option<Table> {
         claims.iter().enumerate().map(|(index, claim)| Row { cells: row(claim, planned(claim, index)), begins: false });
     Some(Table {
         title: "The article says, this run says".to_owned(),
-        note: "Other hardware gives other numbers: what matters is whether the shape holds.".to_owned(),
+        note: "Other hardware gives other numbers: what matters is whether the shape holds. Below a figure its range over the trials; of a \
+               function, such as peak(a), its 95 % interval."
+            .to_owned(),
         columns,
         rows: rows.collect(),
         terms: vec![

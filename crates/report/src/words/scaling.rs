@@ -66,6 +66,9 @@ fn of_crossing(crossing: &Crossing) -> String {
             format!("{a} is ahead of {b} from {} {unit}{ahead} on{at}{peak}", numbers::number(load))
         }
         (Lead::Throughout, _) => format!("{a} is ahead of {b} throughout{at}{peak}"),
-        _ => format!("which of {b} and {a} is ahead at the highest load is not shown{at}"),
+        _ => {
+            let peak = peak.replacen(", and its peak", &format!("; the peak of {a}"), 1);
+            format!("which of {b} and {a} is ahead at the highest load is not shown{at}{peak}")
+        }
     }
 }

@@ -210,8 +210,7 @@ fn a_search_has_its_tables_and_its_chart() {
         }))
         .unwrap(),
     );
-    let input =
-        Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let input = Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
     let charts = crate::search_charts::of_run(&input);
     assert_eq!((charts.len(), charts[0].panels[0].lines.len()), (1, 3));
     assert_eq!((charts[0].marks[0].at, charts[0].marks[0].until), (11_900.0, Some(12_700.0)));
@@ -289,7 +288,10 @@ fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
         crossing(Lead::Throughout, None, None),
         "`pi` is ahead of `xeon` throughout, and its peak is 1.51 times that of `xeon` (95 % interval 1.42–1.6).",
     );
-    says(crossing(Lead::NotShown, None, None), "Which of `xeon` and `pi` is ahead at the highest load is not shown.");
+    says(
+        crossing(Lead::NotShown, None, None),
+        "Which of `xeon` and `pi` is ahead at the highest load is not shown; the peak of `pi` is 1.51 times that of `xeon`",
+    );
 }
 
 /// Four modes at two rates of the link: dirty ones give wrong answers, in so many of 1,000 cycles of each of two trials.
@@ -381,6 +383,10 @@ fn what_no_fault_explains_is_in_the_answer() {
     let (plan, mut results) = one_crash();
     results.trials[0].disturbances = vec![example::disturbance()];
     insta::assert_snapshot!(words(&plan, &results));
+    let mut only_wrong = example::disturbance();
+    (only_wrong.outage.failed, only_wrong.outage.wrong) = (0, 3);
+    results.trials[0].disturbances = vec![only_wrong];
+    assert!(!answer(&results, &plan).contains("broke off"), "wrong answers alone break nothing off");
     let (plan, mut results) = example::policies();
     results.trials[0].disturbances = vec![example::disturbance()];
     results.trials[1].disturbances = vec![example::disturbance(), example::disturbance()];
