@@ -72,3 +72,6 @@ fn figures(of: &OutageDistribution) -> String {
     let parts: Vec<String> = [median, worst].into_iter().flatten().collect();
     format!("{}, of {}", parts.join(", "), numbers::count(of.count))
 }
+
+#[cfg(test)]
+mod tests;

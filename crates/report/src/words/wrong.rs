@@ -57,3 +57,6 @@ impl Seen {
         self.cycles.map_or_else(String::new, |cycles| format!(" in {} cycles", numbers::count_in_words(cycles)))
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;
