@@ -5,15 +5,15 @@ mod by_value;
 mod not_ok;
 mod per_unit;
 mod scaling;
-mod sheets;
 
 use record::results::{Results, ScalingPoint, Trial};
 
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape};
 use crate::drawing::thinning::Point;
+use crate::sheets::sheets;
 
-pub use sheets::{Sheet, curve_name, short};
+pub use crate::sheets::{Sheet, curve_name, short};
 
 /// Loads of which each is so many times the one before are spread by their logarithm.
 const FACTOR: f64 = 1.4;
@@ -40,7 +40,7 @@ pub fn of_run(results: &Results) -> Vec<Chart> {
     let mut kinds: Vec<&Kind> = KINDS.iter().collect();
     kinds.sort_by_key(|kind| kind.place);
     let mut charts = Vec::new();
-    for sheet in sheets::sheets(results) {
+    for sheet in sheets(results) {
         charts.extend(kinds.iter().filter_map(|kind| {
             let chart = (kind.draw)(&sheet)?;
             Some((kind.name, chart))
