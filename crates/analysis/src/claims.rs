@@ -134,7 +134,7 @@ fn of_function(metric: &str, range: &Range, matching: &[&Trial]) -> Option<Found
         ("onset", [path, a, over]) => onset::onset(path, Some(a), over, matching),
         ("peak", []) => curves::peaks(None, trials),
         ("peak", [a]) => curves::peaks(Some(a), trials),
-        ("peak_ratio", [a, b]) => curves::peak_ratio([a, b], trials),
+        ("peak_ratio", [a, b]) => curves::peak_ratios([a, b], trials),
         ("ratio", [path, a, b]) => ratio::ratio(path, [a, b], range, trials),
         ("retained", [path, over, at]) => curves::retained(path, None, [over, at], trials),
         ("retained", [path, a, over, at]) => curves::retained(path, Some(a), [over, at], trials),

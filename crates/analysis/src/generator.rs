@@ -103,6 +103,13 @@ fn busy_error_pct(rows: &[GeneratorSecond], window: &LoadWindow, agents: u32) ->
     Some(100.0 * (agents_s - in_flight_s).abs() / agents_s)
 }
 
+/// Full cycles over the whole load; `None` where nobody counted them.
+pub(crate) fn cycles(rows: &[GeneratorSecond]) -> Option<u64> {
+    // What came before load start was a preparation.
+    let of_load = rows.iter().filter(|row| row.at_s > 0.0);
+    (!rows.is_empty()).then(|| of_load.map(|row| row.cycles).sum())
+}
+
 /// Full cycles per second between two times; a row that lies only partly between them counts by its part.
 pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], (from_s, until_s): (f64, f64)) -> Option<f64> {
     if rows.is_empty() || until_s <= from_s {

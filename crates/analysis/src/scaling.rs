@@ -124,6 +124,18 @@ pub(crate) fn peak(curve: &Curve) -> Option<Estimate> {
     Some(Estimate { value: best.rate, ci95: half.map(|half| [(best.rate - half).max(0.0), best.rate + half]) })
 }
 
+/// The best point of `a` over that of `b`. Which points are the best is decided once: of curves drawn at random the highest would be
+/// too high by chance.
+pub(crate) fn peak_ratio(a: &Curve, b: &Curve) -> Option<Estimate> {
+    let (means_a, means_b) = (a.means(), b.means());
+    let (best_a, best_b) = (knee::peak(&means_a)?, knee::peak(&means_b)?);
+    let ratio = |means: &[Vec<Mean>]| {
+        let below = means[1].get(best_b)?.rate;
+        (below > 0.0).then_some(means[0].get(best_a)?.rate / below)
+    };
+    Some(Estimate { value: ratio(&[means_a, means_b])?, ci95: interval(&[a, b], ratio) })
+}
+
 /// The knee; infinite where throughput still rises at the highest load. `None` with too few loads, or without throughput.
 pub(crate) fn knee(curve: &Curve) -> Option<Estimate> {
     let means = curve.means();
@@ -165,6 +177,7 @@ fn overtaking(one: &VariantCurve, other: &VariantCurve, over: &str) -> Option<Cr
     }
     let ahead_at_last = found.ci95.map_or(found.value, |[_, high]| high) < f64::INFINITY;
     let inside = |load: f64| load.is_finite().then_some(load);
+    let peaks = peak_ratio(&a.curve, &b.curve);
     Some(Crossing {
         a: a.variant.clone(),
         b: b.variant.clone(),
@@ -177,6 +190,8 @@ fn overtaking(one: &VariantCurve, other: &VariantCurve, over: &str) -> Option<Cr
         },
         at: inside(found.value),
         ci95: found.ci95.map(|ends| ends.map(inside)),
+        peak_ratio: peaks.map(|peaks| peaks.value),
+        peak_ratio_ci95: peaks.and_then(|peaks| peaks.ci95),
     })
 }
 

@@ -70,6 +70,8 @@ fn measured(
     let outcomes = all.outcomes();
     let after_warmup = Totals::of_all(evidence.load.measured().values());
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
+    let cycles = generator::cycles(&evidence.generator);
+    let consistency = consistency(planned, evidence, outcomes.wrong);
     let happened = faults::happened(planned, evidence, timeline, window);
     let sampled = hosts::during(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s));
     let busy_agents = planned
@@ -90,6 +92,8 @@ fn measured(
         with_warmup: with_warmup(evidence, timeline, window, &all),
         failed_pct: failed_pct(&outcomes),
         outcomes,
+        cycles,
+        wrong_per_1000_cycles: consistency.wrong.zip(cycles).and_then(|(wrong, cycles)| per_1000(wrong, cycles)),
         attempts: evidence.attempts.iter().map(|row| row.count).sum(),
         attempt_results: attempt_results(&evidence.attempts),
         latency_us: after_warmup.latency_us(),
@@ -99,7 +103,7 @@ fn measured(
         faults: happened.faults,
         disturbances: happened.disturbances,
         said: said::said(&evidence.events),
-        consistency: consistency(planned, evidence, outcomes.wrong),
+        consistency,
         machine: hosts::machine(&evidence.events, &sampled),
         hosts: hosts::hosts(&evidence.events, &sampled),
         generator: generator::generator(evidence, window, all.unfinished_s(), busy_agents),
@@ -144,4 +148,8 @@ fn with_warmup(
         latency_us: all.latency_us(),
         service_us: all.service_us(),
     }
+}
+
+fn per_1000(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| 1_000.0 * part as f64 / of as f64)
 }

@@ -18,8 +18,8 @@ mod trust;
 pub use conclusions::{
     Claim, Comparison, Crossing, Holds, Lead, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep, Usl,
 };
-pub use cost::{Cost, CostWithWarmup, PointCost};
 pub use consistency::{Consistency, PooledConsistency, ReplicaTable};
+pub use cost::{Cost, CostWithWarmup, PointCost};
 pub use outages::{Disturbance, Fault, Outage, OutageDistribution, Spread};
 pub use trust::{Generator, Trust, Verdict};
 
@@ -99,6 +99,10 @@ pub struct Trial {
     pub outcomes: Outcomes,
     /// `100 × (failed + timeout) / (ok + failed + timeout + wrong)`; null without operations.
     pub failed_pct: Option<f64>,
+    /// Full cycles over the whole load: each operation of them was answered, be it wrong. Null where nobody counted them.
+    pub cycles: Option<u64>,
+    /// Wrong answers for 1,000 full cycles; null without expectations, or without a full cycle.
+    pub wrong_per_1000_cycles: Option<f64>,
     /// Attempts in all; more than operations when calls were retried.
     pub attempts: u64,
     /// Result of an attempt (`ok`, `connection closed`, …) to count.

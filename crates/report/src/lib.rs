@@ -11,6 +11,7 @@ mod page;
 mod recovery;
 mod search_charts;
 mod series;
+mod sheets;
 mod sweep_charts;
 mod tables;
 pub mod words;

@@ -1,6 +1,7 @@
 //! Chart: how long each occurrence of a fault took to be over, as shares of all its occurrences. It must not compute quantiles: those
 //! stand in the results.
 
+use experiment::plan::Plan;
 use record::results::{OutageDistribution, Results, Trial, Trust};
 
 use crate::Input;
@@ -22,7 +23,12 @@ pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> 
 
 /// What tells it from the same fault elsewhere: variant and point; empty if there is only one.
 pub fn name(of: &OutageDistribution, input: &Input) -> String {
-    let dimensions = facts::dimensions(input.plan);
+    label(of, input.plan)
+}
+
+/// The same, of a plan.
+pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
+    let dimensions = facts::dimensions(plan);
     let labels = facts::labels(&dimensions, of.variant.as_deref(), &of.point);
     labels.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(", ")
 }
@@ -58,7 +64,7 @@ fn chart(index: usize, fault: &str, input: &Input) -> Option<Chart> {
         id: format!("recovery-{}", index + 1),
         title: format!("Recovery from {fault}: distribution over its occurrences"),
         note: format!("Each step is an occurrence; how many there were stands behind the name.{note}"),
-        x: Range { from: 0.0, to, spacing: Spacing::Linear, unit: "s".to_owned(), signed: false },
+        x: Range { from: 0.0, to, spacing: Spacing::Linear, unit: "s".to_owned(), signed: false, names: Vec::new() },
         panels: vec![panel],
         marks: Vec::new(),
         measured: None,

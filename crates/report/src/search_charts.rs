@@ -37,6 +37,7 @@ fn chart(find: &Find, line: &SafeLoad, number: usize) -> Chart {
             spacing: Spacing::Log,
             unit: short(&line.over).to_owned(),
             signed: false,
+            names: Vec::new(),
         },
         panels: find.limits.iter().take(PANELS).map(|limit| panel(limit, line)).collect(),
         marks: mark(line, most * 1.2).into_iter().collect(),

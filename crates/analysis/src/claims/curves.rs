@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::found::{Found, Part};
 use crate::metrics::metric;
-use crate::scaling::{Estimate, VariantCurve, curves, curves_of, knee, overtakes, peak};
+use crate::scaling::{Estimate, VariantCurve, curves, curves_of, knee, overtakes, peak, peak_ratio};
 use crate::stats::curve::{Curve, Mean, interval, intervals};
 use crate::stats::flat::flat_until;
 use crate::stats::knee;
@@ -68,20 +68,10 @@ pub(super) fn peaks(variant: Option<&str>, trials: &[&Trial]) -> Found {
     Found::of(peak(&curve).map(|found| Part::of_curves(found.value, found.ci95, &[&curve])))
 }
 
-/// The best point of `a` over that of `b`. Which points are the best is decided once: of curves drawn at random the highest would be
-/// too high by chance.
-pub(super) fn peak_ratio([a, b]: [&str; 2], trials: &[&Trial]) -> Found {
-    let of = |variant| {
-        let curve = all_points(Some(variant), trials);
-        let best = knee::peak(&curve.means())?;
-        Some((curve, best))
-    };
-    let part = of(a).zip(of(b)).and_then(|((a, best_a), (b, best_b))| {
-        let ratio = |means: &[Vec<Mean>]| over(means[0].get(best_a)?.rate, means[1].get(best_b)?.rate);
-        let value = ratio(&[a.means(), b.means()])?;
-        Some(Part::of_curves(value, interval(&[&a, &b], ratio), &[&a, &b]))
-    });
-    Found::of(part)
+/// The best point of `a` over that of `b`.
+pub(super) fn peak_ratios([a, b]: [&str; 2], trials: &[&Trial]) -> Found {
+    let (a, b) = (all_points(Some(a), trials), all_points(Some(b), trials));
+    Found::of(peak_ratio(&a, &b).map(|found| Part::of_curves(found.value, found.ci95, &[&a, &b])))
 }
 
 /// Every point of a variant as if they were loads, in the order of the trials.

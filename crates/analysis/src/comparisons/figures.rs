@@ -20,12 +20,13 @@ const OPERATIONS: &str = "throughput.operations_per_s";
 const CYCLES: &str = "throughput.cycles_per_s";
 
 /// What is compared if nobody asks for something else; cycles only where they tell more than operations do.
-const USUAL: [&str; 8] = [
+const USUAL: [&str; 9] = [
     OPERATIONS,
     CYCLES,
     "latency_us.p50",
     "latency_us.p99",
     "failed_pct",
+    "wrong_per_1000_cycles",
     "consistency.lost_writes",
     "faults.outage.failed",
     "faults.outage.back_to_baseline_s",

@@ -209,6 +209,30 @@ fn asked_for_figures_take_the_place_of_the_usual_ones() {
     assert_eq!((found[0].metric.as_str(), found[0].better.as_deref()), ("throughput.cycles_per_s", Some("b")));
 }
 
+#[test]
+fn with_two_swept_paths_each_mode_is_compared_at_each_point_of_both() {
+    let mut trials = Vec::new();
+    for repeat in 1..=3 {
+        for mode in ["a", "b", "c", "d", "e", "f"] {
+            for agents in [4, 64] {
+                for rate in ["1gbit", "5mbit"] {
+                    let per_s = 1_000.0 + f64::from(repeat);
+                    let point = [("load.agents", json!(agents)), ("lab.port.distribution.rate", json!(rate))];
+                    let wrong = if mode == "f" { 5.0 + f64::from(repeat) } else { 0.0 };
+                    let one = Trial { wrong_per_1000_cycles: Some(wrong), ..trial(mode, repeat, per_s) };
+                    trials.push(at(one, &point));
+                }
+            }
+        }
+    }
+    let plan = plan(&["a", "b", "c", "d", "e", "f"], &["load.agents", "lab.port.distribution.rate"]);
+    let found = within(&plan, &trials);
+    let of_wrong: Vec<&Comparison> = found.iter().filter(|found| found.metric == "wrong_per_1000_cycles").collect();
+    assert_eq!(of_wrong.len(), 5 * 4);
+    assert!(of_wrong.iter().all(|found| found.at.len() == 2 && found.pairs == 3 && found.a == "a"));
+    assert!(of_wrong.iter().all(|found| (found.difference == Some(7.0)) == (found.b == "f")), "{of_wrong:?}");
+}
+
 /// Standard normal, by G. E. P. Box and M. E. Muller 1958.
 fn normal(random: &mut Rng) -> f64 {
     (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()

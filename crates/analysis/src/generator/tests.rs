@@ -94,6 +94,10 @@ fn cycles_are_counted_by_the_part_of_a_second() {
     assert_eq!(cycles_per_s(&rows, (2.5, 3.0)), Some(20.0));
     assert_eq!(cycles_per_s(&rows, (2.0, 2.0)), None);
     assert_eq!(cycles_per_s(&[], (2.0, 3.0)), None);
+    let counted: u64 = rows.iter().map(|row| row.cycles).sum();
+    let before = rows.iter().map(|row| GeneratorSecond { at_s: row.at_s - 1_000.0, ..row.clone() });
+    assert_eq!(cycles(&rows.iter().cloned().chain(before).collect::<Vec<_>>()), Some(counted));
+    assert_eq!(cycles(&[]), None);
 }
 
 fn sample(at_s: f64, process: &str, busy_pct: f64) -> Sample {

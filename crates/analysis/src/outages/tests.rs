@@ -85,3 +85,20 @@ fn what_could_not_be_injected_is_not_among_them() {
     refused.faults[1].outage = None;
     assert_eq!(distributions(&[refused]), []);
 }
+
+#[test]
+fn modes_and_points_are_not_pooled() {
+    let mut trials = Vec::new();
+    for repeat in 0..2 {
+        for mode in ["sync", "dirty"] {
+            for rate in ["1gbit", "5mbit"] {
+                let mut one = trial(mode, Trust::Valid, seconds(5 + repeat));
+                one.point.insert("lab.port.distribution.rate".to_owned(), rate.into());
+                trials.push(one);
+            }
+        }
+    }
+    let found = distributions(&trials);
+    assert_eq!(found.len(), 4);
+    assert!(found.iter().all(|of| of.count == 11 && of.point.len() == 1), "{found:?}");
+}

@@ -137,3 +137,53 @@ fn each_point_of_other_paths_has_a_curve_of_its_own() {
     let first = &found[0].at;
     assert_eq!((&first["lab.hosts"], &first["target.with.state"], first.len()), (&json!(1), &json!("ets"), 2));
 }
+
+const RATE: &str = "lab.port.distribution.rate";
+
+/// Six modes over agents and rates, which are texts: the n-th mode levels off at 4 n agents, and a slower link halves it.
+fn modes_by_agents_and_rate(repeats: u32) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (rate, factor) in [("1gbit", 1.0), ("5mbit", 0.5)] {
+        for mode in 1..=6 {
+            for mut trial in
+                swept(Some(&format!("m{mode}")), repeats, |n| 100.0 * n.min(4.0 * factor * f64::from(mode)))
+            {
+                trial.point.insert(RATE.to_owned(), json!(rate));
+                trials.push(trial);
+            }
+        }
+    }
+    trials
+}
+
+#[test]
+fn each_mode_at_each_rate_has_a_curve_of_its_own_and_a_rate_is_no_load() {
+    let trials = modes_by_agents_and_rate(3);
+    let found = scaling(&trials, &paths(&[AGENTS, RATE]));
+    assert_eq!(found.len(), 12);
+    assert!(found.iter().all(|one| one.over == AGENTS && one.points.len() == 7 && one.at.len() == 1));
+    assert!(found.iter().all(|one| one.points.iter().all(|point| point.per_s.len() == 3)));
+    let knee = |mode: &str, rate: &str| {
+        let of = found.iter().find(|one| one.variant == mode && one.at[RATE] == rate).unwrap();
+        (of.knee.unwrap() * 10.0).round() / 10.0
+    };
+    assert!((knee("m2", "1gbit") - 8.0).abs() < 0.3 && (knee("m2", "5mbit") - 4.0).abs() < 0.2);
+    // Fifteen couples of six modes, at each rate.
+    let crossings = crossings(&trials, &paths(&[AGENTS, RATE]));
+    assert_eq!(crossings.len(), 30);
+    let couple = |point: &str| {
+        let found =
+            crossings.iter().find(|one| (one.a.as_str(), one.b.as_str()) == ("m6", "m1") && one.point[RATE] == point);
+        found.unwrap().peak_ratio.unwrap()
+    };
+    assert!((couple("1gbit") - 6.0).abs() < 0.2 && (couple("5mbit") - 6.0).abs() < 0.2);
+}
+
+#[test]
+fn the_peaks_ratio_stands_beside_the_crossing() {
+    let found = crossings(&pi_and_xeon(3), &paths(&[AGENTS]));
+    let [low, high] = found[0].peak_ratio_ci95.unwrap();
+    assert!((found[0].peak_ratio.unwrap() - 2.0).abs() < 0.05 && low < 2.0 && 2.0 < high, "{found:?}");
+    let once = crossings(&pi_and_xeon(1), &paths(&[AGENTS]));
+    assert!(once[0].peak_ratio.is_some() && once[0].peak_ratio_ci95.is_none());
+}

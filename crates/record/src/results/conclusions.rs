@@ -190,6 +190,10 @@ pub struct Crossing {
     pub at: Option<f64>,
     /// 95 % interval by bootstrap over trials; an end is null where it lies outside of the sweep. Null with too few repeats.
     pub ci95: Option<[Option<f64>; 2]>,
+    /// The peak of `a` over that of `b`.
+    pub peak_ratio: Option<f64>,
+    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
+    pub peak_ratio_ci95: Option<[f64; 2]>,
 }
 
 /// A figure of two variants, points or runs beside each other. Void trials are left out.

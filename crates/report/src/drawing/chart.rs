@@ -36,6 +36,8 @@ pub struct Range {
     pub unit: String,
     /// Whether positive values get a plus: seconds around a fault.
     pub signed: bool,
+    /// Names of the values 0, 1, 2 …, where they are no numbers: `100mbit`, `5mbit`. Empty: they are.
+    pub names: Vec<String>,
 }
 
 /// One panel.

@@ -24,7 +24,9 @@ pub fn grid(unit: Unit, y: &Axis, ticks: &[f64]) -> String {
 
 /// The axis below all panels.
 pub fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
+    let names = &chart.x.names;
     let ticks = match chart.x.spacing {
+        _ if !names.is_empty() => (0..names.len()).map(|index| index as f64).collect(),
         Spacing::Linear => linear_ticks(chart.x.from, chart.x.to, 10),
         Spacing::Log => log_ticks(chart.x.from, chart.x.to, 10),
         Spacing::Doubling => doubling_ticks(chart.x.from, chart.x.to, 12),
@@ -41,7 +43,7 @@ pub fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
             "<text{class} x=\"{}\" y=\"{}\">{sign}{}{}</text>",
             place(at),
             place(bottom + 18.0),
-            numbers::number(tick),
+            names.get(index).map_or_else(|| numbers::number(tick), |name| escaped(name)),
             escaped(&unit)
         ));
     }

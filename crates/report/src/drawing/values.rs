@@ -35,10 +35,14 @@ pub fn of(chart: &Chart) -> Value {
             lines.push(entry);
         }
     }
-    json!({
+    let mut data = json!({
         "left": LEFT / WIDTH, "right": RIGHT / WIDTH, "from": chart.x.from, "to": chart.x.to, "width": WIDTH,
         "log": chart.x.spacing != Spacing::Linear, "unit": chart.x.unit, "lines": lines,
-    })
+    });
+    if !chart.x.names.is_empty() {
+        data["names"] = json!(chart.x.names);
+    }
+    data
 }
 
 /// The smallest step, and how many of it lie between moments, if that is always a whole number to a tenth of a millisecond.

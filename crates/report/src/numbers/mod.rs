@@ -146,16 +146,18 @@ pub fn from_to(from: &str, to: &str) -> String {
     let unit = |text: &str| text.find([' ', '/']).map_or(text.len(), |at| at);
     let (of_from, of_to) = (unit(from), unit(to));
     let same = from[of_from..] == to[of_to..];
-    format!("{}–{to}", if same { &from[..of_from] } else { from })
+    // A dash between numbers below 0 would look like another sign.
+    let between = if from.starts_with('−') || to.starts_with('−') { " to " } else { "–" };
+    format!("{}{between}{to}", if same { &from[..of_from] } else { from })
 }
 
 /// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, `cost.watts`, …).
 pub fn by_metric(metric: &str, value: f64) -> String {
     let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();
     let ends = |unit: &str| words.iter().any(|word| word.ends_with(unit));
-    if metric.starts_with("ratio") || metric.starts_with("crossing") || metric.starts_with("knee") {
+    if metric.contains('(') && !metric.starts_with("peak(") {
         number(value)
-    } else if ends("_per_s") || metric.starts_with("peak") {
+    } else if ends("_per_s") || metric.starts_with("peak(") {
         rate(value)
     } else if ends("_us") {
         micros(value)

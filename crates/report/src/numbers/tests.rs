@@ -65,6 +65,10 @@ fn counts_bytes_and_ticks() {
     assert_eq!(from_to("1.1 ms", "2 ms"), "1.1–2 ms");
     assert_eq!(from_to("900 µs", "2 ms"), "900 µs–2 ms");
     assert_eq!(from_to("5/s", "6/s"), "5–6/s");
+    assert_eq!(from_to("−0.2", "0.1"), "−0.2 to 0.1");
+    assert_eq!(by_metric("retained(throughput.operations_per_s, a, load.agents, 64)", 0.93), "0.93");
+    assert_eq!(by_metric("peak_ratio(a, b)", 2.0), "2");
+    assert_eq!(by_metric("peak(a)", 2.0), "2/s");
     assert_eq!(from_to("5", "6"), "5–6");
 }
 

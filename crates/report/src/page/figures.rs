@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::Input;
 use crate::facts::{self, Group, Spread, counted, longest, operations, outages};
 use crate::numbers;
-use crate::tables::{Tone, condition};
+use crate::tables::{Tone, condition, nowhere};
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,9 +46,13 @@ fn safe_load(line: &SafeLoad) -> Figure {
     let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
     let small = crate::tables::interval(Some(line.ci95));
     let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
-    match line.value {
-        Some(value) => figure(&name, numbers::number(value), unit, small, tone),
-        None => figure(&name, "none".to_owned(), "", "held nowhere, or not known".to_owned(), Tone::Bad),
+    match (line.value, nowhere(line)) {
+        (Some(value), _) => figure(&name, numbers::number(value), unit, small, tone),
+        (None, Some(least)) => {
+            let broke = format!("{} breaks there", line.limited_by);
+            figure(&name, format!("not even {}", numbers::number(least)), unit, broke, Tone::Bad)
+        }
+        (None, None) => figure(&name, "not known".to_owned(), "", line.limited_by.clone(), Tone::Bad),
     }
 }
 

@@ -91,7 +91,8 @@
       row.append(swatch, line.n, text('span', value === null ? '–' : write[line.u](value)));
       rows.push(row);
     });
-    readout.replaceChildren(text('b', `${Number(shown.toFixed(3))} ${chart.unit}`), ...rows);
+    const named = chart.names ? `${chart.unit} ${chart.names[Math.round(shown)]}` : `${Number(shown.toFixed(3))} ${chart.unit}`;
+    readout.replaceChildren(text('b', named), ...rows);
     readout.hidden = false;
     const width = figure.querySelector('svg').getBoundingClientRect().width;
     const left = share * width;
@@ -163,7 +164,8 @@
       const all = [...new Set(moments.flat())].sort((a, b) => a - b);
       const values = chart.lines.map((line, index) => new Map(moments[index].map((at, place) => [at, line.y[place]])));
       rows.push([chart.unit === 's' ? 'at_s' : chart.unit, ...chart.lines.map((line) => `${line.n} (${line.u})`)]);
-      all.forEach((at) => rows.push([Number(at.toFixed(6)), ...values.map((line) => line.get(at))]));
+      const place = (at) => (chart.names ? chart.names[at] : Number(at.toFixed(6)));
+      all.forEach((at) => rows.push([place(at), ...values.map((line) => line.get(at))]));
     }
     return `${rows.map((row) => row.map(cell).join(',')).join('\n')}\n`;
   };

@@ -188,7 +188,7 @@ fn trials(
 /// The key columns of the comparison, drawn.
 fn comparison_bars(input: &Input) -> Option<Drawn> {
     let groups = facts::groups(input.results, input.plan);
-    if groups.len() < 2 {
+    if groups.len() < 2 || comparison::is_long(&groups) {
         return None;
     }
     let columns: Vec<BarColumn> = comparison::measured(&groups)

@@ -1,26 +1,27 @@
 //! The charts of a whole sweep, a file for each kind: over the swept load instead of a clock. They must not fit or interpolate: what
 //! they draw stands in the results.
 
+mod by_value;
 mod cost;
+mod not_ok;
 mod per_unit;
 mod scaling;
 
-use std::collections::BTreeMap;
-
-use record::results::{Results, Scaling, ScalingPoint};
-use serde_json::Value;
+use record::results::{Results, ScalingPoint, Trial};
 
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape};
 use crate::drawing::thinning::Point;
-use crate::facts::plain;
+use crate::sheets::sheets;
 
-/// Curves on a chart at most; of more, each point of the other swept paths has a chart of its own.
-const CURVES: usize = 8;
-/// Charts of a kind for each swept path, at most; the table has all figures.
-const SHEETS: usize = 6;
+pub use crate::sheets::{Sheet, curve_name, short};
+
 /// Loads of which each is so many times the one before are spread by their logarithm.
 const FACTOR: f64 = 1.4;
+/// Curves told apart by colour alone; beyond, by the pattern of their lines, too.
+const COLOURS: usize = 5;
+/// Cycles per operation that differ from one by less are one: the figure would only be there twice.
+const ONE_EACH: f64 = 0.95;
 
 /// A kind of chart.
 pub struct Kind {
@@ -33,19 +34,7 @@ pub struct Kind {
 }
 
 /// Every kind, by name.
-pub const KINDS: &[Kind] = &[cost::KIND, per_unit::KIND, scaling::KIND];
-
-/// Curves that are drawn together.
-pub struct Sheet<'a> {
-    /// What was found.
-    pub results: &'a Results,
-    /// The swept path.
-    pub over: &'a str,
-    /// The curves, with their names.
-    pub curves: Vec<(String, &'a Scaling)>,
-    /// What the sheet is of, if there are several; may be empty.
-    pub of: String,
-}
+pub const KINDS: &[Kind] = &[by_value::KIND, cost::KIND, not_ok::KIND, per_unit::KIND, scaling::KIND];
 
 /// All charts of a run's sweeps, in page order; none without one.
 pub fn of_run(results: &Results) -> Vec<Chart> {
@@ -64,67 +53,34 @@ pub fn of_run(results: &Results) -> Vec<Chart> {
         .collect()
 }
 
-fn sheets(results: &Results) -> Vec<Sheet<'_>> {
-    let mut paths: Vec<&str> = Vec::new();
-    for scaling in &results.scaling {
-        if !paths.contains(&scaling.over.as_str()) {
-            paths.push(&scaling.over);
-        }
-    }
-    paths.into_iter().flat_map(|over| of_path(results, over)).collect()
-}
-
-fn of_path<'a>(results: &'a Results, over: &'a str) -> Vec<Sheet<'a>> {
-    let curves: Vec<&Scaling> = results.scaling.iter().filter(|scaling| scaling.over == over).collect();
-    if curves.len() <= CURVES {
-        let curves = curves.iter().map(|scaling| (curve_name(&scaling.variant, &scaling.at), *scaling)).collect();
-        return vec![Sheet { results, over, curves, of: String::new() }];
-    }
-    let mut points: Vec<&BTreeMap<String, Value>> = Vec::new();
-    for scaling in &curves {
-        if !points.contains(&&scaling.at) {
-            points.push(&scaling.at);
-        }
-    }
-    let sheet = |at: &BTreeMap<String, Value>| {
-        let of_point = curves.iter().filter(|scaling| scaling.at == *at).take(CURVES);
-        let curves = of_point.map(|scaling| (curve_name(&scaling.variant, &BTreeMap::new()), *scaling)).collect();
-        Sheet { results, over, curves, of: curve_name("", at) }
-    };
-    points.into_iter().take(SHEETS).map(sheet).collect()
-}
-
-/// `pi, hosts 3`: what tells a curve from others; `throughput` where nothing does.
-pub fn curve_name(variant: &str, at: &BTreeMap<String, Value>) -> String {
-    let labels = at.iter().map(|(path, value)| format!("{} {}", short(path), plain(value)));
-    let parts: Vec<String> =
-        std::iter::once(variant.to_owned()).filter(|name| !name.is_empty()).chain(labels).collect();
-    if parts.is_empty() { "throughput".to_owned() } else { parts.join(", ") }
-}
-
-/// `agents` of `load.agents`.
-pub fn short(path: &str) -> &str {
-    path.rsplit('.').next().unwrap_or(path)
-}
-
 impl Sheet<'_> {
     /// A chart over the swept load.
-    fn chart(&self, title: &str, note: &str, panel: Panel, marks: Vec<Mark>) -> Chart {
+    fn chart(&self, title: &str, note: &str, panels: Vec<Panel>, marks: Vec<Mark>) -> Chart {
         let of = if self.of.is_empty() { String::new() } else { format!(", {}", self.of) };
+        let left_out = match self.left_out {
+            0 => String::new(),
+            1 => " One more curve has no room here; the tables have it.".to_owned(),
+            several => format!(" {several} more curves have no room here; the tables have them."),
+        };
         Chart {
             id: String::new(),
             title: format!("{title}{of}"),
-            note: note.to_owned(),
+            note: format!("{note}{left_out}"),
             x: self.axis(),
-            panels: vec![panel],
+            panels,
             marks,
             measured: None,
         }
     }
 
     fn axis(&self) -> Range {
+        let unit = short(self.over).to_owned();
+        if !self.names.is_empty() {
+            let to = (self.names.len() - 1) as f64;
+            return Range { from: 0.0, to, spacing: Spacing::Linear, unit, signed: false, names: self.names.clone() };
+        }
         let mut loads: Vec<f64> =
-            self.curves.iter().flat_map(|(_, scaling)| scaling.points.iter().map(|point| point.load)).collect();
+            self.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)).collect();
         loads.sort_by(f64::total_cmp);
         loads.dedup();
         let (first, last) = (loads.first().copied().unwrap_or(1.0), loads.last().copied().unwrap_or(1.0));
@@ -135,36 +91,74 @@ impl Sheet<'_> {
             (true, false) => (first, Spacing::Log),
             (false, _) => (0.0, Spacing::Linear),
         };
-        Range { from, to: last, spacing, unit: short(self.over).to_owned(), signed: false }
+        Range { from, to: last, spacing, unit, signed: false, names: Vec::new() }
     }
 
-    /// For each curve the line of its means, and a dot for each repeat where there are several.
+    /// Whether cycles tell more than operations do: where some operations make a cycle.
+    fn tells_cycles(&self) -> bool {
+        let per_operation = |trial: &Trial| {
+            Some(trial.throughput.cycles_per_s? / trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?)
+        };
+        let shares: Vec<f64> = self.trials().filter_map(per_operation).collect();
+        shares.len() == self.trials().filter(|trial| trial.throughput.operations_per_s > Some(0.0)).count()
+            && shares.iter().any(|share| *share < ONE_EACH)
+    }
+
+    fn trials(&self) -> impl Iterator<Item = &Trial> {
+        self.curves.iter().flat_map(|curve| &curve.points).flat_map(|(_, trials)| trials.iter().copied())
+    }
+
+    /// For each curve the line of its means, and a dot for each repeat where there are several. Of the analysis's own points.
     fn measured(&self, value: impl Fn(&ScalingPoint, f64) -> f64) -> Vec<Line> {
+        let points = |index: usize| {
+            let points = self.curves[index].scaling.iter().flat_map(|scaling| &scaling.points);
+            points.map(|point| (point.load, point.per_s.iter().map(|rate| value(point, *rate)).collect())).collect()
+        };
+        self.lines(points)
+    }
+
+    /// The same of a figure of the trials.
+    fn of_trials(&self, value: impl Fn(&Trial, f64) -> Option<f64>) -> Vec<Line> {
+        let points = |index: usize| {
+            let points = self.curves[index].points.iter();
+            points.map(|(at, trials)| (*at, trials.iter().filter_map(|trial| value(trial, *at)).collect())).collect()
+        };
+        self.lines(points)
+    }
+
+    fn lines(&self, points: impl Fn(usize) -> Vec<(f64, Vec<f64>)>) -> Vec<Line> {
         let mut lines = Vec::new();
-        for (index, (name, scaling)) in self.curves.iter().enumerate() {
-            let ink = ink(index);
-            let repeats = scaling.points.iter().map(|point| point.per_s.len()).max().unwrap_or(0);
+        for (index, curve) in self.curves.iter().enumerate() {
+            let (ink, shape) = self.pen(index);
+            let points = points(index);
+            let repeats = points.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
             for repeat in (0..repeats).filter(|_| repeats > 1) {
-                let of_repeat =
-                    |point: &ScalingPoint| Some((point.load, Some(value(point, *point.per_s.get(repeat)?))));
-                let points: Vec<Point> = scaling.points.iter().filter_map(of_repeat).collect();
-                lines.push(Line { name: format!("{name} #{}", repeat + 1), ink, shape: Shape::Dots, points });
+                let of_repeat = |(at, values): &(f64, Vec<f64>)| Some((*at, Some(*values.get(repeat)?)));
+                let points: Vec<Point> = points.iter().filter_map(of_repeat).collect();
+                lines.push(Line { name: format!("{} #{}", curve.name, repeat + 1), ink, shape: Shape::Dots, points });
             }
-            let mean = |point: &ScalingPoint| {
-                let mean = point.per_s.iter().sum::<f64>() / point.per_s.len() as f64;
-                (point.load, Some(value(point, mean)).filter(|value| value.is_finite()))
+            let mean = |(at, values): &(f64, Vec<f64>)| {
+                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                (*at, Some(mean).filter(|mean| mean.is_finite()))
             };
-            let points = scaling.points.iter().map(mean).collect();
-            lines.push(Line { name: name.clone(), ink, shape: Shape::Solid, points });
+            lines.push(Line { name: curve.name.clone(), ink, shape, points: points.iter().map(mean).collect() });
         }
         lines
     }
-}
 
-/// The colour of the n-th curve; its lines and dots share it.
-fn ink(index: usize) -> Ink {
-    let inks = [Ink::One, Ink::Three, Ink::Two, Ink::Four, Ink::Five];
-    inks[index % inks.len()]
+    /// The colour and the pattern of the n-th curve; its dots share the colour.
+    fn pen(&self, index: usize) -> (Ink, Shape) {
+        if self.has_patterns() {
+            return Ink::nth(index);
+        }
+        let inks = [Ink::One, Ink::Three, Ink::Two, Ink::Four, Ink::Five];
+        (inks[index % inks.len()], Shape::Solid)
+    }
+
+    /// Whether curves are so many that patterns tell them apart, and not only colours.
+    fn has_patterns(&self) -> bool {
+        self.curves.len() > COLOURS
+    }
 }
 
 #[cfg(test)]

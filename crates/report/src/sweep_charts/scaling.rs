@@ -2,7 +2,7 @@
 
 use record::results::{Crossing, Lead, Scaling, Usl};
 
-use super::{Kind, Sheet, ink};
+use super::{Kind, Sheet};
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Line, Mark, Panel, Shape, Unit};
 use crate::drawing::thinning::Point;
@@ -18,21 +18,29 @@ const MARKED: usize = 4;
 fn draw(sheet: &Sheet) -> Option<Chart> {
     let mut lines = sheet.measured(|_, rate| rate);
     let axis = sheet.axis();
-    for (index, (name, scaling)) in sheet.curves.iter().enumerate() {
-        let Some(usl) = &scaling.usl else { continue };
-        let points = law(usl, scaling, axis.spacing);
-        lines.push(Line { name: law_name(sheet, name), ink: ink(index), shape: Shape::Dashed, points });
+    // A pattern that tells curves apart leaves none for their laws; the table has them.
+    for (index, curve) in sheet.curves.iter().enumerate().filter(|_| !sheet.has_patterns()) {
+        let Some((scaling, usl)) = curve.scaling.and_then(|scaling| Some((scaling, scaling.usl.as_ref()?))) else {
+            continue;
+        };
+        let (points, ink) = (law(usl, scaling, axis.spacing), sheet.pen(index).0);
+        lines.push(Line { name: law_name(sheet, &curve.name), ink, shape: Shape::Dashed, points });
     }
     let mut panel = Panel::linear("ok operations per second", Unit::PerSecond, 300.0, lines);
     if sheet.curves.len() <= MARKED {
-        for (name, scaling) in &sheet.curves {
-            let Some(peak) = scaling.peak_per_s else { continue };
-            panel.levels.push((format!("peak{}: {}", of(sheet, name), numbers::rate(peak)), peak));
+        for curve in &sheet.curves {
+            let Some(peak) = curve.scaling.and_then(|scaling| scaling.peak_per_s) else { continue };
+            panel.levels.push((format!("peak{}: {}", of(sheet, &curve.name), numbers::rate(peak)), peak));
         }
     }
-    let note = "Dots are the repeats, lines go through their means; the dashed curve is the Universal Scalability Law fitted to them. \
-                At the knee the line of the lightest loads reaches the plateau: more load brings little but waiting.";
-    panel.has_values().then(|| sheet.chart(&format!("Throughput over {}", sheet.over), note, panel, marks(sheet)))
+    let law = "the dashed curve is the Universal Scalability Law fitted to them";
+    let law = if sheet.has_patterns() { "the fitted laws stand in the table" } else { law };
+    let note = format!(
+        "Dots are the repeats, lines go through their means; {law}. At the knee the line of the lightest loads reaches the plateau: \
+         more load brings little but waiting."
+    );
+    let title = format!("Throughput over {}", sheet.over);
+    panel.has_values().then(|| sheet.chart(&title, &note, vec![panel], marks(sheet)))
 }
 
 fn law_name(sheet: &Sheet, name: &str) -> String {
@@ -62,15 +70,15 @@ fn marks(sheet: &Sheet) -> Vec<Mark> {
     let shown = |text: String, at: f64| Mark { at, until: None, label: text, colours: None };
     let mut marks = Vec::new();
     if sheet.curves.len() <= MARKED {
-        for (name, scaling) in &sheet.curves {
-            let knee = |knee: f64| shown(format!("knee{}: {}", of(sheet, name), numbers::number(knee)), knee);
-            marks.extend(scaling.knee.map(knee));
+        for curve in &sheet.curves {
+            let knee = |knee: f64| shown(format!("knee{}: {}", of(sheet, &curve.name), numbers::number(knee)), knee);
+            marks.extend(curve.scaling.and_then(|scaling| scaling.knee).map(knee));
         }
     }
     let here = |crossing: &&Crossing| {
         crossing.over == sheet.over
             && crossing.lead == Lead::Crosses
-            && sheet.curves.iter().any(|(_, curve)| curve.at == crossing.point && curve.variant == crossing.a)
+            && sheet.curves.iter().any(|curve| curve.at == crossing.point && curve.variant == crossing.a)
     };
     let crossings: Vec<&Crossing> = sheet.results.crossings.iter().filter(here).collect();
     if crossings.len() <= MARKED {

@@ -1,8 +1,8 @@
 //! Tests of the charts of a sweep.
 #![allow(clippy::unwrap_used)]
 
-use record::results::{Crossing, Lead, Usl};
-use serde_json::json;
+use record::results::{Crossing, Lead, Outcomes, Scaling, Throughput, Usl};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::drawing::render;
@@ -89,16 +89,97 @@ fn many_curves_have_a_chart_for_each_point_of_the_other_paths() {
     assert_eq!(ids.len(), 6);
 }
 
+/// Modes over agents and over the rates of a link, which are texts; slow links make the first mode err.
+fn modes(modes: usize, rates: &[&str]) -> Results {
+    let mut results = Results::default();
+    for repeat in 1..=2 {
+        for mode in 0..modes {
+            for rate in rates {
+                for agents in [1_u32, 2, 4, 8] {
+                    let operations_per_s = Some(60.0 * f64::from(agents));
+                    let wrong = if mode == 0 && *rate == "5mbit" { 3.0 } else { 0.0 };
+                    results.trials.push(Trial {
+                        variant: Some(format!("m{mode}")),
+                        point: [("load.agents".to_owned(), json!(agents)), ("lab.link.rate".to_owned(), json!(rate))]
+                            .into(),
+                        repeat,
+                        throughput: Throughput {
+                            operations_per_s,
+                            cycles_per_s: operations_per_s.map(|rate| rate / 6.0),
+                            ..Throughput::default()
+                        },
+                        outcomes: Outcomes { ok: 97, timeout: if agents == 8 { 3 } else { 0 }, ..Outcomes::default() },
+                        wrong_per_1000_cycles: Some(wrong),
+                        ..Trial::default()
+                    });
+                }
+            }
+        }
+    }
+    for mode in 0..modes {
+        for rate in rates {
+            let point = [("lab.link.rate", json!(rate))];
+            results.scaling.push(curve(&format!("m{mode}"), &point, &[1.0, 2.0, 4.0, 8.0], 2));
+        }
+    }
+    results
+}
+
+#[test]
+fn cycles_and_what_was_not_ok_are_drawn_from_the_trials() {
+    let charts = of_run(&modes(2, &["100mbit"]));
+    let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
+    assert_eq!(titles, ["Throughput over load.agents", "Cycles in all, and per agent", "What was not ok, over agents"]);
+    let cycles = &charts[1].panels;
+    let line = |panel: &Panel| panel.lines[2].points.clone();
+    assert_eq!(line(&cycles[0]), [(1.0, Some(10.0)), (2.0, Some(20.0)), (4.0, Some(40.0)), (8.0, Some(80.0))]);
+    assert!(line(&cycles[1]).iter().all(|point| point.1 == Some(10.0)), "ten for each agent");
+    let not_ok: Vec<&str> = charts[2].panels.iter().map(|panel| panel.label.as_str()).collect();
+    assert_eq!(not_ok, ["timeouts, of the operations"], "nothing failed, nothing was wrong");
+    assert_eq!(line(&charts[2].panels[0])[2..], [(4.0, Some(0.0)), (8.0, Some(3.0))]);
+}
+
+#[test]
+fn texts_stand_on_an_axis_in_the_order_of_the_file() {
+    let charts = of_run(&modes(2, &["1gbit", "100mbit", "5mbit"]));
+    let by_rate: Vec<&Chart> = charts.iter().filter(|chart| chart.x.unit == "rate").collect();
+    assert_eq!(by_rate[0].title, "Throughput at each rate");
+    assert_eq!(by_rate[0].x.names, ["1gbit", "100mbit", "5mbit"]);
+    let wrong = by_rate[1].panels.iter().find(|panel| panel.label.starts_with("wrong")).unwrap();
+    let of_m0: Vec<_> = wrong.lines.iter().filter(|line| line.name == "m0, agents 1").collect();
+    assert_eq!(of_m0[0].points, [(0.0, Some(0.0)), (1.0, Some(0.0)), (2.0, Some(3.0))]);
+    let drawn = render::drawn(by_rate[0]);
+    assert!(["1gbit", "100mbit", "5mbit rate"].iter().all(|tick| drawn.svg.contains(&format!(">{tick}</text>"))));
+    assert_eq!(drawn.data["names"], json!(["1gbit", "100mbit", "5mbit"]));
+}
+
+#[test]
+fn more_than_five_curves_differ_in_pattern_too_and_leave_their_laws_out() {
+    let charts = of_run(&modes(6, &["100mbit"]));
+    let lines = &charts[0].panels[0].lines;
+    let mut pens: Vec<String> = lines
+        .iter()
+        .filter(|line| line.shape != Shape::Dots)
+        .map(|line| format!("{:?} {:?}", line.ink, line.shape))
+        .collect();
+    assert_eq!(pens.len(), 6, "no laws");
+    pens.sort();
+    pens.dedup();
+    assert_eq!(pens.len(), 6);
+    let many = of_run(&modes(17, &["100mbit"]));
+    assert!(many[0].note.ends_with("2 more curves have no room here; the tables have them."));
+}
+
 #[test]
 fn energy_is_drawn_over_the_loads_of_each_variant() {
     let loads = [4.0, 32.0];
     let mut results = results(vec![curve("pi2c", &[], &loads, 1), curve("devx", &[], &loads, 1)]);
     results.costs = crate::example::costs();
-    let mut trial = record::results::Trial { repeat: 2, variant: Some("devx".to_owned()), ..Default::default() };
+    let mut trial = Trial { repeat: 2, variant: Some("devx".to_owned()), ..Default::default() };
     trial.point = results.costs[3].point.clone();
     trial.cost.joules_per_cycle = Some(0.5);
     let void = record::results::Verdict { is: record::results::Trust::Void, ..Default::default() };
-    results.trials = vec![trial.clone(), record::results::Trial { repeat: 1, verdict: void, ..trial }];
+    results.trials = vec![trial.clone(), Trial { repeat: 1, verdict: void, ..trial }];
     let charts = of_run(&results);
     assert_eq!(charts[2].title, "Energy over load.agents");
     let lines = &charts[2].panels[0].lines;

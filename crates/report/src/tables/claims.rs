@@ -25,7 +25,9 @@ fn fill(input: &Input) -> Option<Table> {
         claims.iter().enumerate().map(|(index, claim)| Row { cells: row(claim, planned(claim, index)), begins: false });
     Some(Table {
         title: "The article says, this run says".to_owned(),
-        note: "Other hardware gives other numbers: what matters is whether the shape holds.".to_owned(),
+        note: "Other hardware gives other numbers: what matters is whether the shape holds. Below a figure its range over the trials; of a \
+               function, such as peak(a), its 95 % interval."
+            .to_owned(),
         columns,
         rows: rows.collect(),
         terms: vec![
@@ -56,7 +58,8 @@ pub fn said(claim: &Claim) -> Cell {
     let write = |value| numbers::by_metric(&claim.metric, value);
     let range = claim.range.filter(|[least, most]| write(*least) != write(*most));
     let range = range.map(|[least, most]| numbers::from_to(&write(least), &write(most)));
-    Cell::of(claim.value, write).with(range.unwrap_or_else(|| claim.note.clone()))
+    let small = [range.unwrap_or_default(), claim.note.clone()].into_iter().filter(|text| !text.is_empty());
+    Cell::of(claim.value, write).with(small.collect::<Vec<_>>().join("; "))
 }
 
 /// Whether it holds, in a word.

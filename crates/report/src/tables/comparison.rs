@@ -9,6 +9,9 @@ use crate::numbers;
 
 pub const KIND: Kind = Kind { name: "comparison", place: 1, fill };
 
+/// Groups beyond which the page folds their table: charts over what was swept tell more.
+const MANY: usize = 40;
+
 /// Something that is compared.
 pub struct Measure {
     /// Heading.
@@ -121,6 +124,11 @@ const fn time(head: &'static str, explained: &'static str, brief: bool, value: F
     Measure { head, explained, brief, bars: false, value, write: numbers::seconds, loss: false, only_if_any: false }
 }
 
+/// Whether there are so many groups that their table is folded, and no bars are drawn of them.
+pub fn is_long(groups: &[Group]) -> bool {
+    groups.len() > MANY
+}
+
 fn fill(input: &Input) -> Option<Table> {
     (input.results.trials.len() > 1).then(|| table(&groups(input.results, input.plan)))
 }
@@ -160,7 +168,7 @@ pub fn table(groups: &[Group]) -> Table {
         note.push_str(&format!(" 0 everywhere: {}.", heads.join(", ")));
     }
     let terms = measures.iter().map(|measure| (measure.head.to_owned(), measure.explained.to_owned())).collect();
-    Table { title: title.to_owned(), note, columns, rows: rows.collect(), terms, folded: false }
+    Table { title: title.to_owned(), note, columns, rows: rows.collect(), terms, folded: is_long(groups) }
 }
 
 fn row(group: &Group, groups: &[Group], measures: &[&Measure]) -> Vec<Cell> {

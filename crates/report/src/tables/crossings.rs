@@ -9,6 +9,9 @@ use crate::sweep_charts::{curve_name, short};
 
 pub const KIND: Kind = Kind { name: "crossings", place: 9, fill };
 
+/// Rows beyond which the page folds the table: each variant meets each other one at each point.
+const MANY: usize = 24;
+
 fn fill(input: &Input) -> Option<Table> {
     let crossings = &input.results.crossings;
     let first = crossings.first()?;
@@ -19,6 +22,8 @@ fn fill(input: &Input) -> Option<Table> {
     columns.extend(with_point.then(|| Column::text("at")));
     let head = if several_paths { "from … on".to_owned() } else { format!("from … {} on", short(&first.over)) };
     columns.push(Column::numeric(&head, "the load from which it is ahead for good").brief());
+    let of_peaks = "its highest throughput, as a multiple of the other's; below it the 95 % interval";
+    columns.push(Column::numeric("ratio of peaks", of_peaks).brief());
     let row = |crossing| Row { cells: cells(crossing, several_paths, with_point), begins: false };
     Some(Table {
         title: "Who overtakes whom".to_owned(),
@@ -29,7 +34,7 @@ fn fill(input: &Input) -> Option<Table> {
             "not shown".to_owned(),
             "repeats differ too much to tell who is ahead at the highest load".to_owned(),
         )],
-        folded: false,
+        folded: crossings.len() > MANY,
     })
 }
 
@@ -42,6 +47,9 @@ fn cells(crossing: &Crossing, with_path: bool, with_point: bool) -> Vec<Cell> {
         Lead::Throughout => Cell::new("throughout").with(interval(crossing.ci95)),
         Lead::NotShown => Cell::new("not shown").toned(Tone::Doubtful).with(interval(crossing.ci95)),
     });
+    let of_peaks = crossing.peak_ratio_ci95.map(|ends| ends.map(numbers::number));
+    let of_peaks = of_peaks.map_or_else(String::new, |[low, high]| numbers::from_to(&low, &high));
+    cells.push(Cell::of(crossing.peak_ratio, numbers::number).with(of_peaks));
     cells
 }
 

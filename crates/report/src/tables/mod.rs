@@ -14,6 +14,7 @@ mod hosts;
 mod lab;
 mod operations;
 mod outages;
+mod outcomes;
 mod recovery;
 mod requirements;
 mod safe_loads;
@@ -41,7 +42,7 @@ pub struct Kind {
 }
 
 pub use crossings::interval;
-pub use safe_loads::condition;
+pub use safe_loads::{condition, nowhere};
 
 /// The first place after the charts.
 pub const AFTER_CHARTS: u8 = 50;
@@ -62,6 +63,7 @@ pub const KINDS: &[Kind] = &[
     lab::KIND,
     operations::KIND,
     outages::KIND,
+    outcomes::KIND,
     recovery::KIND,
     requirements::KIND,
     safe_loads::KIND,

@@ -3,7 +3,7 @@
 use record::results::SafeLoad;
 
 use super::crossings::interval;
-use super::{Cell, Column, Kind, Row, Table};
+use super::{Cell, Column, Kind, Row, Table, Tone};
 use crate::Input;
 use crate::numbers;
 use crate::sweep_charts::short;
@@ -36,10 +36,18 @@ fn cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
     let variant = with_variant.then(|| Cell::new(line.variant.clone().unwrap_or_default()));
     let mut cells: Vec<Cell> = variant.into_iter().collect();
     cells.push(Cell::new(condition(&line.surviving)));
-    cells.push(Cell::of(line.value, numbers::number).with(interval(Some(line.ci95))));
+    cells.push(match nowhere(line) {
+        Some(least) => Cell::new(format!("not even {}", numbers::number(least))).toned(Tone::Bad),
+        None => Cell::of(line.value, numbers::number).with(interval(Some(line.ci95))),
+    });
     cells.push(Cell::new(line.limited_by.clone()));
     cells.push(Cell::new(numbers::count(line.steps.len() as u64)));
     cells
+}
+
+/// The lowest value that was tried, if the limits did not even hold there.
+pub fn nowhere(line: &SafeLoad) -> Option<f64> {
+    line.ci95[1].filter(|_| line.value.is_none())
 }
 
 /// How a condition is called that has no name.

@@ -33,6 +33,7 @@ fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
     let (plan, mut results) = example::policies();
     results.trials[0].disturbances = vec![example::disturbance()];
     results.trials[0].said = vec![record::results::Said::default()];
+    results.trials[0].outcomes.timeout = 3;
     results.outages = vec![example::distribution(Some("wait"), &results.trials[0].point, 6)];
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
     results.scaling = vec![record::results::Scaling::default(); 2];

@@ -3,7 +3,7 @@
 use experiment::plan::Plan;
 use record::results::{Emulated, Results, Trust};
 
-use super::{cost, crash, differing, disturbed, plain_load, safe_load, scaling, side_by_side, stopped};
+use super::{cost, crash, differing, disturbed, plain_load, recovery, safe_load, scaling, side_by_side, stopped};
 use crate::facts::{self, Group, groups, operations};
 use crate::numbers;
 
@@ -32,6 +32,7 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
         groups => {
             sentences.extend(scaling::findings(results));
             sentences.extend(side_by_side::findings(groups));
+            sentences.extend(recovery::findings(results, plan));
             sentences.extend(differing::sentence(&results.comparisons));
             sentences.extend(cost::sentence(results));
         }

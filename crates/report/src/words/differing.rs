@@ -80,6 +80,7 @@ pub fn figure(metric: &str) -> &str {
         "latency_us.p50" => "latency p50",
         "latency_us.p99" => "latency p99",
         "failed_pct" => "failed",
+        "wrong_per_1000_cycles" => "wrong for 1,000 cycles",
         "consistency.lost_writes" => "lost writes",
         "faults.outage.failed" => "failed in outages",
         "faults.outage.back_to_baseline_s" => "back to baseline",

@@ -1,7 +1,7 @@
 //! That something other than the faults broke service off. Words that belong to the answer, because a reader of nothing else would
 //! hold all failures for the faults'.
 
-use record::results::{Results, Trial, Trust};
+use record::results::{Disturbance, Outage, Results, Trial, Trust};
 
 use crate::numbers;
 
@@ -9,17 +9,21 @@ use crate::numbers;
 pub fn sentence(results: &Results) -> Option<String> {
     let all_void = results.trials.iter().all(|trial| trial.verdict.is == Trust::Void);
     let used: Vec<&Trial> = results.trials.iter().filter(|trial| all_void || trial.verdict.is != Trust::Void).collect();
-    let disturbed = used.iter().filter(|trial| !trial.disturbances.is_empty()).count();
+    // Wrong answers alone break nothing off; how many there were is said elsewhere.
+    let broke_off = |one: &&Disturbance| {
+        one.outage.failed > 0 || one.outage.total_s.is_some_and(|total_s| total_s > 0.0) || one.outage.wrong == 0
+    };
+    let disturbed = used.iter().filter(|trial| trial.disturbances.iter().any(|one| broke_off(&one))).count();
     if disturbed == 0 {
         return None;
     }
-    let found = || used.iter().flat_map(|trial| &trial.disturbances);
+    let found = || used.iter().flat_map(|trial| &trial.disturbances).filter(broke_off);
     let times = match found().count() {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
         several => format!("{} times", numbers::count(several as u64)),
     };
-    let sum = |count: fn(&record::results::Outage) -> u64| found().map(|one| count(&one.outage)).sum::<u64>();
+    let sum = |count: fn(&Outage) -> u64| found().map(|one| count(&one.outage)).sum::<u64>();
     let (failed, wrong) = (sum(|outage| outage.failed), sum(|outage| outage.wrong));
     let mut felt = Vec::new();
     if failed > 0 || wrong == 0 {

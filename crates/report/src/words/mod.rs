@@ -8,10 +8,12 @@ mod crash;
 pub(crate) mod differing;
 mod disturbed;
 mod plain_load;
+mod recovery;
 mod safe_load;
 mod scaling;
 mod side_by_side;
 mod summary;
+mod wrong;
 
 use record::results::{Results, Trust};
 

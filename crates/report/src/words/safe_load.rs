@@ -5,6 +5,7 @@ use record::results::SafeLoad;
 
 use super::{capital, listed, quoted, stopped};
 use crate::numbers;
+use crate::tables::nowhere;
 
 /// A sentence for each variant.
 pub fn findings(lines: &[SafeLoad]) -> Vec<String> {
@@ -27,10 +28,11 @@ fn finding(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
             limits.push(limit);
         }
     }
+    let place = if lines.iter().all(|line| nowhere(line).is_some()) { "there" } else { "beyond it" };
     let beyond = match limits.as_slice() {
         [] => String::new(),
-        [only] => format!("; beyond it {only} breaks"),
-        _ => format!("; beyond it {} break", listed(&limits)),
+        [only] => format!("; {place} {only} breaks"),
+        _ => format!("; {place} {} break", listed(&limits)),
     };
     let mut text = stopped(&capital(&format!("{who} carries {}{beyond}", listed(&carried))));
     // What kept a search from an edge is a sentence of its own: it may be long.
@@ -68,6 +70,7 @@ fn carried(line: &SafeLoad) -> String {
             format!("at least {value} {unit} (95 % sure of {low})")
         }
         (Some(value), _, None) => format!("at least {value} {unit}"),
+        (None, _, Some(high)) if high == "1" => format!("not even 1 {}", unit.replace("agents", "agent")),
         (None, _, Some(high)) => format!("not even {high} {unit}"),
         (None, ..) => "an unknown load".to_owned(),
     }

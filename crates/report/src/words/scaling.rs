@@ -55,13 +55,20 @@ fn of_crossing(crossing: &Crossing) -> String {
         true => String::new(),
         false => format!(" with {}", quoted(&curve_name("", &crossing.point))),
     };
-    let range = Some(interval(crossing.ci95)).filter(|range| !range.is_empty());
-    let range = range.map_or_else(String::new, |range| format!(" (95 % interval {range})"));
+    let ahead = Some(interval(crossing.ci95)).filter(|ahead| !ahead.is_empty());
+    let ahead = ahead.map_or_else(String::new, |ahead| format!(" (95 % interval {ahead})"));
+    let peak = crossing.peak_ratio.map_or_else(String::new, |ratio| {
+        let sure = range(crossing.peak_ratio_ci95, numbers::number);
+        format!(", and its peak is {} times that of {b}{sure}", numbers::number(ratio))
+    });
     match (crossing.lead, crossing.at) {
         (Lead::Crosses, Some(load)) => {
-            format!("{a} is ahead of {b} from {} {unit}{range} on{at}", numbers::number(load))
+            format!("{a} is ahead of {b} from {} {unit}{ahead} on{at}{peak}", numbers::number(load))
         }
-        (Lead::Throughout, _) => format!("{a} is ahead of {b} throughout{at}"),
-        _ => format!("which of {b} and {a} is ahead at the highest load is not shown{at}"),
+        (Lead::Throughout, _) => format!("{a} is ahead of {b} throughout{at}{peak}"),
+        _ => {
+            let peak = peak.replacen(", and its peak", &format!("; the peak of {a}"), 1);
+            format!("which of {b} and {a} is ahead at the highest load is not shown{at}{peak}")
+        }
     }
 }

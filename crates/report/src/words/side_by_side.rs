@@ -3,7 +3,7 @@
 
 use record::results::Trial;
 
-use super::{capital, listed, quoted};
+use super::{capital, listed, quoted, wrong};
 use crate::facts::{Figure, Group, Spread, counted, operations, outages};
 use crate::numbers;
 
@@ -19,9 +19,9 @@ pub fn findings(groups: &[Group]) -> Vec<String> {
         sentences.reverse();
     }
     for (what, value, of) in INCONSISTENCIES {
-        // Wrong answers are counted nearly everywhere: that there are none is no news.
-        if *what != WRONG || any(groups, *value) {
-            sentences.extend(where_any(groups, what, *value, *of));
+        match *what {
+            WRONG => sentences.extend(wrong::sentence(groups)),
+            _ => sentences.extend(where_any(groups, what, *value, *of)),
         }
     }
     sentences
@@ -120,7 +120,7 @@ fn where_any(groups: &[Group], what: &str, value: Figure, of: Option<Figure>) ->
         None => format!("up to {}", worst.count()),
     };
     Some(match split(groups, value) {
-        Some(Split { dimension, clean, dirty }) => {
+        Some(Split { dimension, clean, dirty, .. }) => {
             let (dirty, clean) = (names(dimension, &dirty), names("", &clean));
             capital(&format!("{what} with {dirty} ({up_to}), none with {clean}."))
         }
@@ -148,7 +148,9 @@ impl<'a, 'b> Worst<'a, 'b> {
 }
 
 /// A dimension that tells where a count is 0 from where it is not.
-struct Split<'a> {
+pub(super) struct Split<'a> {
+    /// Its place among the dimensions.
+    pub index: usize,
     dimension: &'a str,
     clean: Vec<String>,
     dirty: Vec<String>,
@@ -156,7 +158,7 @@ struct Split<'a> {
 
 /// The values of a dimension with which a count is 0 in every trial, and the others, if there are both. Of several such
 /// dimensions the one that leaves least unsaid: with the most groups where the count is 0.
-fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
+pub(super) fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
     let mut best: Option<(usize, Split)> = None;
     for index in 0..groups.first().map_or(0, |group| group.labels.len()) {
         let is_clean = |name: &String| {
@@ -166,18 +168,18 @@ fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
         let (clean, dirty): (Vec<String>, Vec<String>) = values_of(groups, index).into_iter().partition(is_clean);
         let covered = groups.iter().filter(|group| clean.contains(&group.labels[index].1)).count();
         if !clean.is_empty() && !dirty.is_empty() && best.as_ref().is_none_or(|(most, _)| covered > *most) {
-            best = Some((covered, Split { dimension: dimension(groups, index), clean, dirty }));
+            best = Some((covered, Split { index, dimension: dimension(groups, index), clean, dirty }));
         }
     }
     best.map(|(_, split)| split)
 }
 
-fn dimension<'a>(groups: &'a [Group], index: usize) -> &'a str {
+pub(super) fn dimension<'a>(groups: &'a [Group], index: usize) -> &'a str {
     groups.first().and_then(|group| group.labels.get(index)).map_or("", |label| label.0.as_str())
 }
 
 /// The values of a dimension, in the order of the plan.
-fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
+pub(super) fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     for (_, value) in groups.iter().filter_map(|group| group.labels.get(dimension)) {
         if !values.contains(value) {
@@ -188,7 +190,7 @@ fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
 }
 
 /// `‹wait› and ‹fail fast›`, `state ‹ets›`: a variant needs no word before its name.
-fn names(dimension: &str, names: &[String]) -> String {
+pub(super) fn names(dimension: &str, names: &[String]) -> String {
     let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
     if names.len() > NAMED {
         shown.push(format!("{} others", names.len() - NAMED));

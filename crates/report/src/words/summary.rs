@@ -21,7 +21,11 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     let input = Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
     let groups = groups(results, plan);
     if !groups.is_empty() && plan.find.is_none() {
-        parts.push(section("", &set(&comparison::table(&groups), WIDTH, colour)));
+        let table = comparison::table(&groups);
+        parts.push(match table.folded {
+            true => format!("{}: {} rows, on the page\n", table.title, table.rows.len()),
+            false => section("", &set(&table, WIDTH, colour)),
+        });
     }
     const TABLES: [&str; 10] = [
         "safe_loads",
@@ -39,6 +43,8 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
         let Some(table) = tables::named(name, &input) else { continue };
         parts.push(if matches!(name, "outages" | "disturbances") && table.rows.len() > LONG {
             format!("{}: {} of them, on the page\n", table.title, table.rows.len())
+        } else if name == "crossings" && table.folded {
+            format!("{}: {} rows, on the page\n", table.title, table.rows.len())
         } else if name == "differences" && table.rows.len() > LONG {
             format!("{}: {}, on the page\n", table.title, tables::differences::count(&results.comparisons))
         } else {

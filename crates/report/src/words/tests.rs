@@ -1,11 +1,14 @@
 //! Tests of answers and summaries: what they say of results of every shape.
 #![allow(clippy::unwrap_used)]
 
+use super::*;
+use crate::{Input, example};
 use experiment::plan::Plan;
 use record::results::{Crossing, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 
-use super::*;
-use crate::example;
+fn input<'a>(results: &'a Results, plan: &'a Plan) -> Input<'a> {
+    Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
+}
 
 fn one() -> (Plan, Results) {
     let plan = example::plan(&[], &[], 1);
@@ -203,8 +206,7 @@ fn a_search_has_its_tables_and_its_chart() {
         }))
         .unwrap(),
     );
-    let input =
-        crate::Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let input = Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
     let charts = crate::search_charts::of_run(&input);
     assert_eq!((charts.len(), charts[0].panels[0].lines.len()), (1, 3));
     assert_eq!((charts[0].marks[0].at, charts[0].marks[0].until), (11_900.0, Some(12_700.0)));
@@ -267,6 +269,8 @@ fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
         lead,
         at,
         ci95,
+        peak_ratio: Some(1.51),
+        peak_ratio_ci95: Some([1.42, 1.6]),
         ..Crossing::default()
     };
     results.crossings = vec![crossing(Lead::Crosses, Some(12.0), Some([Some(11.0), None]))];
@@ -276,8 +280,37 @@ fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
         let answer = answer(&results, &plan);
         assert!(answer.contains(words), "{answer}");
     };
-    says(crossing(Lead::Throughout, None, None), "`pi` is ahead of `xeon` throughout.");
-    says(crossing(Lead::NotShown, None, None), "Which of `xeon` and `pi` is ahead at the highest load is not shown.");
+    says(
+        crossing(Lead::Throughout, None, None),
+        "`pi` is ahead of `xeon` throughout, and its peak is 1.51 times that of `xeon` (95 % interval 1.42–1.6).",
+    );
+    says(
+        crossing(Lead::NotShown, None, None),
+        "Which of `xeon` and `pi` is ahead at the highest load is not shown; the peak of `pi` is 1.51 times that of `xeon`",
+    );
+}
+
+#[test]
+fn a_line_that_holds_nowhere_is_said_plainly() {
+    let (plan, mut results) = one();
+    let line = |variant: &str, surviving: &str| SafeLoad {
+        variant: Some(variant.to_owned()),
+        over: "load.agents".to_owned(),
+        value: None,
+        ci95: [None, Some(1.0)],
+        limited_by: "wrong_per_1000_cycles".to_owned(),
+        surviving: surviving.to_owned(),
+        complete: true,
+        steps: Vec::new(),
+    };
+    let held = SafeLoad { value: Some(40.0), ci95: [Some(36.0), Some(44.0)], ..line("sync_dirty", "nothing lost") };
+    results.safe_loads = vec![line("async_dirty", "nothing lost"), held, line("sync_dirty", "one member down")];
+    let said = answer(&results, &plan);
+    let words = "`async_dirty` carries not even 1 agent healthy; there `wrong_per_1000_cycles` breaks. `sync_dirty` carries 40 agents \
+                 (95 % interval 36–44) healthy and not even 1 agent with one member down; beyond it `wrong_per_1000_cycles` breaks.";
+    assert!(said.starts_with(words), "{said}");
+    let table = crate::tables::named("safe_loads", &input(&results, &plan)).expect("a table");
+    assert_eq!(table.rows[0].cells[2].text, "not even 1");
 }
 
 #[test]
@@ -285,6 +318,10 @@ fn what_no_fault_explains_is_in_the_answer() {
     let (plan, mut results) = one_crash();
     results.trials[0].disturbances = vec![example::disturbance()];
     insta::assert_snapshot!(words(&plan, &results));
+    let mut only_wrong = example::disturbance();
+    (only_wrong.outage.failed, only_wrong.outage.wrong) = (0, 3);
+    results.trials[0].disturbances = vec![only_wrong];
+    assert!(!answer(&results, &plan).contains("broke off"), "wrong answers alone break nothing off");
     let (plan, mut results) = example::policies();
     results.trials[0].disturbances = vec![example::disturbance()];
     results.trials[1].disturbances = vec![example::disturbance(), example::disturbance()];

@@ -56,7 +56,7 @@ const RATE: &str = "throughput.operations_per_s";
 #[test]
 fn the_ratio_of_peaks_has_an_interval() {
     let trials = two(3, 0.02);
-    let found = peak_ratio(["pi", "xeon"], &each(&trials));
+    let found = peak_ratios(["pi", "xeon"], &each(&trials));
     let [low, high] = found.range.unwrap();
     assert!(
         (found.value.unwrap() - 2.0).abs() < 0.1 && low > 1.8 && low < 2.0 && high > 2.0 && high < 2.2,
@@ -64,17 +64,17 @@ fn the_ratio_of_peaks_has_an_interval() {
     );
     assert_eq!((found.holds(&at_least(1.7)), found.holds(&at_least(2.0))), (Holds::Yes, Holds::NotShown));
     assert_eq!(found.holds(&at_least(2.5)), Holds::No);
-    let back = peak_ratio(["xeon", "pi"], &each(&trials));
+    let back = peak_ratios(["xeon", "pi"], &each(&trials));
     assert!((found.value.unwrap() * back.value.unwrap() - 1.0).abs() < 1e-9);
 }
 
 #[test]
 fn with_one_trial_each_the_value_decides_and_it_is_said() {
     let trials = two(1, 0.0);
-    let found = peak_ratio(["pi", "xeon"], &each(&trials));
+    let found = peak_ratios(["pi", "xeon"], &each(&trials));
     assert_eq!((found.value, found.range, found.note.as_str()), (Some(2.0), None, "one trial each: no interval"));
     assert_eq!(found.holds(&at_least(2.0)), Holds::Yes);
-    assert_eq!(peak_ratio(["pi", "none"], &each(&trials)), Found::default());
+    assert_eq!(peak_ratios(["pi", "none"], &each(&trials)), Found::default());
 }
 
 #[test]

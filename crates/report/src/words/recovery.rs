@@ -1,0 +1,77 @@
+//! Outages of several variants or points in words: how long each kept service from being as before, at the median and at worst. It must
+//! not pool what was not played alike.
+
+use record::results::{OutageDistribution, Results};
+
+use super::{capital, listed, quoted};
+use crate::numbers;
+use crate::recovery::{label, repeated};
+
+/// Distributions that are worded one by one, at most.
+const WORDED: usize = 6;
+
+const BACK: &str = "back_to_baseline_s";
+
+/// A sentence for each fault that occurred often enough with several variants or points.
+pub fn findings(results: &Results, plan: &experiment::plan::Plan) -> Vec<String> {
+    let mut faults: Vec<&str> = Vec::new();
+    for of in repeated(results) {
+        if !faults.contains(&of.fault.as_str()) {
+            faults.push(&of.fault);
+        }
+    }
+    let of_fault = |fault: &&str| {
+        let named: Vec<(String, &OutageDistribution)> = repeated(results)
+            .filter(|of| of.fault == *fault && of.figures.contains_key(BACK))
+            .map(|of| (quoted(&label(of, plan)), of))
+            .collect();
+        (named.len() > 1).then(|| finding(fault, &named))
+    };
+    faults.iter().filter_map(of_fault).collect()
+}
+
+fn finding(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
+    let fault = quoted(fault);
+    if named.len() <= WORDED {
+        let parts: Vec<String> = named.iter().map(|(name, of)| format!("{name} {}", figures(of))).collect();
+        return capital(&format!("after {fault} service was as before in {}.", parts.join("; ")));
+    }
+    // Of many, the one that was quickest and the one that took longest.
+    let never: Vec<String> = named.iter().filter(|(_, of)| of.never_back > 0).map(|(name, _)| name.clone()).collect();
+    let median = |of: &OutageDistribution| of.figures.get(BACK).and_then(|back| back.p50);
+    let mut medians: Vec<(&str, f64)> =
+        named.iter().filter_map(|(name, of)| Some((name.as_str(), median(of)?))).collect();
+    medians.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut parts = Vec::new();
+    if let (Some(first), Some(last)) = (medians.first(), medians.last()) {
+        let (least, most) = (numbers::seconds(first.1), numbers::seconds(last.1));
+        parts
+            .push(format!("service was as before at the median in {least} with {} to {most} with {}", first.0, last.0));
+    }
+    match never.len() {
+        0 => {}
+        1..=WORDED => parts.push(format!("not always with {}", listed(&never))),
+        count => parts.push(format!("not always in {count} of {} cases", named.len())),
+    }
+    capital(&format!("after {fault} {}.", parts.join("; ")))
+}
+
+/// `1.2 s at the median (0.9–1.4 s), 3.1 s at worst, of 12`.
+fn figures(of: &OutageDistribution) -> String {
+    let back = of.figures.get(BACK).cloned().unwrap_or_default();
+    let median = back.p50.map(|median| {
+        let range = back.p50_ci95.map(|[low, high]| numbers::from_to(&numbers::seconds(low), &numbers::seconds(high)));
+        let range = range.map_or_else(String::new, |range| format!(" (95 % interval {range})"));
+        format!("{} at the median{range}", numbers::seconds(median))
+    });
+    let worst = match (of.never_back, back.max) {
+        (0, Some(most)) => Some(format!("{} at worst", numbers::seconds(most))),
+        (0, None) => None,
+        (never, _) => Some(format!("never in {never}")),
+    };
+    let parts: Vec<String> = [median, worst].into_iter().flatten().collect();
+    format!("{}, of {}", parts.join(", "), numbers::count(of.count))
+}
+
+#[cfg(test)]
+mod tests;
