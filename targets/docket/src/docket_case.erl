@@ -64,9 +64,17 @@ version(Text) ->
     end.
 
 %% @doc UTF-8 as it stands between the quotes of a JSON string.
--spec escape(binary()) -> binary().
-escape(Text) ->
-    << <<(escaped(C))/binary>> || <<C>> <= Text >>.
+-spec escape(binary()) -> iodata().
+escape(Text) -> escape(Text, Text, 0, 0).
+
+%% What needs no escape is not copied: an audit is all cases.
+-spec escape(binary(), binary(), non_neg_integer(), non_neg_integer()) -> iodata().
+escape(All, <<C, Rest/binary>>, Start, Length) when C >= 32, C =/= $", C =/= $\\ ->
+    escape(All, Rest, Start, Length + 1);
+escape(All, <<C, Rest/binary>>, Start, Length) ->
+    [binary_part(All, Start, Length), escaped(C) | escape(All, Rest, Start + Length + 1, 0)];
+escape(All, <<>>, Start, Length) ->
+    [binary_part(All, Start, Length)].
 
 -spec escaped(byte()) -> binary().
 escaped($") -> <<"\\\"">>;
@@ -74,5 +82,4 @@ escaped($\\) -> <<"\\\\">>;
 escaped($\n) -> <<"\\n">>;
 escaped($\r) -> <<"\\r">>;
 escaped($\t) -> <<"\\t">>;
-escaped(C) when C < 32 -> iolist_to_binary(io_lib:format("\\u~4.16.0b", [C]));
-escaped(C) -> <<C>>.
+escaped(C) -> iolist_to_binary(io_lib:format("\\u~4.16.0b", [C])).

@@ -9,7 +9,7 @@ all() -> [{group, members}].
 
 groups() ->
     [{members, [parallel],
-      [answers, refuses, admission_refuses_at_once, two_vms, web_is_killed, core_is_killed, bad_options, taken_ports, hooks]}].
+      [answers, refuses, admission_refuses_at_once, two_vms, web_is_killed, core_is_killed, bad_options, taken_ports, hooks, serial_server, picture]}].
 
 suite() -> [{timetrap, {seconds, 60}}].
 
@@ -72,6 +72,31 @@ admission_refuses_at_once(_) ->
         {200, _, _} = docket_probe:get(M, "/cases/stuck")
     end).
 
+%% ---- What else it has
+
+%% The rules are Prolog's; here it matters that a member asks, and what it makes of the answer.
+serial_server(_) ->
+    case os:find_executable("swipl") of
+        false ->
+            {skip, "SWI-Prolog is not installed"};
+        _ ->
+            with(["--copies", "ram", "--serial", "true"], fun(M) ->
+                docket_probe:until(fun() -> element(1, post(M, "first", ?DOCUMENT)) =/= 503 end),
+                {201, _, _} = post(M, "a", ?DOCUMENT),
+                {422, _, _} = post(M, "b", <<"{\"party\":\"\"}">>),
+                {422, _, _} = put(M, "a", [{"if-match", "\"1\""}], <<"{\"party\":\"\"}">>),
+                {200, _, <<"[\"a\",\"first\"]">>} = docket_probe:get(M, "/cases?party=P")
+            end)
+    end.
+
+picture(_) ->
+    with(["--copies", "ram", "--layout", "web_and_core"], fun(M) ->
+        {200, _, Body} = docket_probe:get(M, "/mandelbrot?size=20&iterations=50"),
+        {struct, [{<<"size">>, 20}, {<<"iterations">>, 50}, {<<"inside">>, Inside}, {<<"workers">>, 1},
+                  {<<"nodes">>, [<<"docket@127.0.0.2">>]}]} = mochijson2:decode(Body),
+        true = Inside > 0 andalso Inside < 400
+    end).
+
 %% ---- Two VMs
 
 two_vms(_) ->
@@ -104,7 +129,8 @@ core_is_killed(_) ->
 
 bad_options(_) ->
     [?assertEqual({2, [Line]}, docket_probe:ending(docket_probe:launch(Arguments))) || {Arguments, Line} <- [
-        {["--write", "x"], <<"docket: cannot start: --write: expected transaction, sync_transaction, async_dirty, sync_dirty, got \"x\"">>},
+        {["--write", "x"],
+         <<"docket: cannot start: --write: expected transaction, sync_transaction, async_dirty, sync_dirty, got \"x\"">>},
         {["--host", "127.0.0.9", "--members", "127.0.0.2"], <<"docket: cannot start: --host: 127.0.0.9 is not one of --members 127.0.0.2">>},
         {["--cores", "x"], <<"docket: cannot start: --cores: expected a whole number, got \"x\"">>}]].
 

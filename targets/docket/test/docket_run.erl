@@ -34,6 +34,6 @@ suites(Suites) ->
                           {verbosity, 0}, {ct_hooks, [docket_told]}]),
     ok = file:set_cwd(Here),
     case Result of
-        {Ok, 0, {0, 0}} -> io:format("  ~b cases passed.~n", [Ok]), true;
+        {Ok, 0, {Skipped, 0}} -> io:format("  ~b cases passed, ~b skipped.~n", [Ok, Skipped]), true;
         Other -> io:format("  cases: ~p~n", [Other]), false
     end.

@@ -26,11 +26,22 @@ member(Mode) -> maps:get(Mode, persistent_term:get(?MODULE)).
 prop_like_a_map() ->
     with_members(?FORALL({Mode, Operations}, {oneof(?MODES), list(operation())}, begin
         Member = member(Mode),
-        Left = lists:foldl(fun(Operation, Model) -> check(Member, Operation, Model) end, #{}, Operations),
-        Same = docket_probe:ids(Member) =:= lists:sort(maps:keys(Left)),
-        [{204, _, _} = docket_probe:ask(Member, "DELETE", path(Id), []) || Id <- maps:keys(Left)],
-        Same
+        [docket_probe:ask(Member, "DELETE", path(Id), []) || Id <- ?IDS],
+        holds(fun() ->
+            Left = lists:foldl(fun(Operation, Model) -> check(Member, Operation, Model) end, #{}, Operations),
+            docket_probe:ids(Member) =:= lists:sort(maps:keys(Left))
+        end)
     end)).
+
+%% An answer that fits nothing. PropEr 1.2 looks for the stack trace of an exception where OTP 25 has none any more.
+holds(Fun) ->
+    try
+        Fun()
+    catch
+        error:Reason:Stack ->
+            io:format("  ~p at ~p~n", [Reason, hd(Stack)]),
+            false
+    end.
 
 operation() ->
     oneof([{create, oneof(?IDS), oneof(?PARTIES)},
@@ -99,10 +110,12 @@ prop_byte_for_byte() ->
             false -> mochijson2:encode(unicode:characters_to_binary(Text))
         end,
         Document = iolist_to_binary([Blanks, "{", Blanks, "\"party\" :\"P\",", Blanks, "\"x\":", Value, "}", Blanks]),
-        {201, _, _} = docket_probe:ask(Member, "POST", "/cases/doc", [], Document),
-        {200, _, Back} = docket_probe:get(Member, "/cases/doc"),
-        {200, _, Audit} = docket_probe:get(Member, "/audit"),
-        {204, _, _} = docket_probe:ask(Member, "DELETE", "/cases/doc", []),
-        {struct, [{<<"records">>, {struct, [{<<"doc">>, Record}]}}]} = mochijson2:decode(Audit),
-        Back =:= Document andalso Record =:= <<"1 ", Document/binary>>
+        docket_probe:ask(Member, "DELETE", "/cases/doc", []),
+        holds(fun() ->
+            {201, _, _} = docket_probe:ask(Member, "POST", "/cases/doc", [], Document),
+            {200, _, Back} = docket_probe:get(Member, "/cases/doc"),
+            {200, _, Audit} = docket_probe:get(Member, "/audit"),
+            {struct, [{<<"records">>, {struct, [{<<"doc">>, Record}]}}]} = mochijson2:decode(Audit),
+            Back =:= Document andalso Record =:= <<"1 ", Document/binary>>
+        end)
     end)).
