@@ -1,4 +1,4 @@
-//! What the checks found at each variant and point, over all repeats that are not void. It must not look into a single trial's records.
+//! What the checks found at each variant and point, over all repeats that are not void, if any is not. It must not look into a single trial's records.
 //!
 //! The rate of wrong answers has an interval of the ratio of sums over repeats where there are three of them and any answer was wrong:
 //! it counts in how much repeats differ. With fewer, and where nothing was wrong and repeats thus cannot differ, it is that of the pooled
@@ -18,7 +18,7 @@ const COUNTS: &str = "Clopper-Pearson";
 /// An entry for each variant and point of which anything was checked, in the order of the trials.
 pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
     let mut groups: Vec<Vec<&Trial>> = Vec::new();
-    for trial in trials.iter().filter(|trial| trial.verdict.is != Trust::Void) {
+    for trial in trials {
         let same = |group: &&mut Vec<&Trial>| {
             group.first().is_some_and(|first| first.variant == trial.variant && first.point == trial.point)
         };
@@ -27,7 +27,15 @@ pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
             None => groups.push(vec![trial]),
         }
     }
-    groups.iter().filter_map(|group| of_group(group)).collect()
+    groups.into_iter().filter_map(|group| of_group(&usable(group))).collect()
+}
+
+/// Those that are not void; all of them if all are, which the verdict says.
+fn usable(mut trials: Vec<&Trial>) -> Vec<&Trial> {
+    if trials.iter().any(|trial| trial.verdict.is != Trust::Void) {
+        trials.retain(|trial| trial.verdict.is != Trust::Void);
+    }
+    trials
 }
 
 fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {

@@ -120,6 +120,21 @@ fn what_is_wanted_of_it_is_done_inside() {
 }
 
 #[test]
+fn as_much_comes_out_as_is_asked_for() {
+    let (host, _folder, _story) = raise();
+    let host = host.unwrap();
+    // Each quote is two characters on its way here: with the audit's bound, a line of more than 64 MiB.
+    let quotes = 40_000_000;
+    let command = ["sh", "-c", &format!("head -c {quotes} /dev/zero | tr '\\000' '\"'")].map(str::to_owned).to_vec();
+    let run = |keeps_bytes| {
+        host.run(&Program { command: command.clone(), keeps_bytes, ..Program::default() }, "", LONG).unwrap()
+    };
+    let whole = run(Some(crate::hooks::AUDIT_BYTES)).output;
+    assert!(whole.len() == quotes && whole.bytes().all(|byte| byte == b'"'), "{}", whole.len());
+    assert!(run(None).output.ends_with(&format!("\n[{} bytes left out]\n", quotes - (8 << 20))));
+}
+
+#[test]
 fn it_crashes_and_comes_back_with_its_data() {
     let (host, folder, story) = raise();
     let mut host = host.unwrap();

@@ -48,7 +48,7 @@ pub struct ReplicaTable {
     pub failed: Option<String>,
 }
 
-/// What the checks found at one variant and point, over its repeats that are not void.
+/// What the checks found at one variant and point, over its repeats that are not void; over all of them if all are.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PooledConsistency {

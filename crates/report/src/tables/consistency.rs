@@ -66,8 +66,11 @@ const FIGURES: &[Figure] = &[
     },
 ];
 
+/// Examples that a trial has of something.
+type Examples = fn(&Trial) -> &[String];
+
 /// Columns of examples: the heading, and where they are.
-const EXAMPLES: [(&str, fn(&Trial) -> &[String]); 2] = [
+const EXAMPLES: [(&str, Examples); 2] = [
     ("some of the lost", |trial| &trial.consistency.lost_examples),
     ("some of the diverged", |trial| &trial.consistency.diverged_examples),
 ];
@@ -192,7 +195,7 @@ fn linearizable(group: &Group) -> Cell {
 }
 
 /// Of the trial that has most.
-fn some(group: &Group, of: fn(&Trial) -> &[String]) -> Cell {
+fn some(group: &Group, of: Examples) -> Cell {
     let examples = group.usable().map(of).max_by_key(|examples| examples.len()).unwrap_or_default();
     Cell::new(examples.join("; "))
 }

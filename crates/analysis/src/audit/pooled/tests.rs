@@ -65,3 +65,13 @@ fn what_was_not_checked_has_no_figures() {
     assert_eq!((found.wrong_per_1000_cycles, found.ci95), (Some(2000.0), None));
     assert!(found.operations_ci95.is_some());
 }
+
+#[test]
+fn where_all_are_void_all_are_shown() {
+    let void = |wrong| Trial {
+        verdict: Verdict { is: Trust::Void, ..Verdict::default() },
+        ..trial("a", Some(wrong), 1000, None)
+    };
+    let found = pooled(&[void(1), void(2)]).remove(0);
+    assert_eq!((found.repeats, found.wrong), (2, Some(3)));
+}
