@@ -320,7 +320,7 @@ impl Shell<'_> {
 
 /// Storage is measured once for each lab of the run: at its first trial.
 fn measures_storage(plan: &plan::Plan, trial: &plan::Trial) -> bool {
-    let first = plan.trials.iter().find(|other| other.lab == trial.lab);
+    let first = plan.trials.iter().find(|other| other.lab.has_same_hosts(&trial.lab));
     trial.lab.measure_storage && first.is_none_or(|first| first.id == trial.id)
 }
 

@@ -121,10 +121,15 @@ impl Ears {
 
 /// As much of a line as is told, with the text in it.
 fn quoted(line: &str, at: usize, length: usize) -> String {
-    let from = if at + length <= LINE_BYTES { 0 } else { line.floor_char_boundary(at.saturating_sub(BEFORE_BYTES)) };
-    let until = line.floor_char_boundary(from + LINE_BYTES);
+    let from = if at + length <= LINE_BYTES { 0 } else { boundary(line, at.saturating_sub(BEFORE_BYTES)) };
+    let until = boundary(line, from + LINE_BYTES);
     let (before, after) = (if from > 0 { "…" } else { "" }, if until < line.len() { "…" } else { "" });
     readable(format!("{before}{}{after}", &line[from..until]).as_bytes())
+}
+
+/// The last place up to `at` where a character begins, or the end.
+fn boundary(line: &str, at: usize) -> usize {
+    (0..=at.min(line.len())).rev().find(|place| line.is_char_boundary(*place)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use lab::runner::Envelope;
 pub fn words(plan: &Plan) -> String {
     let mut groups: Vec<(&Lab, Vec<&Trial>)> = Vec::new();
     for trial in plan.possible().iter().filter(|trial| !trial.lab.hosts.is_empty()) {
-        match groups.iter_mut().find(|(lab, _)| **lab == trial.lab) {
+        match groups.iter_mut().find(|(lab, _)| lab.has_same_hosts(&trial.lab)) {
             Some((_, trials)) => trials.push(trial),
             None => groups.push((&trial.lab, vec![trial])),
         }

@@ -1,6 +1,7 @@
 //! Progress on stderr: a live line on a terminal, plain lines otherwise. It must not touch stdout, which is for results.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 
 use conduct::{Audience, News, Second};
@@ -147,6 +148,8 @@ struct Teller {
     of_hosts: usize,
     /// How many of them came up.
     up: usize,
+    /// Host and text of what was quoted already: a member that is in trouble says so again and again.
+    quoted: BTreeSet<(String, String)>,
     /// Whether what happens to a host is a fault's doing: neither the start nor the end of the trial.
     is_loading: bool,
 }
@@ -170,7 +173,7 @@ impl Teller {
                 Some(words.join(" · "))
             }
             News::Happened { at_s, what } => {
-                let words = self.host(what).or_else(|| happening(what))?;
+                let words = self.host(what).or_else(|| self.said(what)).or_else(|| happening(what))?;
                 Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
             }
             News::TrialEnds { how: Ending::Done, .. } | News::Second(_) => None,
@@ -202,6 +205,14 @@ impl Teller {
             }
             _ => None,
         }
+    }
+}
+
+impl Teller {
+    /// What a member said that the target calls alarming, the first time.
+    fn said(&mut self, what: &What) -> Option<String> {
+        let What::Log { host, line, text, alarming: true, .. } = what else { return None };
+        self.quoted.insert((host.clone(), text.clone())).then(|| format!("{host} said: {}", line.trim()))
     }
 }
 
@@ -237,7 +248,6 @@ fn happening(what: &What) -> Option<String> {
             let last = last.map(|line| format!("; it wrote last: {}", line.trim())).unwrap_or_default();
             Some(format!("{process} ended by itself: {how}{last}"))
         }
-        What::Log { host, line, alarming: true, left_out: 0, .. } => Some(format!("{host} said: {}", line.trim())),
         What::Notice { text } => Some(text.clone()),
         _ => None,
     }

@@ -81,6 +81,13 @@ impl Lab {
         self.hosts.iter().filter(move |host| host.role.as_deref().is_none_or(|own| own == role))
     }
 
+    /// Whether its hosts are like those of another lab, whatever has which part of their links.
+    #[must_use]
+    pub fn has_same_hosts(&self, other: &Self) -> bool {
+        let bare = |lab: &Self| Self { ports: Vec::new(), ..lab.clone() };
+        bare(self) == bare(other)
+    }
+
     /// Whether any host is made by Plimsoll rather than found.
     #[must_use]
     pub fn is_virtual(&self) -> bool {

@@ -116,6 +116,7 @@ fn faults_of_hosts_and_processes_are_felt_and_healed() {
         ("link_flap", "800ms", "on = \"n1\"\nwith = { down = \"10s\" }"),
         ("lossy_link", "800ms", "on = \"n1\"\nwith = { loss_pct = 60 }"),
         ("slow_link", "800ms", "on = \"n1\"\nwith = { rate = \"64kbit\" }"),
+        ("slow_port", "800ms", "on = \"n1\"\nwith = { port = \"http\", rate = \"64kbit\" }"),
         ("kill", "500ms", "on = \"n1\""),
         ("restart", "", "on = \"n1\""),
         ("host_crash", "500ms", "on = \"n1\""),

@@ -9,10 +9,11 @@ use crate::stage::{Stage, until};
 const LAB: &str = "ssh = [\"10.84.0.1\", \"10.84.0.2\"]";
 
 /// Each leaves something in the kernel of the machine, for longer than the test lasts.
-const LASTING: [(&str, &str, &str); 4] = [
+const LASTING: [(&str, &str, &str); 5] = [
     ("partition", "5m", "on = \"n1\"\nwith = { clients = \"majority\" }"),
     ("lossy_link", "5m", "on = \"n1\"\nwith = { loss_pct = 10 }"),
     ("slow_link", "5m", "on = \"n1\"\nwith = { rate = \"1mbit\" }"),
+    ("slow_port", "5m", "on = \"n1\"\nwith = { port = \"http\", rate = \"1mbit\" }"),
     ("host_freeze", "5m", "on = \"n1\""),
 ];
 
@@ -38,6 +39,7 @@ fn faults_over_ssh_are_felt_and_healed() {
         ("pause", "800ms", "on = \"n1\""),
         ("lossy_link", "800ms", "on = \"n1\"\nwith = { loss_pct = 60 }"),
         ("slow_link", "800ms", "on = \"n1\"\nwith = { rate = \"64kbit\" }"),
+        ("slow_port", "800ms", "on = \"n1\"\nwith = { port = \"http\", rate = \"64kbit\" }"),
         ("kill", "500ms", "on = \"n1\""),
         ("restart", "", "on = \"n1\""),
         ("command", "800ms", "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),

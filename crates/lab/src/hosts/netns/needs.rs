@@ -113,21 +113,24 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
     links(&hardest_link(trial, envelopes), slows_ports(trial))
 }
 
+/// A kind of link, whether ports of it were told apart, and what came of it.
+type Tried = (Link, bool, Result<(), Trouble>);
+
 /// Whether the kernel can make such a link: tried in a network of its own, that goes with the thread that is in it.
 fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
     /// Each kind of link is tried once.
-    static TRIED: Mutex<Vec<((Link, bool), Result<(), Trouble>)>> = Mutex::new(Vec::new());
+    static TRIED: Mutex<Vec<Tried>> = Mutex::new(Vec::new());
     if hardest.is_unlimited() {
         return Ok(());
     }
     let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
     let known =
-        tried.iter().find(|((link, ports), _)| link == hardest && *ports == of_ports).map(|(_, came)| came.clone());
+        tried.iter().find(|(link, ports, _)| link == hardest && *ports == of_ports).map(|(.., came)| came.clone());
     let came = match known {
         Some(came) => came,
         None => {
             let came = try_link(hardest, of_ports)?;
-            tried.push(((hardest.clone(), of_ports), came.clone()));
+            tried.push((hardest.clone(), of_ports, came.clone()));
             came
         }
     };
