@@ -113,7 +113,14 @@ fn a_service_that_never_came_back_breaks_a_limit_on_when_it_is_back() {
 
 /// Plays both searches on a target with these edges.
 fn played(edges: [f64; 2], p99_us: impl Fn(f64, f64) -> f64) -> (Find, Vec<Step>) {
-    let find = find();
+    played_by(find(), |trial, rate| {
+        let healthy = trial.surviving.as_deref() == Some("nothing lost");
+        p99_us(rate, if healthy { edges[0] } else { edges[1] })
+    })
+}
+
+/// Plays a search to its end.
+fn played_by(find: Find, p99_us: impl Fn(&plan::Trial, f64) -> f64) -> (Find, Vec<Step>) {
     let mut plan: Plan = serde_json::from_value(json!({
         "format": 1, "title": "", "asks": "", "variants": [], "swept": [], "trials": [],
         "requirements": [], "claims": [], "find": null
@@ -122,10 +129,14 @@ fn played(edges: [f64; 2], p99_us: impl Fn(f64, f64) -> f64) -> (Find, Vec<Step>
     plan.find = Some(find.clone());
     let (mut steps, mut finished) = (Vec::new(), Vec::new());
     while let Some(next) = plan.next(&finished) {
-        let healthy = next.surviving.as_deref() == Some("nothing lost");
-        let rate = next.point["load.rate"].as_f64().unwrap();
-        let p99_us = p99_us(rate, if healthy { edges[0] } else { edges[1] });
-        let made = Trial { id: next.id.clone(), point: next.point, surviving: next.surviving, ..trial(Some(p99_us)) };
+        let value = next.point[&find.highest].as_f64().unwrap();
+        let made = Trial {
+            id: next.id.clone(),
+            variant: next.variant.clone(),
+            point: next.point.clone(),
+            surviving: next.surviving.clone(),
+            ..trial(Some(p99_us(&next, value)))
+        };
         let step = step(&find, &made, &[]);
         finished.extend(step.finished.clone());
         steps.push(step);
@@ -146,6 +157,40 @@ fn each_condition_has_its_line_and_the_lowest_is_the_answer() {
     assert_eq!(lines.iter().map(|line| line.steps.len()).sum::<usize>(), steps.len());
     assert_eq!(lowest(&lines).unwrap().surviving, "one member down");
     assert_eq!(used(&find, &steps).len(), steps.len());
+}
+
+#[test]
+fn each_variant_has_its_line_under_each_condition_also_where_it_holds_nowhere() {
+    let mut find = find();
+    find.highest = "load.agents".to_owned();
+    let of = |variant: &str| -> Vec<plan::Trial> {
+        let with = |template: &plan::Trial| plan::Trial {
+            variant: Some(variant.to_owned()),
+            load: Some(plan::Load { rate: None, ..made_up::load(16, 10.0) }),
+            ..template.clone()
+        };
+        find.templates.iter().map(with).collect()
+    };
+    find.templates = ["sync", "dirty"].into_iter().flat_map(of).collect();
+    // The dirty variant breaks with a single agent once a member is down.
+    let edge = |trial: &plan::Trial| match (trial.variant.as_deref(), trial.surviving.as_deref()) {
+        (Some("dirty"), Some("one member down")) => 0.5,
+        (Some("dirty"), _) => 100.5,
+        _ => 40.5,
+    };
+    let (find, steps) = played_by(find, |trial, agents| 50_000.0 * (agents / edge(trial)).powi(4));
+    let lines = safe_loads(&find, &steps);
+    let named: Vec<(&str, &str)> =
+        lines.iter().map(|line| (line.variant.as_deref().unwrap(), line.surviving.as_str())).collect();
+    let (healthy, down) = ("nothing lost", "one member down");
+    assert_eq!(named, [("sync", healthy), ("sync", down), ("dirty", healthy), ("dirty", down)]);
+    for (line, edge) in lines.iter().zip([40.5, 40.5, 100.5]) {
+        let [low, high] = line.ci95.map(Option::unwrap);
+        assert!(low <= edge && edge <= high, "{line:?}");
+    }
+    let nowhere = &lines[3];
+    assert_eq!((nowhere.value, nowhere.ci95, nowhere.complete), (None, [None, Some(1.0)], true));
+    assert_eq!(nowhere.limited_by, "latency_us.p99");
 }
 
 #[test]

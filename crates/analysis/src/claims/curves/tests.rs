@@ -159,3 +159,41 @@ fn two_swept_paths_give_a_figure_at_each_point_and_all_of_them_count() {
     let knee = knees(Some("xeon"), OVER, &each(&all));
     assert_eq!((knee.holds(&at_most(4.0)), knee.holds(&at_most(20.0))), (Holds::NotShown, Holds::Yes));
 }
+
+/// Of 200 sweeps with repeats that differ by 4 %, in how many an interval holds what curves without noise give.
+#[test]
+fn intervals_hold_the_truth_about_as_often_as_they_say() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let smooth = |cores: f64| move |n: f64| 10.0 * n / (1.0 + (n / cores).powi(3)).cbrt();
+    let run = |noise: f64, random: &mut fastrand::Rng| {
+        let mut both = trials(Some("a"), 3, 0.0, smooth(24.0));
+        both.extend(trials(Some("b"), 3, 0.0, smooth(6.0)));
+        for trial in &mut both {
+            let off = 1.0 + noise * crate::made_up::normal(random);
+            let throughput = &mut trial.throughput;
+            for rate in [&mut throughput.operations_per_s, &mut throughput.cycles_per_s] {
+                *rate = rate.map(|rate| rate * off);
+            }
+        }
+        both
+    };
+    type Asked = fn(&[&Trial]) -> Found;
+    let asked: [(&str, Asked); 4] = [
+        ("peak_ratio", |trials| peak_ratios(["a", "b"], trials)),
+        ("flat_until", |trials| flats(Some("a"), OVER, trials)),
+        ("flat_ratio", |trials| flat_ratio(["a", "b"], OVER, trials)),
+        ("retained", |trials| retained(RATE, Some("a"), [OVER, "16"], trials)),
+    ];
+    let exact = run(0.0, &mut random);
+    let truths: Vec<f64> = asked.iter().map(|(_, of)| of(&each(&exact)).value.unwrap()).collect();
+    let mut held = [0; 4];
+    for _ in 0..200 {
+        let noisy = run(0.04, &mut random);
+        for (index, (_, of)) in asked.iter().enumerate() {
+            let [low, high] = of(&each(&noisy)).range.unwrap();
+            held[index] += u32::from((low..=high).contains(&truths[index]));
+        }
+    }
+    let names = asked.map(|(name, _)| name);
+    assert!(held.iter().all(|held| (180..=200).contains(held)), "{names:?}: {held:?} of 200");
+}
