@@ -70,12 +70,12 @@ walk(_, 0) -> [];
 walk(Id, Limit) -> [Id | walk(mnesia:next(?TABLE, Id), Limit - 1)].
 
 %% @doc The same case with another document, if it still has the version that the writer saw.
--spec modify(docket_case:id(), docket_case:version(), docket_case:party(), docket_case:document()) ->
+-spec modify(docket_case:id(), docket_case:version() | any, docket_case:party(), docket_case:document()) ->
     {ok, docket_case:version()} | missing | {other, docket_case:version()} | failure().
 modify(Id, Seen, Party, Document) ->
     write(fun() ->
         case mnesia:read(?TABLE, Id, write) of
-            [#docket_case{version = Seen}] -> put(Id, Seen + 1, Party, Document);
+            [#docket_case{version = Version}] when Seen =:= any; Seen =:= Version -> put(Id, Version + 1, Party, Document);
             [#docket_case{version = Other}] -> {other, Other};
             [] -> missing
         end

@@ -147,11 +147,13 @@ document(Id, Body, Then) ->
             {400, [], [Text, "\n"]}
     end.
 
--spec if_match(head()) -> docket_case:version() | none | bad.
+-spec if_match(head()) -> docket_case:version() | any | none | bad.
 if_match(Head) ->
     case Head("if-match") of
         undefined ->
             none;
+        "*" ->
+            any;
         Text ->
             case docket_case:version(Text) of
                 {ok, Version} -> Version;
