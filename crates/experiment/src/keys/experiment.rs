@@ -130,7 +130,7 @@ const LAB: &[Key] = &[
     Key::new(
         "quick_start",
         Kind::Boolean,
-        "Whether the cores of virtual hosts are as fast as this machine's until the target is ready; then they are as asked",
+        "Whether cores and disks of virtual hosts are as fast as this machine's until the target is ready; then they are as asked",
     )
     .or("false"),
 ];

@@ -64,7 +64,7 @@ pub struct Network {
     /// Its name.
     pub name: String,
     /// What every link to it is like at best.
-    #[serde(skip_serializing_if = "Link::is_unlimited")]
+    #[serde(default, skip_serializing_if = "Link::is_unlimited")]
     pub link: Link,
 }
 

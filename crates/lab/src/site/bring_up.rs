@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use experiment::manifest::Manifest;
 use experiment::plan::{self, TargetKind};
+use experiment::profile::Disk;
 use record::events::What;
 use rustix::process::Signal;
 
@@ -31,10 +32,19 @@ use crate::{Caller, Error, placeholders, ports};
 const COMMAND_ROLE: &str = "target";
 /// Seconds that such a target is given to stop.
 const COMMAND_STOP_S: f64 = 10.0;
-/// Key of what is imposed on hosts while the target starts.
-const QUICK_START: &str = "quick start";
+/// Keys of what is imposed on hosts while the target starts.
+const QUICK_CORES: &str = "quick start";
+const QUICK_DISKS: &str = "quick start, disks";
 /// More than any slow core falls short of one of this machine's.
 const UNHINDERED: f64 = 1e6;
+/// More than any disk does.
+const UNHINDERED_DISK: Disk = Disk {
+    size_bytes: None,
+    read_iops: Some(1e9),
+    write_iops: Some(1e9),
+    read_bytes_per_s: Some(1e12),
+    write_bytes_per_s: Some(1e12),
+};
 /// How often it is looked whether the user wants an end.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -244,16 +254,19 @@ impl Site {
         })
     }
 
-    /// [`Site::start`], on cores that are not slow yet where the lab says so.
+    /// [`Site::start`], on cores and disks that are not slow yet where the lab says so.
     fn start_in(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
         if !(lab.quick_start && lab.is_virtual()) {
             return self.start(caller, stop);
         }
-        let unhindered =
-            self.hosts.iter().map(|host| (host.name().to_owned(), Control::Cpu { of_profile: UNHINDERED }));
-        self.impose(QUICK_START, &unhindered.collect::<Vec<_>>())?;
+        let cores = |host: &plan::Host| (host.name.clone(), Control::Cpu { of_profile: UNHINDERED });
+        let disk = |host: &plan::Host| (host.name.clone(), Control::Disk { disk: UNHINDERED_DISK });
+        let has_slow_disk = |host: &&plan::Host| lab.profile_of(host).is_some_and(|profile| profile.disk.is_throttled());
+        self.impose(QUICK_CORES, &lab.hosts.iter().map(cores).collect::<Vec<_>>())?;
+        self.impose(QUICK_DISKS, &lab.hosts.iter().filter(has_slow_disk).map(disk).collect::<Vec<_>>())?;
         self.start(caller, stop)?;
-        self.lift(QUICK_START)
+        self.lift(QUICK_DISKS)?;
+        self.lift(QUICK_CORES)
     }
 
     fn start(&mut self, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {

@@ -215,7 +215,7 @@ impl Hands for HostHands {
     }
 
     fn cpu(&self, of_profile: f64) -> Result<(), Refusal> {
-        self.groups.set_cpu((of_profile < 1.0).then_some(of_profile))
+        self.groups.set_cpu(of_profile.ne(&1.0).then_some(of_profile))
     }
 
     fn memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
