@@ -170,11 +170,11 @@ wait(Why, #state{since = Since, told = Told} = State) ->
 
 -spec found(#state{}) -> #state{}.
 found(#state{options = #{copies := Copies} = Options} = State) ->
-    {Table, Definition} = docket_register:table({copies(Copies), [node()]}),
     try
         ok = schema(Copies),
         ok = open(),
-        {atomic, ok} = mnesia:create_table(Table, Definition),
+        [{atomic, ok} = mnesia:create_table(Table, Definition)
+         || {Table, Definition} <- docket_register:tables({copies(Copies), [node()]})],
         ok = docket_folder:put_mark(Options),
         enter(loading, State)
     catch
@@ -207,9 +207,9 @@ emptied(Options) ->
 %% Waits for the table.
 -spec load(#state{}) -> #state{}.
 load(#state{options = Options, since = Since, told = Told} = State) ->
-    {Table, _} = docket_register:table({ram_copies, []}),
+    Tables = [Table || {Table, _} <- docket_register:tables({ram_copies, []})],
     Waited = now_s() - Since,
-    case mnesia:wait_for_tables([Table], ?TICK_MS) of
+    case mnesia:wait_for_tables(Tables, ?TICK_MS) of
         ok ->
             case docket_folder:put_mark(Options) of
                 ok -> ok;

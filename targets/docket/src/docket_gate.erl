@@ -47,8 +47,8 @@ steps(Node, Copies) ->
         ok = erpc:call(Node, docket_cluster, open, [], ?PATIENCE_MS),
         {ok, [_ | _]} = erpc:call(Node, mnesia, change_config, [extra_db_nodes, [node()]], ?PATIENCE_MS),
         ok = schema_copy(Node, Copies),
-        {Table, _} = docket_register:table({Type, []}),
-        ok = done(mnesia:add_table_copy(Table, Node, Type))
+        [ok = done(mnesia:add_table_copy(Table, Node, Type)) || {Table, _} <- docket_register:tables({Type, []})],
+        ok
     catch
         error:{badmatch, Why} -> {error, Why};
         Class:Why -> {error, {Class, Why}}

@@ -1,11 +1,14 @@
-%% The cases, in one Mnesia table: created, browsed, modified and deleted in the modes the member was started with.
+%% The cases, in a Mnesia table: created, browsed, modified and deleted in the modes the member was started with.
+%%
+%% Whose cases they are stands in a second table, by party. An index of Mnesia would do that, too, but a transaction that looks
+%% into one holds all writers of the whole table up; here it meets those of its own party only.
 %%
 %% All that a request does happens in one mnesia:activity/2, the check of the version, too. In the dirty modes that is no
 %% atomic step, and is not meant to be: what that costs is what they are compared for. It must not start Mnesia or know who
 %% the members are (docket_cluster).
 -module(docket_register).
 
--export([set/1, table/1, create/3, read/1, of_party/1, page/2, modify/4, delete/2, audit/1]).
+-export([set/1, tables/1, create/3, read/1, of_party/1, page/2, modify/4, delete/2, audit/1]).
 -export_type([failure/0]).
 
 %% Why nothing can be said about a request: Mnesia's reason, or why the member is not in its cluster yet.
@@ -19,6 +22,12 @@
     document :: docket_case:document()
 }).
 
+-define(PARTIES, docket_party).
+-record(docket_party, {
+    party :: docket_case:party(),
+    id :: docket_case:id()
+}).
+
 -define(AUDIT_PAGE, 200).
 
 %% @doc Sets the modes, once.
@@ -26,19 +35,22 @@
 set(#{write := Write, read := Read}) ->
     persistent_term:put(?MODULE, {Write, Read}).
 
-%% @doc The table as Mnesia is to make it, on the nodes and with the kind of copy that `Copies' says.
--spec table({ram_copies | disc_copies, [node()]}) -> {atom(), [tuple()]}.
-table(Copies) ->
-    %% An index of Mnesia on a table like this is an ordered one: a party of many cases costs no more than one of few.
-    {?TABLE, [{type, ordered_set}, Copies, {attributes, record_info(fields, docket_case)}, {index, [#docket_case.party]}]}.
+%% @doc The tables as Mnesia is to make them, on the nodes and with the kind of copy that `Copies' says.
+-spec tables({ram_copies | disc_copies, [node()]}) -> [{atom(), [tuple()]}].
+tables(Copies) ->
+    [{?TABLE, [{type, ordered_set}, Copies, {attributes, record_info(fields, docket_case)}]},
+     {?PARTIES, [{type, bag}, Copies, {attributes, record_info(fields, docket_party)}]}].
 
 %% @doc A new case, with version 1.
 -spec create(docket_case:id(), docket_case:party(), docket_case:document()) -> {ok, docket_case:version()} | exists | failure().
 create(Id, Party, Document) ->
     write(fun() ->
         case mnesia:read(?TABLE, Id, write) of
-            [] -> put(Id, 1, Party, Document);
-            [_] -> exists
+            [] ->
+                ok = mnesia:write(?PARTIES, #docket_party{party = Party, id = Id}, write),
+                put(Id, 1, Party, Document);
+            [_] ->
+                exists
         end
     end).
 
@@ -56,7 +68,7 @@ read(Id) ->
 -spec of_party(docket_case:party()) -> {ok, [docket_case:id()]} | failure().
 of_party(Party) ->
     read_only(fun() ->
-        {ok, lists:sort([Case#docket_case.id || Case <- mnesia:index_read(?TABLE, Party, #docket_case.party)])}
+        {ok, lists:sort([Id || #docket_party{id = Id} <- mnesia:read(?PARTIES, Party, read)])}
     end).
 
 %% @doc The next ids after one, which need not be there; <<>> is before all.
@@ -75,7 +87,9 @@ walk(Id, Limit) -> [Id | walk(mnesia:next(?TABLE, Id), Limit - 1)].
 modify(Id, Seen, Party, Document) ->
     write(fun() ->
         case mnesia:read(?TABLE, Id, write) of
-            [#docket_case{version = Version}] when Seen =:= any; Seen =:= Version -> put(Id, Version + 1, Party, Document);
+            [#docket_case{version = Version, party = Before}] when Seen =:= any; Seen =:= Version ->
+                ok = move(Id, Before, Party),
+                put(Id, Version + 1, Party, Document);
             [#docket_case{version = Other}] -> {other, Other};
             [] -> missing
         end
@@ -86,7 +100,9 @@ modify(Id, Seen, Party, Document) ->
 delete(Id, Seen) ->
     write(fun() ->
         case mnesia:read(?TABLE, Id, write) of
-            [#docket_case{version = Version}] when Seen =:= any; Seen =:= Version -> mnesia:delete(?TABLE, Id, write);
+            [#docket_case{version = Version, party = Party}] when Seen =:= any; Seen =:= Version ->
+                ok = mnesia:delete_object(?PARTIES, #docket_party{party = Party, id = Id}, write),
+                mnesia:delete(?TABLE, Id, write);
             [#docket_case{version = Other}] -> {other, Other};
             [] -> missing
         end
@@ -108,6 +124,13 @@ audit(_, 0) -> [];
 audit(Id, Limit) ->
     Rows = [{Id, Version, Document} || #docket_case{version = Version, document = Document} <- ets:lookup(?TABLE, Id)],
     Rows ++ audit(ets:next(?TABLE, Id), Limit - 1).
+
+-spec move(docket_case:id(), From :: docket_case:party(), To :: docket_case:party()) -> ok.
+move(_, Party, Party) ->
+    ok;
+move(Id, From, To) ->
+    ok = mnesia:delete_object(?PARTIES, #docket_party{party = From, id = Id}, write),
+    mnesia:write(?PARTIES, #docket_party{party = To, id = Id}, write).
 
 -spec put(docket_case:id(), docket_case:version(), docket_case:party(), docket_case:document()) -> {ok, docket_case:version()}.
 put(Id, Version, Party, Document) ->

@@ -147,8 +147,8 @@ tables_elsewhere(_) ->
         Back = docket_probe:again(First),
         {1, Lines} = docket_probe:ending(Back),
         [Waits, Cannot] = [Line || <<"docket: ", Line/binary>> <- Lines],
-        ?assertEqual(<<"waits for tables: docket_case not loaded, the last cases may be with docket@127.0.0.3">>, Waits),
-        ?assertEqual(<<"cannot load its tables: docket_case not loaded, the last cases may be with docket@127.0.0.3; "
+        ?assertEqual(<<"waits for tables: docket_case, docket_party not loaded, the last cases may be with docket@127.0.0.3">>, Waits),
+        ?assertEqual(<<"cannot load its tables: docket_case, docket_party not loaded, the last cases may be with docket@127.0.0.3; "
                        "start those members, too, or empty the data folders of all">>, Cannot)
     end).
 

@@ -29,8 +29,10 @@ cases(M) ->
     {200, #{<<"etag">> := <<"\"2\"">>}, _} = put(M, "a", [{"if-match", "\"1\""}], <<"{\"party\":\"Q\"}">>),
     {200, _, <<"[\"a\"]">>} = docket_probe:get(M, "/cases?party=Q"),
     {200, _, <<"[]">>} = docket_probe:get(M, "/cases?party=P"),
+    {200, #{<<"etag">> := <<"\"3\"">>}, _} = put(M, "a", [{"if-match", "*"}], <<"{\"party\":\"Q\"}">>),
+    {200, _, <<"[\"a\"]">>} = docket_probe:get(M, "/cases?party=Q"),
     {412, _, _} = docket_probe:ask(M, "DELETE", "/cases/a", [{"if-match", "\"1\""}]),
-    {204, _, <<>>} = docket_probe:ask(M, "DELETE", "/cases/a", [{"if-match", "\"2\""}]),
+    {204, _, <<>>} = docket_probe:ask(M, "DELETE", "/cases/a", [{"if-match", "\"3\""}]),
     {404, _, _} = docket_probe:ask(M, "DELETE", "/cases/a", []),
     ok.
 

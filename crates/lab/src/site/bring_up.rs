@@ -261,7 +261,8 @@ impl Site {
         }
         let cores = |host: &plan::Host| (host.name.clone(), Control::Cpu { of_profile: UNHINDERED });
         let disk = |host: &plan::Host| (host.name.clone(), Control::Disk { disk: UNHINDERED_DISK });
-        let has_slow_disk = |host: &&plan::Host| lab.profile_of(host).is_some_and(|profile| profile.disk.is_throttled());
+        let has_slow_disk =
+            |host: &&plan::Host| lab.profile_of(host).is_some_and(|profile| profile.disk.is_throttled());
         self.impose(QUICK_CORES, &lab.hosts.iter().map(cores).collect::<Vec<_>>())?;
         self.impose(QUICK_DISKS, &lab.hosts.iter().filter(has_slow_disk).map(disk).collect::<Vec<_>>())?;
         self.start(caller, stop)?;

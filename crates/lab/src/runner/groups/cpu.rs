@@ -115,11 +115,7 @@ impl Cpu {
         }
         state.slots = slots;
         // What already runs, on cores that were not slow before.
-        let mut next = 0;
-        move_all(&[self.target.where_cpu_is_limited()], || {
-            next += 1;
-            &state.slots[next % count]
-        })?;
+        spread(&self.target.where_cpu_is_limited(), &state.slots);
         // One core has nothing to be spread over.
         if count > 1 {
             let system = |error: io::Error| Error::System { doing: "spread threads over slow cores".to_owned(), error };
@@ -166,6 +162,23 @@ impl Cpu {
 
     pub fn period_us(&self) -> Option<u64> {
         self.state().plan.quota().map(|quota| quota.period_us)
+    }
+}
+
+/// Spreads the threads of a group over slots, each thread by itself: a server may have thousands that do a little each, and
+/// what does a little is not worth being moved later.
+fn spread(from: &Group, slots: &[Group]) {
+    let files: Vec<PathBuf> = slots.iter().filter_map(Group::threads_file).collect();
+    let mut next = files.iter().cycle();
+    for _ in 0..ROUNDS {
+        let threads = threads_of(from);
+        if threads.is_empty() {
+            return;
+        }
+        for (thread, file) in threads.into_iter().zip(&mut next) {
+            // One that has ended meanwhile is not there to be moved.
+            let _ = fs::write(file, thread.to_string());
+        }
     }
 }
 
