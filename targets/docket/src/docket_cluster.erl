@@ -173,8 +173,8 @@ found(#state{options = #{copies := Copies} = Options} = State) ->
     try
         ok = schema(Copies),
         ok = open(),
-        [{atomic, ok} = mnesia:create_table(Table, Definition)
-         || {Table, Definition} <- docket_register:tables({copies(Copies), [node()]})],
+        lists:foreach(fun({Table, Definition}) -> {atomic, ok} = mnesia:create_table(Table, Definition) end,
+                      docket_register:tables({copies(Copies), [node()]})),
         ok = docket_folder:put_mark(Options),
         enter(loading, State)
     catch

@@ -47,8 +47,7 @@ steps(Node, Copies) ->
         ok = erpc:call(Node, docket_cluster, open, [], ?PATIENCE_MS),
         {ok, [_ | _]} = erpc:call(Node, mnesia, change_config, [extra_db_nodes, [node()]], ?PATIENCE_MS),
         ok = schema_copy(Node, Copies),
-        [ok = done(mnesia:add_table_copy(Table, Node, Type)) || {Table, _} <- docket_register:tables({Type, []})],
-        ok
+        lists:foreach(fun({Table, _}) -> ok = done(mnesia:add_table_copy(Table, Node, Type)) end, docket_register:tables({Type, []}))
     catch
         error:{badmatch, Why} -> {error, Why};
         Class:Why -> {error, {Class, Why}}

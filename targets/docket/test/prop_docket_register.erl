@@ -116,6 +116,6 @@ prop_byte_for_byte() ->
             {200, _, Back} = docket_probe:get(Member, "/cases/doc"),
             {200, _, Audit} = docket_probe:get(Member, "/audit"),
             {struct, [{<<"records">>, {struct, [{<<"doc">>, Record}]}}]} = mochijson2:decode(Audit),
-            Back =:= Document andalso Record =:= <<"1 ", Document/binary>>
+            Back =:= Document andalso Record =:= {struct, [{<<"value">>, Document}, {<<"version">>, <<"1">>}]}
         end)
     end)).

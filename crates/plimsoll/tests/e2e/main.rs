@@ -8,6 +8,7 @@ mod bad_files;
 mod comparing;
 mod contents;
 mod costs;
+mod courts;
 mod crashes;
 mod disturbances;
 mod doctor;

@@ -1,0 +1,107 @@
+//! The court's case register for real: members on Mnesia on hosts of their own behind a real balancer. Needs root.
+use serde_json::Value;
+
+use crate::machine;
+use crate::stage::Stage;
+
+/// Clerks who create, browse, modify and delete; the modes, and whatever else.
+fn experiment(with: &str, time: &str, more: &str) -> String {
+    let case = "/cases/case-{agent}-{seq}";
+    let document = "{{\"party\":\"party-{agent}-{seq}\",\"text\":\"{bytes:50}\"}}";
+    format!(
+        "title = \"court\"\nasks = \"do clerks read what they wrote?\"\n[target]\nuse = \"docket\"\nwith = {{ {with} }}\n\
+         [lab]\nmeasure_storage = false\nhost = [{{ name = \"front\", role = \"proxy\" }}, {{ name = \"m\", role = \"member\", count = 3 }}]\n\
+         [load]\nagents = 8\ntime = \"{time}\"\ntimeout = \"3s\"\ndrain = \"4s\"\nwarmup = \"0s\"\nthink = \"5ms\"\nwhen_failed = \"next cycle\"\n\
+         [[load.cycle]]\nname = \"create\"\ncall = \"post\"\nwith = {{ path = \"{case}\", body = '{document}' }}\n\
+         expect = {{ status = \"201\" }}\nkeep = {{ sent = \"request.body\", version = \"answer.header.etag\" }}\n\
+         [[load.cycle]]\nname = \"browse\"\ncall = \"get\"\nwith = {{ path = \"{case}\" }}\nexpect = {{ body = \"{{sent}}\" }}\n\
+         [[load.cycle]]\nname = \"search\"\ncall = \"get\"\nwith = {{ path = \"/cases?party=party-{{agent}}-{{seq}}\" }}\n\
+         expect = {{ body = '[\"case-{{agent}}-{{seq}}\"]' }}\n\
+         [[load.cycle]]\nname = \"modify\"\ncall = \"put\"\nwith = {{ path = \"{case}\", \"header.if-match\" = \"{{version}}\", body = '{document}' }}\n\
+         expect = {{ status = \"200\" }}\n\
+         [[load.cycle]]\nname = \"delete\"\ncall = \"delete\"\nwith = {{ path = \"{case}\" }}\nexpect = {{ status = \"204\" }}\n\
+         [[load.cycle]]\nname = \"browse_deleted\"\ncall = \"get\"\nwith = {{ path = \"{case}\" }}\nexpect = {{ status = \"404\" }}\n\
+         [[load.cycle]]\nname = \"file\"\ncall = \"post\"\nevery = 5\nwith = {{ path = \"/cases/kept-{{agent}}-{{seq}}\", body = '{document}' }}\n\
+         expect = {{ status = \"201\" }}\n\
+         audit = {{ effect = \"write\", key = \"kept-{{agent}}-{{seq}}\", value = \"request.body\" }}\n{more}"
+    )
+}
+
+#[track_caller]
+fn only_trial(results: &Value) -> &Value {
+    let trials = results["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 1);
+    &trials[0]
+}
+
+#[test]
+fn clerks_read_what_they_wrote_where_writes_wait_for_all_members() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    for proxy in ["apache", "haproxy"] {
+        let stage = Stage::new();
+        let with =
+            format!("write = \"sync_transaction\", read = \"async_dirty\", copies = \"ram\", proxy = \"{proxy}\"");
+        let file = stage.file("court.toml", experiment(&with, "3s", ""));
+        let results = stage.run(&[&file, "--install"]).exits(0).json();
+        let trial = only_trial(&results);
+        let outcomes = &trial["outcomes"];
+        assert!(outcomes["ok"].as_u64().unwrap() > 200, "{proxy}: {outcomes}");
+        assert_eq!(
+            (&outcomes["failed"], &outcomes["wrong"]),
+            (&Value::from(0), &Value::from(0)),
+            "{proxy}: {outcomes}"
+        );
+        let found = &trial["consistency"];
+        assert!(found["checked"].as_u64().unwrap() > 5, "{proxy}: {found}");
+        assert_eq!(
+            (&found["lost_writes"], &found["diverged_keys"]),
+            (&Value::from(0), &Value::from(0)),
+            "{proxy}: {found}"
+        );
+        assert_eq!(found["replicas"].as_array().unwrap().len(), 3, "the balancer holds nothing");
+        // Request by request, each member in its turn.
+        let cpu = |name: &str| {
+            let hosts = trial["hosts"].as_array().unwrap();
+            hosts.iter().find(|host| host["name"] == name).unwrap()["net_bytes"].as_f64().unwrap()
+        };
+        let (least, most) =
+            ["m1", "m2", "m3"].map(cpu).iter().fold((f64::MAX, 0.0_f64), |(a, b), x| (a.min(*x), b.max(*x)));
+        assert!(most < 2.0 * least, "{proxy}: one member was asked far more than another: {least} and {most} bytes");
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn what_lags_behind_is_a_wrong_answer_and_nothing_else() {
+    let Some(_turn) = machine::turn() else { return };
+    let stage = Stage::new();
+    let with = "write = \"async_dirty\", read = \"async_dirty\", copies = \"ram\"";
+    let text = experiment(with, "4s", "")
+        .replace("[lab]\n", "[lab]\nport = [{ name = \"distribution\", rate = \"200kbit\" }]\n");
+    let file = stage.file("court.toml", text);
+    let results = stage.run(&[&file, "--install"]).exits(0).json();
+    let outcomes = &only_trial(&results)["outcomes"];
+    assert!(outcomes["wrong"].as_u64().unwrap() > 10, "{outcomes}");
+    assert_eq!(outcomes["failed"], Value::from(0), "{outcomes}");
+    assert!(results["answer"].as_str().unwrap().contains("wrong"), "{}", results["answer"]);
+}
+
+#[test]
+fn a_split_brain_is_told_in_the_members_own_words() {
+    let Some(_turn) = machine::turn() else { return };
+    let stage = Stage::new();
+    // Longer than the 10 s after which Erlang gives a silent node up.
+    let cut = "[[fault]]\nname = \"cut\"\nkind = \"partition\"\non = \"m1\"\nat = \"1s\"\nfor = \"13s\"\n";
+    let with = "write = \"transaction\", read = \"async_dirty\", copies = \"ram\"";
+    let file = stage.file("court.toml", experiment(with, "19s", cut));
+    let results = stage.run(&[&file, "--install"]).exits(0).json();
+    let trial = only_trial(&results);
+    let said = trial["said"].as_array().unwrap();
+    assert!(said.iter().any(|said| said["text"] == "inconsistent_database" && said["alarming"] == true), "{said:?}");
+    assert_eq!(trial["verdict"]["is"], "suspect", "{}", trial["verdict"]);
+    let reasons = trial["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("said") && reasons.contains("inconsistent_database"), "{reasons}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
