@@ -3,25 +3,29 @@
 
 mod known;
 
+use experiment::catalog::Catalog;
 use experiment::example::{Example, example};
 use experiment::plan::{Order, Plan, Retry, TargetKind, Warmup, When};
 use experiment::timeline;
-use known::{catalog, files, here, source};
+use known::{catalog, catalog_of_today, files, here, source};
 
-fn plan(path: &std::path::Path) -> Plan {
-    experiment::read(&source(path), &[], &catalog()).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
+fn plan(path: &std::path::Path, catalog: &Catalog) -> Plan {
+    experiment::read(&source(path), &[], catalog).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
 }
 
 fn golden(name: &str) -> Plan {
-    plan(&here().join("golden").join(name))
+    plan(&here().join("golden").join(name), &catalog())
 }
 
 #[test]
 fn all_are_accepted() {
     let golden = files(&here().join("golden"));
     assert!(golden.len() >= 14);
-    for path in golden.iter().chain(&files(&here().join("../../experiments"))) {
-        let plan = plan(path);
+    let (frozen, today) = (catalog(), catalog_of_today());
+    let golden = golden.iter().map(|path| (path, &frozen));
+    let bundled = files(&here().join("../../experiments"));
+    for (path, catalog) in golden.chain(bundled.iter().map(|path| (path, &today))) {
+        let plan = plan(path, catalog);
         assert!(!plan.possible().is_empty() && !timeline::print(&plan).is_empty());
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan, "{}", path.display());

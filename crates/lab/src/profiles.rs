@@ -14,9 +14,11 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("opteron-2212", include_str!("../../../profiles/opteron-2212.toml")),
     ("opteron-vm", include_str!("../../../profiles/opteron-vm.toml")),
     ("raspberry-pi-2", include_str!("../../../profiles/raspberry-pi-2.toml")),
+    ("raspberry-pi-2-fast-disk", include_str!("../../../profiles/raspberry-pi-2-fast-disk.toml")),
     ("raspberry-pi-5", include_str!("../../../profiles/raspberry-pi-5.toml")),
     ("server-nvme", include_str!("../../../profiles/server-nvme.toml")),
     ("server-sata", include_str!("../../../profiles/server-sata.toml")),
+    ("xeon-vm-1core", include_str!("../../../profiles/xeon-vm-1core.toml")),
     ("xeon-vm-2core", include_str!("../../../profiles/xeon-vm-2core.toml")),
     ("xeon-vm-4core", include_str!("../../../profiles/xeon-vm-4core.toml")),
 ];

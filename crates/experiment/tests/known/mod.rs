@@ -155,6 +155,7 @@ fn metrics() -> Vec<String> {
         "faults.*.outage.back_to_baseline_s",
         "faults.*.outage.first_ok_s",
         "faults.*.outage.memory_released_bytes",
+        "consistency.diverged_keys",
         "consistency.lost_writes",
         "consistency.wrong",
         "machine.iowait_pct",
@@ -216,6 +217,23 @@ pub fn catalog() -> Catalog {
         let profile =
             profile::parse(&name, &source(&path)).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
         catalog.profiles.insert(name, profile);
+    }
+    catalog
+}
+
+/// The same with the targets and profiles as they are today.
+pub fn catalog_of_today() -> Catalog {
+    let (mut catalog, root) = (catalog(), here().join("../.."));
+    for name in ["docket", "vsns"] {
+        let manifest = manifest::parse(name, &source(&root.join("targets").join(name).join("target.toml")));
+        catalog
+            .targets
+            .insert(name.to_owned(), manifest.unwrap_or_else(|problems| panic!("{}", problems.render(false))));
+    }
+    for path in files(&root.join("profiles")) {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let profile = profile::parse(&name, &source(&path));
+        catalog.profiles.insert(name, profile.unwrap_or_else(|problems| panic!("{}", problems.render(false))));
     }
     catalog
 }

@@ -7,7 +7,7 @@ use crate::Input;
 use crate::facts::{Group, groups, operations};
 use crate::numbers;
 
-pub const KIND: Kind = Kind { name: "outcomes", place: 10, fill };
+pub const KIND: Kind = Kind { name: "outcomes", place: 11, fill };
 
 /// Rows beyond which the page folds the table.
 const MANY: usize = 24;
