@@ -71,7 +71,7 @@ fn measured(
     let after_warmup = Totals::of_all(evidence.load.measured().values());
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
     let cycles = generator::cycles(&evidence.generator);
-    let consistency = consistency(planned, evidence, outcomes.wrong);
+    let consistency = consistency(planned, evidence, &outcomes);
     let happened = faults::happened(planned, evidence, timeline, window);
     let sampled = hosts::during(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s));
     let busy_agents = planned
@@ -93,7 +93,10 @@ fn measured(
         failed_pct: failed_pct(&outcomes),
         outcomes,
         cycles,
-        wrong_per_1000_cycles: consistency.wrong.zip(cycles).and_then(|(wrong, cycles)| per_1000(wrong, cycles)),
+        wrong_per_1000_cycles: consistency
+            .wrong
+            .zip(consistency.cycles)
+            .and_then(|(wrong, cycles)| per_1000(wrong, cycles)),
         attempts: evidence.attempts.iter().map(|row| row.count).sum(),
         attempt_results: attempt_results(&evidence.attempts),
         latency_us: after_warmup.latency_us(),

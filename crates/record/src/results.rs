@@ -101,7 +101,7 @@ pub struct Trial {
     pub failed_pct: Option<f64>,
     /// Full cycles over the whole load: each operation of them was answered, be it wrong. Null where nobody counted them.
     pub cycles: Option<u64>,
-    /// Wrong answers for 1,000 full cycles; null without expectations, or without a full cycle.
+    /// Wrong answers for 1,000 cycles, full or not; null without expectations, or without a cycle.
     pub wrong_per_1000_cycles: Option<f64>,
     /// Attempts in all; more than operations when calls were retried.
     pub attempts: u64,

@@ -5,25 +5,28 @@ mod divergence;
 mod lost_writes;
 pub(crate) mod pooled;
 
-use experiment::plan;
+use experiment::plan::{self, WhenFailed};
 use record::events::What;
 use record::replicas::Replica;
-use record::results::{Consistency, ReplicaTable};
+use record::results::{Consistency, Outcomes, ReplicaTable};
 
 use crate::evidence::Evidence;
 use divergence::divergence;
 use lost_writes::lost_writes;
 
-/// What all checks found in a trial, in which so many answers were `wrong`.
-pub(crate) fn consistency(planned: &plan::Trial, evidence: &Evidence, wrong: u64) -> Consistency {
+/// What all checks found in a trial whose operations ended so.
+pub(crate) fn consistency(planned: &plan::Trial, evidence: &Evidence, outcomes: &Outcomes) -> Consistency {
     let lost = lost_writes(&evidence.history, &evidence.replicas);
     let diverged = divergence(&evidence.replicas);
     let expects = planned.load.as_ref().is_some_and(|load| load.steps.iter().any(|step| !step.expect.is_empty()));
-    let cycles = || evidence.generator.iter().map(|row| row.cycles).sum();
+    let full = || evidence.generator.iter().map(|row| row.cycles).sum::<u64>();
+    // Each of these has ended a cycle, too.
+    let ends_at_wrong = planned.load.as_ref().is_some_and(|load| load.when_failed == WhenFailed::NextCycle);
+    let broken = outcomes.failed + outcomes.timeout + if ends_at_wrong { outcomes.wrong } else { 0 };
     Consistency {
         checked: lost.as_ref().map(|lost| lost.checked),
-        wrong: expects.then_some(wrong),
-        cycles: (!evidence.generator.is_empty()).then(cycles),
+        wrong: expects.then_some(outcomes.wrong),
+        cycles: (!evidence.generator.is_empty()).then(|| full() + broken),
         lost_writes: lost.as_ref().map(|lost| lost.lost),
         lost_examples: lost.map(|lost| lost.examples).unwrap_or_default(),
         diverged_keys: diverged.as_ref().map(|diverged| diverged.keys),

@@ -14,7 +14,7 @@ pub struct Consistency {
     pub checked: Option<u64>,
     /// Operations whose answer contradicted what their client did; null where nothing was expected.
     pub wrong: Option<u64>,
-    /// Full cycles of the whole load, for the wrong answers to be held against; null where nobody counted.
+    /// Cycles of the whole load that ended, full or not, for the wrong answers to be held against; null where nobody counted.
     pub cycles: Option<u64>,
     /// Acknowledged writes that were gone (or changed) after the run: on every member that could be asked.
     pub lost_writes: Option<u64>,
@@ -58,7 +58,7 @@ pub struct PooledConsistency {
     pub point: BTreeMap<String, Value>,
     /// Repeats that these figures are of.
     pub repeats: u64,
-    /// Full cycles in all of them; null where nobody counted.
+    /// Cycles that ended, full or not, in all of them; null where nobody counted.
     pub cycles: Option<u64>,
     /// Operations that ended, in all of them.
     pub operations: u64,

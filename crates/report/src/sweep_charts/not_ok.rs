@@ -23,7 +23,7 @@ fn draw(sheet: &Sheet) -> Option<Chart> {
     let panels: Vec<Panel> = [
         Panel::linear("timeouts, of the operations", Unit::Percent, HEIGHT, timeouts),
         Panel::linear("failed, of the operations", Unit::Percent, HEIGHT, failed),
-        Panel::linear("wrong answers for 1,000 full cycles", Unit::Plain, HEIGHT, wrong),
+        Panel::linear("wrong answers for 1,000 cycles", Unit::Plain, HEIGHT, wrong),
     ]
     .into_iter()
     .filter(is_any)

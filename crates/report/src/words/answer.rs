@@ -30,10 +30,13 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
         }
         [group] => sentences.push(plain_load::finding(group, plan)),
         groups => {
-            sentences.extend(scaling::findings(results));
-            sentences.extend(side_by_side::findings(groups));
+            let curves = scaling::findings(results);
+            // Whole curves say more of speed than their ends, or than one point held against another.
+            let speed_is_told = !curves.is_empty();
+            sentences.extend(curves);
+            sentences.extend(side_by_side::findings(groups, speed_is_told));
             sentences.extend(recovery::findings(results, plan));
-            sentences.extend(differing::sentence(&results.comparisons));
+            sentences.extend(differing::sentence(&results.comparisons).filter(|_| !speed_is_told));
             sentences.extend(cost::sentence(results));
         }
     }

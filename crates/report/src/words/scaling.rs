@@ -16,7 +16,11 @@ pub fn findings(results: &Results) -> Vec<String> {
     let over = first.over.as_str();
     let curves: Vec<&Scaling> =
         results.scaling.iter().filter(|scaling| scaling.over == over && scaling.points.len() > 2).collect();
-    let crossings: Vec<&Crossing> = results.crossings.iter().filter(|crossing| crossing.over == over).collect();
+    // Each beside the first; how the others stand to each other is in the table.
+    let reference = curves.first().map_or("", |scaling| scaling.variant.as_str());
+    let with_first = |crossing: &&Crossing| crossing.a == reference || crossing.b == reference;
+    let crossings: Vec<&Crossing> =
+        results.crossings.iter().filter(|crossing| crossing.over == over).filter(with_first).collect();
     let mut sentences = Vec::new();
     if curves.len() <= WORDED {
         let parts: Vec<String> = curves.iter().filter_map(|scaling| of_curve(scaling)).collect();

@@ -10,10 +10,10 @@ use crate::numbers;
 /// Names listed in a sentence at most.
 const NAMED: usize = 6;
 
-/// A sentence each for failures, speed and losses.
-pub fn findings(groups: &[Group]) -> Vec<String> {
+/// A sentence each for failures, for speed, unless that is told, and for losses.
+pub fn findings(groups: &[Group], speed_is_told: bool) -> Vec<String> {
     let mut sentences = vec![failures(groups)];
-    sentences.extend(speed(groups));
+    sentences.extend(speed(groups).into_iter().filter(|_| !speed_is_told));
     if !with_faults(groups) {
         // Where nothing was broken, speed is what was asked for.
         sentences.reverse();
@@ -163,9 +163,15 @@ pub(super) fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>>
     for index in 0..groups.first().map_or(0, |group| group.labels.len()) {
         let is_clean = |name: &String| {
             let mut of_name = groups.iter().filter(|group| group.labels[index].1 == *name);
-            of_name.all(|group| group.spread(value).is_some_and(|spread| spread.most == 0.0))
+            of_name.all(|group| group.spread(value).is_none_or(|spread| spread.most == 0.0))
         };
-        let (clean, dirty): (Vec<String>, Vec<String>) = values_of(groups, index).into_iter().partition(is_clean);
+        // Of what was not looked for nothing is said.
+        let is_known = |name: &String| {
+            let mut of_name = groups.iter().filter(|group| group.labels[index].1 == *name);
+            of_name.any(|group| group.spread(value).is_some())
+        };
+        let known = values_of(groups, index).into_iter().filter(is_known);
+        let (clean, dirty): (Vec<String>, Vec<String>) = known.partition(is_clean);
         let covered = groups.iter().filter(|group| clean.contains(&group.labels[index].1)).count();
         if !clean.is_empty() && !dirty.is_empty() && best.as_ref().is_none_or(|(most, _)| covered > *most) {
             best = Some((covered, Split { index, dimension: dimension(groups, index), clean, dirty }));

@@ -10,7 +10,7 @@ use crate::numbers;
 struct Seen {
     name: String,
     wrong: u64,
-    /// Full cycles; `None` where they were not counted.
+    /// Cycles that ended, full or not; `None` where they were not counted.
     cycles: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ fn seen(groups: &[Group], index: usize, name: String) -> Seen {
     let own = || groups.iter().filter(|group| group.labels.get(index).is_some_and(|label| label.1 == name));
     let trials = || own().flat_map(Group::usable);
     let wrong = trials().map(|trial| trial.outcomes.wrong).sum();
-    let cycles: Option<u64> = trials().map(|trial| trial.cycles).sum();
+    let cycles: Option<u64> = trials().map(|trial| trial.consistency.cycles).sum();
     Seen { wrong, cycles, name }
 }
 

@@ -25,6 +25,7 @@ pub(crate) fn modes() -> (Plan, Results) {
             _ => 0,
         };
         (trial.cycles, trial.outcomes.wrong, trial.consistency.wrong) = (Some(1_000), wrong, Some(wrong));
+        trial.consistency.cycles = Some(1_000);
         trial.wrong_per_1000_cycles = Some(wrong as f64);
     }
     (plan, results)
@@ -43,7 +44,7 @@ fn modes_that_gave_wrong_answers_are_told_from_those_that_gave_none() {
     assert_eq!(cells[..3], ["async_dirty", "5mbit", "2,000"]);
     assert_eq!((cells[6], cells[8]), ("40", "20"));
     // Without counted cycles the answers are counted.
-    results.trials.iter_mut().for_each(|trial| trial.cycles = None);
+    results.trials.iter_mut().for_each(|trial| (trial.cycles, trial.consistency.cycles) = (None, None));
     let said = answer(&results, &plan);
     assert!(
         said.contains("Wrong answers: 48 with `async_dirty` and 4 with `transaction`; none with `sync_dirty` and"),
@@ -53,5 +54,24 @@ fn modes_that_gave_wrong_answers_are_told_from_those_that_gave_none() {
     assert!(
         !answer(&results, &plan).contains("rong answers")
             && crate::tables::named("outcomes", &input(&results, &plan)).is_none()
+    );
+}
+
+#[test]
+fn of_variants_that_nobody_looked_into_nothing_is_said() {
+    let (plan, mut results) = modes();
+    for trial in &mut results.trials {
+        trial.consistency.diverged_keys = match trial.variant.as_deref() {
+            Some("async_dirty") => Some(3),
+            Some("transaction") => Some(0),
+            _ => None,
+        };
+    }
+    let said = answer(&results, &plan);
+    assert!(
+        said.contains(
+            "Keys differed between members in the end with `async_dirty` (up to 3), none with `transaction`."
+        ),
+        "{said}"
     );
 }
