@@ -33,8 +33,8 @@ pub fn findings(results: &Results, plan: &experiment::plan::Plan) -> Vec<String>
 fn finding(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
     let fault = quoted(fault);
     if named.len() <= WORDED {
-        let parts: Vec<String> = named.iter().map(|(name, of)| format!("{name} {}", figures(of))).collect();
-        return capital(&format!("after {fault} service was as before in {}.", parts.join("; ")));
+        let parts: Vec<String> = named.iter().map(|(name, of)| format!("with {name} {}", figures(of))).collect();
+        return capital(&format!("how long until service was as before {fault}: {}.", parts.join("; ")));
     }
     // Of many, the one that was quickest and the one that took longest.
     let never: Vec<String> = named.iter().filter(|(_, of)| of.never_back > 0).map(|(name, _)| name.clone()).collect();
@@ -56,21 +56,26 @@ fn finding(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
     capital(&format!("after {fault} {}.", parts.join("; ")))
 }
 
-/// `1.2 s at the median (0.9–1.4 s), 3.1 s at worst, of 12`.
+/// `1.2 s at the median (95 % interval 0.9–1.4 s) and 3.1 s at worst, of 12`; of few, the best instead of the median.
 fn figures(of: &OutageDistribution) -> String {
     let back = of.figures.get(BACK).cloned().unwrap_or_default();
-    let median = back.p50.map(|median| {
-        let range = back.p50_ci95.map(|[low, high]| numbers::from_to(&numbers::seconds(low), &numbers::seconds(high)));
-        let range = range.map_or_else(String::new, |range| format!(" (95 % interval {range})"));
-        format!("{} at the median{range}", numbers::seconds(median))
-    });
-    let worst = match (of.never_back, back.max) {
-        (0, Some(most)) => Some(format!("{} at worst", numbers::seconds(most))),
-        (0, None) => None,
-        (never, _) => Some(format!("never in {never}")),
+    let usual = match (back.p50, back.min) {
+        (Some(median), _) => {
+            let range = back.p50_ci95.map(|ends| ends.map(numbers::seconds));
+            let range = range
+                .map_or_else(String::new, |[low, high]| format!(" (95 % interval {})", numbers::from_to(&low, &high)));
+            Some(format!("{} at the median{range}", numbers::seconds(median)))
+        }
+        (None, Some(best)) => Some(format!("{} at best", numbers::seconds(best))),
+        (None, None) => None,
     };
-    let parts: Vec<String> = [median, worst].into_iter().flatten().collect();
-    format!("{}, of {}", parts.join(", "), numbers::count(of.count))
+    let worst = match (of.never_back, back.max) {
+        (0, most) => most.map(|most| format!("{} at worst", numbers::seconds(most))),
+        (never, _) if never == of.count => Some("longer than the trial".to_owned()),
+        (never, _) => Some(format!("longer than the trial {never} times")),
+    };
+    let parts: Vec<String> = [usual, worst].into_iter().flatten().collect();
+    format!("{}, of {}", parts.join(" and "), numbers::count(of.count))
 }
 
 #[cfg(test)]

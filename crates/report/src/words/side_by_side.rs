@@ -70,7 +70,10 @@ fn failures(groups: &[Group]) -> String {
         None => {
             let clean =
                 groups.iter().filter(|group| group.spread(failed).is_some_and(|spread| spread.most == 0.0)).count();
-            format!("No call failed in {clean} of {} cases; {worst}.", groups.len())
+            match clean {
+                0 => format!("Calls failed in all {} cases; {worst}.", groups.len()),
+                clean => format!("No call failed in {clean} of {} cases; {worst}.", groups.len()),
+            }
         }
     }
 }
