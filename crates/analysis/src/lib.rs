@@ -12,6 +12,7 @@ mod evidence;
 mod faults;
 mod found;
 mod generator;
+mod groups;
 mod history;
 mod hosts;
 mod load_window;

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Trust, Usl};
+use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl};
 use serde_json::Value;
 
+use crate::groups::usable;
 use crate::stats::crossing::crossing;
 use crate::stats::curve::{Curve, Mean, interval, intervals};
 use crate::stats::student::quantile_of_t;
@@ -59,12 +60,6 @@ pub(crate) fn crossings(trials: &[Trial], swept: &[String]) -> Vec<Crossing> {
 /// Whether a law of how those that make the load hinder each other is fitted over this path.
 pub(crate) fn has_law(over: &str) -> bool {
     over != OFFERED
-}
-
-/// The trials that are not void; all of them if all are.
-pub(crate) fn usable(trials: &[Trial]) -> Vec<&Trial> {
-    let all_void = trials.iter().all(|trial| trial.verdict.is == Trust::Void);
-    trials.iter().filter(|trial| all_void || trial.verdict.is != Trust::Void).collect()
 }
 
 /// The curves over a path, in the order of the trials. None over a path that is not a positive number in each trial that has it, or

@@ -71,7 +71,7 @@ fn measured(
     let after_warmup = Totals::of_all(evidence.load.measured().values());
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
     let cycles = generator::cycles(&evidence.generator);
-    let consistency = consistency(planned, evidence, &outcomes);
+    let consistency = consistency(planned, evidence, &outcomes, cycles);
     let happened = faults::happened(planned, evidence, timeline, window);
     let sampled = hosts::during(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s));
     let busy_agents = planned

@@ -14,19 +14,23 @@ use crate::evidence::Evidence;
 use divergence::divergence;
 use lost_writes::lost_writes;
 
-/// What all checks found in a trial whose operations ended so.
-pub(crate) fn consistency(planned: &plan::Trial, evidence: &Evidence, outcomes: &Outcomes) -> Consistency {
+/// What all checks found in a trial whose operations ended so, and which had so many full cycles.
+pub(crate) fn consistency(
+    planned: &plan::Trial,
+    evidence: &Evidence,
+    outcomes: &Outcomes,
+    full_cycles: Option<u64>,
+) -> Consistency {
     let lost = lost_writes(&evidence.history, &evidence.replicas);
     let diverged = divergence(&evidence.replicas);
     let expects = planned.load.as_ref().is_some_and(|load| load.steps.iter().any(|step| !step.expect.is_empty()));
-    let full = || evidence.generator.iter().map(|row| row.cycles).sum::<u64>();
     // Each of these has ended a cycle, too.
     let ends_at_wrong = planned.load.as_ref().is_some_and(|load| load.when_failed == WhenFailed::NextCycle);
     let broken = outcomes.failed + outcomes.timeout + if ends_at_wrong { outcomes.wrong } else { 0 };
     Consistency {
         checked: lost.as_ref().map(|lost| lost.checked),
         wrong: expects.then_some(outcomes.wrong),
-        cycles: (!evidence.generator.is_empty()).then(|| full() + broken),
+        cycles: full_cycles.map(|full| full + broken),
         lost_writes: lost.as_ref().map(|lost| lost.lost),
         lost_examples: lost.map(|lost| lost.examples).unwrap_or_default(),
         diverged_keys: diverged.as_ref().map(|diverged| diverged.keys),

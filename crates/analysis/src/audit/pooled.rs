@@ -5,8 +5,9 @@
 //! counts, which says how rare wrong answers must be to have been missed. So it is where repeats resemble each other more than counts
 //! can: three that had one wrong answer each do not show that there is always one.
 
-use record::results::{PooledConsistency, Trial, Trust};
+use record::results::{PooledConsistency, Trial};
 
+use crate::groups::{groups, usable};
 use crate::stats::clopper_pearson::share_ci95;
 use crate::stats::ratio::ratio_of_sums;
 
@@ -17,25 +18,7 @@ const COUNTS: &str = "Clopper-Pearson";
 
 /// An entry for each variant and point of which anything was checked, in the order of the trials.
 pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
-    let mut groups: Vec<Vec<&Trial>> = Vec::new();
-    for trial in trials {
-        let same = |group: &&mut Vec<&Trial>| {
-            group.first().is_some_and(|first| first.variant == trial.variant && first.point == trial.point)
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(trial),
-            None => groups.push(vec![trial]),
-        }
-    }
-    groups.into_iter().filter_map(|group| of_group(&usable(group))).collect()
-}
-
-/// Those that are not void; all of them if all are, which the verdict says.
-fn usable(mut trials: Vec<&Trial>) -> Vec<&Trial> {
-    if trials.iter().any(|trial| trial.verdict.is != Trust::Void) {
-        trials.retain(|trial| trial.verdict.is != Trust::Void);
-    }
-    trials
+    groups(trials).into_iter().filter_map(|group| of_group(&usable(group.trials))).collect()
 }
 
 fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {

@@ -133,12 +133,10 @@ fn a_member_that_could_not_be_asked_is_a_reason_and_no_silence() {
 #[test]
 fn cycles_that_broke_are_among_those_that_wrong_answers_are_held_against() {
     let mut planned = made_up::trial(made_up::load(1, 10.0));
-    let full = record::rows::GeneratorSecond { cycles: 90, ..record::rows::GeneratorSecond::default() };
-    let evidence = Evidence { generator: vec![full], ..Evidence::default() };
     let outcomes = Outcomes { ok: 500, failed: 3, timeout: 2, wrong: 5, ..Outcomes::default() };
     // A wrong answer ends its cycle only where that was asked for; else it is in one of the 90.
-    assert_eq!(consistency(&planned, &evidence, &outcomes).cycles, Some(95));
+    assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, Some(90)).cycles, Some(95));
     planned.load.as_mut().unwrap().when_failed = WhenFailed::NextCycle;
-    assert_eq!(consistency(&planned, &evidence, &outcomes).cycles, Some(100));
-    assert_eq!(consistency(&planned, &Evidence::default(), &outcomes).cycles, None, "nobody counted");
+    assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, Some(90)).cycles, Some(100));
+    assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, None).cycles, None, "nobody counted");
 }

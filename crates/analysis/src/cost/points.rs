@@ -4,12 +4,9 @@
 //! Repeats are few, so how much they differ is taken from all points of a variant together, as for a curve of throughput: a cycle's
 //! cost goes with one over the throughput and so differs by the same share of its mean.
 
-use std::collections::BTreeMap;
-
 use record::results::{CostWithWarmup, PointCost, Trial};
-use serde_json::Value;
 
-use crate::scaling::usable;
+use crate::groups::{Group, groups, usable};
 use crate::stats::curve::Curve;
 use crate::stats::order::mean;
 use crate::stats::student::quantile_of_t;
@@ -17,27 +14,13 @@ use crate::stats::student::quantile_of_t;
 /// Swept paths under it are loads: the same service, used more or less.
 const LOAD: &str = "load.";
 
-/// The trials of a variant at a point.
-struct Group<'a> {
-    variant: &'a str,
-    point: &'a BTreeMap<String, Value>,
-    trials: Vec<&'a Trial>,
-}
-
 /// The cost of each variant at each point, in the order of the trials; empty if no trial has any.
 pub(crate) fn points(trials: &[Trial]) -> Vec<PointCost> {
     let usable = usable(trials);
     if !usable.iter().any(|trial| has_cost(trial)) {
         return Vec::new();
     }
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for trial in usable {
-        let variant = trial.variant.as_deref().unwrap_or_default();
-        match groups.iter_mut().find(|group| group.variant == variant && *group.point == trial.point) {
-            Some(group) => group.trials.push(trial),
-            None => groups.push(Group { variant, point: &trial.point, trials: vec![trial] }),
-        }
-    }
+    let groups = groups(usable);
     let joules = intervals(&groups, |trial| trial.cost.joules_per_cycle);
     let prices = intervals(&groups, |trial| trial.cost.price_per_million_cycles);
     let mut costs: Vec<PointCost> = groups.iter().map(PointCost::from).collect();
@@ -59,7 +42,7 @@ impl From<&Group<'_>> for PointCost {
         };
         let first = |value: fn(&Trial) -> Option<&String>| group.trials.iter().find_map(|trial| value(trial)).cloned();
         Self {
-            variant: group.variant.to_owned(),
+            variant: group.variant.unwrap_or_default().to_owned(),
             point: group.point.clone(),
             cycles_per_s: of(|trial| match &trial.emulated {
                 Some(emulated) => emulated.throughput.cycles_per_s,

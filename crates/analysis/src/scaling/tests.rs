@@ -1,7 +1,7 @@
 //! Checks of scaling over made-up trials.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use record::results::Throughput;
+use record::results::{Throughput, Trust};
 use serde_json::json;
 
 use super::*;

@@ -1,7 +1,7 @@
 //! Checks of the rates of wrong answers over repeats.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use record::results::{Consistency, Outcomes, Verdict};
+use record::results::{Consistency, Outcomes, Trust, Verdict};
 
 use super::*;
 
