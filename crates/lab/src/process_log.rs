@@ -76,7 +76,7 @@ pub struct Sink {
     lines: Tail,
     ears: Ears,
     /// Of the line that is still being written.
-    open: Vec<u8>,
+    open: Open<HEARD_BYTES>,
 }
 
 impl Sink {
@@ -88,7 +88,7 @@ impl Sink {
         let file = File::options().create(true).append(true).open(path)?;
         let head_left = HEAD_BYTES.saturating_sub(file.metadata()?.len());
         let kept = Kept { head_left, file, tail: VecDeque::new(), left_out: 0 };
-        Ok(Self { kept, lines: Tail::default(), ears: ears.clone(), open: Vec::new() })
+        Ok(Self { kept, lines: Tail::default(), ears: ears.clone(), open: Open::default() })
     }
 
     /// Takes what was written.
@@ -96,19 +96,7 @@ impl Sink {
         self.kept.take(bytes);
         self.lines.lock().take(bytes);
         if self.ears.listens() {
-            self.listen(bytes);
-        }
-    }
-
-    fn listen(&mut self, bytes: &[u8]) {
-        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
-        while let Some(part) = parts.next() {
-            let room = HEARD_BYTES.saturating_sub(self.open.len());
-            self.open.extend_from_slice(&part[..part.len().min(room)]);
-            if parts.peek().is_some() {
-                self.ears.hear(&self.open);
-                self.open.clear();
-            }
+            self.open.take(bytes, |line| self.ears.hear(line));
         }
     }
 
@@ -121,7 +109,7 @@ impl Sink {
 impl Drop for Sink {
     fn drop(&mut self) {
         self.kept.end();
-        self.ears.hear(&self.open);
+        self.ears.hear(&self.open.0);
     }
 }
 
@@ -170,31 +158,43 @@ impl Kept {
     }
 }
 
+/// The line that is still being written; of one that is longer, so many bytes.
+#[derive(Default)]
+struct Open<const MOST: usize>(Vec<u8>);
+
+impl<const MOST: usize> Open<MOST> {
+    /// Takes what was written; whoever wants the lines gets each that it ends.
+    fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
+        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = parts.next() {
+            let room = MOST.saturating_sub(self.0.len());
+            self.0.extend_from_slice(&part[..part.len().min(room)]);
+            if parts.peek().is_some() {
+                line(&self.0);
+                self.0.clear();
+            }
+        }
+    }
+}
+
 #[derive(Default)]
 struct Lines {
     whole: VecDeque<String>,
-    open: Vec<u8>,
+    open: Open<LINE_BYTES>,
 }
 
 impl Lines {
     fn take(&mut self, bytes: &[u8]) {
-        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
-        while let Some(part) = parts.next() {
-            let room = LINE_BYTES.saturating_sub(self.open.len());
-            self.open.extend_from_slice(&part[..part.len().min(room)]);
-            if parts.peek().is_some() {
-                let line = readable(&self.open);
-                self.open.clear();
-                self.whole.push_back(line);
-                if self.whole.len() > LAST_LINES {
-                    self.whole.pop_front();
-                }
+        self.open.take(bytes, |line| {
+            self.whole.push_back(readable(line));
+            if self.whole.len() > LAST_LINES {
+                self.whole.pop_front();
             }
-        }
+        });
     }
 
     fn last(&self) -> Vec<String> {
-        let open = (!self.open.is_empty()).then(|| readable(&self.open));
+        let open = (!self.open.0.is_empty()).then(|| readable(&self.open.0));
         let mut last: Vec<String> = self.whole.iter().cloned().chain(open).collect();
         last.drain(..last.len().saturating_sub(LAST_LINES));
         last

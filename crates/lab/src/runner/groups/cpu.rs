@@ -131,7 +131,7 @@ impl Cpu {
         let slots: Vec<Group> =
             (0..).map(|index| self.target.slot(&format!("core{index}"))).take_while(|slot| slot.exists()).collect();
         state.slots.clear();
-        move_all(&slots, || &target)?;
+        move_all(&slots, &target)?;
         slots.iter().for_each(Group::remove_empty);
         Ok(())
     }
@@ -182,8 +182,8 @@ fn spread(from: &Group, slots: &[Group]) {
     }
 }
 
-/// Moves every process, with all its threads, from some groups to the one that `to` gives for each.
-fn move_all<'a>(from: &[Group], mut to: impl FnMut() -> &'a Group) -> Result<(), Error> {
+/// Moves every process, with all its threads, from some groups to another.
+fn move_all(from: &[Group], to: &Group) -> Result<(), Error> {
     for _ in 0..ROUNDS {
         let threads: Vec<u32> = from.iter().flat_map(threads_of).collect();
         if threads.is_empty() {
@@ -194,7 +194,7 @@ fn move_all<'a>(from: &[Group], mut to: impl FnMut() -> &'a Group) -> Result<(),
             // The number of any thread stands for its process.
             let process = process_of(thread).unwrap_or(thread);
             if !moved.contains(&process) {
-                to().take_in(process)?;
+                to.take_in(process)?;
                 moved.push(process);
             }
         }
