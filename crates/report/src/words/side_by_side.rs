@@ -164,17 +164,16 @@ pub(super) struct Split<'a> {
 pub(super) fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
     let mut best: Option<(usize, Split)> = None;
     for index in 0..groups.first().map_or(0, |group| group.labels.len()) {
-        let is_clean = |name: &String| {
-            let mut of_name = groups.iter().filter(|group| group.labels[index].1 == *name);
-            of_name.all(|group| group.spread(value).is_none_or(|spread| spread.most == 0.0))
-        };
-        // Of what was not looked for nothing is said.
-        let is_known = |name: &String| {
-            let mut of_name = groups.iter().filter(|group| group.labels[index].1 == *name);
-            of_name.any(|group| group.spread(value).is_some())
-        };
-        let known = values_of(groups, index).into_iter().filter(is_known);
-        let (clean, dirty): (Vec<String>, Vec<String>) = known.partition(is_clean);
+        let (mut clean, mut dirty) = (Vec::new(), Vec::new());
+        for name in values_of(groups, index) {
+            let of_name = groups.iter().filter(|group| group.labels[index].1 == name);
+            let counts: Vec<f64> = of_name.filter_map(|group| Some(group.spread(value)?.most)).collect();
+            // Of what was not looked for nothing is said.
+            if counts.is_empty() {
+                continue;
+            }
+            if counts.iter().all(|count| *count == 0.0) { clean.push(name) } else { dirty.push(name) }
+        }
         let covered = groups.iter().filter(|group| clean.contains(&group.labels[index].1)).count();
         if !clean.is_empty() && !dirty.is_empty() && best.as_ref().is_none_or(|(most, _)| covered > *most) {
             best = Some((covered, Split { index, dimension: dimension(groups, index), clean, dirty }));

@@ -110,12 +110,11 @@ pub(super) fn conditions(
             continue;
         }
         // A machine that is alone may stand beside a cluster: that it carries nothing when it is down is an answer.
-        let is_cluster = |parts: &Parts| members(&parts.lab, &parts.target.kind, catalog).1.len() > 1;
-        let is_alone = |parts: &Parts| members(&parts.lab, &parts.target.kind, catalog).1.len() == 1;
-        let beside_a_cluster = *name == ONE_MEMBER_DOWN && parts.iter().flatten().any(is_cluster);
+        let count = |parts: &Parts| members(&parts.lab, &parts.target.kind, catalog).1.len();
+        let beside_a_cluster = *name == ONE_MEMBER_DOWN && parts.iter().flatten().any(|parts| count(parts) > 1);
         // What is wrong in one variant need not be said of the next.
-        let asked = parts.iter().flatten().filter(|parts| !(beside_a_cluster && is_alone(parts)));
-        problems.extend(asked.into_iter().find_map(|parts| condition(name, place, parts, catalog)));
+        let mut asked = parts.iter().flatten().filter(|parts| !(beside_a_cluster && count(parts) == 1));
+        problems.extend(asked.find_map(|parts| condition(name, place, parts, catalog)));
     }
 }
 
