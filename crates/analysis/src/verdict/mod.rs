@@ -154,7 +154,8 @@ pub(crate) fn run_verdict(trials: &[(String, Vec<Finding>)]) -> Verdict {
     verdict(&findings)
 }
 
-/// What held the generator back, in the words of `generator.limit`; empty if nobody watched it.
+/// What held the generator back most, in the words of `generator.limit`; empty if nobody watched it. What voids a trial comes
+/// before what makes it suspect: a machine that is busy besides did not freeze the generator.
 pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
     if trial.generator.connect_failures.is_none() {
         return String::new();
@@ -169,8 +170,11 @@ pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
         ("failed_connects", "connections"),
         ("full_disk", "disk"),
     ];
-    let found = limits.iter().find(|(rule, _)| findings.iter().any(|finding| finding.rule == *rule));
-    found.map_or("none", |(_, limit)| limit).to_owned()
+    let found = |trust: Trust| {
+        let by = |rule: &str| findings.iter().any(|finding| finding.rule == rule && finding.trust == trust);
+        limits.iter().find(|(rule, _)| by(rule))
+    };
+    found(Trust::Void).or_else(|| found(Trust::Suspect)).map_or("none", |(_, limit)| limit).to_owned()
 }
 
 #[cfg(test)]

@@ -306,6 +306,14 @@ fn the_limit_is_what_held_the_generator_back() {
     assert_eq!(limit(&found, &trial), "connections");
 }
 
+#[test]
+fn a_generator_that_was_frozen_on_a_busy_machine_is_late_first_of_all() {
+    let found = |rule: &'static str, trust| Finding { rule, trust, reason: String::new() };
+    let findings = [found("generator_preempted", Suspect), found("generator_stall", Void)];
+    assert_eq!(limit(&findings, &Case::good().trial), "lateness");
+    assert_eq!(limit(&findings[..1], &Case::good().trial), "cpu");
+}
+
 fn played_with(program: &str) -> Event {
     let versions = Versions { program: Some(program.to_owned()), ..Versions::default() };
     Event { at_s: -1.0, what: What::Versions { is: versions } }

@@ -301,6 +301,10 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
         let hint = "add `hosts = 1`, or remove `speed`";
         refuse(section.place("speed"), "without hosts nothing can be slowed", "only virtual hosts can be slowed", hint);
     }
+    if lab.quick_start && !lab.is_virtual() {
+        let what = "nothing is slow here, so nothing can start quicker";
+        refuse(section.place("quick_start"), what, "only virtual hosts can be slowed", "remove `quick_start`");
+    }
     for key in ["network", "generator_cpus"] {
         if section.has(key) && !lab.hosts.is_empty() && !lab.is_virtual() {
             let what = format!("`{key}` is for virtual hosts");
