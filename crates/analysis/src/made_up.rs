@@ -34,6 +34,7 @@ pub(crate) fn load(agents: u32, time_s: f64) -> Load {
         timeout_s: 1.0,
         drain_s: 1.0,
         think_s: 0.0,
+        think_spread_pct: 0.0,
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,

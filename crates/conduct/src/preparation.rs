@@ -62,6 +62,7 @@ pub fn load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
         timeout_s: 10.0,
         drain_s: 10.0,
         think_s: 0.0,
+        think_spread_pct: 0.0,
         warmup: plan::Warmup::Seconds(0.0),
         retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
         reconnect_s: 0.1,

@@ -26,7 +26,10 @@ pub fn versions(program: &Path, target: Option<&str>, folder: Option<&Path>) -> 
     }
 }
 
-/// Path within the folder to mark. Hidden files and what an interpreter keeps for itself are no part of a target.
+/// No part of a target: what an interpreter keeps for itself, and what a target's own tests leave.
+const NOT_OF_IT: [&str; 2] = ["__pycache__", "_build"];
+
+/// Path within the folder to mark. Hidden files are no part of a target either.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut open: Vec<PathBuf> = vec![folder.to_path_buf()];
@@ -37,7 +40,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
         entries.sort();
         for path in entries {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with('.') || name == "__pycache__" || found.len() == FILES {
+            if name.starts_with('.') || NOT_OF_IT.contains(&&*name) || found.len() == FILES {
                 continue;
             }
             let is_link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());

@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         timeout_s: 10.0,
         drain_s: 1.0,
         think_s: 0.0,
+        think_spread_pct: 0.0,
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,

@@ -80,6 +80,7 @@ fn load(think_s: f64, rate: Option<f64>) -> Load {
         timeout_s: 0.5,
         drain_s: 1.0,
         think_s,
+        think_spread_pct: 0.0,
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,

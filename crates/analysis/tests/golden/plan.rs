@@ -161,6 +161,7 @@ fn load() -> Load {
         timeout_s: 10.0,
         drain_s: 5.0,
         think_s: 0.0,
+        think_spread_pct: 0.0,
         warmup: Warmup::Auto,
         retry: Retry::FailFast,
         reconnect_s: 0.1,

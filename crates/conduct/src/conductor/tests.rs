@@ -43,6 +43,7 @@ fn trial() -> plan::Trial {
             timeout_s: 1.0,
             drain_s: 1.0,
             think_s: 0.0,
+            think_spread_pct: 0.0,
             warmup: plan::Warmup::Auto,
             retry: plan::Retry::FailFast,
             reconnect_s: 0.1,

@@ -3,6 +3,7 @@
 //! No text is read here.
 
 pub(crate) mod experiment;
+mod lab;
 pub(crate) mod profile;
 pub(crate) mod target;
 

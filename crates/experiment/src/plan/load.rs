@@ -30,6 +30,7 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Load {
         timeout_s: section.seconds("timeout").unwrap_or(0.0),
         drain_s: section.seconds("drain").unwrap_or(0.0),
         think_s: section.seconds("think").unwrap_or(0.0),
+        think_spread_pct: section.number("think_spread_pct").unwrap_or(0.0),
         warmup: section.seconds("warmup").map_or(Warmup::Auto, Warmup::Seconds),
         retry: retry(section),
         reconnect_s: section.seconds("reconnect").unwrap_or(0.0),
@@ -63,12 +64,23 @@ fn times(section: &Section<'_>, scene: &mut Scene<'_>) {
                 .related(section.place("time"), "the whole load"),
         );
     }
+    spread(section, scene);
     if section.has("rate") && section.seconds("think").is_some_and(|think_s| think_s > 0.0) {
         scene.problems.push(
             Problem::new(section.place("think"), "`think` and `rate` exclude each other")
                 .expected("a pause belongs to a closed loop")
                 .related(section.place("rate"), "open loop: operations start on a schedule")
                 .hint("remove one of the two"),
+        );
+    }
+}
+
+/// A pause cannot be less than none.
+fn spread(section: &Section<'_>, scene: &mut Scene<'_>) {
+    if section.number("think_spread_pct").is_some_and(|spread_pct| !(0.0..=100.0).contains(&spread_pct)) {
+        scene.problems.push(
+            Problem::new(section.place("think_spread_pct"), "a pause varies by 0 to 100 percent")
+                .expected("percent of `think`"),
         );
     }
 }

@@ -157,6 +157,9 @@ pub struct Load {
     pub drain_s: f64,
     /// Pause between operations of an agent.
     pub think_s: f64,
+    /// Each pause is drawn evenly from `think_s` less and more this percent.
+    #[serde(default)]
+    pub think_spread_pct: f64,
     /// What is cut off before results are taken.
     pub warmup: Warmup,
     /// What an agent does when an attempt fails.

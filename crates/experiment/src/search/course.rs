@@ -12,6 +12,9 @@ const HIGH: f64 = 0.975;
 /// A search gives up that far below its first value.
 const DEEPEST: f64 = 256.0;
 
+/// By so much the next value is lower where two have broken and none has held.
+const DIVE: f64 = 8.0;
+
 /// The first answers cover so much around the values tried: room for one of them to be wrong.
 const AROUND: f64 = 4.0;
 
@@ -78,6 +81,10 @@ impl<'a> Course<'a> {
         let end = self.next().err();
         if self.answers.is_empty() {
             return Line { value: None, ci95: [None, None], end };
+        }
+        if self.highest(true).is_none() {
+            // Below what broke nothing is known: a value there would be a guess.
+            return Line { value: None, ci95: [None, self.lowest(false)], end };
         }
         let belief = self.belief();
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|q| belief.quantile(q));
@@ -159,7 +166,7 @@ impl<'a> Course<'a> {
                 }
             }
             (Some(held), None, None) if held < self.bound() => rounded(self.find, (held * 2.0).min(self.bound())),
-            (None, Some(broke), _) if broke > self.floor() => self.lower(broke),
+            (None, Some(broke), _) if broke > self.floor() => self.deeper(broke),
             _ => self.bisects()?,
         };
         match ceiling {
@@ -235,6 +242,12 @@ impl<'a> Course<'a> {
 
     fn lower(&self, value: f64) -> f64 {
         rounded(self.find, value / 2.0).max(self.floor())
+    }
+
+    /// Where the limits have not held at all, twice: perhaps they hold nowhere, which is soon known.
+    fn deeper(&self, broke: f64) -> f64 {
+        let by = if self.count(|_, held| !held) < 2 { 2.0 } else { DIVE };
+        rounded(self.find, broke / by).max(self.floor())
     }
 
     fn highest(&self, held: bool) -> Option<f64> {

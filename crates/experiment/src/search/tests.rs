@@ -14,6 +14,7 @@ fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
         timeout_s: 1.0,
         drain_s: 1.0,
         think_s: 0.0,
+        think_spread_pct: 0.0,
         warmup: Warmup::Auto,
         retry: Retry::FailFast,
         reconnect_s: 0.1,
@@ -193,6 +194,16 @@ fn limits_that_never_hold_have_no_value() {
     assert!(done.iter().filter(|one| one.value == 1.0).count() >= 2, "{done:?}");
     let (_, line) = played(&rates(1000.0), |_| Said::Broke(Some(1.0)));
     assert_eq!((line.value, line.end), (None, Some(End::Nowhere)));
+}
+
+/// Found where one member of one was down: 7 agents had broken every limit, and the answer was "3 agents".
+#[test]
+fn where_nothing_held_no_value_is_guessed() {
+    let mut short = agents(1600);
+    short.find.as_mut().unwrap().trials_max = 4;
+    let (done, line) = played(&short, |_| Said::Broke(Some(1.0)));
+    assert_eq!(done.iter().map(|one| one.value).collect::<Vec<_>>(), [1600.0, 800.0, 100.0, 13.0]);
+    assert_eq!((line.value, line.ci95, line.end), (None, [None, Some(13.0)], Some(End::Trials)));
 }
 
 #[test]

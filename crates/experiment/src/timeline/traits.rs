@@ -121,6 +121,9 @@ fn clients(load: &Load) -> Vec<String> {
         if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) };
     let pace = match load.rate {
         Some(rate) => format!("{rate} operations/s (open loop)"),
+        None if load.think_s > 0.0 && load.think_spread_pct > 0.0 => {
+            format!("thinking {} ± {} %", show(load.think_s), load.think_spread_pct)
+        }
         None if load.think_s > 0.0 => format!("thinking {}", show(load.think_s)),
         None => "no pause".to_owned(),
     };

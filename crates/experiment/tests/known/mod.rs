@@ -224,6 +224,7 @@ pub fn catalog() -> Catalog {
 /// The same with the targets and profiles as they are today.
 pub fn catalog_of_today() -> Catalog {
     let (mut catalog, root) = (catalog(), here().join("../.."));
+    catalog.metrics.push("emulated.latency_us.p99".to_owned());
     for name in ["docket", "vsns"] {
         let manifest = manifest::parse(name, &source(&root.join("targets").join(name).join("target.toml")));
         catalog

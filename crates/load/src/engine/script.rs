@@ -142,6 +142,7 @@ impl<P: Protocol> Script<P> {
             Purpose::Measure => ns(load.time_s),
             Purpose::Prepare { .. } => u64::MAX,
         };
+        let closed = Closed { agents: load.agents, ramp_ns, think_ns, spread_pct: load.think_spread_pct, end_ns };
         Ok(Self {
             steps,
             requests: by_service(by_step),
@@ -152,7 +153,7 @@ impl<P: Protocol> Script<P> {
             slots,
             feeds,
             agents: load.agents,
-            schedule: schedules::of(load.rate, Closed { agents: load.agents, ramp_ns, think_ns, end_ns }),
+            schedule: schedules::of(load.rate, closed),
             tries,
             wait_ns: ns(wait_s),
             timeout_ns: ns(load.timeout_s),

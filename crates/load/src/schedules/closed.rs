@@ -2,9 +2,10 @@
 //! how fast answers come.
 
 use super::Schedule;
+use crate::values::mix;
 
 /// A closed loop whose agents start evenly over a ramp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Closed {
     /// Agents in all.
     pub agents: u32,
@@ -12,6 +13,9 @@ pub struct Closed {
     pub ramp_ns: u64,
     /// An agent's pause between operations.
     pub think_ns: u64,
+    /// A pause is drawn evenly from `think_ns` less and more this percent, so that agents that had to wait together do not go on in
+    /// step.
+    pub spread_pct: f64,
     /// When the last operation may start.
     pub end_ns: u64,
 }
@@ -23,7 +27,13 @@ impl Schedule for Closed {
     }
 
     fn next_ns(&self, _intended_ns: u64, ended_ns: u64) -> u64 {
-        ended_ns.saturating_add(self.think_ns)
+        if self.spread_pct == 0.0 {
+            return ended_ns.saturating_add(self.think_ns);
+        }
+        // The nanosecond at which an operation ends is as random as anything here can be, and no two agents share it.
+        let drawn = (mix(ended_ns) >> 11) as f64 / (1_u64 << 53) as f64;
+        let factor = 1.0 + self.spread_pct / 100.0 * (2.0 * drawn - 1.0);
+        ended_ns.saturating_add((self.think_ns as f64 * factor) as u64)
     }
 
     fn end_ns(&self) -> u64 {
@@ -42,7 +52,7 @@ mod tests {
         let table: [(u32, u64, &[u64]); 4] =
             [(4, 100, &[0, 25, 50, 75]), (3, 100, &[0, 33, 66]), (2, 0, &[0, 0]), (1, 100, &[0])];
         for (agents, ramp_ns, expected) in table {
-            let schedule = Closed { agents, ramp_ns, think_ns: 0, end_ns: 1000 };
+            let schedule = Closed { agents, ramp_ns, think_ns: 0, spread_pct: 0.0, end_ns: 1000 };
             let starts: Vec<u64> = (0..agents).map(|agent| schedule.first_ns(agent)).collect();
             assert_eq!(starts, expected, "{agents} agents over {ramp_ns}");
         }
@@ -50,8 +60,18 @@ mod tests {
 
     #[test]
     fn thinking_follows_the_end_of_an_operation() {
-        let schedule = Closed { agents: 1, ramp_ns: 0, think_ns: 10, end_ns: 1000 };
+        let schedule = Closed { agents: 1, ramp_ns: 0, think_ns: 10, spread_pct: 0.0, end_ns: 1000 };
         assert_eq!(schedule.next_ns(5, 100), 110);
         assert_eq!(schedule.next_ns(5, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn pauses_are_drawn_evenly_around_what_was_asked() {
+        let schedule = Closed { agents: 1, ramp_ns: 0, think_ns: 1_000_000, spread_pct: 50.0, end_ns: u64::MAX };
+        let pauses: Vec<u64> = (0..10_000).map(|ended_ns| schedule.next_ns(0, ended_ns) - ended_ns).collect();
+        assert!(pauses.iter().all(|pause| (500_000..1_500_000).contains(pause)));
+        let mean = pauses.iter().sum::<u64>() as f64 / 10_000.0;
+        assert!((mean - 1e6).abs() < 1e4, "{mean}");
+        assert!(pauses.iter().filter(|pause| **pause < 750_000).count().abs_diff(2500) < 200);
     }
 }

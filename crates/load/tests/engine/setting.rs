@@ -80,6 +80,7 @@ pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
         timeout_s: 5.0,
         drain_s: 2.0,
         think_s: 0.0,
+        think_spread_pct: 0.0,
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,

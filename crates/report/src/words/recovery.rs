@@ -72,7 +72,8 @@ fn figures(of: &OutageDistribution) -> String {
     let worst = match (of.never_back, back.max) {
         (0, most) => most.map(|most| format!("{} at worst", numbers::seconds(most))),
         (never, _) if never == of.count => Some("longer than the trial".to_owned()),
-        (never, _) => Some(format!("longer than the trial {never} times")),
+        (1, _) => Some("once longer than the trial".to_owned()),
+        (never, _) => Some(format!("{never} times longer than the trial")),
     };
     let parts: Vec<String> = [usual, worst].into_iter().flatten().collect();
     format!("{}, of {}", parts.join(" and "), numbers::count(of.count))

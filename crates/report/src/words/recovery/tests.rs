@@ -19,8 +19,8 @@ fn each_modes_outages_are_said_apart() {
     ];
     let said = answer(&results, &plan);
     let words = "How long until service was as before `oops`: with `sync_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and \
-                 400 ms at worst, of 10; with `async_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and longer than the \
-                 trial 2 times, of 12.";
+                 400 ms at worst, of 10; with `async_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and 2 times longer \
+                 than the trial, of 12.";
     assert!(said.contains(words), "{said}");
     results.outages = (1..=8)
         .map(|seconds| {
