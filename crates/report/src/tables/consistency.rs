@@ -10,6 +10,9 @@ use crate::numbers;
 pub const KIND: Kind = Kind { name: "consistency", place: 4, fill };
 
 const MANY: usize = 12;
+/// Groups of which examples are shown.
+const EXEMPLARY: usize = 3;
+const NOT_CHECKED: &str = "not checked";
 
 /// A column, and its cell; it is left out where no group has anything to say in it.
 struct Figure {
@@ -61,7 +64,7 @@ const FIGURES: &[Figure] = &[
     Figure {
         head: "linearizable",
         explained: "whether the history of the audited keys fits some order of single steps",
-        is_known: |_| true,
+        is_known: |trial| !["", NOT_CHECKED].contains(&trial.consistency.linearizable.as_str()),
         cell: |group, _| linearizable(group),
     },
 ];
@@ -69,10 +72,10 @@ const FIGURES: &[Figure] = &[
 /// Examples that a trial has of something.
 type Examples = fn(&Trial) -> &[String];
 
-/// Columns of examples: the heading, and where they are.
+/// Examples: of what, and where they are. They are too long for a column.
 const EXAMPLES: [(&str, Examples); 2] = [
-    ("some of the lost", |trial| &trial.consistency.lost_examples),
-    ("some of the diverged", |trial| &trial.consistency.diverged_examples),
+    ("Some of the lost", |trial| &trial.consistency.lost_examples),
+    ("Some of the diverged", |trial| &trial.consistency.diverged_examples),
 ];
 
 fn fill(input: &Input) -> Option<Table> {
@@ -82,21 +85,17 @@ fn fill(input: &Input) -> Option<Table> {
     }
     let figures: Vec<&Figure> =
         FIGURES.iter().filter(|figure| results.trials.iter().any(|trial| (figure.is_known)(trial))).collect();
-    let examples: Vec<_> =
-        EXAMPLES.into_iter().filter(|(_, of)| results.trials.iter().any(|trial| !of(trial).is_empty())).collect();
     let mut columns = label_columns(&groups);
     columns.extend(figures.iter().map(|figure| Column::numeric(figure.head, figure.explained).brief()));
-    columns.extend(examples.iter().map(|(head, _)| Column::text(head)));
     let row = |(index, group): (usize, &Group)| {
         let mut cells = label_cells(group, &groups);
         cells.extend(figures.iter().map(|figure| (figure.cell)(group, results)));
-        cells.extend(examples.iter().map(|(_, of)| some(group, *of)));
         Row { cells, begins: begins(index, &groups) }
     };
     let rows: Vec<Row> = groups.iter().enumerate().map(row).collect();
     Some(Table {
         title: "Consistency".to_owned(),
-        note: note(results),
+        note: note(results, &groups),
         columns,
         folded: rows.len() > MANY,
         rows,
@@ -104,8 +103,19 @@ fn fill(input: &Input) -> Option<Table> {
     })
 }
 
-/// Who could not be asked: what is in no count must not be taken for agreement.
-fn note(results: &Results) -> String {
+/// Who could not be asked, and examples of what was lost or differs.
+fn note(results: &Results, groups: &[Group]) -> String {
+    let mut sentences = vec![not_asked(results)];
+    for (of_what, of) in EXAMPLES {
+        let found = groups.iter().filter_map(|group| some(group, of_what, of));
+        sentences.extend(found.take(EXEMPLARY));
+    }
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences.join(" ")
+}
+
+/// What is in no count must not be taken for agreement.
+fn not_asked(results: &Results) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for trial in &results.trials {
         let silent = trial.consistency.replicas.iter().filter_map(|table| Some((table, table.failed.as_ref()?)));
@@ -190,14 +200,17 @@ fn linearizable(group: &Group) -> Cell {
     match words.first() {
         Some(first) if !first.is_empty() && words.iter().all(|word| word == first) => Cell::new(*first),
         Some(first) if !first.is_empty() => Cell::new("differs between repeats"),
-        _ => Cell::new("not checked"),
+        _ => Cell::new(NOT_CHECKED),
     }
 }
 
 /// Of the trial that has most.
-fn some(group: &Group, of: Examples) -> Cell {
-    let examples = group.usable().map(of).max_by_key(|examples| examples.len()).unwrap_or_default();
-    Cell::new(examples.join("; "))
+fn some(group: &Group, of_what: &str, of: Examples) -> Option<String> {
+    let examples = group.usable().map(of).max_by_key(|examples| examples.len()).filter(|found| !found.is_empty())?;
+    let names: Vec<&str> =
+        group.labels.iter().map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()).collect();
+    let place = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
+    Some(format!("{of_what}{place}: {}.", examples.join("; ")))
 }
 
 #[cfg(test)]
