@@ -3,11 +3,13 @@
 
 EXPERIMENT ?= experiments/03-name-service-crash.toml
 SET        ?=
+TIME       ?= 600
+TARGETS    ?=
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test lint gate bench docs article-pi
+.PHONY: help run test lint gate bench fuzz docs article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -16,7 +18,9 @@ help:
 	@echo 'make test   all tests, the Erlang ones and those on real runs included'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
-	@echo 'make bench  Plimsoll beside wrk, and what hosts get of what is asked; and whether differences can be trusted; writes bench/*.md'
+	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
+	@echo 'make bench  Plimsoll beside wrk, oha and hey, and held against the truth; 50,000 agents; what hosts get of what is asked; whether'
+	@echo '            differences can be trusted; writes bench/*.md'
 	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, and one page that links their reports'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
@@ -26,11 +30,12 @@ run:
 	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
 
 test:
-	@scripts/need.sh rust compiler erlang-tests docket python lab ssh
+	@scripts/need.sh rust compiler erlang-tests docket python lab ssh redis
 	$(MAKE) --no-print-directory -C targets/vsns test
 	$(MAKE) --no-print-directory -C targets/docket test
 	scripts/check-hlog.sh
 	cargo test --quiet --workspace --locked
+	WITHOUT_RING=1 cargo test --quiet --package load --locked --test engine --test allocations
 
 lint:
 	@scripts/need.sh rust compiler erlang-checks shellcheck
@@ -41,17 +46,26 @@ lint:
 	scripts/deny.sh
 	$(MAKE) --no-print-directory -C targets/vsns check
 	$(MAKE) --no-print-directory -C targets/docket check
-	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/* targets/docket/bin/*
+	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/* targets/docket/bin/* targets/redis/bin/*
 
 gate:
 	@scripts/need.sh rust compiler
 	scripts/gate.sh
 
 bench:
-	@scripts/need.sh rust compiler wrk python lab
-	scripts/bench.sh
+	@scripts/need.sh rust compiler wrk oha hey nginx erlang-tests python lab
+	scripts/bench-speed.py
+	scripts/bench-truth.py
+	scripts/bench-scale.py
+	scripts/bench-void.py
+	scripts/bench-vsns.py
+	scripts/bench-prices.py
 	scripts/bench-lab.py
 	scripts/bench-trust.py
+
+fuzz:
+	@scripts/need.sh rust compiler
+	@scripts/fuzz.sh $(TIME) $(TARGETS)
 
 docs:
 	cargo xtask docs

@@ -6,7 +6,10 @@ set -euo pipefail
 # The oldest Rust that builds the workspace.
 wanted_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml")
 
+tools=$(cd "$(dirname "$0")/.." && pwd)/target/tools
 missing=()
+from_cargo=()
+from_go=()
 
 rust() {
     local found
@@ -54,7 +57,8 @@ header() {
 for need in "$@"; do
     case $need in
         rust) rust ;;
-        compiler) program cc gcc; [ -e /usr/include/stdio.h ] || missing+=(libc6-dev) ;;
+        # Of C++ for the scripts' interpreter.
+        compiler) program cc gcc; program c++ g++; [ -e /usr/include/stdio.h ] || missing+=(libc6-dev) ;;
         erlang-tests)
             erlang mnesia eunit proper
             header eunit erlang-dev
@@ -68,6 +72,8 @@ for need in "$@"; do
             # It installs the balancers without the system's starting them.
             "$(dirname "$0")/../targets/docket/hooks/install" packages
             ;;
+        # It installs the server without starting the system's.
+        redis) "$(dirname "$0")/../targets/redis/hooks/install" packages ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
         shellcheck) program shellcheck shellcheck ;;
@@ -81,8 +87,27 @@ for need in "$@"; do
         # Real machines over ssh, for the tests.
         ssh) program ssh openssh-client; [ -x /usr/sbin/sshd ] || missing+=(openssh-server) ;;
         wrk) program wrk wrk ;;
+        # Peers that Debian has not, or not in each release, are built from their sources into target/tools.
+        oha) [ -x "$tools/bin/oha" ] || command -v oha >/dev/null || from_cargo+=(oha) ;;
+        hey)
+            if [ -x "$tools/bin/hey" ] || command -v hey >/dev/null; then :
+            elif command -v go >/dev/null; then from_go+=(github.com/rakyll/hey@latest)
+            else missing+=(hey)
+            fi
+            ;;
+        nginx) [ -x /usr/sbin/nginx ] || program nginx nginx-light ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
     esac
+done
+
+# Where that fails the bench goes on: a peer that is not there is left out, and the page says so.
+for crate in ${from_cargo[@]+"${from_cargo[@]}"}; do
+    echo "building $crate into target/tools, which takes a few minutes" >&2
+    cargo install --quiet --locked --root "$tools" "$crate" || echo "$crate cannot be built here" >&2
+done
+for package in ${from_go[@]+"${from_go[@]}"}; do
+    echo "building $package into target/tools" >&2
+    GOBIN="$tools/bin" go install "$package" || echo "$package cannot be built here" >&2
 done
 
 [ ${#missing[@]} -eq 0 ] && exit 0
@@ -101,6 +126,14 @@ echo "installing ${missing[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# Packages of daemons start them, and nothing here wants them to run by themselves. Debian asks this program first; one that is there
+# is the administrator's and stays.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$log" "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
 if ! { apt-get update && "${install[@]}"; } >"$log" 2>&1 </dev/null; then
     tail -n 20 "$log" >&2
     exit 1

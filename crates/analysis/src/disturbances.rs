@@ -6,7 +6,8 @@
 //! disturbed all the time, and one that seldom fails is by a single failure. **A time without any success**: with a failure beside
 //! it, one that chance would show in less than one of a hundred such loads; without one, also one as long as a window of throughput (250 ms,
 //! longer for a slow target), and not something the load shows again and again: fewer than three other silences last a third
-//! as long. Machines stall for tens of milliseconds now and then, and that is nobody's outage.
+//! as long. Machines stall for tens of milliseconds now and then, and that is nobody's outage. Where the load's rate was to change, only a
+//! silence with a failure beside it counts.
 //!
 //! What follows is measured as after a fault, with the time before it as the baseline, and what it accounts for begins no further one.
 
@@ -37,8 +38,9 @@ pub(crate) struct Usual {
 }
 
 impl Usual {
-    /// Of the load between two times. What happens in the `faulty` ones may be a fault's, so that it makes nothing usual.
-    pub fn of(timeline: &Timeline, [from_s, until_s]: [f64; 2], faulty: &[[f64; 2]]) -> Self {
+    /// Of the load between two times. What happens in the `faulty` ones may be a fault's, so that it makes nothing usual. Where the rate
+    /// `changes`, a silence alone may be what was asked for.
+    pub fn of(timeline: &Timeline, [from_s, until_s]: [f64; 2], faulty: &[[f64; 2]], changes: bool) -> Self {
         let (from, until) = (timeline.slot_of(from_s), timeline.slot_of(until_s));
         let slots = |long_s: f64| ((long_s / timeline.slot_s()).round() as usize).max(1);
         let hold = slots(HOLD_S);
@@ -48,7 +50,7 @@ impl Usual {
             .collect();
         let usual = nearest_rank(&seconds, 0.5).unwrap_or(0.0);
         let failures = tolerated(usual);
-        Self { hold, failures, silences: unusual(timeline, [from, until], failures, faulty) }
+        Self { hold, failures, silences: unusual(timeline, [from, until], failures, faulty, changes) }
     }
 
     /// The first slot of `from..until` with which a disturbance begins.
@@ -91,7 +93,13 @@ fn bad(timeline: &Timeline, from: usize, until: usize) -> u64 {
 }
 
 /// Silences that neither chance nor the load's own ways explain.
-fn unusual(timeline: &Timeline, [from, until]: [usize; 2], failures: u64, faulty: &[[f64; 2]]) -> Vec<[usize; 2]> {
+fn unusual(
+    timeline: &Timeline,
+    [from, until]: [usize; 2],
+    failures: u64,
+    faulty: &[[f64; 2]],
+    changes: bool,
+) -> Vec<[usize; 2]> {
     let ok = timeline.ok().between(from, until);
     if ok == 0 {
         return Vec::new();
@@ -112,7 +120,7 @@ fn unusual(timeline: &Timeline, [from, until]: [usize; 2], failures: u64, faulty
     let is_unusual = |&[begin, end]: &[usize; 2]| {
         let length = end - begin;
         let failures_beside = bad(timeline, begin.saturating_sub(1), end + 1) > failures;
-        length as f64 > by_chance && (failures_beside || (length > window && !recurs(length)))
+        length as f64 > by_chance && (failures_beside || (!changes && length > window && !recurs(length)))
     };
     all.into_iter().filter(is_unusual).collect()
 }

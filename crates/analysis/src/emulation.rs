@@ -36,6 +36,7 @@ fn shorter(time_us: Quantiles, speed: f64) -> Quantiles {
     let scaled = |time_us: Option<f64>| time_us.map(|time_us| time_us * speed);
     Quantiles {
         p50: scaled(time_us.p50),
+        p75: scaled(time_us.p75),
         p90: scaled(time_us.p90),
         p99: scaled(time_us.p99),
         p999: scaled(time_us.p999),

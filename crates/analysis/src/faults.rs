@@ -77,6 +77,8 @@ impl<'a> Walk<'a> {
         felt: &[&mut Fault],
     ) -> Self {
         let timeout_s = planned.load.as_ref().map_or(0.0, |load| load.timeout_s);
+        let rate = planned.load.as_ref().and_then(|load| load.rate.as_ref());
+        let changes = rate.is_some_and(|rate| rate.per_s().is_none());
         let faulty: Vec<[f64; 2]> =
             felt.iter().map(|fault| [fault.at_s, horizon_s(fault.at_s, fault.healed_s, timeout_s)]).collect();
         Self {
@@ -84,7 +86,7 @@ impl<'a> Walk<'a> {
             timeline,
             window,
             timeout_s,
-            usual: Usual::of(timeline, [window.from_s, window.until_s], &faulty),
+            usual: Usual::of(timeline, [window.from_s, window.until_s], &faulty, changes),
             clear_from_s: Some(window.from_s),
             baseline_from_s: Some(window.from_s),
             disturbances: Vec::new(),

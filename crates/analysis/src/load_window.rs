@@ -39,6 +39,10 @@ impl LoadWindow {
             .min_by(f64::total_cmp);
         let mut steady = match load.warmup {
             Warmup::Seconds(from_s) => Steady { from_s, method: "given".to_owned(), is: None, unsteady: None },
+            // A rate that is to change is not waited for to become steady.
+            Warmup::Auto if load.rate.as_ref().is_some_and(|rate| rate.per_s().is_none()) => {
+                Steady { from_s: 0.0, method: "none, as the rate is to change".to_owned(), is: None, unsteady: None }
+            }
             Warmup::Auto => {
                 let calm_until_s = first_fault_s.unwrap_or(until_s);
                 steady_state::steady_from(timeline, &mean_latency(&evidence.generator), load.ramp_s, calm_until_s)

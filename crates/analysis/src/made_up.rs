@@ -15,7 +15,11 @@ pub(crate) fn trial(load: Load) -> Trial {
         point: BTreeMap::new(),
         repeat: 1,
         seed: 1,
-        target: Target { kind: TargetKind::Running { url: "http://127.0.0.1:1".into() }, protocol: "http".into() },
+        target: Target {
+            kind: TargetKind::Running { url: "http://127.0.0.1:1".into() },
+            protocol: "http".into(),
+            tls: Default::default(),
+        },
         lab: Lab::default(),
         prepare: Vec::new(),
         load: Some(load),
@@ -29,6 +33,7 @@ pub(crate) fn trial(load: Load) -> Trial {
 pub(crate) fn load(agents: u32, time_s: f64) -> Load {
     Load {
         agents,
+        from: Vec::new(),
         ramp_s: 0.0,
         time_s,
         timeout_s: 1.0,
@@ -38,12 +43,15 @@ pub(crate) fn load(agents: u32, time_s: f64) -> Load {
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,
+        connections: Default::default(),
         rate: None,
+        backlog: None,
         threads: None,
         order: Order::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: vec![Step { call: "get".into(), name: "get".into(), ..Step::default() }],
         feeds: Vec::new(),
+        script: None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use experiment::plan::is_offered;
 use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl};
 use serde_json::Value;
 
@@ -12,9 +13,6 @@ use crate::stats::crossing::crossing;
 use crate::stats::curve::{Curve, Mean, interval, intervals};
 use crate::stats::student::quantile_of_t;
 use crate::stats::{knee, usl};
-
-/// An offered rate is no number of agents, so that a law of how agents hinder each other says nothing of it.
-const OFFERED: &str = "load.rate";
 
 /// The curve of a variant at one point of the other swept paths.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +57,7 @@ pub(crate) fn crossings(trials: &[Trial], swept: &[String]) -> Vec<Crossing> {
 
 /// Whether a law of how those that make the load hinder each other is fitted over this path.
 pub(crate) fn has_law(over: &str) -> bool {
-    over != OFFERED
+    !is_offered(over)
 }
 
 /// The curves over a path, in the order of the trials. None over a path that is not a positive number in each trial that has it, or

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lab::Caller;
+use load::Trust;
 use load::client::{Answer, CallError, Client};
 
 /// How long a connection and an answer may take.
@@ -14,14 +15,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct ProtocolCaller {
     /// Name of the protocol.
     pub protocol: String,
+    /// Whom to trust, where it is spoken to by TLS.
+    pub trust: Trust,
     /// Time dilation of the lab: on slow hosts an answer takes longer.
     pub speed: f64,
 }
 
 impl ProtocolCaller {
     fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
+        self.connect(&self.protocol, service)?.call(operation, with)
+    }
+
+    fn connect(&self, protocol: &str, service: &str) -> Result<Client, CallError> {
         let slowdown = if self.speed > 0.0 { 1.0 / self.speed.min(1.0) } else { 1.0 };
-        Client::connect(&self.protocol, service, PATIENCE.mul_f64(slowdown))?.call(operation, with)
+        Client::connect_trusting(protocol, service, &self.trust, PATIENCE.mul_f64(slowdown))
     }
 }
 
@@ -37,6 +44,13 @@ impl Caller for ProtocolCaller {
             Err(error) => Err(error.to_string()),
             Ok(answer) => accepted(&answer),
         }
+    }
+
+    fn get(&self, service: &str, path: &str) -> Result<(), String> {
+        let with = BTreeMap::from([("path".to_owned(), path.to_owned())]);
+        let asked = self.connect("http", service).and_then(|mut client| client.call("get", &with));
+        let answer = asked.map_err(|error| error.to_string())?;
+        if answer.status.starts_with('2') { Ok(()) } else { Err(format!("status {}", answer.status)) }
     }
 }
 

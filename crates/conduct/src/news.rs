@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use experiment::plan;
+use hdrhistogram::Histogram;
 use record::events::{Ending, What};
 use record::results::SearchStep;
 
@@ -43,8 +44,8 @@ pub enum News<'a> {
     },
 }
 
-/// What ended in a second of load, over all generator threads.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// What ended in a second of load, by the books of one generator thread. Threads tell of the same second one after the other.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Second {
     /// End of the second, since load start.
     pub at_s: f64,
@@ -52,8 +53,22 @@ pub struct Second {
     pub of_s: f64,
     /// Operations that ended `ok`.
     pub ok: u64,
-    /// … otherwise.
-    pub not_ok: u64,
+    /// … `failed`.
+    pub failed: u64,
+    /// … `timeout`.
+    pub timeout: u64,
+    /// … `wrong`.
+    pub wrong: u64,
+    /// Latency of those that ended `ok`, nanoseconds, to two digits; `None` if there were none.
+    pub latency_ns: Option<Box<Histogram<u64>>>,
+}
+
+impl Second {
+    /// Operations that ended otherwise than `ok`.
+    #[must_use]
+    pub fn not_ok(&self) -> u64 {
+        self.failed + self.timeout + self.wrong
+    }
 }
 
 /// Whoever watches.

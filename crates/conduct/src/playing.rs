@@ -51,7 +51,7 @@ fn play_trials(
     while let Some(trial) = search.next(run)? {
         // Asked while the last one was taken down: no lab is made for the next, only to be taken down again.
         if number > 0 && interrupts.asked() > 0 {
-            return Ok((Ending::Interrupted, Some("interrupted by the user".to_owned())));
+            return Ok((Ending::Interrupted, None));
         }
         number += 1;
         audience.tell(&News::TrialBegins { trial: &trial, number, of: search.count });

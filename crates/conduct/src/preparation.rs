@@ -52,11 +52,12 @@ pub fn history(done: Vec<Preparation>, clock: Clock) -> Vec<History> {
     shifted.collect()
 }
 
-/// A `[[prepare]]` as a load: a few agents, the load's feeds, and patience with a target that has only just come up.
+/// A `[[prepare]]` as a load: a few agents, the load's feeds and script, and patience with a target that has only just come up.
 pub fn load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
     const AGENTS: u64 = 16;
     plan::Load {
         agents: u32::try_from(prepare.count.min(AGENTS)).unwrap_or(1),
+        from: load.map(|load| load.from.clone()).unwrap_or_default(),
         ramp_s: 0.0,
         time_s: f64::from(u32::MAX),
         timeout_s: 10.0,
@@ -66,11 +67,14 @@ pub fn load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
         warmup: plan::Warmup::Seconds(0.0),
         retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
         reconnect_s: 0.1,
+        connections: Default::default(),
         rate: None,
+        backlog: None,
         threads: Some(1),
         order: plan::Order::Cycle,
         when_failed: plan::WhenFailed::GoOn,
         steps: vec![prepare.step.clone()],
         feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
+        script: load.and_then(|load| load.script.clone()),
     }
 }

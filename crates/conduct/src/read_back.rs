@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use experiment::catalog::Effect;
+use experiment::catalog::{Effect, Operation};
 use load::client::Client;
 use record::clock::Clock;
 use record::events::{By, History, Outcome};
@@ -106,17 +106,18 @@ fn audited_keys(folder: &TrialFolder) -> Result<Keys, Error> {
 }
 
 /// The protocol's operation that reads a key.
-fn read_operation(protocol: &str) -> Option<&'static str> {
-    let info = load::protocols::find(protocol)?.info;
-    info.operations
-        .iter()
-        .find(|operation| operation.effect == Effect::Read && operation.takes.iter().any(|field| field.name == "key"))
-        .map(|operation| operation.name)
+fn read_operation(protocol: &str) -> Option<&'static Operation> {
+    let operations = load::protocols::find(protocol)?.info.operations;
+    operations.iter().find(|operation| operation.effect == Effect::Read && takes(operation, "key"))
+}
+
+fn takes(operation: &Operation, name: &str) -> bool {
+    operation.takes.iter().any(|field| field.name == name)
 }
 
 /// The services, and how a key is asked of them.
 struct Reader<'a> {
-    operation: &'static str,
+    operation: &'static Operation,
     links: Vec<Link<'a>>,
     give_up: &'a dyn Fn() -> bool,
 }
@@ -124,12 +125,15 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// The key's value, `Some(None)` if there is none, `None` if nobody can say. Agents were dealt out to the services in turn.
     fn read(&mut self, space: &str, key: &str, agent: Option<u32>) -> Option<Option<String>> {
-        let with = BTreeMap::from([("space".to_owned(), space.to_owned()), ("key".to_owned(), key.to_owned())]);
+        let mut with = BTreeMap::from([("key".to_owned(), key.to_owned())]);
+        if takes(self.operation, "space") {
+            with.insert("space".to_owned(), space.to_owned());
+        }
         let home = agent.map(|agent| agent.saturating_sub(1) as usize % self.links.len().max(1));
         let others = (0..self.links.len()).filter(|index| Some(*index) != home);
         let mut all_answered = true;
         for index in home.into_iter().chain(others) {
-            match self.links.get_mut(index)?.read(self.operation, &with, self.give_up) {
+            match self.links.get_mut(index)?.read(self.operation.name, &with, self.give_up) {
                 Some(None) if Some(index) != home => {}
                 Some(value) => return Some(value),
                 None => all_answered = false,

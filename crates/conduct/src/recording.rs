@@ -1,15 +1,17 @@
 //! The threads that bring records to disk while a trial runs, so that neither the load nor the probes ever wait for it.
-//! It must not look into what it writes, beyond counting for the progress line.
+//! It must not look into what it writes, beyond counting for whoever watches.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use load::Interval;
+use hdrhistogram::Histogram;
 use load::recorder::Recorder;
+use load::{Interval, Sheet};
 use record::clock::Clock;
-use record::events::History;
+use record::events::{History, Outcome};
 use record::folder::TrialFolder;
+use record::hlog::Time;
 use record::rows::{Metric, Sample, Writer};
 
 use crate::Error;
@@ -120,12 +122,29 @@ fn record_load(
 }
 
 fn totals(interval: &Interval) -> Second {
-    let mut second = Second { at_s: interval.end_s, ..Second::default() };
+    let mut second = Second { at_s: interval.end_s, latency_ns: latency(&interval.sheet), ..Second::default() };
     for slot in &interval.slots {
         second.ok += u64::from(slot.ok);
-        second.not_ok += u64::from(slot.failed) + u64::from(slot.timeout) + u64::from(slot.wrong);
+        second.failed += u64::from(slot.failed);
+        second.timeout += u64::from(slot.timeout);
+        second.wrong += u64::from(slot.wrong);
     }
     second
+}
+
+/// Digits of a latency for whoever watches; the records have more.
+const DIGITS: u8 = 2;
+
+/// Latency of what ended `ok`, all operations together.
+fn latency(sheet: &Sheet) -> Option<Box<Histogram<u64>>> {
+    // It grows as far as it has to, so that nothing falls outside.
+    let mut all = Histogram::new(DIGITS).ok()?;
+    for (_, outcome, time, histogram) in sheet.histograms() {
+        if (outcome, time) == (Outcome::Ok, Time::Latency) {
+            all.add(histogram).ok()?;
+        }
+    }
+    (!all.is_empty()).then(|| Box::new(all))
 }
 
 fn record_samples(mut rows: Writer<Sample>, samples: &Receiver<Sample>) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use experiment::catalog::Heals;
 use experiment::plan;
 use lab::registry::Registry;
 use lab::{Build, NotUp, Site};
-use load::{Interval, Running};
+use load::{Interval, Running, Trust};
 use record::clock::Clock;
 use record::events::{Ending, What};
 use record::folder::TrialFolder;
@@ -229,8 +229,11 @@ impl Shell<'_> {
             plimsoll: self.run.plimsoll.clone(),
             measures_storage: measures_storage(self.run.plan, self.trial),
         };
-        let caller =
-            Arc::new(ProtocolCaller { protocol: self.trial.target.protocol.clone(), speed: self.trial.lab.speed });
+        let caller = Arc::new(ProtocolCaller {
+            protocol: self.trial.target.protocol.clone(),
+            trust: Trust { tls: self.trial.target.tls.clone(), files: self.run.files.clone() },
+            speed: self.trial.lab.speed,
+        });
         match Site::up(build, caller, self.interrupts.flag()) {
             Ok(site) => {
                 self.site = Some(site);

@@ -24,6 +24,8 @@ use crate::{Error, Listener, Options};
 
 /// Events taken at a time.
 const EVENTS: usize = 512;
+/// As many open files as a process may have where nobody changed `fs.nr_open`.
+const FILES: u64 = 1 << 20;
 /// How long a client that was refused may take to close its side.
 const LINGER_NS: u64 = 2_000_000_000;
 
@@ -249,9 +251,13 @@ impl<C: Codec> Server<C> {
     }
 }
 
-/// Raises the limit on open files to the highest allowed. If that is refused there are fewer connections, and the others wait
-/// to be accepted.
+/// Raises the limit on open files as far as allowed: root may go beyond the hard limit. If all is refused there are fewer connections,
+/// and the others wait to be accepted.
 fn allow_open_files() {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let hard = getrlimit(Resource::Nofile).maximum;
+    for most in [hard.map(|hard| hard.max(FILES)), hard] {
+        if setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).is_ok() {
+            return;
+        }
+    }
 }

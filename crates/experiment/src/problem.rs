@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ariadne::{Color, Config, IndexType, Label, Report, ReportKind};
+use ariadne::{Cache, Color, Config, IndexType, Label, Report, ReportKind};
 
 use crate::source::Source;
 use crate::tree::Place;
@@ -103,9 +103,12 @@ impl Problems {
     /// newline.
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
+        let shown = &self.0[..self.0.len().min(SHOWN)];
+        // Once for all of them: the renderer looks through the whole of a text to find its lines.
+        let mut texts = ariadne::sources(texts(shown));
         let mut text = String::new();
-        for problem in self.0.iter().take(SHOWN) {
-            text.push_str(render(problem, colour).trim_end());
+        for problem in shown {
+            text.push_str(render(problem, colour, &mut texts).trim_end());
             text.push_str("\n\n");
         }
         if self.0.len() > SHOWN {
@@ -120,14 +123,18 @@ impl Problems {
 }
 
 impl fmt::Display for Problems {
+    /// A line for each, as far as they are shown: to say in which line something stands takes a look through the text before it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
+        for (index, problem) in self.0.iter().take(SHOWN).enumerate() {
             if index > 0 {
                 out.write_str("\n")?;
             }
             problem.fmt(out)?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(out, "\nand {more} more"),
+        }
     }
 }
 
@@ -138,7 +145,19 @@ const SHOWN: usize = 100;
 
 type Spot = (String, Range<usize>);
 
-fn render(problem: &Problem, colour: bool) -> String {
+/// The texts that problems are about, by name.
+fn texts(problems: &[Problem]) -> Vec<(String, Arc<str>)> {
+    let mut texts: Vec<(String, Arc<str>)> = Vec::new();
+    let related = problems.iter().flat_map(|problem| problem.related.iter().map(|(place, _)| place));
+    for place in problems.iter().map(|problem| &problem.place).chain(related) {
+        if texts.iter().all(|(name, _)| *name != place.source.name) {
+            texts.push((place.source.name.clone(), Arc::from(visible(&place.source))));
+        }
+    }
+    texts
+}
+
+fn render(problem: &Problem, colour: bool, texts: &mut impl Cache<String>) -> String {
     let config = Config::new().with_color(colour).with_index_type(IndexType::Byte).with_tab_width(4);
     let main = spot(&problem.place);
     let words = if problem.expected.is_empty() { "here" } else { problem.expected.as_str() };
@@ -154,14 +173,8 @@ fn render(problem: &Problem, colour: bool) -> String {
     if let Some(hint) = &problem.hint {
         report.set_help(hint);
     }
-    let mut texts: Vec<(String, Arc<str>)> = Vec::new();
-    for place in std::iter::once(&problem.place).chain(problem.related.iter().map(|(place, _)| place)) {
-        if texts.iter().all(|(name, _)| *name != place.source.name) {
-            texts.push((place.source.name.clone(), Arc::from(visible(&place.source))));
-        }
-    }
     let mut written = Vec::new();
-    match report.finish().write(ariadne::sources(texts), &mut written) {
+    match report.finish().write(texts, &mut written) {
         Ok(()) => String::from_utf8_lossy(&written).lines().map(|line| format!("{}\n", line.trim_end())).collect(),
         // Writing into memory does not fail; should the renderer refuse, the plain line still says it all.
         Err(_) => format!("{problem}\n"),

@@ -87,7 +87,9 @@ impl<'a> Section<'a> {
     /// The entries of a table with free keys; keys with dots are put together again.
     pub fn entries(&self, key: &str) -> Vec<Entry> {
         let Some(table) = self.table.table(key) else { return Vec::new() };
-        let flat = matches!(keys::find(self.keys, key).map(|key| &key.kind), Some(Kind::Paths(_)));
-        if flat { table.flattened() } else { table.entries.clone() }
+        match keys::find(self.keys, key).map(|key| &key.kind) {
+            Some(Kind::Paths(of)) => table.flattened_until(&|table| of.is_value(table)),
+            _ => table.entries.clone(),
+        }
     }
 }

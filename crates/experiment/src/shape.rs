@@ -91,7 +91,8 @@ impl Shape<'_> {
             }
             (Kind::Paths(of), Value::Table(table)) => {
                 for entry in &table.entries {
-                    let kind = if entry.node.table().is_some() { kind } else { of };
+                    let goes_on = entry.node.table().is_some_and(|table| !of.is_value(table));
+                    let kind = if goes_on { kind } else { of };
                     self.value(&join(path, &entry.key), kind, &entry.node);
                 }
             }
@@ -132,17 +133,21 @@ impl Shape<'_> {
             if problems.is_empty() {
                 return;
             }
-            let same_type = match kind {
-                Kind::Table(_) => node.table().is_some(),
-                Kind::Tables(_) => node.list().is_some(),
-                _ => node.table().is_none() && node.list().is_none(),
+            // Whether it is of that type, and whether what is wrong can then be said more exactly.
+            let (same_type, is_exact) = match kind {
+                Kind::Table(_) => (node.table().is_some(), true),
+                Kind::Tables(_) => (node.list().is_some(), true),
+                _ => {
+                    let is_number = matches!(kind, Kind::Whole { .. } | Kind::Number | Kind::Positive);
+                    let same_type = node.table().is_none() && node.list().is_none();
+                    (same_type, is_number && node.number().is_some())
+                }
             };
-            told.push((same_type, problems));
+            told.push((same_type, is_exact, problems));
         }
-        told.retain(|(same_type, _)| *same_type);
-        let has_parts = node.table().is_some() || node.list().is_some();
+        told.retain(|(same_type, ..)| *same_type);
         match told.pop() {
-            Some((_, problems)) if told.is_empty() && has_parts => self.problems.extend(problems),
+            Some((_, is_exact, problems)) if told.is_empty() && is_exact => self.problems.extend(problems),
             _ => self.problems.push(wrong_type(path, kind, node)),
         }
     }

@@ -111,16 +111,21 @@ impl Table {
 
     /// Every value that is not itself a table, under its dotted path.
     pub fn flattened(&self) -> Vec<Entry> {
+        self.flattened_until(&|_| false)
+    }
+
+    /// The same, where some tables are values too.
+    pub fn flattened_until(&self, is_value: &dyn Fn(&Self) -> bool) -> Vec<Entry> {
         let mut flat = Vec::new();
-        self.flatten("", &mut flat);
+        self.flatten("", is_value, &mut flat);
         flat
     }
 
-    fn flatten(&self, prefix: &str, flat: &mut Vec<Entry>) {
+    fn flatten(&self, prefix: &str, is_value: &dyn Fn(&Self) -> bool, flat: &mut Vec<Entry>) {
         for entry in &self.entries {
             let key = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
-            match entry.node.table() {
-                Some(table) => table.flatten(&key, flat),
+            match entry.node.table().filter(|table| !is_value(table)) {
+                Some(table) => table.flatten(&key, is_value, flat),
                 None => {
                     // Written once more in another way, such as by `--set`: the later one counts.
                     flat.retain(|known| known.key != key);

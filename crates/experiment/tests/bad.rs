@@ -3,6 +3,8 @@
 
 mod known;
 
+use experiment::problem::Problems;
+use experiment::source::Source;
 use known::{catalog, files, here, read, source};
 
 #[test]
@@ -62,8 +64,62 @@ fn a_set_that_every_variant_undoes() {
 
 #[test]
 fn colours_only_when_asked() {
-    let source = experiment::source::Source { name: "x.toml".into(), text: "title = 1\n".into() };
-    let problems = experiment::read(&source, &[], &catalog()).unwrap_err();
+    let problems = read_text("title = 1\n");
     assert!(problems.render(true).contains('\u{1b}') && !problems.render(false).contains('\u{1b}'));
     assert_eq!(problems.to_string().lines().next(), Some("x.toml:1:1: the section [target] is missing"));
+}
+
+#[test]
+fn of_thousands_of_mistakes_the_first_are_shown_and_all_are_counted() {
+    const MISTAKES: usize = 10_000;
+    let keys: String = (0..MISTAKES).map(|number| format!("nonsense{number} = 1\n")).collect();
+    // Those of the file show in both trials, and only in one of them is the last.
+    let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nload = { ramp = \"soon\" }\n";
+    let problems = read_text(&format!("{FILE}{keys}{variants}"));
+    assert_eq!(problems.as_slice().len(), MISTAKES + 1);
+    shows_the_first(&problems, "10001 problems, of which these are the first 100", "and 9901 more");
+    let source = source_of(&keys);
+    let problems = experiment::manifest::parse("target", &source).unwrap_err();
+    assert!(problems.as_slice().len() >= MISTAKES);
+    let all = problems.as_slice().len();
+    let end = format!("{all} problems, of which these are the first 100");
+    shows_the_first(&problems, &end, &format!("and {} more", all - 100));
+    // A hundred are all shown.
+    let keys: String = (0..100).map(|number| format!("nonsense{number} = 1\n")).collect();
+    let problems = read_text(&format!("{FILE}{keys}"));
+    assert!(problems.render(false).ends_with("\n100 problems\n"));
+    assert_eq!(problems.to_string().lines().count(), 100);
+}
+
+/// A hundred of them, each in its own line of the text, and how many there are.
+fn shows_the_first(problems: &Problems, end: &str, more: &str) {
+    let rendered = problems.render(false);
+    assert_eq!(rendered.matches("Error: ").count(), 100);
+    assert_eq!(rendered.lines().last(), Some(end));
+    let lines = problems.to_string();
+    assert_eq!((lines.lines().count(), lines.lines().last()), (101, Some(more)));
+    for problem in &problems.as_slice()[..100] {
+        let (line, column) = problem.place.line_and_column();
+        assert!(rendered.contains(&format!("[ x.toml:{line}:{column} ]")), "{problem}");
+    }
+}
+
+fn source_of(text: &str) -> Source {
+    Source { name: "x.toml".to_owned(), text: text.to_owned() }
+}
+
+fn read_text(text: &str) -> Problems {
+    experiment::read(&source_of(text), &[], &catalog()).unwrap_err()
+}
+
+#[test]
+fn what_is_written_twice_in_sections_that_are_written_twice_is_said_of_the_sections() {
+    let sections: String = (0..1_000).map(|number| format!("[seed]\nk{number} = 1\nk{number} = 2\n")).collect();
+    // The first section is the one that stands, and what is twice in it is a mistake of its own.
+    let problems = read_text(&format!("{sections}[load]\nramp = \"1s\"\nramp = \"2s\"\n"));
+    let twice = |name: &str| {
+        let what = format!("`{name}` is written twice");
+        problems.as_slice().iter().filter(|problem| problem.what == what).count()
+    };
+    assert_eq!((twice("seed"), twice("k0"), twice("k1"), twice("k999"), twice("ramp")), (999, 1, 0, 0, 1));
 }

@@ -50,8 +50,11 @@ const ELSEWHERE: &str =
 fn every_block_is_true() {
     // Pages speak of the targets as they are, and not as they were frozen for the golden files.
     let mut catalog = known::catalog();
-    let docket = known::source(&here().join("../../targets/docket/target.toml"));
-    catalog.targets.insert("docket".to_owned(), experiment::manifest::parse("docket", &docket).unwrap());
+    for name in ["docket", "redis"] {
+        let source = known::source(&here().join("../../targets").join(name).join("target.toml"));
+        catalog.targets.insert(name.to_owned(), experiment::manifest::parse(name, &source).unwrap());
+    }
+    catalog.protocols.extend([&known::LINES, &known::REDIS]);
     for page in pages() {
         for (line, block) in blocks(&std::fs::read_to_string(&page).unwrap()) {
             let place = format!("{}:{line}", page.display());

@@ -5,7 +5,7 @@ mod known;
 
 use experiment::catalog::Catalog;
 use experiment::example::{Example, example};
-use experiment::plan::{Order, Plan, Retry, TargetKind, Warmup, When};
+use experiment::plan::{Order, Plan, Rate, Retry, TargetKind, Warmup, When};
 use experiment::timeline;
 use known::{catalog, catalog_of_today, files, here, source};
 
@@ -67,7 +67,7 @@ fn a_slow_lab_stretches_every_time() {
     assert!(lab.measure_storage && lab.is_emulated());
     let load = normal.possible()[0].load.as_ref().unwrap();
     assert_eq!((load.time_s, load.timeout_s, load.drain_s, load.reconnect_s), (120.0, 20.0, 10.0, 0.2));
-    assert_eq!((load.warmup, load.rate), (Warmup::Seconds(20.0), Some(50.0)));
+    assert_eq!((load.warmup, load.rate.as_ref()), (Warmup::Seconds(20.0), Some(&Rate::Constant(50.0))));
     let slow = |sets: &[&str]| {
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
         let path = here().join("golden/10-member-dies.toml");
@@ -130,7 +130,8 @@ fn defaults_and_forms() {
     let trial = &first.trials[0];
     let load = trial.load.as_ref().unwrap();
     assert_eq!((trial.target.protocol.as_str(), load.order, load.warmup), ("http", Order::Cycle, Warmup::Seconds(1.0)));
-    assert_eq!((load.drain_s, load.timeout_s, load.reconnect_s, load.rate, load.threads), (5.0, 10.0, 0.1, None, None));
+    assert_eq!((load.drain_s, load.timeout_s, load.reconnect_s, load.threads), (5.0, 10.0, 0.1, None));
+    assert_eq!((&load.rate, load.backlog), (&None, None));
     assert_eq!(load.retry, Retry::FailFast);
     let member = golden("10-member-dies.toml");
     let faults = &member.trials[0].faults;
@@ -203,4 +204,17 @@ surviving = ["one member down"]
         .collect();
     let hit: std::collections::BTreeSet<&str> = hit.iter().map(String::as_str).collect();
     assert_eq!(hit.into_iter().collect::<Vec<_>>(), ["n2", "n3", "n4"]);
+}
+
+#[test]
+fn where_programs_are_run_nothing_need_be_reached() {
+    let load = "[load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\ncall = \"run\"\nwith = { command = \"true\" }\n";
+    let plan = |target: &str| known::read(&format!("[target]\n{target}\nprotocol = \"command\"\n{load}"), &[]).unwrap();
+    for (target, url) in [("", ""), ("url = \"tcp://127.0.0.1:5432\"", "tcp://127.0.0.1:5432")] {
+        let plan = plan(target);
+        assert_eq!(plan.trials[0].target.kind, TargetKind::Running { url: url.to_owned() });
+        assert_eq!(plan.trials[0].target.protocol, "command");
+        let shown = if url.is_empty() { "command" } else { url };
+        assert!(timeline::print(&plan).contains(shown));
+    }
 }

@@ -3,7 +3,9 @@
 
 mod known;
 
-use experiment::plan::{AuditAs, AuditEffect, Load, Plan, Retry, Step, TargetKind, When, WhenFailed};
+use experiment::plan::{
+    AuditAs, AuditEffect, Comparison, Expected, Kept, Load, Plan, Retry, Step, TargetKind, When, WhenFailed,
+};
 use known::read;
 
 const FILE: &str = r#"
@@ -312,4 +314,42 @@ fn a_plan_without_the_newer_keys_is_read() {
     assert_eq!(load.when_failed, WhenFailed::GoOn);
     let told: Vec<&Step> = load.steps.iter().filter(|step| step.audit_as.is_some()).collect();
     assert!(told.is_empty());
+}
+
+#[test]
+fn paths_go_into_comparisons() {
+    let more = "\n[[load.cycle]]\nname = \"look\"\ncall = \"load\"\nwith = { space = \"a\", key = \"k\" }\n\
+                expect = { status = { one_of = [\"ok\"] }, value = \"v\", \"value/a.b/c\" = { contains = \"x\", not = \"y\" } }\n\
+                keep = { id = { from = \"answer.value\", matches = \"[0-9]+\" } }\n";
+    let sets = [
+        "load.cycle.look.expect.status.one_of=[\"ok\", \"not_found\"]",
+        "load.cycle.look.expect.value={ matches = \"^v\" }",
+        "load.cycle.look.expect.'value/a.b/c'.not.contains=z",
+        "load.cycle.look.keep.id.matches=[a-z]+",
+    ];
+    let plan = plan(more, &sets);
+    let step = load(&plan, 0).steps.last().unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    let one_of = Some(vec!["ok".to_owned(), "not_found".to_owned()]);
+    let not = Expected::Compared(Comparison { contains: text("z"), ..Comparison::default() });
+    let expected = [
+        ("status", Comparison { one_of, ..Comparison::default() }),
+        ("value", Comparison { matches: text("^v"), ..Comparison::default() }),
+        ("value/a.b/c", Comparison { contains: text("x"), not: Some(Box::new(not)), ..Comparison::default() }),
+    ];
+    for (field, comparison) in expected {
+        assert_eq!(step.expect[field], Expected::Compared(comparison), "{field}");
+    }
+    assert_eq!(step.keep["id"], Kept::Part { from: "answer.value".into(), matches: "[a-z]+".into() });
+}
+
+#[test]
+fn expectations_are_written_as_in_older_plans_where_they_say_no_more() {
+    let more = "\n[[load.cycle]]\nname = \"look\"\ncall = \"load\"\nwith = { space = \"a\", key = \"k\" }\n\
+                expect = { status = \"ok\", value = { not = { one_of = [1, 2.50] } } }\nkeep = { got = \"answer.value\" }\n";
+    let step = load(&plan(more, &[]), 0).steps.last().unwrap().clone();
+    let json = serde_json::to_value(&step).unwrap();
+    assert_eq!(json["expect"], serde_json::json!({ "status": "ok", "value": { "not": { "one_of": ["1", "2.50"] } } }));
+    assert_eq!(json["keep"], serde_json::json!({ "got": "answer.value" }));
+    assert_eq!(serde_json::from_value::<Step>(json).unwrap(), step);
 }

@@ -206,7 +206,9 @@ impl Error {
             Self::DiedAtStart { .. } | Self::NotReady { .. } => {
                 "its whole output is in the trial's folder logs/".to_owned()
             }
-            Self::Unreachable { .. } => "start it first, or give the command that does with `start`".to_owned(),
+            Self::Unreachable { .. } => {
+                "start it first; a file can name the command that does, with `start`".to_owned()
+            }
             Self::Placeholder { known, .. } => format!("there are: {}", known.join(", ")),
             Self::NotOurs { .. } => "let Plimsoll start the target, with `use` or `start`".to_owned(),
             Self::NotAHost => "give it hosts of its own: [lab] hosts = 3, or ssh = [...]".to_owned(),

@@ -150,7 +150,7 @@ pub fn trial(kind: plan::TargetKind) -> plan::Trial {
         point: BTreeMap::new(),
         repeat: 1,
         seed: 1,
-        target: plan::Target { kind, protocol: "lines".to_owned() },
+        target: plan::Target { kind, protocol: "lines".to_owned(), tls: Default::default() },
         lab: plan::Lab::default(),
         prepare: Vec::new(),
         load: None,
@@ -235,6 +235,10 @@ impl Caller for Lines {
             Some("ok") | None => Ok(()),
             Some(answer) => Err(format!("answered {answer}")),
         }
+    }
+
+    fn get(&self, service: &str, path: &str) -> Result<(), String> {
+        Err(format!("asked `{path}` of {service}"))
     }
 }
 

@@ -38,6 +38,7 @@ use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
 pub use ground::Ground;
+pub use linux::spawn::ends_with_us;
 pub use site::{Build, Member, NotUp, Observed, Site, Told, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.
@@ -55,5 +56,13 @@ pub trait Caller: Send + Sync {
     /// In words, if the operation could not be sent or was refused.
     fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
         self.call(service, operation, with)
+    }
+
+    /// A GET by `https`, which the lab does not speak itself: `service` is the URL up to its path.
+    ///
+    /// # Errors
+    /// In words, if there was no answer of status 2xx.
+    fn get(&self, _service: &str, _path: &str) -> Result<(), String> {
+        Err("readiness cannot be asked by `https` here".to_owned())
     }
 }

@@ -96,7 +96,7 @@ fn attempt(check: &Check, caller: &dyn Caller) -> Result<(), String> {
             caller.call(service, operation, &BTreeMap::new())
         }
         Check::Tcp(place) => connect(&Place::parse(place)?).map(drop),
-        Check::Http(url) => get(url),
+        Check::Http(url) => get(url, caller),
     }
 }
 
@@ -117,12 +117,14 @@ fn connect(place: &Place) -> Result<TcpStream, String> {
     Err(refused)
 }
 
-fn get(url: &str) -> Result<(), String> {
+fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
     let place = Place::parse(url)?;
-    if place.scheme != "http" {
-        return Err(format!("readiness is asked by http only, not by `{}`", place.scheme));
-    }
     let mut stream = connect(&place)?;
+    match place.scheme.as_str() {
+        "http" => {}
+        "https" => return caller.get(&place.origin(), &place.path),
+        other => return Err(format!("readiness is asked by http or https, not by `{other}`")),
+    }
     let request =
         format!("GET {} HTTP/1.0\r\nHost: {}:{}\r\nConnection: close\r\n\r\n", place.path, place.host, place.port);
     let mut ask = || -> io::Result<String> {

@@ -38,6 +38,12 @@ impl Place {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(Self { scheme: scheme.to_owned(), host: host.to_owned(), port, path })
     }
+
+    /// Scheme, host and port: what a path is put behind.
+    pub fn origin(&self) -> String {
+        let brackets = if self.host.contains(':') { ["[", "]"] } else { ["", ""] };
+        format!("{}://{}{}{}:{}", self.scheme, brackets[0], self.host, brackets[1], self.port)
+    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,24 @@
-//! How fast the engine is: puts a closed loop on a service and prints operations, CPU and latency of each second. Not a benchmark by
+//! How fast the engine is: puts a closed loop on a service, or an open one at a rate, and prints operations, CPU, latency and lateness of each
+//! second. Not a benchmark by
 //! itself: it must be run beside a peer against the same server.
 //!
-//! `cargo run --release -p load --example speed -- http 127.0.0.1:8080 get path=/ [agents] [seconds] [threads]`
+//! `cargo run --release -p load --example speed -- http 127.0.0.1:8080 get path=/ [agents] [seconds] [threads] [rate]`
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example is a program")]
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Order, Retry, Step, Warmup, WhenFailed};
+use experiment::plan::{Load, Order, Rate, Retry, Step, Warmup, WhenFailed};
 use load::{Orders, Purpose};
 use record::clock::Clock;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [protocol, service, call, with, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: speed PROTOCOL SERVICE OPERATION KEY=VALUE[,KEY=VALUE] [AGENTS] [SECONDS] [THREADS]".into());
+        return Err(
+            "usage: speed PROTOCOL SERVICE OPERATION KEY=VALUE[,KEY=VALUE] [AGENTS] [SECONDS] [THREADS] [RATE]".into(),
+        );
     };
     let number = |place: usize, default: u32| rest.get(place).map_or(Ok(default), |text: &String| text.parse());
     let with: BTreeMap<String, String> = with
@@ -26,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let step = Step { call: call.clone(), name: call.clone(), with, weight: 1, every: 1, ..Step::default() };
     let load = Load {
         agents: number(0, 64)?,
+        from: Vec::new(),
         ramp_s: 0.0,
         time_s: f64::from(number(1, 5)?),
         timeout_s: 10.0,
@@ -35,12 +39,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,
-        rate: None,
+        connections: Default::default(),
+        rate: rest.get(3).map(|text| text.parse()).transpose()?.map(Rate::Constant),
+        backlog: None,
         threads: Some(number(2, 1)?),
         order: Order::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: vec![step],
         feeds: Vec::new(),
+        script: None,
     };
     let orders = Orders {
         protocol: protocol.clone(),
@@ -48,8 +55,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         load,
         purpose: Purpose::Measure,
         seed: 1,
+        tls: Default::default(),
         files: ".".into(),
         slot_s: 0.001,
+        tether: None,
+        without_ring: std::env::var_os("WITHOUT_RING").is_some(),
     };
     let (sink, intervals) = sync_channel(16);
     let running = load::start(orders, Clock::starting_in(Duration::from_millis(10)), sink)?;
@@ -63,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn print(interval: &load::Interval) {
     let second = &interval.generator;
     println!(
-        "{:5.2} s thread {}: {} operations, {:.0} % CPU, {:.0} operations/CPU-second, in flight {:.1} (Little {:.1}), late {:?} us",
+        "{:5.2} s thread {}: {} operations, {:.0} % CPU, {:.0} operations/CPU-second, in flight {:.1} (Little {:.1}), late p99 {:?} max {:?} us",
         interval.end_s,
         interval.thread,
         second.operations,
@@ -72,6 +82,7 @@ fn print(interval: &load::Interval) {
         second.in_flight_mean,
         second.latency_sum_s / second.interval_s.max(1e-9),
         second.late_us_p99,
+        second.late_us_max,
     );
     for (operation, outcome, time, histogram) in interval.sheet.histograms() {
         println!(

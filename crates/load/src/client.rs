@@ -2,12 +2,17 @@
 //! read-back. It must not retry: whoever calls decides.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use crate::Trust;
 use crate::protocols::{Answer as Whole, Asked, Call, Cause, Progress, Protocol};
+use crate::tls::Peers;
 use crate::values::{Argument, Source, Template, Values};
+
+mod pipe;
+
+use pipe::Pipe;
 
 const BUFFER: usize = 64 * 1024;
 
@@ -68,14 +73,27 @@ pub trait Conversation: Send {
 pub type Connected = Result<Box<dyn Conversation>, CallError>;
 
 impl Client {
-    /// Connects to `service`. `timeout` bounds the connect and each call.
+    /// Connects to `service`. `timeout` bounds the connect and each call. By TLS, whom this machine trusts is trusted.
     ///
     /// # Errors
     /// If there is no such protocol or no connection.
     pub fn connect(protocol: &str, service: &str, timeout: Duration) -> Result<Self, CallError> {
+        Self::connect_trusting(protocol, service, &Trust::default(), timeout)
+    }
+
+    /// The same, where it is said whom to trust by TLS.
+    ///
+    /// # Errors
+    /// As [`Self::connect`], or if it cannot be found out whom to trust.
+    pub fn connect_trusting(
+        protocol: &str,
+        service: &str,
+        trust: &Trust,
+        timeout: Duration,
+    ) -> Result<Self, CallError> {
         let kind = crate::protocols::find(protocol)
             .ok_or_else(|| CallError::Invalid(format!("there is no protocol `{protocol}`")))?;
-        (kind.connect)(service, timeout).map(Self)
+        (kind.connect)(service, trust, timeout).map(Self)
     }
 
     /// Sends a call and waits for its answer. The values are taken as they are: no templates.
@@ -93,25 +111,32 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// [`Client::connect`] for a protocol.
-pub fn connect<P: Protocol>(service: &str, timeout: Duration) -> Connected {
-    let protocol = P::open(service).map_err(|reason| CallError::Connect { service: service.to_owned(), reason })?;
+/// [`Client::connect_trusting`] for a protocol.
+pub fn connect<P: Protocol>(service: &str, trust: &Trust, timeout: Duration) -> Connected {
+    if P::RUNS_PROGRAMS {
+        return Err(CallError::Invalid(format!("`{}` has no single calls: programs are run by a load", P::INFO.name)));
+    }
+    let wrong = |reason| CallError::Connect { service: service.to_owned(), reason };
+    let protocol = P::open(service).map_err(wrong)?;
+    let peers = Peers::of(trust, P::ALPN, &[protocol.tls_host()]).map_err(wrong)?;
     let mut talk = Talk {
         protocol,
+        peers,
         timeout,
-        stream: None,
+        pipe: None,
         decoder: P::Decoder::default(),
         memory: P::Memory::default(),
         last_id: 0,
     };
-    talk.stream = Some(talk.open()?);
+    talk.pipe = Some(talk.open()?);
     Ok(Box::new(talk))
 }
 
 struct Talk<P: Protocol> {
     protocol: P,
+    peers: Option<Peers>,
     timeout: Duration,
-    stream: Option<TcpStream>,
+    pipe: Option<Pipe>,
     decoder: P::Decoder,
     memory: P::Memory,
     last_id: u32,
@@ -127,15 +152,15 @@ impl<P: Protocol> Conversation for Talk<P> {
         let source = Source { agent: 0, seq: 0, draw: 0, slots: &[], kept: 0, feeds: &[], rows: &[] };
         let mut bytes = Vec::new();
         P::encode(&request, self.last_id, &Values { source, arguments: &arguments }, &mut bytes);
-        let stream = match self.stream.take() {
-            Some(stream) => stream,
+        let mut pipe = match self.pipe.take().and_then(Pipe::if_silent) {
+            Some(pipe) => pipe,
             None => self.open()?,
         };
-        let answer = self.exchange(&stream, &request, &bytes);
+        let answer = self.exchange(&mut pipe, &request, &bytes);
         let answer = answer.map(|(input, whole)| {
             let answer = self.read_fields(&request, &wants, &input, whole);
             if whole.reusable && whole.used == input.len() {
-                self.stream = Some(stream);
+                self.pipe = Some(pipe);
             }
             answer
         });
@@ -153,13 +178,49 @@ fn wants<P: Protocol>(operation: &str) -> Result<Vec<String>, CallError> {
 }
 
 impl<P: Protocol> Talk<P> {
-    fn open(&self) -> Result<TcpStream, CallError> {
+    fn open(&self) -> Result<Pipe, CallError> {
         let authority = self.protocol.authority();
         let wrong = |reason: String| CallError::Connect { service: authority.to_owned(), reason };
         let address = crate::engine::resolve(authority).map_err(|error| wrong(error.to_string()))?;
-        let stream = TcpStream::connect_timeout(&address, self.timeout).map_err(|error| wrong(error.to_string()))?;
-        stream.set_nodelay(true).map_err(|error| wrong(error.to_string()))?;
-        Ok(stream)
+        let session = self.peers.as_ref().and_then(|peers| peers.session(0)).transpose();
+        let session = session.map_err(|cause| wrong(cause.text(&[])))?;
+        let opened = Pipe::open(&address, session, self.timeout).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => wrong(format!("not within {:?}", self.timeout)),
+            _ => wrong(error.to_string()),
+        });
+        let mut pipe = opened?;
+        self.greet(&mut pipe)?;
+        Ok(pipe)
+    }
+
+    /// What the protocol says first, and the answers to that.
+    fn greet(&self, pipe: &mut Pipe) -> Result<(), CallError> {
+        let Some(greeting) = self.protocol.greeting() else { return Ok(()) };
+        let refused = |why: String| CallError::Connect { service: self.protocol.authority().to_owned(), reason: why };
+        // Nothing was asked yet, so nothing can have taken effect.
+        let unasked = |error: std::io::Error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => refused(format!("not within {:?}", self.timeout)),
+            _ => refused(error.to_string()),
+        };
+        let deadline = Instant::now() + self.timeout;
+        pipe.send(&greeting.bytes, deadline).map_err(unasked)?;
+        let mut input = Vec::new();
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            match P::greeted(greeting, &input) {
+                Progress::Answer(answer) if answer.result == Cause::Ok && answer.used == input.len() => return Ok(()),
+                Progress::Answer(Whole { result: Cause::Ok, .. }) => {
+                    return Err(refused("more than one answer to the greeting".to_owned()));
+                }
+                Progress::Answer(Whole { result: cause, .. }) | Progress::Bad(cause) => {
+                    return Err(refused(cause.text(P::REFUSALS)));
+                }
+                Progress::More { .. } => {}
+            }
+            if pipe.receive(&mut buffer, &mut input, deadline).map_err(unasked)? {
+                return Err(refused("the connection was closed before the greeting was answered".to_owned()));
+            }
+        }
     }
 
     fn compile(
@@ -174,50 +235,29 @@ impl<P: Protocol> Talk<P> {
             .iter()
             .map(|(name, value)| Argument { name: name.clone(), template: Template::constant(value.as_bytes()) })
             .collect();
-        let call = Call { number: 0, operation: known, arguments: &arguments, wants };
+        let call = Call { number: 0, operation: known, arguments: &arguments, wants, closes: false };
         let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
         Ok((request, arguments))
     }
 
     /// Sends and receives; the bytes that the answer's fields are in.
-    fn exchange(
-        &mut self,
-        mut stream: &TcpStream,
-        request: &P::Request,
-        bytes: &[u8],
-    ) -> Result<(Vec<u8>, Whole), CallError> {
+    fn exchange(&mut self, pipe: &mut Pipe, request: &P::Request, bytes: &[u8]) -> Result<(Vec<u8>, Whole), CallError> {
         let deadline = Instant::now() + self.timeout;
-        self.limit(stream, deadline)?;
-        stream.write_all(bytes).map_err(|error| self.lost(&error))?;
+        pipe.send(bytes, deadline).map_err(|error| self.lost(&error))?;
         let asked = Asked { request, id: self.last_id };
         let mut input = Vec::new();
         let mut buffer = vec![0; BUFFER];
         loop {
-            self.limit(stream, deadline)?;
-            let count = match stream.read(&mut buffer) {
-                Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(self.lost(&error)),
-            };
-            input.extend_from_slice(&buffer[..count]);
-            match P::decode(&asked, &mut self.decoder, &mut self.memory, &input, count == 0) {
+            let ended = pipe.receive(&mut buffer, &mut input, deadline).map_err(|error| self.lost(&error))?;
+            match P::decode(&asked, &mut self.decoder, &mut self.memory, &input, ended) {
                 Progress::Answer(answer) => return Ok((input, answer)),
                 Progress::Bad(_) => return Err(CallError::BadAnswer),
-                Progress::More { .. } if count == 0 => {
+                Progress::More { .. } if ended => {
                     return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
                 }
                 Progress::More { used } => drop(input.drain(..used)),
             }
         }
-    }
-
-    fn limit(&self, stream: &TcpStream, deadline: Instant) -> Result<(), CallError> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(CallError::Timeout(self.timeout));
-        }
-        let set = stream.set_read_timeout(Some(left)).and_then(|()| stream.set_write_timeout(Some(left)));
-        set.map_err(|error| CallError::Lost(error.to_string()))
     }
 
     fn lost(&self, error: &std::io::Error) -> CallError {

@@ -34,13 +34,29 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A recorded schedule cannot be read.
+    #[error("the schedule {}: {reason}", path.display())]
+    Replay {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it, and in which line.
+        reason: String,
+    },
+    /// A script cannot be read, or failed while the load ran.
+    #[error("script `{script}`: {reason}")]
+    Script {
+        /// Its file, as given.
+        script: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A setting that makes no sense.
     #[error("{0}")]
     Setting(String),
     /// Too few file descriptors.
     #[error(
-        "{agents} agents need {needed} open files, and this process may open {limit}: raise the limit \
-         (`ulimit -n {needed}`, or `nofile` in /etc/security/limits.conf) or use fewer agents"
+        "{agents} agents need {needed} open files, and this process may open {limit}: raise the limit as root \
+         (`ulimit -n {needed}`, or `nofile` in /etc/security/limits.conf; beyond fs.nr_open that first) or use fewer agents"
     )]
     Files {
         /// Agents asked for.
@@ -52,14 +68,25 @@ pub enum Error {
     },
     /// Too few local ports.
     #[error(
-        "{agents} agents need as many local ports towards one address, and the kernel hands out {ports}: widen \
-         net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`) or use fewer agents"
+        "{connections} connections need as many local ports towards one service, and {addresses} local address(es) have {ports} each: widen \
+         net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`), name more local addresses in \
+         `load.from`, or use fewer agents"
     )]
     Ports {
-        /// Agents asked for.
-        agents: u32,
+        /// Connections to the service.
+        connections: u32,
         /// Ports in the range.
         ports: u32,
+        /// Local addresses that they connect from.
+        addresses: usize,
+    },
+    /// A local address that agents were to connect from.
+    #[error("cannot connect from {address}: {reason}")]
+    From {
+        /// As given.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A record file cannot be written.
     #[error("cannot write {}: {source}", path.display())]

@@ -4,21 +4,27 @@
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 
-use experiment::plan::Load;
+use experiment::plan::{Load, Tls};
 use record::clock::Clock;
 
+pub mod attendant;
 pub mod client;
 mod engine;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod interval;
 pub mod protocols;
 pub mod recorder;
+mod ring;
 mod schedules;
+mod tls;
 mod values;
 
 pub use engine::running::{Running, Summary};
 pub use error::Error;
 pub use interval::{AttemptCount, Interval, Sheet, SlotCounts};
+pub use tls::Trust;
 
 /// A load to be put on a service.
 #[derive(Debug, Clone)]
@@ -34,10 +40,17 @@ pub struct Orders {
     pub purpose: Purpose,
     /// Every random choice follows from it.
     pub seed: u64,
-    /// The folder that the paths of feeds are relative to.
+    /// Whom to trust, where the services are spoken to by TLS.
+    pub tls: Tls,
+    /// The folder that the paths of feeds, and of certificates, are relative to.
     pub files: PathBuf,
     /// Length of the slots in which outcomes are counted, seconds.
     pub slot_s: f64,
+    /// What ties programs that are run to this process, where the protocol runs some. Without it they are killed when the load ends, and
+    /// outlive a kill of this process.
+    pub tether: Option<attendant::Tether>,
+    /// Whether bytes go by a system call each also where the kernel has an io_uring for them.
+    pub without_ring: bool,
 }
 
 /// What a load is for.

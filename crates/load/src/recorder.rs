@@ -196,7 +196,7 @@ impl Second {
             *self.attempts.entry((attempts.operation, attempts.result)).or_default() += attempts.count;
         }
         let row = interval.generator;
-        if row.interval_s >= NOTHING_S || row.operations > 0 || row.connects > 0 {
+        if row.interval_s >= NOTHING_S || row.operations > 0 || row.connects > 0 || row.dropped > 0 {
             self.generator.push(row);
         }
         match &mut self.sheet {

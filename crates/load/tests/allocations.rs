@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Order, Retry, Step, Warmup, WhenFailed};
+use experiment::plan::{Backlog, Connections, Load, Order, Overflow, Rate, Retry, Stage, Step, Warmup, WhenFailed};
 use load::{Orders, Purpose};
 use record::clock::Clock;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -46,8 +46,8 @@ fn serve() -> String {
     service
 }
 
-fn pairs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+fn pairs<T: for<'a> From<&'a str>>(pairs: &[(&str, &str)]) -> BTreeMap<String, T> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect()
 }
 
 fn steps() -> Vec<Step> {
@@ -72,9 +72,10 @@ fn steps() -> Vec<Step> {
 }
 
 /// A load of four and a half seconds, by agents that pause or at a rate.
-fn load(think_s: f64, rate: Option<f64>) -> Load {
+fn load(think_s: f64, rate: Option<Rate>) -> Load {
     Load {
         agents: AGENTS,
+        from: Vec::new(),
         ramp_s: 0.0,
         time_s: 4.5,
         timeout_s: 0.5,
@@ -84,12 +85,15 @@ fn load(think_s: f64, rate: Option<f64>) -> Load {
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,
+        connections: Default::default(),
         rate,
+        backlog: None,
         threads: Some(1),
         order: Order::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: steps(),
         feeds: Vec::new(),
+        script: None,
     }
 }
 
@@ -101,8 +105,11 @@ fn count(load: Load) -> (u64, usize) {
         load,
         purpose: Purpose::Measure,
         seed: 1,
+        tls: Default::default(),
         files: ".".into(),
         slot_s: 0.001,
+        tether: None,
+        without_ring: std::env::var_os("WITHOUT_RING").is_some(),
     };
     let (sink, intervals) = sync_channel(16);
     let running = load::start(orders, Clock::starting_in(Duration::from_millis(1)), sink).unwrap();
@@ -122,8 +129,20 @@ fn count(load: Load) -> (u64, usize) {
 /// what is due piles up by millions.
 #[test]
 fn an_operation_allocates_nothing() {
-    for load in [load(0.0001, None), load(0.0, Some(2_000.0)), load(0.0, Some(5_000_000.0))] {
-        let rate = load.rate;
+    let at = |rate: Rate| load(0.0, Some(rate));
+    let ramp = vec![Stage { from: 500.0, to: 3_000.0, over_s: 3.0 }];
+    let bounded = Backlog { most: 1_000, overflow: Overflow::Drop };
+    let shared = Load { connections: Connections { keep_alive: true, pipeline: 4 }, ..load(0.0001, None) };
+    for load in [
+        load(0.0001, None),
+        at(Rate::Constant(2_000.0)),
+        at(Rate::Constant(5_000_000.0)),
+        at(Rate::Poisson { poisson: 2_000.0 }),
+        at(Rate::Stages(ramp)),
+        Load { backlog: Some(bounded), ..at(Rate::Constant(2_000.0)) },
+        shared,
+    ] {
+        let rate = load.rate.clone();
         let (operations, allocations) = count(load);
         assert!(operations > 1000, "{operations} operations at {rate:?} are too few to tell");
         // Each second's hand-over makes a list of slots and a few rows.

@@ -1,8 +1,12 @@
 //! The words of the command line. It must not do anything with them.
 
+mod hit;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use hit::Hit;
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
@@ -35,6 +39,9 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Put a load on a URL and say how fast it answers: one line, no file
+    #[command(after_long_help = hit::EXAMPLES)]
+    Hit(Box<Hit>),
     /// Play an experiment: start the target, load it, break it, report
     #[command(after_long_help = EXIT_CODES)]
     Run(Run),

@@ -97,8 +97,14 @@ fn conduct_code(error: &conduct::Error) -> u8 {
 fn load_code(error: &load::Error) -> u8 {
     use load::Error as E;
     match error {
-        E::Protocol(_) | E::Service { .. } | E::Step { .. } | E::Feed { .. } | E::Setting(_) => 2,
-        E::Files { .. } | E::Ports { .. } => 3,
+        E::Protocol(_)
+        | E::Service { .. }
+        | E::Step { .. }
+        | E::Feed { .. }
+        | E::Replay { .. }
+        | E::Script { .. }
+        | E::Setting(_) => 2,
+        E::Files { .. } | E::Ports { .. } | E::From { .. } => 3,
         // A target that cannot be brought into its first state has not started.
         E::Prepare { .. } => 4,
         E::Disk { .. } | E::System { .. } | E::RecorderGone | E::Panicked => 1,

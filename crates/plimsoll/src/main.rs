@@ -21,6 +21,7 @@ use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Hit(arguments) => commands::hit::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Analyze(arguments) => commands::analyze::run(&arguments),

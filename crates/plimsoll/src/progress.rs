@@ -115,7 +115,7 @@ struct Tally {
 impl Tally {
     fn add(&mut self, second: &Second) {
         self.ok += second.ok;
-        self.not_ok += second.not_ok;
+        self.not_ok += second.not_ok();
         // Several generator threads report the same second.
         if self.last_s.is_none_or(|last_s| second.at_s > last_s + 0.5) {
             self.seconds += 1.0;

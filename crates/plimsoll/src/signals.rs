@@ -7,14 +7,24 @@ use conduct::Interrupts;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::exit::Failure;
+
 /// Requests after which the process is left without further care; the next start cleans up behind it.
 const PATIENCE: u8 = 4;
 
-/// Listens from now on, on a thread of its own.
+/// What the user asks for by signals from now on.
 ///
 /// # Errors
 /// If the signals cannot be caught.
-pub fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
+pub fn interrupts() -> Result<Arc<Interrupts>, Failure> {
+    let interrupts = Arc::new(Interrupts::new());
+    listen(Arc::clone(&interrupts))
+        .map_err(|error| Failure::File { what: "cannot listen for signals".to_owned(), error })?;
+    Ok(interrupts)
+}
+
+/// Listens from now on, on a thread of its own.
+fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let listener = move || {
         for _ in &mut signals {

@@ -19,6 +19,8 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 use crate::events::Outcome;
 use crate::whole_lines::{LineFile, ReadError, read_lines};
 
+mod payload;
+
 const NS_PER_MS: f64 = 1e6;
 
 /// Which of its two times a histogram holds.
@@ -198,8 +200,8 @@ fn parse(line: &[u8], deserializer: &mut Deserializer) -> Result<Option<Line>, S
         LogEntry::StartTime(at) => Ok(Some(Line::Start(at.as_secs_f64()))),
         LogEntry::BaseTime(_) => Ok(None),
         LogEntry::Interval(interval) => {
-            let payload = BASE64.decode(interval.encoded_histogram()).map_err(|error| error.to_string())?;
-            let histogram = deserializer.deserialize(&mut payload.as_slice()).map_err(|error| error.to_string())?;
+            let bytes = BASE64.decode(interval.encoded_histogram()).map_err(|error| error.to_string())?;
+            let histogram = payload::histogram(&bytes, deserializer)?;
             Ok(Some(Line::Interval(Box::new(Interval {
                 tag: interval.tag().map_or_else(String::new, |tag| tag.as_str().to_owned()),
                 start_s: interval.start_timestamp().as_secs_f64(),

@@ -201,6 +201,8 @@ pub struct Outcomes {
 pub struct Quantiles {
     /// Median.
     pub p50: Option<f64>,
+    /// 75 %.
+    pub p75: Option<f64>,
     /// 90 %.
     pub p90: Option<f64>,
     /// 99 %.

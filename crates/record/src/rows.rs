@@ -122,6 +122,8 @@ pub struct GeneratorSecond {
     pub connect_failures: u64,
     /// Operations that should have started and did not (open loop).
     pub dropped: u64,
+    /// Operations that were intended to start in the interval, whether they could or not; empty where an older version wrote.
+    pub due: Option<u64>,
 }
 
 /// `attempts.csv`: attempts that ended in a second, by operation and result.

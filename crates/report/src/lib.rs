@@ -6,7 +6,7 @@ mod charts;
 pub mod compared;
 mod drawing;
 mod facts;
-mod numbers;
+pub mod numbers;
 mod page;
 mod recovery;
 mod search_charts;
@@ -23,7 +23,7 @@ use record::results::Results;
 
 pub use page::contents::{Listed, contents};
 pub use page::page;
-pub use series::{LatencySecond, Series, read_series};
+pub use series::{LatencySecond, Series, read_latency, read_series};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]

@@ -88,15 +88,36 @@ pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
     })
 }
 
+/// Latency of all `ok` operations of a trial, nanoseconds, warm-up included; `None` if there were none.
+///
+/// # Errors
+/// If the log is there and cannot be read, or is broken elsewhere than in its last line.
+pub fn read_latency(trial: &TrialFolder) -> Result<Option<Histogram<u64>>, Error> {
+    let mut all: Option<Histogram<u64>> = None;
+    hlog::visit(&trial.load_hlog(), |interval| {
+        if !is_latency_of_ok(&interval) {
+            return;
+        }
+        match &mut all {
+            // The sum may grow, so that adding cannot fail for a value that is out of its range.
+            Some(all) => *all += &interval.histogram,
+            None => all.insert(interval.histogram).auto(true),
+        }
+    })?;
+    Ok(all)
+}
+
+fn is_latency_of_ok(interval: &hlog::Interval) -> bool {
+    Tag::parse(&interval.tag).is_some_and(|tag| tag.outcome == Outcome::Ok && tag.time == Time::Latency)
+}
+
 /// Latency of all `ok` operations: each interval's are merged; quantiles are taken after merging, never averaged.
 #[derive(Default)]
 struct Latency(BTreeMap<i64, (f64, Histogram<u64>)>);
 
 impl Latency {
     fn add(&mut self, interval: hlog::Interval) {
-        let wanted =
-            Tag::parse(&interval.tag).is_some_and(|tag| tag.outcome == Outcome::Ok && tag.time == Time::Latency);
-        if !wanted {
+        if !is_latency_of_ok(&interval) {
             return;
         }
         let start_ms = (interval.start_s * 1e3).round() as i64;

@@ -24,6 +24,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
             "crates/load/src/engine/limits.rs",
             "crates/load/src/engine/run_delay.rs",
             "crates/conduct/",
+            "crates/fuzzing/",
             "crates/plimsoll/",
             "xtask/",
         ],
@@ -33,11 +34,15 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
         &["std::net", "TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener"],
         &["crates/load/", "crates/lab/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
     ),
-    ("processes", &["process::Command", "Command::new"], &["crates/lab/", "crates/plimsoll/", "xtask/"]),
+    (
+        "processes",
+        &["process::Command", "Command::new"],
+        &["crates/lab/", "crates/load/src/attendant/", "crates/plimsoll/", "xtask/"],
+    ),
     (
         "the environment",
         &["std::env::", "env::var"],
-        &["crates/load/src/values/", "crates/lab/", "crates/plimsoll/", "xtask/"],
+        &["crates/fuzzing/", "crates/load/src/values/", "crates/lab/", "crates/plimsoll/", "xtask/"],
     ),
     (
         "clocks",

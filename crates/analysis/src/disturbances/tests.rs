@@ -5,9 +5,14 @@ use super::*;
 use crate::stats::made_load::{Made, near};
 
 fn found(made: &Made, from_s: f64) -> Vec<Disturbance> {
+    found_at(made, from_s, false)
+}
+
+/// The same of a load whose rate was to change, or not.
+fn found_at(made: &Made, from_s: f64, changes: bool) -> Vec<Disturbance> {
     let timeline = made.timeline();
     let until_s = made.rows.len() as f64 * timeline.slot_s();
-    let usual = Usual::of(&timeline, [from_s, until_s], &[]);
+    let usual = Usual::of(&timeline, [from_s, until_s], &[], changes);
     let stretch = Stretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
     between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0
 }
@@ -44,6 +49,14 @@ fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!((found[0].at_s - 12.0).abs() < 0.002 && near(found[0].outage.total_s, 2.0, 0.004), "{found:?}");
     }
+}
+
+#[test]
+fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
+    let made = Made::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+    assert_eq!((found_at(&made, 2.0, false).len(), found_at(&made, 2.0, true).len()), (1, 0));
+    let failing = Made::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+    assert_eq!(found_at(&failing.failing(16, 13.0, 13.1), 2.0, true).len(), 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Checks of what is measured of a load: warm-up, ramp, interruption, faults.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use experiment::plan::{Rate, Stage};
 use record::events::Event;
 use record::rows::OutcomeSlot;
 
@@ -42,6 +43,12 @@ fn how_the_warm_up_was_found_is_said() {
     };
     let given = how(Warmup::Seconds(30.0), &evidence(7.0));
     assert_eq!((given.from_s, given.method.as_str(), given.is), (7.0, "given", None), "no later than the load's end");
+    let stages = Rate::Stages(vec![Stage { from: 0.0, to: 2_000.0, over_s: 20.0 }]);
+    let load = Load { warmup: Warmup::Auto, rate: Some(stages), ..made_up::load(10, 20.0) };
+    let (evidence_of_20_s, changing) = (evidence(20.0), Timeline::of(&evidence(20.0).slots).unwrap());
+    let changing = LoadWindow::of(&load, &evidence_of_20_s, &changing).unwrap().1;
+    assert_eq!((changing.from_s, changing.is, changing.unsteady), (0.0, None, None));
+    assert!(changing.method.contains("the rate is to change"));
     let flat = how(Warmup::Auto, &evidence(20.0));
     assert_eq!((flat.method.as_str(), flat.is, flat.unsteady), ("MSER-5", Some(true), None));
     let mut growing = evidence(20.0);

@@ -21,7 +21,7 @@ fn limit(metric: &str, below: f64) -> Requirement {
 fn find() -> Find {
     let template = |condition: &str| plan::Trial {
         surviving: Some(condition.to_owned()),
-        load: Some(plan::Load { rate: Some(1000.0), ..made_up::load(10, 10.0) }),
+        load: Some(plan::Load { rate: Some(plan::Rate::Constant(1000.0)), ..made_up::load(10, 10.0) }),
         lab: plan::Lab { speed: 1.0, ..plan::Lab::default() },
         ..made_up::trial(made_up::load(10, 10.0))
     };

@@ -3,7 +3,7 @@
 //!
 //! A quantile is given when the samples can tell anything about it: when, with 95 % confidence, at least one of them
 //! lies above it. Of `n` independent samples all lie below the quantile `q` with probability `q^n`, so that takes
-//! `n ≥ ln 0.05 / ln q`: 5 samples for the median, 29 for p90, 299 for p99 and 2,995 for p99.9 (S. S. Wilks,
+//! `n ≥ ln 0.05 / ln q`: 5 samples for the median, 11 for p75, 29 for p90, 299 for p99 and 2,995 for p99.9 (S. S. Wilks,
 //! "Determination of sample sizes for setting tolerance limits", Annals of Mathematical Statistics 12, 1941). With
 //! fewer, the "p99" would merely be another name for the maximum.
 
@@ -16,7 +16,7 @@ const CONFIDENCE: f64 = 0.95;
 const NS_PER_US: f64 = 1e3;
 
 /// The quantiles of the results, as their fields are called there.
-const NAMES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
+const NAMES: [(&str, f64); 5] = [("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
 
 /// The quantile that a field of the results holds, if that is what it is for.
 pub(crate) fn named(field: &str) -> Option<f64> {
@@ -37,6 +37,7 @@ pub(crate) fn quantiles_us(histogram: &Histogram<u64>) -> Option<Quantiles> {
     let quantile = |q| (count >= samples_for(q)).then(|| histogram.value_at_quantile(q) as f64 / NS_PER_US);
     Some(Quantiles {
         p50: quantile(0.5),
+        p75: quantile(0.75),
         p90: quantile(0.9),
         p99: quantile(0.99),
         p999: quantile(0.999),

@@ -47,6 +47,7 @@ fn plan(agents: u32, state: &str, seed: u64) -> Plan {
         target: plan::Target {
             kind: TargetKind::Folder { name: "vsns".into(), with: with.clone() },
             protocol: "vsns".into(),
+            tls: Default::default(),
         },
         faults: vec![fault.clone()],
         ..made_up::trial(load.clone())

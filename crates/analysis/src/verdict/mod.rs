@@ -168,6 +168,7 @@ pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
         ("generator_stall", "lateness"),
         ("stall_in_outage", "lateness"),
         ("failed_connects", "connections"),
+        ("failed_handshakes", "connections"),
         ("full_disk", "disk"),
     ];
     let found = |trust: Trust| {

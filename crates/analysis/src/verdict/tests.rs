@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use record::events::{Ending, Event, Versions, What};
 use record::replicas::{Replica, Table};
 use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles, Said};
-use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
+use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
 use Trust::{Suspect, Void};
 
@@ -58,6 +58,12 @@ impl Case {
             trial: &case.trial,
             run: OfRun { plan: case.plan.as_ref(), earlier: Some(&case.earlier) },
         })
+    }
+
+    /// Three connects failed, and of the attempts so many with this result.
+    fn refused_by(&mut self, result: &str, count: u64) {
+        self.evidence.generator.push(unconnected(5.0));
+        self.evidence.attempts.push(Attempts { at_s: 5.0, result: result.to_owned(), count, ..Attempts::default() });
     }
 
     fn event(&mut self, what: What) {
@@ -156,6 +162,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("failed_fault", Void, |case| {
         case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
     }),
+    ("failed_handshakes", Suspect, |case| case.refused_by("tls: bad certificate", 3)),
     ("few_operations", Suspect, |case| {
         case.evidence.slots[0] = few(99);
         case.trial.outcomes.ok = 99;
@@ -312,6 +319,24 @@ fn a_generator_that_was_frozen_on_a_busy_machine_is_late_first_of_all() {
     let findings = [found("generator_preempted", Suspect), found("generator_stall", Void)];
     assert_eq!(limit(&findings, &Case::good().trial), "lateness");
     assert_eq!(limit(&findings[..1], &Case::good().trial), "cpu");
+}
+
+#[test]
+fn a_failed_handshake_is_told_from_a_target_that_was_not_reached() {
+    let said = |result: &str, count: u64| -> Vec<String> {
+        Case::spoiled(|case| case.refused_by(result, count)).into_iter().map(|found| found.reason).collect()
+    };
+    let certificate = "TLS handshakes failed without a fault: the target was reached, but its certificate";
+    assert!(matches!(&said("tls: bad certificate", 3)[..], [one] if one.contains(certificate)));
+    assert!(matches!(&said("tls: handshake failed", 3)[..], [one] if one.contains("it speaks no TLS")));
+    // Whoever shared the connection was refused with it.
+    assert!(matches!(&said("tls: closed in the handshake", 48)[..], [one] if one.starts_with("3 TLS handshakes")));
+    let both = said("tls: refused by the target", 1);
+    assert!(both[0].starts_with("2 connects failed") && both[1].starts_with("1 TLS handshakes"), "{both:?}");
+    // After the handshake there is a connection, and nothing but the connects is left to speak of.
+    assert!(matches!(&said("tls: broken", 3)[..], [one] if one.starts_with("3 connects failed")));
+    let found = Case::spoiled(|case| case.refused_by("tls: bad certificate", 3));
+    assert_eq!(limit(&found, &Case::good().trial), "connections");
 }
 
 fn played_with(program: &str) -> Event {

@@ -107,8 +107,8 @@ pub fn plan() -> Plan {
 }
 
 /// Texts by name.
-pub fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+pub fn texts<T: for<'a> From<&'a str>>(pairs: &[(&str, &str)]) -> BTreeMap<String, T> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect()
 }
 
 fn trial(repeat: u32) -> Trial {
@@ -126,6 +126,7 @@ fn trial(repeat: u32) -> Trial {
                 with: texts(&[("state", "mnesia"), ("coupling", "calls"), ("hub", "off")]),
             },
             protocol: "vsns".into(),
+            tls: Default::default(),
         },
         lab: Lab { speed: 1.0, ..Lab::default() },
         prepare: vec![Prepare { step: Step { audit: true, ..step("save", "save", &seed_key, 1) }, count: PREPARED }],
@@ -156,6 +157,7 @@ fn load() -> Load {
     let kept = [("space", "kept-{agent}"), ("key", "kept-{seq}"), ("value", "v-{seq}")];
     Load {
         agents: AGENTS,
+        from: Vec::new(),
         ramp_s: RAMP_S,
         time_s: TIME_S,
         timeout_s: 10.0,
@@ -165,7 +167,9 @@ fn load() -> Load {
         warmup: Warmup::Auto,
         retry: Retry::FailFast,
         reconnect_s: 0.1,
+        connections: Default::default(),
         rate: None,
+        backlog: None,
         threads: Some(1),
         order: Order::Cycle,
         when_failed: WhenFailed::GoOn,
@@ -176,5 +180,6 @@ fn load() -> Load {
             Step { audit: true, ..step("save", "save_for_good", &kept, EVERY) },
         ],
         feeds: Vec::new(),
+        script: None,
     }
 }

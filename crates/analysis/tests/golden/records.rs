@@ -162,6 +162,7 @@ impl Simulation {
                 connects: if second == 0 { u64::from(AGENTS) } else { 0 } + if second == 5 { ABORTED } else { 0 },
                 connect_failures: 0,
                 dropped: 0,
+                due: None,
             })
             .unwrap();
         }

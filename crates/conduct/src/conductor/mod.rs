@@ -216,7 +216,8 @@ impl Conductor {
 
     fn interrupt(&mut self) -> Vec<Effect> {
         self.ending = Ending::Interrupted;
-        self.reason = Some("interrupted by the user".to_owned());
+        // An interruption is the user's: there is no more to say of it.
+        self.reason = None;
         match self.phase {
             Phase::Load | Phase::Draining if self.loads => {
                 let mut effects = self.heal_all();

@@ -150,3 +150,29 @@ fn where_the_protocol_reads_no_key_the_members_are_its_read_back() {
     assert_eq!(read("none", false), ReadBack { keys: 0, unread: 0 });
     assert_eq!(scratch.found(), []);
 }
+
+/// A Redis server that holds the key `first`, and knows no spaces.
+fn redis() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let serve = move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut asked = [0; 1024];
+            while let Ok(count @ 1..) = stream.read(&mut asked) {
+                let is_held = &asked[..count] == b"*2\r\n$3\r\nGET\r\n$5\r\nfirst\r\n";
+                stream.write_all(if is_held { b"$1\r\nv\r\n" } else { b"$-1\r\n" }).unwrap();
+            }
+        }
+    };
+    std::thread::Builder::new().spawn(serve).unwrap();
+    address
+}
+
+#[test]
+fn where_there_are_no_spaces_the_key_alone_is_asked_for() {
+    let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
+    let clock = Clock::starting_in(Duration::ZERO);
+    let done = read_back(&TrialFolder::at(&scratch.0), "redis", &[redis()], clock, false, &|| false).unwrap();
+    assert_eq!(done, ReadBack { keys: 2, unread: 0 });
+    assert_eq!(scratch.found(), [found("first", Some("v")), found("other", None)]);
+}

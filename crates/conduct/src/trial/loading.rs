@@ -33,7 +33,10 @@ impl Shell<'_> {
             load,
             purpose,
             seed: self.trial.seed,
+            tls: self.trial.target.tls.clone(),
             files: self.run.files.clone(),
+            tether: Some(lab::ends_with_us),
+            without_ring: false,
         }
     }
 

@@ -18,6 +18,7 @@ fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
         target: Target {
             kind: TargetKind::Running { url: "http://127.0.0.1:1/".to_owned() },
             protocol: "http".to_owned(),
+            tls: Default::default(),
         },
         lab: Lab { hosts: hosts.iter().map(host).collect(), measure_storage, speed: 1.0, ..Lab::default() },
         prepare: Vec::new(),

@@ -174,10 +174,14 @@ fn answers(operation: &Operation, name: &str) -> bool {
 
 /// `[[load.cycle]]` with something for each required argument.
 fn step(operation: &Operation, path: &str, rest: &str) -> String {
+    let has_space = operation.takes.iter().any(|field| field.required && field.name == "space");
     let argument = |name: &str| match name {
         "path" => path.replace('{', "{{").replace('}', "}}"),
         "space" => "agent-{agent}".to_owned(),
-        "key" => "name-{seq}".to_owned(),
+        "key" if has_space => "name-{seq}".to_owned(),
+        // Another agent's value under the same key would contradict what this one expects.
+        "key" => "name-{agent}-{seq}".to_owned(),
+        "line" => "hello".to_owned(),
         _ => "{bytes:100}".to_owned(),
     };
     let required = operation.takes.iter().filter(|field| field.required);

@@ -1,12 +1,14 @@
 //! The keys of an experiment file.
 
+use super::expectation::{EXPECT, KEEP};
 use super::lab::LAB;
+use super::rate::{BACKLOG, OVERFLOW, RATE};
+use super::service::{KEEP_ALIVE, PIPELINE, TARGET};
 use super::{Key, Kind};
 
 const COUNT_MAX: i64 = u32::MAX as i64;
 /// Field names have dots (`header.accept`), which TOML reads as tables within tables.
 const TEXT_MAP: Kind = Kind::Paths(&Kind::Template);
-const PLAIN_MAP: Kind = Kind::Map(&Kind::Text);
 const TIME: Kind = Kind::Duration { zero: false };
 const PAUSE: Kind = Kind::Duration { zero: true };
 
@@ -67,38 +69,12 @@ const VARIANT: &[Key] = &[
     STEP_KEY,
 ];
 
-const TARGET: &[Key] = &[
-    Key::new("use", Kind::Text, "A target folder's name; `plimsoll targets` lists them").elsewhere(&["name", "target"]),
-    Key::new("with", Kind::Map(&Kind::Scalar), "Parameters that the target declares")
-        .elsewhere(&["parameters", "params"]),
-    Key::new("url", Kind::Text, "Where the load goes; without `start`, it runs already and nothing is started")
-        .elsewhere(&["host", "address", "endpoint"]),
-    Key::new("start", Kind::Text, "A shell command that starts it; killed with its process group at the end")
-        .elsewhere(&["command", "run", "cmd"]),
-    Key::new(
-        "ready",
-        Kind::Text,
-        "With `start`: a URL that must answer 2xx before the load starts; without it, `url` must accept a connection",
-    ),
-    Key::new("within", TIME, "With `start`: how long it may take to be ready").or("30s"),
-    Key::new("protocol", Kind::Text, "How to speak to `url`, where its scheme does not tell"),
-];
-
 const CALL: Key = Key::new("call", Kind::Text, "An operation of the protocol; `plimsoll protocols NAME` lists them")
     .required()
     .elsewhere(&["do", "operation", "op", "method", "request"]);
 const STEP_NAME: Key = Key::new("name", Kind::Name, "Its name in records and reports; `call` without it");
 const WITH: Key =
     Key::new("with", TEXT_MAP, "The operation's arguments: templates").elsewhere(&["args", "arguments", "body"]);
-const EXPECT: Key =
-    Key::new("expect", TEXT_MAP, "Field of the answer = template; an answer that contradicts it is `wrong`")
-        .elsewhere(&["assert", "check"]);
-const KEEP: Key = Key::new(
-    "keep",
-    PLAIN_MAP,
-    "Slot = \"request.FIELD\" or \"answer.FIELD\"; later templates of the same cycle use {slot}",
-)
-.elsewhere(&["capture", "save", "extract"]);
 const AUDIT: Key = Key::new(
     "audit",
     Kind::Either(
@@ -178,6 +154,12 @@ const LOAD: &[Key] = &[
         "concurrency",
         "workers",
     ]),
+    Key::new(
+        "from",
+        Kind::List(&Kind::Text),
+        "Local addresses that agents connect from in turn, [\"10.0.0.5\", …]; left out: the kernel's choice, and several of 127.0.0.0/8 for more agents on the loopback than one has ports",
+    )
+    .elsewhere(&["source", "sources", "bind", "local_addr", "local_ips", "localIPs"]),
     Key::new("ramp", PAUSE, "Over which the agents start, evenly; part of `time`")
         .or("0s")
         .elsewhere(&["ramp_up", "rampup", "rampUp"]),
@@ -231,18 +213,18 @@ const LOAD: &[Key] = &[
     .elsewhere(&["on_failure", "on_error", "abort_on_fail"]),
     Key::new("reconnect", PAUSE, "An agent's pause after a connect that failed, so that a dead target is not hammered")
         .or("100ms"),
-    Key::new("rate", Kind::Positive, "Operations/s in all: open loop; left out: closed loop").elsewhere(&[
-        "rps",
-        "qps",
-        "throughput",
-        "arrival_rate",
-    ]),
+    KEEP_ALIVE,
+    PIPELINE,
+    RATE,
+    BACKLOG,
+    OVERFLOW,
     Key::new("threads", Kind::Whole { min: 1, max: 1024 }, "Generator threads; left out: one for every two cores"),
     Key::new("cycle", Kind::Tables(CYCLE), "The operations, in this order, again and again")
         .elsewhere(&["steps", "operations"]),
     Key::new("mix", Kind::Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own")
         .elsewhere(&["weighted"]),
     Key::new("feed", Kind::Tables(FEED), "CSV files that values come from").elsewhere(&["feeds", "data"]),
+    Key::new("script", Kind::Text, "A file of functions in Luau for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment"),
 ];
 
 const FAULT: &[Key] = &[

@@ -2,12 +2,16 @@
 //! to, and a line of help. The checker, the JSON Schema and the reference are all derived from them.
 //! No text is read here.
 
+mod expectation;
 pub(crate) mod experiment;
 mod lab;
 pub(crate) mod profile;
+pub(crate) mod rate;
+mod service;
 pub(crate) mod target;
 
 use crate::quantity::Quantity;
+use crate::tree::Table;
 
 /// A key of a section.
 #[derive(Debug)]
@@ -71,6 +75,7 @@ pub(crate) enum Kind {
     /// A table with free keys.
     Map(&'static Kind),
     /// A table with free keys that may have dots: `a.b = 1`, `"a.b" = 1` and `a = { b = 1 }` say the same.
+    /// Where its values may be tables themselves, one that has a key of theirs is a value.
     Paths(&'static Kind),
     /// A list.
     List(&'static Kind),
@@ -117,7 +122,15 @@ impl Kind {
 
     /// The keys of each value of a table with free keys.
     pub fn below(&self) -> &'static [Key] {
-        if let Self::Map(of) = self { of.keys() } else { &[] }
+        if let Self::Map(of) | Self::Paths(of) = self { of.keys() } else { &[] }
+    }
+
+    /// Whether the table is a value of this kind rather than a step of a path to one: it has one of its keys, by whatever name.
+    pub fn is_value(&self, table: &Table) -> bool {
+        let has = |key: &Key| {
+            table.entries.iter().any(|entry| key.name == entry.key || key.elsewhere.contains(&entry.key.as_str()))
+        };
+        self.keys().iter().any(has)
     }
 }
 
@@ -143,11 +156,21 @@ impl Key {
 
     /// How its section is headed: `[load]`, `[[fault]]`.
     pub fn heading(&self, path: &str) -> String {
-        match self.kind {
-            Kind::Tables(_) | Kind::Overlays(_) => format!("[[{path}]]"),
-            Kind::Either(kinds, _) if kinds.iter().any(|kind| matches!(kind, Kind::Tables(_))) => format!("[[{path}]]"),
-            _ => format!("[{path}]"),
+        let sections = self.sections(path);
+        sections.into_iter().last().map_or_else(|| format!("[{path}]"), |(heading, _)| heading)
+    }
+
+    /// The sections that it may be, with their headings and keys. One that may occur once or several times is one section.
+    pub fn sections(&self, path: &str) -> Vec<(String, &'static [Self])> {
+        let kinds = if let Kind::Either(kinds, _) = &self.kind { *kinds } else { std::slice::from_ref(&self.kind) };
+        let names = |keys: &'static [Self]| keys.iter().map(|key| key.name).collect::<Vec<_>>();
+        let mut sections: Vec<(String, &'static [Self])> = Vec::new();
+        for kind in kinds.iter().filter(|kind| !kind.keys().is_empty()) {
+            let is_list = matches!(kind, Kind::Tables(_) | Kind::Overlays(_));
+            sections.retain(|(_, keys)| names(keys) != names(kind.keys()));
+            sections.push((if is_list { format!("[[{path}]]") } else { format!("[{path}]") }, kind.keys()));
         }
+        sections
     }
 }
 
@@ -169,9 +192,11 @@ fn collect_homes(keys: &'static [Key], path: &str, name: &str, found: &mut Vec<S
             continue;
         }
         let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
-        if find(key.kind.keys(), name).is_some() {
-            found.push(key.heading(&below));
+        for (heading, keys) in key.sections(&below) {
+            if find(keys, name).is_some() {
+                found.push(heading);
+            }
+            collect_homes(keys, &below, name, found);
         }
-        collect_homes(key.kind.keys(), &below, name, found);
     }
 }

@@ -14,7 +14,7 @@ use crate::keys::experiment::EXPERIMENT;
 use crate::path::{self, Step};
 use crate::problem::Problem;
 use crate::source::Source;
-use crate::tree::{Node, Place, Table};
+use crate::tree::{Entry, Node, Place, Table};
 
 pub(crate) use sweeps::Sweep;
 
@@ -95,17 +95,17 @@ impl Layers {
     /// Every variant at every point: points in the order of the file, the last list fastest, and at each point the
     /// variants, so that what is compared runs close together.
     pub fn settings(&self, problems: &mut Vec<Problem>) -> Vec<Setting> {
+        // Without the variants themselves, above all: there may be many, and each has a copy of its own.
+        let inside = |entry: &&Entry| TRIAL_SECTIONS.contains(&entry.key.as_str());
+        let base = Table { entries: self.base.entries.iter().filter(inside).cloned().collect() };
         let mut trees = Vec::new();
         for variant in &self.variants {
-            let mut tree = self.base.clone();
+            let mut tree = base.clone();
             merge::table(&mut tree, &variant.overlay, EXPERIMENT, problems);
             trees.push((Some(variant.name.clone()), tree));
         }
         if self.variants.is_empty() {
-            trees.push((None, self.base.clone()));
-        }
-        for (_, tree) in &mut trees {
-            tree.entries.retain(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()));
+            trees.push((None, base));
         }
         let ways: Vec<Vec<Option<Vec<Step>>>> =
             trees.iter().map(|(_, tree)| self.sweeps.iter().map(|sweep| sweep.way(tree, problems)).collect()).collect();

@@ -79,6 +79,17 @@ fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
                 .hint("without values there are no trials: list at least one, or remove the line"),
         );
     }
+    // Curves, and the names of points, are over numbers.
+    let other = sweep.values.iter().find(|value| sweep.path == "load.rate" && value.number().is_none());
+    if let Some(value) = other {
+        problems.push(
+            Problem::new(&value.place, "`load.rate` is swept over plain numbers")
+                .expected("no number of operations/s")
+                .hint(
+                    "sweep `load.rate.poisson` for starts at random; put stages and recorded schedules into variants",
+                ),
+        );
+    }
     let json: Vec<_> = sweep.values.iter().map(Node::json).collect();
     for (index, value) in json.iter().enumerate() {
         if let Some(first) = json[..index].iter().position(|other| other == value) {

@@ -114,17 +114,26 @@ fn enter_value(
             steps.push(Step::Index(index));
             enter_section(rest, &format!("{path}.{first}"), keys, list.get(index).and_then(Node::table), steps)
         }
-        Kind::Map(_) | Kind::Paths(_) => {
-            let name: Vec<&str> = parts.iter().map(|(text, _)| text.as_str()).collect();
-            steps.push(Step::Key(name.join(".")));
-            Ok(())
+        Kind::Map(of) | Kind::Paths(of) => {
+            // The free key may have dots. What follows it is a key of the value, where that is a table.
+            let is_key = |(text, _): &Part| keys::find(of.keys(), text).is_some();
+            let end = parts.iter().skip(1).position(is_key).map_or(parts.len(), |at| at + 1);
+            let name: Vec<&str> = parts[..end].iter().map(|(text, _)| text.as_str()).collect();
+            let name = name.join(".");
+            steps.push(Step::Key(name.clone()));
+            let value = node.and_then(Node::table).and_then(|table| table.get(&name)).and_then(Node::table);
+            enter_section(&parts[end..], &format!("{path}.{name}"), of.keys(), value, steps)
         }
         Kind::Any => {
             steps.extend(parts.iter().map(|(text, _)| Step::Key(text.clone())));
             Ok(())
         }
         Kind::Either(kinds, _) if !kind.keys().is_empty() => {
-            let section = kinds.iter().find(|kind| !kind.keys().is_empty()).unwrap_or(kind);
+            // Of the sections it may be the one that it is.
+            let is_list = node.and_then(Node::list).is_some();
+            let mut sections = kinds.iter().filter(|kind| !kind.keys().is_empty());
+            let as_it_is = sections.clone().find(|kind| matches!(kind, Kind::Tables(_)) == is_list);
+            let section = as_it_is.or_else(|| sections.next()).unwrap_or(kind);
             enter_value(parts, path, section, node, steps)
         }
         _ => Err(Lost {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Effect, Operation};
+use crate::plan::expectation;
 use crate::plan::operation::{self, Scope};
 use crate::plan::trial::Scene;
 use crate::problem::Problem;
@@ -40,7 +41,7 @@ pub enum AuditEffect {
 pub(super) fn read(section: &Section<'_>, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) -> Option<AuditAs> {
     let audit = section.section("audit")?;
     for entry in ["space", "key"].into_iter().filter_map(|key| audit.table.entry(key)) {
-        operation::template(entry, every, scope, scene);
+        operation::template(&entry.node, every, scope, scene);
         reproducible(entry, scene);
     }
     let text = |key: &str| audit.node(key).and_then(|node| node.as_written());
@@ -65,13 +66,14 @@ fn effect(word: &str) -> Option<AuditEffect> {
 fn reproducible(entry: &Entry, scene: &mut Scene<'_>) {
     let Some(Ok(template)) = entry.node.text().map(Template::parse) else { return };
     let drawn = template.parts.iter().find_map(|part| match part {
-        Part::Bytes(_) => Some("bytes"),
-        Part::Uniform { .. } => Some("uniform"),
-        Part::Zipf { .. } => Some("zipf"),
+        Part::Bytes(_) => Some(("bytes", ":…")),
+        Part::Uniform { .. } => Some(("uniform", ":…")),
+        Part::Zipf { .. } => Some(("zipf", ":…")),
+        Part::Script(_) => Some(("lua", ".…")),
         _ => None,
     });
-    let Some(drawn) = drawn else { return };
-    let what = format!("{{{drawn}:…}} is drawn anew here, and is not what the request was sent with");
+    let Some((drawn, rest)) = drawn else { return };
+    let what = format!("{{{drawn}{rest}}} is drawn anew here, and is not what the request was sent with");
     let problem =
         Problem::new(&operation::placeholder(&entry.node, drawn), what).expected("a text that can be told again");
     scene.problems.push(problem.hint("make it of {agent}, {seq}, {feed.NAME.COLUMN} and what earlier steps kept"));
@@ -137,6 +139,6 @@ fn value(audit: &Section<'_>, section: &Section<'_>, operation: &'static Operati
             Problem::new(&node.place, what).expected(format!("a field of the {}", &wanted[..wanted.len() - 1]));
         Some(problem.hint(format!("write \"{wanted}FIELD\"")))
     } else {
-        operation::not_a_part(node, section, operation)
+        expectation::not_a_part(node, section, operation)
     });
 }

@@ -44,7 +44,7 @@ fn slow_load(load: &mut Load, speed: f64) {
         Retry::Wait { wait_s } | Retry::Tries { wait_s, .. } => *wait_s /= speed,
     }
     if let Some(rate) = &mut load.rate {
-        *rate *= speed;
+        rate.slow(speed);
     }
 }
 

@@ -1,9 +1,26 @@
 //! `[[step]]` of a trial: an exercise instead of a load and faults. What is done is kept as written.
 
-use crate::plan::Exercise;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use crate::plan::trial::Scene;
 use crate::problem::Problem;
 use crate::section::Section;
+
+/// `[[step]]`: do something, wait for a named condition, record how long it took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Exercise {
+    /// Name in records and reports.
+    pub name: String,
+    /// What is done, as written.
+    pub does: BTreeMap<String, Value>,
+    /// Named condition of the target.
+    pub until: Option<String>,
+    /// Seconds it may take.
+    pub within_s: f64,
+}
 
 pub(super) fn read(root: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Exercise> {
     let mut steps: Vec<Exercise> = Vec::new();

@@ -9,7 +9,7 @@ use crate::catalog::Catalog;
 use crate::overlay::Setting;
 use crate::plan::gates::{self, Names};
 use crate::plan::trial::Parts;
-use crate::plan::{Fault, Lab, Load, Requirement, TargetKind, Trial, When, seed};
+use crate::plan::{Fault, Lab, Load, Rate, Requirement, TargetKind, Trial, When, seed};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::{Node, Place};
@@ -83,7 +83,7 @@ impl Find {
         let own = if self.is_whole() {
             load.map(|load| f64::from(load.agents))
         } else {
-            load.and_then(|load| load.rate).map(|rate| rate / template.lab.speed)
+            load.and_then(|load| load.rate.as_ref()?.constant()).map(|rate| rate / template.lab.speed)
         };
         self.from.or(own).unwrap_or(1.0)
     }
@@ -96,7 +96,7 @@ impl Find {
                 load.agents = value as u32;
             }
         } else {
-            load.rate = Some(value * speed);
+            load.rate = Some(Rate::Constant(value * speed));
         }
     }
 }

@@ -1,8 +1,11 @@
 //! `[load]` of a trial, with every default filled in.
 
+use core::net::IpAddr;
 use std::collections::BTreeMap;
 
+use crate::plan::connections;
 use crate::plan::operation::{self, Scope};
+use crate::plan::rate;
 use crate::plan::trial::Scene;
 use crate::plan::{Feed, Load, Order, Retry, Step, Warmup, WhenFailed};
 use crate::problem::Problem;
@@ -25,6 +28,7 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Load {
     };
     Load {
         agents: section.whole("agents").unwrap_or(0),
+        from: from(section, scene),
         ramp_s: section.seconds("ramp").unwrap_or(0.0),
         time_s: section.seconds("time").unwrap_or(0.0),
         timeout_s: section.seconds("timeout").unwrap_or(0.0),
@@ -34,7 +38,9 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Load {
         warmup: section.seconds("warmup").map_or(Warmup::Auto, Warmup::Seconds),
         retry: retry(section),
         reconnect_s: section.seconds("reconnect").unwrap_or(0.0),
-        rate: section.number("rate"),
+        connections: connections::read(section, scene),
+        rate: rate::read(section, scene),
+        backlog: rate::backlog(section, scene),
         threads: section.whole("threads"),
         order,
         when_failed: match section.text("when_failed") {
@@ -43,7 +49,25 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Load {
         },
         steps,
         feeds: feeds(section, scene),
+        script: section.text("script").map(ToOwned::to_owned),
     }
+}
+
+/// Whether this machine has them is seen when the load begins.
+fn from(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<String> {
+    let mut addresses = Vec::new();
+    for node in section.node("from").and_then(Node::list).unwrap_or_default() {
+        let Some(text) = node.text() else { continue };
+        if text.parse::<IpAddr>().is_err() {
+            scene.problems.push(
+                Problem::new(&node.place, format!("`{text}` is no IP address"))
+                    .expected("an address of this machine, such as \"10.0.0.5\"")
+                    .hint("`ip address` lists them; names and ports have no place here"),
+            );
+        }
+        addresses.push(text.to_owned());
+    }
+    addresses
 }
 
 /// How the times go together.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::nearest;
 use crate::overlay::Sweep;
 use crate::plan::gates::Names;
+use crate::plan::is_offered;
 use crate::problem::Problem;
 use crate::tree::{Node, Place};
 
@@ -50,9 +51,6 @@ const FUNCTIONS: [(&str, &[Argument]); 12] = [
 
 /// Parameters of the scalability law.
 const PARAMETERS: [&str; 3] = ["kappa", "lambda", "sigma"];
-
-/// An offered rate: nobody in it hinders another.
-const OFFERED: &str = "load.rate";
 
 type Checked = Option<Problem>;
 
@@ -140,7 +138,7 @@ fn curve(word: &str, argument: Argument, place: &Place, names: &Names<'_>) -> Ch
         let problem = Problem::absent(place, format!("there is no curve over `{word}`")).expected("not a load");
         return Some(problem.hint("a curve goes over numbers above 0; onset(metric, a, path) takes any values"));
     }
-    if argument == Crowd && word == OFFERED {
+    if argument == Crowd && is_offered(word) {
         let problem =
             Problem::absent(place, format!("no law is fitted over `{word}`")).expected("not a number of anybody");
         return Some(problem.hint("an offered rate is no number of agents or hosts that could hinder each other"));

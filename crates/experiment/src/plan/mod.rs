@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod audit;
+mod connections;
 mod dilation;
 mod exercise;
+mod expectation;
 mod fault;
 mod find;
 mod gates;
@@ -19,15 +21,20 @@ mod metric;
 mod operation;
 mod ports;
 mod prepare;
+mod rate;
 mod reading;
 pub(crate) mod seed;
 pub(crate) mod target;
 mod trial;
 
 pub use audit::{AuditAs, AuditEffect};
+pub use connections::{Connections, Tls};
+pub use exercise::Exercise;
+pub use expectation::{Comparison, Expected, Kept};
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use lab::{Host, Lab, Network};
 pub use ports::Port;
+pub use rate::{Backlog, Overflow, Rate, Stage, is_offered};
 pub use reading::read;
 
 /// Format of `plan.json`.
@@ -102,6 +109,9 @@ pub struct Target {
     pub kind: TargetKind,
     /// Protocol that the load speaks to it.
     pub protocol: String,
+    /// Whom it trusts there, where the protocol is encrypted.
+    #[serde(default, skip_serializing_if = "Tls::is_default")]
+    pub tls: Tls,
 }
 
 /// Where the target comes from.
@@ -117,7 +127,7 @@ pub enum TargetKind {
     },
     /// Runs already: `url = "…"`.
     Running {
-        /// Where.
+        /// Where; empty where nothing is to be reached: `protocol = "command"` alone.
         url: String,
     },
     /// Started by a command: `start = "…"`, `url = "…"`.
@@ -147,6 +157,9 @@ pub struct Prepare {
 pub struct Load {
     /// Virtual users.
     pub agents: u32,
+    /// Local addresses that they connect from in turn; empty: the kernel chooses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<String>,
     /// Over which the agents start, evenly.
     pub ramp_s: f64,
     /// From the first agent's start to the last new operation; includes the ramp.
@@ -166,8 +179,14 @@ pub struct Load {
     pub retry: Retry,
     /// Pause after a refused or failed connect, so that a dead target is not hammered.
     pub reconnect_s: f64,
-    /// Open loop, operations/s; `None` is a closed loop.
-    pub rate: Option<f64>,
+    /// How agents share and keep connections.
+    #[serde(default, skip_serializing_if = "Connections::is_default")]
+    pub connections: Connections,
+    /// Open loop: when operations start; `None` is a closed loop.
+    pub rate: Option<Rate>,
+    /// Bounds the operations that are due and have not begun; `None`: any number may wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<Backlog>,
     /// Generator threads; `None`: one for every two cores of the machine.
     pub threads: Option<u32>,
     /// How an agent goes through `steps`.
@@ -179,6 +198,9 @@ pub struct Load {
     pub steps: Vec<Step>,
     /// CSV files that values come from.
     pub feeds: Vec<Feed>,
+    /// A file of functions for values and checks, as written: relative to the experiment file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
 }
 
 /// How an agent goes through its steps.
@@ -242,10 +264,10 @@ pub struct Step {
     pub name: String,
     /// Argument to template.
     pub with: BTreeMap<String, String>,
-    /// Field of the answer to the template it must equal; contradicted: outcome `wrong`.
-    pub expect: BTreeMap<String, String>,
-    /// Slot to `request.FIELD` or `answer.FIELD`; later templates use it as `{slot}`.
-    pub keep: BTreeMap<String, String>,
+    /// Field of the answer, or `FIELD/JSON/POINTER`, to what it must be; contradicted: outcome `wrong`.
+    pub expect: BTreeMap<String, Expected>,
+    /// Slot to what it keeps; later templates use it as `{slot}`.
+    pub keep: BTreeMap<String, Kept>,
     /// For a mix; 1 where the file gives none.
     pub weight: u32,
     /// For a cycle: done only in every n-th cycle; 1 is always.
@@ -316,19 +338,6 @@ pub enum When {
         /// Seconds after that.
         plus_s: f64,
     },
-}
-
-/// `[[step]]`: do something, wait for a named condition, record how long it took.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Exercise {
-    /// Name in records and reports.
-    pub name: String,
-    /// What is done, as written.
-    pub does: BTreeMap<String, Value>,
-    /// Named condition of the target.
-    pub until: Option<String>,
-    /// Seconds it may take.
-    pub within_s: f64,
 }
 
 /// The range a metric has to be in; all that are given must hold.

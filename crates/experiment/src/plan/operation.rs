@@ -7,6 +7,7 @@ use crate::catalog::{Field, Operation};
 use crate::nearest;
 use crate::plan::Step;
 use crate::plan::audit;
+use crate::plan::expectation;
 use crate::plan::trial::Scene;
 use crate::problem::Problem;
 use crate::section::Section;
@@ -30,25 +31,27 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'
     let operation = find(section, scene);
     if let Some(operation) = operation {
         arguments(section, operation, scene);
-        expectations(section, operation, scene);
-        captures(section, operation, scene);
+        expectation::check_fields(section, operation, scene);
+        expectation::check_captures(section, operation, scene);
         audit::check(section, operation, scene);
     }
-    for key in ["with", "expect"] {
-        for entry in section.entries(key) {
-            template(&entry, every, scope, scene);
-        }
+    for entry in section.entries("with") {
+        template(&entry.node, every, scope, scene);
+    }
+    for entry in section.entries("expect") {
+        expectation::check_value(&entry.node, every, scope, scene);
     }
     for entry in section.entries("keep") {
         slot_name(&entry, scene);
+        expectation::check_kept(&entry, scene);
     }
     let audit_as = audit::read(section, every, scope, scene);
     Step {
         call: call.to_owned(),
         name: section.text("name").unwrap_or(call).to_owned(),
-        with: texts(section, "with"),
-        expect: texts(section, "expect"),
-        keep: texts(section, "keep"),
+        with: values(section, "with", Node::as_written),
+        expect: values(section, "expect", expectation::expected),
+        keep: values(section, "keep", expectation::kept),
         weight: section.whole("weight").unwrap_or(1),
         every,
         audit: section.boolean("audit") || audit_as.is_some(),
@@ -56,9 +59,9 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'
     }
 }
 
-fn texts(section: &Section<'_>, key: &str) -> BTreeMap<String, String> {
-    let text = |entry: &Entry| Some((entry.key.clone(), entry.node.as_written()?));
-    section.entries(key).iter().filter_map(text).collect()
+/// The values of a table with free keys; what is of a wrong type is left out.
+fn values<T>(section: &Section<'_>, key: &str, read: impl Fn(&Node) -> Option<T>) -> BTreeMap<String, T> {
+    section.entries(key).into_iter().filter_map(|entry| Some((entry.key, read(&entry.node)?))).collect()
 }
 
 fn find(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Operation> {
@@ -73,7 +76,7 @@ fn find(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Operati
 }
 
 /// Whether a field of that name exists.
-fn has_field(fields: &[Field], name: &str) -> bool {
+pub(super) fn has_field(fields: &[Field], name: &str) -> bool {
     fields.iter().any(|field| is_named(field, name))
 }
 
@@ -86,7 +89,7 @@ fn is_named(field: &Field, name: &str) -> bool {
 }
 
 /// Names of the fields, for hints.
-fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
+pub(super) fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
     fields.iter().map(|field| field.name)
 }
 
@@ -128,46 +131,6 @@ pub(super) fn arguments_of(
     }
 }
 
-fn expectations(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
-    for entry in section.entries("expect").iter().filter(|entry| !has_field(operation.answers, &entry.key)) {
-        let what = format!("the answer to `{}` has no `{}`", operation.name, entry.key);
-        let hint = nearest::hint(&entry.key, names(operation.answers));
-        scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown field").maybe(hint));
-    }
-}
-
-fn captures(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
-    let wrong = |entry: &Entry| not_a_part(&entry.node, section, operation);
-    scene.problems.extend(section.entries("keep").iter().filter_map(wrong));
-}
-
-/// What is wrong with `request.FIELD` or `answer.FIELD`.
-pub(super) fn not_a_part(node: &Node, section: &Section<'_>, operation: &'static Operation) -> Option<Problem> {
-    const FORM: &str = "write \"request.FIELD\" or \"answer.FIELD\"";
-    let text = node.text()?;
-    Some(match text.split_once('.') {
-        Some(("request", field)) if !has_field(operation.takes, field) => {
-            let what = format!("`{}` takes no `{field}`", operation.name);
-            Problem::absent(&node.inside(8..text.len()), what)
-                .expected("unknown argument")
-                .maybe(nearest::hint(field, names(operation.takes)))
-        }
-        Some(("request", field)) if section.entries("with").iter().all(|with| with.key != field) => {
-            Problem::absent(&node.inside(8..text.len()), format!("this step sends no `{field}`"))
-                .expected("nothing to keep")
-                .hint(format!("give `{field}` in this step's `with`"))
-        }
-        Some(("answer", field)) if !has_field(operation.answers, field) => {
-            let what = format!("the answer to `{}` has no `{field}`", operation.name);
-            Problem::absent(&node.inside(7..text.len()), what)
-                .expected("unknown field")
-                .maybe(nearest::hint(field, names(operation.answers)))
-        }
-        Some(("request" | "answer", _)) => return None,
-        _ => Problem::new(&node.place, "this is nothing that can be kept").expected("a field of what").hint(FORM),
-    })
-}
-
 fn slot_name(entry: &Entry, scene: &mut Scene<'_>) {
     let name = entry.key.as_str();
     if WORDS.contains(&name) {
@@ -180,12 +143,12 @@ fn slot_name(entry: &Entry, scene: &mut Scene<'_>) {
 }
 
 /// Checks a template and everything it names.
-pub(super) fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
-    let Some(text) = entry.node.text() else { return };
+pub(super) fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
+    let Some(text) = node.text() else { return };
     let template = match Template::parse(text) {
         Ok(template) => template,
         Err(error) => {
-            let place = entry.node.inside(error.at);
+            let place = node.inside(error.at);
             scene.problems.push(Problem::new(&place, error.what).expected("in this template").hint(error.hint));
             return;
         }
@@ -193,14 +156,14 @@ pub(super) fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut
     for part in &template.parts {
         let problem = match part {
             Part::Slot(slot) => match scope.slots.get(slot) {
-                None => Some(unknown_slot(slot, &entry.node, scope)),
+                None => Some(unknown_slot(slot, node, scope)),
                 Some(kept) if kept.iter().all(|kept| !every.is_multiple_of(*kept)) => {
                     let kept = kept.iter().min().copied().unwrap_or(1);
                     let what = format!(
                         "`{slot}` is kept by a step with `every = {kept}`, and this step is done in other cycles too"
                     );
                     Some(
-                        Problem::new(&placeholder(&entry.node, slot), what)
+                        Problem::new(&placeholder(node, slot), what)
                             .expected("not always there")
                             .hint(format!("give this step `every = {kept}` too")),
                     )
@@ -210,15 +173,16 @@ pub(super) fn template(entry: &Entry, every: u32, scope: &Scope<'_>, scene: &mut
             Part::Feed { feed, .. } if !scene.feeds.contains(feed) => {
                 let what = format!("there is no feed `{feed}`");
                 Some(
-                    Problem::absent(&placeholder(&entry.node, &format!("feed.{feed}")), what)
+                    Problem::absent(&placeholder(node, &format!("feed.{feed}")), what)
                         .expected("unknown feed")
                         .hint(nearest::hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
                             "a feed is a CSV file: [[load.feed]] with `name` and `file`".to_owned()
                         })),
                 )
             }
+            Part::Script(name) if !scene.has_script => Some(no_script(&placeholder(node, &format!("lua.{name}")))),
             Part::Agent(_) if !scope.by_agent => Some(
-                Problem::new(&placeholder(&entry.node, "agent"), "no agent does the preparation")
+                Problem::new(&placeholder(node, "agent"), "no agent does the preparation")
                     .expected("there is no agent here")
                     .hint("use {seq}, which counts the repetitions: `count = 200` and \"agent-{seq}\""),
             ),
@@ -234,6 +198,13 @@ pub(super) fn placeholder(node: &Node, word: &str) -> Place {
     let found =
         text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));
     found.map_or_else(|| node.place.clone(), |at| node.inside(at..at + word.len()))
+}
+
+/// Something asks a script, and there is none.
+pub(super) fn no_script(place: &Place) -> Problem {
+    Problem::absent(place, "this load has no script")
+        .expected("a function of what")
+        .hint("[load] script = \"values.lua\": a file of functions, relative to the experiment")
 }
 
 fn unknown_slot(slot: &str, node: &Node, scope: &Scope<'_>) -> Problem {

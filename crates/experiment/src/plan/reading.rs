@@ -1,5 +1,6 @@
 //! An experiment file into its plan: parse, overlay, resolve every trial, check, number.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -71,9 +72,10 @@ fn resolve(
     }
     let settings = layers.settings(problems);
     let mut parts = Vec::new();
+    let mut told_of = Told::of(problems);
     for setting in &settings {
         let (read, told) = trial::read(&setting.tree, start, catalog);
-        merge(problems, told);
+        told_of.merge(problems, told);
         parts.push(read);
     }
     let names = names(layers, &settings, catalog);
@@ -115,12 +117,21 @@ fn shape(base: &Table, start: &Place, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Adds what is not there yet: a mistake in the file shows in each of its trials.
-fn merge(problems: &mut Vec<Problem>, told: Vec<Problem>) {
-    for problem in told {
-        if !problems.iter().any(|known| known.place == problem.place && known.what == problem.what) {
-            problems.push(problem);
-        }
+/// What was told already, where and in which words: a mistake in the file shows in each of its trials, and there may be thousands of either.
+struct Told(HashSet<((usize, usize, usize), String)>);
+
+impl Told {
+    fn of(problems: &[Problem]) -> Self {
+        Self(problems.iter().map(Self::name).collect())
+    }
+
+    fn name(problem: &Problem) -> ((usize, usize, usize), String) {
+        (problem.place.order(), problem.what.clone())
+    }
+
+    /// Adds what is not there yet.
+    fn merge(&mut self, problems: &mut Vec<Problem>, told: Vec<Problem>) {
+        problems.extend(told.into_iter().filter(|problem| self.0.insert(Self::name(problem))));
     }
 }
 

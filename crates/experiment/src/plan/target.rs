@@ -6,6 +6,7 @@ use crate::catalog::Protocol;
 use crate::duration;
 use crate::manifest::{Manifest, Parameter, Takes};
 use crate::nearest;
+use crate::plan::connections;
 use crate::plan::trial::Scene;
 use crate::plan::{Target, TargetKind};
 use crate::problem::Problem;
@@ -23,14 +24,15 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<Targe
         None => address(section, scene)?,
     };
     scene.protocol = scene.catalog.protocols.iter().copied().find(|known| known.name == protocol);
-    Some(Target { kind, protocol })
+    Some(Target { kind, protocol, tls: connections::tls(section, scene) })
 }
 
 /// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
 fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
     const KINDS: &str =
         "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
-    if !["use", "url", "start"].iter().any(|key| section.has(key)) {
+    let is_alone = runs_programs(section, scene);
+    if !is_alone && !["use", "url", "start"].iter().any(|key| section.has(key)) {
         let problem =
             Problem::absent(section.place, "[target] names no target").expected("none of `use`, `url`, `start`");
         scene.problems.push(problem.hint(KINDS));
@@ -38,7 +40,7 @@ fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
     }
     if section.has("use") {
         let others: Vec<&str> =
-            ["url", "start", "ready", "within", "protocol"].into_iter().filter(|key| section.has(key)).collect();
+            ["url", "start", "ready", "within", "protocol", "tls"].into_iter().filter(|key| section.has(key)).collect();
         for other in &others {
             let problem = Problem::new(section.place(other), format!("`use` and `{other}` exclude each other"))
                 .expected("not beside `use`")
@@ -52,7 +54,7 @@ fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
             Problem::new(section.place("with"), "parameters belong to a target folder").expected("not without `use`");
         scene.problems.push(problem.hint(KINDS));
     }
-    if !section.has("url") {
+    if !is_alone && !section.has("url") {
         let problem =
             Problem::absent(section.place("start"), "`start` needs `url`").expected("where will the load go?");
         scene.problems.push(problem.hint("add url = \"http://127.0.0.1:8080\", or what it listens on"));
@@ -64,6 +66,13 @@ fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
         scene.problems.push(problem.hint("without `start`, `url` has to answer already"));
     }
     true
+}
+
+/// Whether `protocol` is all that is said, and names one that runs programs of this machine: there is nothing to be reached.
+fn runs_programs(section: &Section<'_>, scene: &Scene<'_>) -> bool {
+    let protocol = scene.catalog.protocols.iter().find(|known| Some(known.name) == section.text("protocol"));
+    protocol.is_some_and(|protocol| protocol.schemes.is_empty())
+        && !["use", "url", "start"].iter().any(|key| section.has(key))
 }
 
 fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, String)> {
@@ -170,6 +179,9 @@ fn words(takes: &Takes) -> String {
 }
 
 fn address(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, String)> {
+    if runs_programs(section, scene) {
+        return Some((TargetKind::Running { url: String::new() }, section.text("protocol")?.to_owned()));
+    }
     let url = section.text("url")?;
     let scheme = match parse_url(url) {
         Ok(scheme) => scheme,

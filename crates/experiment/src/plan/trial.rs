@@ -30,12 +30,21 @@ pub(super) struct Scene<'a> {
     pub ports: Ports,
     /// Names of the feeds that templates may use.
     pub feeds: Vec<String>,
+    /// Whether there is a script that templates and expectations may ask.
+    pub has_script: bool,
     pub problems: Vec<Problem>,
 }
 
 /// Reads a trial. `None` only where there are problems.
 pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Parts>, Vec<Problem>) {
-    let mut scene = Scene { catalog, protocol: None, ports: Ports::Unknown, feeds: Vec::new(), problems: Vec::new() };
+    let mut scene = Scene {
+        catalog,
+        protocol: None,
+        ports: Ports::Unknown,
+        feeds: Vec::new(),
+        has_script: false,
+        problems: Vec::new(),
+    };
     Shape { root: EXPERIMENT, mode: Mode::Whole, problems: &mut scene.problems }.table("", EXPERIMENT, tree, file);
     let root = Section { table: tree, keys: EXPERIMENT, place: file };
     let target = root.section("target").and_then(|section| target::read(&section, &mut scene));
@@ -43,6 +52,7 @@ pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Par
     scene.ports = Ports::of(kind, catalog);
     let lab = root.section("lab").map_or_else(lab::unlimited, |section| lab::read(&section, kind, &mut scene));
     scene.feeds = load::feed_names(&root);
+    scene.has_script = root.section("load").is_some_and(|load| load.has("script"));
     let prepare = prepare::read(&root, &mut scene);
     let load = root.section("load").map(|section| load::read(&section, &mut scene));
     let end = root.section("load").and_then(|section| Some((section.seconds("time")?, section.place("time").clone())));

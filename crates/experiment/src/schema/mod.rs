@@ -88,7 +88,13 @@ fn value(kind: &'static Kind, whole: bool) -> Value {
         Kind::Overlays(keys) => json!({ "type": "array", "items": overlay(keys) }),
         Kind::Map(of) => json!({ "type": "object", "additionalProperties": value(of, whole) }),
         Kind::Paths(of) => {
-            json!({ "type": "object", "additionalProperties": { "anyOf": [value(of, whole), { "type": "object" }] } })
+            let mut deeper = json!({ "type": "object" });
+            // A table that has one of these is a value and no step of a path.
+            let words: Vec<&str> = of.keys().iter().map(|key| key.name).collect();
+            if !words.is_empty() {
+                deeper["propertyNames"] = json!({ "not": { "enum": words } });
+            }
+            json!({ "type": "object", "additionalProperties": { "anyOf": [value(of, whole), deeper] } })
         }
         Kind::List(of) => json!({ "type": "array", "items": value(of, whole) }),
         Kind::Either(kinds, _) => {
@@ -129,6 +135,21 @@ pub fn profile_reference() -> String {
 }
 
 fn section(text: &mut String, heading: &str, path: &str, keys: &'static [Key]) {
+    table(text, heading, keys);
+    for key in keys.iter().filter(|key| !key.kind.below().is_empty()) {
+        // What is below it is told in its line: a table that is a value is small.
+        table(text, &format!("## A value of `{path}.{}`", key.name), key.kind.below());
+    }
+    for key in keys.iter().filter(|key| !key.kind.keys().is_empty() && !matches!(key.kind, Kind::Overlays(_))) {
+        let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+        for (heading, keys) in key.sections(&below) {
+            section(text, &format!("## `{heading}`"), &below, keys);
+        }
+    }
+}
+
+/// The keys, a line each.
+fn table(text: &mut String, heading: &str, keys: &'static [Key]) {
     // Writing into a String does not fail.
     let _ = write!(text, "\n{heading}\n\n| key | takes | default | meaning |\n|---|---|---|---|\n");
     for key in keys {
@@ -142,10 +163,6 @@ fn section(text: &mut String, heading: &str, path: &str, keys: &'static [Key]) {
             _ => key.kind.words().replace('|', "\\|"),
         };
         let _ = writeln!(text, "| `{}` | {takes} | {need} | {} |", key.name, key.help);
-    }
-    for key in keys.iter().filter(|key| !key.kind.keys().is_empty() && !matches!(key.kind, Kind::Overlays(_))) {
-        let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
-        section(text, &format!("## `{}`", key.heading(&below)), &below, key.kind.keys());
     }
 }
 

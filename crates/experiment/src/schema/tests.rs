@@ -58,3 +58,34 @@ fn defaults_are_values_of_their_kind() {
     each(EXPERIMENT);
     each(crate::keys::target::TARGET);
 }
+
+#[test]
+fn a_key_that_may_be_one_section_or_another_has_all_of_them() {
+    let reference = reference();
+    for heading in ["## `[load.rate]`", "## `[[load.rate]]`", "## `[[lab.network]]`", "## `[load.retry]`"] {
+        assert_eq!(reference.matches(heading).count(), 1, "{heading}");
+    }
+    assert!(!reference.contains("## `[lab.network]`"), "the same keys once or several times are one section");
+}
+
+#[test]
+fn values_that_are_tables_are_in_both() {
+    let schema = schema();
+    let step = &schema["properties"]["load"]["properties"]["cycle"]["items"]["properties"];
+    let value = &step["expect"]["additionalProperties"]["anyOf"];
+    let comparison = &value[0]["anyOf"][1];
+    assert_eq!(comparison["additionalProperties"], false);
+    assert_eq!(comparison["properties"]["one_of"]["type"], "array");
+    assert!(comparison["properties"]["not"]["anyOf"][1]["properties"].get("contains").is_some());
+    // Or else a comparison with a mistake in it would be taken for the header `header.etag.contains`.
+    let deeper = &value[1]["propertyNames"]["not"]["enum"];
+    assert_eq!(*deeper, serde_json::json!(["matches", "contains", "one_of", "lua", "not"]));
+    let kept = &step["keep"]["additionalProperties"]["anyOf"][1];
+    assert_eq!(kept["required"], serde_json::json!(["from", "matches"]));
+    let reference = reference();
+    for heading in
+        ["## A value of `load.cycle.expect`\n", "## A value of `load.mix.keep`\n", "## A value of `prepare.expect`\n"]
+    {
+        assert!(reference.contains(heading), "{heading}");
+    }
+}

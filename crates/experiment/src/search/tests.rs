@@ -4,11 +4,12 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::plan::{FORMAT, Lab, Load, Order, Retry, Target, TargetKind, Warmup, WhenFailed};
+use crate::plan::{FORMAT, Lab, Load, Order, Rate, Retry, Target, TargetKind, Warmup, WhenFailed};
 
 fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
     let load = Load {
         agents,
+        from: Vec::new(),
         ramp_s: 0.0,
         time_s: 10.0,
         timeout_s: 1.0,
@@ -18,12 +19,15 @@ fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
         warmup: Warmup::Auto,
         retry: Retry::FailFast,
         reconnect_s: 0.1,
-        rate,
+        connections: Default::default(),
+        rate: rate.map(Rate::Constant),
+        backlog: None,
         threads: None,
         order: Order::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: Vec::new(),
         feeds: Vec::new(),
+        script: None,
     };
     Trial {
         id: String::new(),
@@ -31,7 +35,11 @@ fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
         point: BTreeMap::new(),
         repeat: 1,
         seed: 1,
-        target: Target { kind: TargetKind::Running { url: "http://h/".into() }, protocol: "http".into() },
+        target: Target {
+            kind: TargetKind::Running { url: "http://h/".into() },
+            protocol: "http".into(),
+            tls: Default::default(),
+        },
         lab: Lab { speed: 1.0, ..Lab::default() },
         prepare: Vec::new(),
         load: Some(load),
@@ -290,7 +298,11 @@ fn a_made_trial_is_complete_and_slowed_with_its_lab() {
     half.lab.speed = 0.5;
     let first = slow.next(&[]).unwrap();
     assert_eq!((first.id.as_str(), value(&first), first.repeat), ("001", 100.0, 1));
-    assert_eq!(first.load.as_ref().unwrap().rate, Some(50.0), "the file says 100, and the lab runs at half the speed");
+    assert_eq!(
+        first.load.as_ref().unwrap().rate,
+        Some(Rate::Constant(50.0)),
+        "the file says 100, and the lab runs at half the speed"
+    );
     let void = finished(&first, Said::Nothing(Silence::Void("x".into())));
     let again = slow.next(&[void]).unwrap();
     assert_eq!((value(&again), again.repeat), (100.0, 2));

@@ -46,9 +46,12 @@ fn duplicates(source: &Arc<Source>, errors: &[toml::de::Error]) -> Vec<Problem> 
     let twice: Vec<_> = errors.iter().filter(|error| explanation::is_duplicate(error)).collect();
     let (headings, keys): (Vec<_>, Vec<_>) =
         twice.into_iter().partition(|error| explanation::is_heading(source, error));
+    // In the order of the text, as the errors are; each ends where the next heading begins.
+    let sections: Vec<_> = headings.iter().map(|heading| explanation::section_of(source, heading)).collect();
     let inside = |error: &&toml::de::Error| {
         let at = error.span().unwrap_or_default().start;
-        headings.iter().any(|heading| explanation::section_of(source, heading).contains(&at))
+        let begun = sections.partition_point(|section| section.start <= at);
+        sections[..begun].last().is_some_and(|section| section.contains(&at))
     };
     let keys = keys.into_iter().filter(|error| !inside(error));
     headings.iter().copied().chain(keys).map(|error| explanation::duplicate(source, error)).collect()

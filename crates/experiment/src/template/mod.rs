@@ -6,7 +6,7 @@ use std::ops::Range;
 
 mod placeholder;
 
-pub(crate) use placeholder::is_slot_name;
+pub(crate) use placeholder::{is_function_name, is_slot_name};
 
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +51,8 @@ pub enum Part {
     },
     /// `{slot}`: what an earlier step's `keep` kept.
     Slot(String),
+    /// `{lua.NAME}`: what a function of the load's script gives.
+    Script(String),
     /// `{env:NAME}`: from the environment when the run starts; redacted in every record.
     Env(String),
 }
@@ -179,6 +181,7 @@ impl fmt::Display for Part {
             Self::Zipf { from, to, exponent } => write!(out, "{{zipf:{from}..{to}:{exponent}}}"),
             Self::Feed { feed, column } => write!(out, "{{feed.{feed}.{column}}}"),
             Self::Slot(slot) => write!(out, "{{{slot}}}"),
+            Self::Script(name) => write!(out, "{{lua.{name}}}"),
             Self::Env(name) => write!(out, "{{env:{name}}}"),
         }
     }

@@ -30,6 +30,7 @@ pub(super) fn parse(inside: &str, at: usize) -> Result<Part, TemplateError> {
         "uniform" | "zipf" => Err(word.wrong("between which numbers?", "write {uniform:1..1000} or {zipf:1..1000}")),
         "env" => Err(word.wrong("which variable of the environment?", "write {env:NAME}")),
         _ if inside == "feed" || inside.starts_with("feed.") => feed(word),
+        _ if inside.starts_with("lua.") => script(word),
         _ => counter(word),
     }
 }
@@ -82,8 +83,7 @@ fn zipf(text: Word<'_>) -> Result<Part, TemplateError> {
 }
 
 fn env(name: Word<'_>) -> Result<Part, TemplateError> {
-    let starts_well = name.text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    if starts_well && name.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+    if is_function_name(name.text) {
         Ok(Part::Env(name.text.to_owned()))
     } else {
         Err(name.wrong("not the name of an environment variable", "letters, digits and `_`, such as {env:PASSWORD}"))
@@ -98,6 +98,20 @@ fn feed(word: Word<'_>) -> Result<Part, TemplateError> {
         }
         _ => Err(word.wrong("which feed and which column?", "write {feed.NAME.COLUMN}")),
     }
+}
+
+fn script(word: Word<'_>) -> Result<Part, TemplateError> {
+    let name = word.text.strip_prefix("lua.").unwrap_or_default();
+    if is_function_name(name) {
+        return Ok(Part::Script(name.to_owned()));
+    }
+    Err(word.wrong("which function of the script?", "write {lua.NAME}: letters, digits and `_`"))
+}
+
+/// Whether a function of a script may have this name.
+pub(crate) fn is_function_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// `agent` or `seq`, perhaps with arithmetic, or else a slot.

@@ -26,6 +26,8 @@ fn every_placeholder() {
     assert_eq!(parts("{feed.users.e-mail}"), [Part::Feed { feed: "users".into(), column: "e-mail".into() }]);
     assert_eq!(parts("{saved}"), [Part::Slot("saved".into())]);
     assert_eq!(parts("{env:TOKEN}"), [Part::Env("TOKEN".into())]);
+    assert_eq!(parts("{lua.Order_id2}"), [Part::Script("Order_id2".into())]);
+    assert_eq!(parts("{lua}"), [Part::Slot("lua".into())]);
     assert_eq!(parts(""), []);
 }
 
@@ -57,6 +59,8 @@ fn mistakes_are_underlined() {
         ("{Seq}", "Seq"),
         ("{feed.users}", "feed.users"),
         ("{env:9}", "9"),
+        ("{lua.}", "lua."),
+        ("{lua.a-b}", "lua.a-b"),
         ("é{env:}", ""),
         ("é{ seq }", " seq "),
     ] {

@@ -86,7 +86,7 @@ fn too_short(find: &Find) -> Vec<String> {
 }
 
 /// Samples that a quantile takes, as the analysis counts them (`analysis::stats::quantiles`).
-const SAMPLES: [(&str, u32); 4] = [("p50", 5), ("p90", 29), ("p99", 299), ("p999", 2995)];
+const SAMPLES: [(&str, u32); 5] = [("p50", 5), ("p75", 11), ("p90", 29), ("p99", 299), ("p999", 2995)];
 
 /// `12,300`, `0.5`
 fn figure(value: f64) -> String {
@@ -136,6 +136,7 @@ fn target_name<'a>(first: &'a Trial, plan: &Plan) -> &'a str {
 fn name(trial: &Trial) -> &str {
     match &trial.target.kind {
         TargetKind::Folder { name, .. } => name,
+        TargetKind::Running { url } if url.is_empty() => &trial.target.protocol,
         TargetKind::Running { url } | TargetKind::Started { url, .. } => url,
     }
 }

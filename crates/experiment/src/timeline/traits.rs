@@ -3,7 +3,7 @@
 
 use super::thousands;
 use crate::duration::show;
-use crate::plan::{Lab, Load, Order, Port, Retry, Trial};
+use crate::plan::{Backlog, Lab, Load, Order, Overflow, Port, Rate, Retry, Stage, Trial};
 use crate::quantity::show_bits_per_s;
 
 /// A line: its head, and the parts that may differ between trials.
@@ -60,7 +60,7 @@ fn of(trial: &Trial) -> Vec<Line> {
         ("", vec![trial.lab.ports.iter().map(port).collect::<Vec<_>>().join(", ")]),
         ("", vec![dilation(&trial.lab)]),
         ("before", vec![before.join(", ")]),
-        ("load", load.map_or_else(|| vec![String::new(); 4], clients)),
+        ("load", load.map_or_else(|| vec![String::new(); 5], clients)),
         ("", vec![load.map_or_else(String::new, operations)]),
     ]
 }
@@ -119,8 +119,8 @@ fn dilation(lab: &Lab) -> String {
 fn clients(load: &Load) -> Vec<String> {
     let agents =
         if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) };
-    let pace = match load.rate {
-        Some(rate) => format!("{rate} operations/s (open loop)"),
+    let pace = match &load.rate {
+        Some(rate) => open_loop(rate),
         None if load.think_s > 0.0 && load.think_spread_pct > 0.0 => {
             format!("thinking {} ± {} %", show(load.think_s), load.think_spread_pct)
         }
@@ -132,7 +132,43 @@ fn clients(load: &Load) -> Vec<String> {
         Retry::Wait { wait_s } => format!("retries every {} until it works", show(wait_s)),
         Retry::Tries { tries, wait_s } => format!("{tries} tries, {} apart", show(wait_s)),
     };
-    vec![agents, pace, format!("timeout {}", show(load.timeout_s)), retry]
+    let backlog = load.backlog.map_or_else(String::new, bound);
+    vec![agents, pace, backlog, format!("timeout {}", show(load.timeout_s)), retry]
+}
+
+fn open_loop(rate: &Rate) -> String {
+    match rate {
+        Rate::Constant(per_s) => format!("{per_s} operations/s (open loop)"),
+        Rate::Poisson { poisson } => format!("{poisson} operations/s at random (open loop)"),
+        Rate::Replay { replay, .. } => format!("operations as recorded in {replay} (open loop)"),
+        Rate::Stages(stages) => match stages.as_slice() {
+            [first, second, .., last] if stages.len() > STAGES_SHOWN => {
+                let [first, second, last] = [first, second, last].map(stage);
+                format!("{first}, then {second}, … then {last} (open loop, {} stages)", stages.len())
+            }
+            all => format!("{} (open loop)", all.iter().map(stage).collect::<Vec<_>>().join(", then ")),
+        },
+    }
+}
+
+/// More stages than that fill more than a line.
+const STAGES_SHOWN: usize = 5;
+
+fn stage(stage: &Stage) -> String {
+    let over = show(stage.over_s);
+    if (stage.from - stage.to).abs() < f64::EPSILON {
+        format!("{} operations/s for {over}", stage.to)
+    } else {
+        format!("{} to {} operations/s in {over}", stage.from, stage.to)
+    }
+}
+
+fn bound(backlog: Backlog) -> String {
+    let most = thousands(backlog.most.into());
+    match backlog.overflow {
+        Overflow::Drop => format!("at most {most} waiting and the rest dropped"),
+        Overflow::Stop => format!("stopped when more than {most} wait"),
+    }
 }
 
 fn operations(load: &Load) -> String {

@@ -75,8 +75,62 @@ static VSNS: Protocol = Protocol {
     ],
 };
 
-static COMMAND: Protocol =
-    Protocol { name: "command", schemes: &[], help: "runs a program", operations: &[request("run")] };
+static COMMAND: Protocol = Protocol {
+    name: "command",
+    schemes: &[],
+    help: "runs a program",
+    operations: &[Operation {
+        name: "run",
+        help: "runs a program",
+        takes: &[must("command", "the program and its arguments"), may("stdin", "what it reads")],
+        answers: &[
+            STATUS,
+            may("stdout", "its output"),
+            may("stderr", "its errors"),
+            may("cut", "whether there was more"),
+        ],
+        effect: Effect::None,
+    }],
+};
+
+/// A protocol that came after the golden files; of the real one what the pages speak of.
+pub static LINES: Protocol = Protocol {
+    name: "lines",
+    schemes: &["tcp"],
+    help: "lines of text over TCP",
+    operations: &[Operation {
+        name: "send",
+        help: "sends a line",
+        takes: &[
+            must("line", "what is sent"),
+            may("end", "behind it"),
+            may("until", "the last"),
+            may("fails", "that fail"),
+        ],
+        answers: &[may("line", "the first"), may("last", "the last"), may("text", "all"), STATUS],
+        effect: Effect::None,
+    }],
+};
+
+/// Likewise.
+pub static REDIS: Protocol = Protocol {
+    name: "redis",
+    schemes: &["redis"],
+    help: "RESP over TCP",
+    operations: &[
+        frame("get", &[KEY], &[may("value", "what is stored"), STATUS], Effect::Read),
+        frame("set", &[KEY, must("value", "what to store")], &[STATUS], Effect::Write),
+        frame("del", &[KEY], &[may("removed", "1 if there was one"), STATUS], Effect::Remove),
+        frame("incr", &[KEY], &[may("value", "the number"), STATUS], Effect::None),
+        frame("ping", &[], &[STATUS], Effect::None),
+        frame(
+            "command",
+            &[must("arguments", "the command")],
+            &[may("value", "what is answered"), may("count", "elements"), STATUS],
+            Effect::None,
+        ),
+    ],
+};
 
 static KILL: Fault = Fault {
     name: "kill",
@@ -140,7 +194,7 @@ static SLOW_PORT: Fault = Fault {
     check: None,
 };
 
-const QUANTILES: [&str; 7] = ["p50", "p90", "p99", "p999", "max", "mean", "count"];
+const QUANTILES: [&str; 8] = ["p50", "p75", "p90", "p99", "p999", "max", "mean", "count"];
 const OUTCOMES: [&str; 5] = ["ok", "failed", "timeout", "wrong", "unfinished"];
 
 fn metrics() -> Vec<String> {

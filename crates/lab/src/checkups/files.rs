@@ -29,7 +29,14 @@ fn look(patient: &Patient<'_>) -> Finding {
     let needed = agents.unwrap_or(4_000).saturating_add(OTHERS);
     let remedy =
         format!("ulimit -n {0}, and `* hard nofile {0}` in /etc/security/limits.conf", (needed * 2).max(65_536));
+    // setrlimit(2): who is root goes beyond the hard limit, up to this.
+    let ceiling = patient.sysctl("fs.nr_open").and_then(|numbers| numbers.first().copied()).unwrap_or(0);
+    let may_raise = patient.measured.is_root == Some(true) && needed <= ceiling;
     match agents {
+        Some(agents) if hard < needed && may_raise => Finding::notice(
+            format!("{hard} at most: for {agents} agents Plimsoll, as root, raises its own; a target may not"),
+            remedy,
+        ),
         Some(agents) if hard < needed => {
             Finding::bad(format!("{hard} at most, and {agents} agents need {needed}"), remedy)
         }

@@ -39,7 +39,7 @@ fn look_at_range(patient: &Patient<'_>) -> Finding {
         return Finding::unknown(NOT_TOLD);
     };
     let ports = last.saturating_sub(first) + 1;
-    let needed = patient.asked.map(|asked| asked.agents.div_ceil(asked.services.max(1)));
+    let needed = patient.asked.map(|asked| asked.agents.div_ceil(asked.services.max(1) * asked.sources.max(1)));
     if patient.is_in_lab() {
         return match needed {
             Some(needed) if needed > DEFAULT => Finding::bad(
@@ -49,12 +49,16 @@ fn look_at_range(patient: &Patient<'_>) -> Finding {
             _ => Finding::good(OF_LAB),
         };
     }
+    let is_on_loopback = patient.asked.is_some_and(|asked| asked.is_on_loopback);
     let widened = || patient.fix_sysctl(name, "1024 65535");
     match needed {
+        Some(needed) if ports < needed && is_on_loopback => Finding::good(format!(
+            "{ports} for each local address, and on the loopback agents connect from several: {needed} connections go to one address"
+        )),
         Some(needed) if ports < needed => {
             let found = format!("{ports}, and {needed} connections go to one address");
             let remedy = if needed > 64_512 {
-                "give the service more addresses, or use fewer agents"
+                "give the service more addresses, name more local ones in `load.from`, or use fewer agents"
             } else {
                 "widen the range"
             };

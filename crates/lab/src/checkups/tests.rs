@@ -157,6 +157,13 @@ fn what_an_experiment_needs_decides() {
     assert_eq!((state(28_233, "local ports"), state(28_234, "local ports")), (State::Good, State::Bad));
     assert_eq!((state(128, "accept queue"), state(129, "accept queue")), (State::Good, State::Bad));
     assert_eq!((state(64_512, "Erlang: ports"), state(64_513, "Erlang: ports")), (State::Good, State::Bad));
+    let looks_at = |asked: Asked| of(&looks(&tree, &calm(), Some(&asked)), "local ports").state;
+    let many = || Asked { agents: 70_000, services: 1, ..Asked::default() };
+    assert_eq!(looks_at(Asked { is_on_loopback: true, ..many() }), State::Good);
+    assert_eq!(
+        (looks_at(Asked { sources: 2, ..many() }), looks_at(Asked { sources: 3, ..many() })),
+        (State::Bad, State::Good)
+    );
     // So many cannot be helped by a wider range.
     let asked = Asked { agents: 70_000, services: 1, ..Asked::default() };
     let looks = looks(&tree, &calm(), Some(&asked));

@@ -93,8 +93,9 @@ fn mark_close_on_exec(number: i32) {
     let _ = fcntl_setfd(file, FdFlags::CLOEXEC);
 }
 
+/// Has the kernel kill what `command` starts when the thread that starts it ends, and so at the latest with this program.
 #[expect(unsafe_code, reason = "the death signal can only be asked for by the child itself")]
-fn ends_with_us(command: &mut Command) {
+pub fn ends_with_us(command: &mut Command) {
     let us = getpid();
     // SAFETY: between fork and exec only async-signal-safe calls are allowed: these are two system calls,
     // and no memory is allocated.

@@ -25,7 +25,7 @@ fn answering(answer: &'static str) -> String {
 
 #[test]
 fn http_is_ready_with_2xx_only() {
-    let get = |answer| get(&format!("http://{}/health", answering(answer)));
+    let get = |answer| get(&format!("http://{}/health", answering(answer)), &Lines);
     assert_eq!(get("HTTP/1.1 200 OK\r\n\r\n"), Ok(()));
     assert_eq!(get("HTTP/1.0 204 \r\n\r\n"), Ok(()));
     assert_eq!(get("HTTP/1.1 503 Service Unavailable\r\n\r\n"), Err("status 503".to_owned()));
@@ -36,7 +36,10 @@ fn http_is_ready_with_2xx_only() {
 
 #[test]
 fn what_cannot_be_asked_is_said() {
-    assert_eq!(get("https://127.0.0.1:1/"), Err("readiness is asked by http only, not by `https`".to_owned()));
+    let other = format!("ftp://{}/", answering(""));
+    assert_eq!(get(&other, &Lines), Err("readiness is asked by http or https, not by `ftp`".to_owned()));
+    let secret = format!("https://{}/health?now", answering(""));
+    assert_eq!(get(&secret, &Lines), Err(format!("asked `/health?now` of {}", secret.trim_end_matches("/health?now"))));
     let free = crate::ports::free(1).unwrap()[0];
     assert_eq!(reach(&format!("127.0.0.1:{free}")), Err("connection refused".to_owned()));
     let check = Check::Call { service: format!("127.0.0.1:{free}"), operation: "ping".to_owned() };

@@ -201,7 +201,10 @@ impl Site {
                 self.prepare_folder(build, manifest, with)?;
             }
             TargetKind::Running { url } => {
-                readiness::reach(url).map_err(|reason| Error::Unreachable { url: url.clone(), reason })?;
+                // Where programs are run there may be nothing to reach.
+                if !url.is_empty() {
+                    readiness::reach(url).map_err(|reason| Error::Unreachable { url: url.clone(), reason })?;
+                }
                 self.services = vec![url.clone()];
             }
             TargetKind::Started { command, url, ready, within_s } => {

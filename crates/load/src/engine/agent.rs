@@ -1,10 +1,9 @@
-//! An agent: where it is in its work, and its connection. Plain state, kept small because there may be 50,000 of them; what happens
-//! to it is decided in the rooms beside this one.
+//! An agent: where it is in its work. Plain state, kept small because there may be 50,000 of them; what happens to it is decided in
+//! the rooms beside this one. It must not know a socket: that is its connection's.
 
 use fastrand::Rng;
-use rustix::fd::OwnedFd;
 
-use crate::protocols::Protocol;
+use super::connection::NOBODY;
 use crate::values::mix;
 
 /// "Not yet", for a moment.
@@ -25,17 +24,6 @@ pub enum Work {
     Done,
 }
 
-/// The state of an agent's connection.
-#[derive(Debug)]
-pub enum Link {
-    /// There is none.
-    Down,
-    /// On its way.
-    Connecting(OwnedFd),
-    /// Open.
-    Up(OwnedFd),
-}
-
 /// Which service an agent goes to. It never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -46,11 +34,15 @@ pub struct Place {
 }
 
 /// An agent.
-pub struct Agent<P: Protocol> {
+pub struct Agent {
     /// From 1, over all threads.
     pub number: u32,
     /// Where it goes.
     pub place: Place,
+    /// Which of the thread's connections it goes by. It never changes.
+    pub connection: u32,
+    /// Who comes behind it in the line of those who wait on its connection, or [`NOBODY`].
+    pub behind: u32,
     /// What it is doing.
     pub work: Work,
     /// The step of its operation, or of the next one.
@@ -59,15 +51,13 @@ pub struct Agent<P: Protocol> {
     pub begins_cycle: bool,
     /// Whether its timeout timer is set. It may be set too early, never too late.
     pub is_timer_set: bool,
+    /// Whether its answer was looked for once more after the deadline, because the thread was late.
+    pub has_looked: bool,
     /// Whether an attempt of the operation may have taken effect without our knowing.
     pub is_unsure: bool,
-    /// Whether this connection has carried an answer.
-    pub is_proven: bool,
     /// Attempts of this operation.
     pub tries: u32,
-    /// Counts its connections, so that late events of an old one are recognised.
-    pub generation: u32,
-    /// Number of the last request.
+    /// Number of its last request on its connection.
     pub request_id: u32,
     /// Slots filled in this cycle, a bit each.
     pub kept: u32,
@@ -85,32 +75,23 @@ pub struct Agent<P: Protocol> {
     pub sent_ns: u64,
     /// When the attempt times out.
     pub deadline_ns: u64,
-    /// No connect before this moment.
-    pub connect_after_ns: u64,
-    /// Its connection.
-    pub link: Link,
-    /// Its decoder.
-    pub decoder: P::Decoder,
-    /// Bytes of an answer that is not whole.
-    pub input: Vec<u8>,
-    /// Bytes of a request that the socket did not take yet.
-    pub output: Vec<u8>,
 }
 
-impl<P: Protocol> Agent<P> {
-    /// A new agent.
-    pub fn new(number: u32, seed: u64, place: Place) -> Self {
+impl Agent {
+    /// A new agent; `connection` is the number of its connection in its thread.
+    pub fn new(number: u32, seed: u64, place: Place, connection: u32) -> Self {
         Self {
             number,
             place,
+            connection,
+            behind: NOBODY,
             work: Work::Unborn,
             step: 0,
             begins_cycle: true,
             is_timer_set: false,
+            has_looked: false,
             is_unsure: false,
-            is_proven: false,
             tries: 0,
-            generation: 0,
             request_id: 0,
             kept: 0,
             cycle: 0,
@@ -120,11 +101,6 @@ impl<P: Protocol> Agent<P> {
             counted_ns: 0,
             sent_ns: NEVER,
             deadline_ns: NEVER,
-            connect_after_ns: 0,
-            link: Link::Down,
-            decoder: P::Decoder::default(),
-            input: Vec::new(),
-            output: Vec::new(),
         }
     }
 

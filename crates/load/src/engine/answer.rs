@@ -2,9 +2,10 @@
 
 use record::events::Outcome;
 
-use super::agent::{NEVER, Work};
+use super::connection::Link;
+use super::expectation::{self, Keep};
+use super::field::Part;
 use super::operation::Ending;
-use super::script::{Keep, Part};
 use super::worker::{Worker, source};
 use crate::protocols::{Answer, Asked, Cause, Progress, Protocol};
 
@@ -22,64 +23,102 @@ enum Judged {
 }
 
 impl<P: Protocol> Worker<P> {
-    /// Bytes came on the agent's connection.
-    pub(super) fn received(&mut self, index: usize, bytes: &[u8], now: u64) {
-        if !self.is_asked(index) {
-            self.unasked(index, now);
+    /// Bytes came on a connection.
+    pub(super) fn received(&mut self, number: usize, bytes: &[u8], now: u64) {
+        let connection = &mut self.connections[number];
+        if connection.waiting.asked().is_none() {
+            match connection.link {
+                Link::Greeting(_) => self.greeted(number, bytes, now),
+                _ => self.unasked(number, now),
+            }
             return;
         }
-        if self.agents[index].input.is_empty() {
-            self.look(index, bytes, false, now);
-        } else {
-            let mut input = std::mem::take(&mut self.agents[index].input);
-            input.extend_from_slice(bytes);
-            self.look(index, &input, false, now);
-            self.give_back(input);
+        if connection.input.is_empty() {
+            if let Some(rest) = self.look(number, bytes, false, now).and_then(|used| bytes.get(used..)) {
+                self.put_by(number, rest);
+            }
+            return;
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        input.extend_from_slice(bytes);
+        match self.look(number, &input, false, now) {
+            // It stays where it is: a long answer must not be copied again with each of its pieces.
+            Some(used) if used < input.len() => {
+                input.drain(..used);
+                self.connections[number].input = input;
+            }
+            _ => self.give_back(input),
         }
     }
 
-    /// The target closed the agent's connection. Some answers end so.
-    pub(super) fn ended(&mut self, index: usize, now: u64) {
-        if self.is_asked(index) {
-            let input = std::mem::take(&mut self.agents[index].input);
-            self.look(index, &input, true, now);
+    /// The target closed the connection. Some answers end so.
+    pub(super) fn ended(&mut self, number: usize, now: u64) {
+        let connection = &mut self.connections[number];
+        if connection.waiting.asked().is_some() {
+            let input = std::mem::take(&mut connection.input);
+            self.look(number, &input, true, now);
             self.give_back(input);
         } else {
-            self.link_lost(index, Cause::Closed, now);
+            self.link_lost(number, Cause::Closed, now);
         }
-    }
-
-    fn is_asked(&self, index: usize) -> bool {
-        self.agents[index].work == Work::Attempt && self.agents[index].sent_ns != NEVER
     }
 
     /// Nobody can say what such bytes answer, so the connection is not used again.
-    fn unasked(&mut self, index: usize, now: u64) {
+    fn unasked(&mut self, number: usize, now: u64) {
+        self.tell_of_unasked();
+        self.link_lost(number, Cause::BadAnswer, now);
+    }
+
+    pub(super) fn tell_of_unasked(&mut self) {
         if !std::mem::replace(&mut self.has_told_of_unasked, true) {
             self.tally.notices.push(
                 "the target sent bytes that nobody had asked for; connections on which it did were closed".to_owned(),
             );
         }
-        self.link_lost(index, Cause::BadAnswer, now);
     }
 
-    fn look(&mut self, index: usize, input: &[u8], ended: bool, now: u64) {
-        let agent = &mut self.agents[index];
-        let asked = Asked { request: self.script.request(agent), id: agent.request_id };
-        match P::decode(&asked, &mut agent.decoder, &mut self.memory, input, ended) {
-            Progress::Answer(answer) => self.answered(index, input, answer, ended, now),
-            Progress::Bad(cause) => self.link_lost(index, cause, now),
-            Progress::More { .. } if ended => self.link_lost(index, Cause::Closed, now),
-            Progress::More { used } => {
-                if used < input.len() {
-                    let mut rest = self.spare.pop().unwrap_or_default();
-                    rest.extend_from_slice(&input[used..]);
-                    self.agents[index].input = rest;
+    /// Looks for answers. Where the last one is not whole: how many bytes need not be shown again.
+    fn look(&mut self, number: usize, input: &[u8], ended: bool, now: u64) -> Option<usize> {
+        let generation = self.connections[number].generation;
+        let mut seen = 0;
+        loop {
+            let connection = &mut self.connections[number];
+            let index = connection.waiting.asked()?;
+            let agent = &self.agents[index];
+            let asked = Asked { request: self.script.request(agent), id: agent.request_id };
+            let rest = &input[seen..];
+            match P::decode(&asked, &mut connection.decoder, &mut self.memory, rest, ended) {
+                Progress::Answer(answer) => {
+                    self.answered(index, rest, answer, ended, now);
+                    seen = input.len().min(seen + answer.used);
                 }
+                Progress::Bad(cause) => {
+                    self.link_lost(number, cause, now);
+                    return None;
+                }
+                Progress::More { .. } if ended => {
+                    self.link_lost(number, Cause::Closed, now);
+                    return None;
+                }
+                Progress::More { used } => return Some(seen + used),
+            }
+            // What is left is the next one's, if the connection is still the same.
+            if seen == input.len() || self.connections[number].generation != generation {
+                return None;
             }
         }
     }
 
+    /// The beginning of an answer waits for the rest of it.
+    fn put_by(&mut self, number: usize, piece: &[u8]) {
+        if !piece.is_empty() {
+            let mut input = self.spare.pop().unwrap_or_default();
+            input.extend_from_slice(piece);
+            self.connections[number].input = input;
+        }
+    }
+
+    /// The agent's attempt is answered, at the beginning of the input.
     fn answered(&mut self, index: usize, input: &[u8], answer: Answer, ended: bool, now: u64) {
         let step_number = usize::from(self.agents[index].step);
         let name = self.script.steps[step_number].name;
@@ -103,22 +142,42 @@ impl<P: Protocol> Worker<P> {
             }
         }
         let agent = &mut self.agents[index];
-        agent.is_proven = true;
         if judged == Judged::Moot {
             // Another try would be answered the same.
             agent.tries = self.script.tries;
         }
-        P::rest(&mut agent.decoder, &mut self.memory);
-        let is_sound = answer.reusable && answer.used == input.len() && !ended && agent.output.is_empty();
-        if answer.used < input.len() && !ended {
-            self.tell_of_surplus();
-        }
-        if !is_sound {
-            self.close(index);
-        }
+        self.settle(index, input.len(), answer, ended, now);
+        // What looking took is the generator's time, and none of the next operation's.
+        let now = if self.script.steps[step_number].looks_closely { self.now() } else { now };
         match done {
             Some((outcome, cause)) => self.go_on(index, outcome, cause, now),
             None => self.attempt_failed(index, answer.result, now),
+        }
+    }
+
+    /// The agent's answer has been dealt with, in input of that length: it waits no longer, and the connection is closed if it is not
+    /// sound.
+    fn settle(&mut self, index: usize, length: usize, answer: Answer, ended: bool, now: u64) {
+        let number = self.agents[index].connection as usize;
+        let connection = &mut self.connections[number];
+        connection.is_proven = true;
+        connection.waiting.leave(&self.agents);
+        P::rest(&mut connection.decoder, &mut self.memory);
+        let has_others = connection.waiting.asked().is_some();
+        // What follows an answer, or has not been sent yet, may be the others'.
+        let is_surplus = answer.used < length && !has_others;
+        let is_whole = !is_surplus && !ended && (has_others || !connection.has_unwritten());
+        if answer.reusable && self.script.keep_alive && is_whole {
+            return;
+        }
+        if is_surplus && !ended {
+            self.tell_of_surplus();
+        }
+        let others = self.close(number);
+        if answer.reusable {
+            self.fail_those_who_asked(others, now, |_| Cause::Closed);
+        } else {
+            self.ask_again(others, now);
         }
     }
 
@@ -138,20 +197,15 @@ impl<P: Protocol> Worker<P> {
             return if result == Cause::Ok { Judged::Ok } else { Judged::Failed };
         }
         let request = self.script.request(agent);
+        let decoder = &self.connections[agent.connection as usize].decoder;
         let source = source(agent, index, &self.script, &self.slots, &self.rows);
         let mut holds = |number: usize| {
             let expectation = &step.expects[number];
-            if !expectation.value.is_filled(&source) {
+            if !expectation.check.is_filled(&source) {
                 return None;
             }
-            self.scratch.field.clear();
-            let got = P::field(request, &agent.decoder, expectation.want, input, &mut self.scratch.field);
-            if let Some(expected) = expectation.value.as_slot(&source) {
-                return Some(got == Some(expected));
-            }
-            self.scratch.value.clear();
-            expectation.value.write(&source, &mut self.scratch.value);
-            Some(got == Some(self.scratch.value.as_slice()))
+            let got = expectation.field.read::<P>(request, decoder, input, &mut self.scratch.found);
+            Some(got.is_some_and(|got| expectation.check.holds(got, &source, &mut self.scratch.value)))
         };
         let is_expected = result == Cause::Ok || step.status.and_then(&mut holds) == Some(true);
         let is_contradicted = (0..step.expects.len()).any(|number| holds(number) == Some(false));
@@ -170,26 +224,35 @@ impl<P: Protocol> Worker<P> {
     fn keep(&mut self, index: usize, input: &[u8], number: usize) {
         let agent = &mut self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
-        let Keep { slot, what } = step.keeps[number];
+        let Keep { slot, what, matches } = &step.keeps[number];
+        let slot = *slot;
         self.scratch.value.clear();
-        self.scratch.field.clear();
         match what {
             Part::Argument(place) => {
                 let source = source(agent, index, &self.script, &self.slots, &self.rows);
-                step.arguments[place].template.write(&source, &mut self.scratch.value);
+                step.arguments[*place].template.write(&source, &mut self.scratch.value);
             }
-            Part::Answer(want) => {
+            Part::Answer(field) => {
                 let request = self.script.request(agent);
-                let Some(field) = P::field(request, &agent.decoder, want, input, &mut self.scratch.field) else {
+                let decoder = &self.connections[agent.connection as usize].decoder;
+                let Some(found) = field.read::<P>(request, decoder, input, &mut self.scratch.found) else {
                     agent.kept &= !(1 << slot);
                     return;
                 };
-                self.scratch.value.extend_from_slice(field);
+                self.scratch.value.extend_from_slice(found);
             }
         }
+        let part = match matches {
+            None => Some(self.scratch.value.as_slice()),
+            Some(pattern) => expectation::part(pattern, &self.scratch.value),
+        };
+        let Some(part) = part else {
+            agent.kept &= !(1 << slot);
+            return;
+        };
         let kept = &mut self.slots[index * self.script.slots + usize::from(slot)];
         kept.clear();
-        kept.extend_from_slice(&self.scratch.value);
+        kept.extend_from_slice(part);
         agent.kept |= 1 << slot;
     }
 }

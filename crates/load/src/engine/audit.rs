@@ -4,8 +4,9 @@ use experiment::catalog::{Effect, Operation};
 use experiment::plan::{AuditAs, AuditEffect};
 use record::events::{By, History};
 
+use super::field::{Field, Part, Wants};
 use super::operation::Ending;
-use super::script::{NS_PER_S, Part, Wants, part};
+use super::script::NS_PER_S;
 use super::worker::{Worker, source};
 use crate::Purpose;
 use crate::protocols::{AboutData, Cause, Protocol};
@@ -33,7 +34,7 @@ pub fn known(operation: &Operation, arguments: &[Argument], wants: &mut Wants) -
     // The same template gives the same text again.
     let text = |name: &str| place(name).map(|place| arguments[place].template.clone());
     let (effect, value) = match operation.effect {
-        Effect::Read => ("read", Some(Part::Answer(wants.number("value")))),
+        Effect::Read => ("read", Some(Part::Answer(Field::compile("value", wants)?))),
         Effect::Write => ("write", place("value").map(Part::Argument)),
         Effect::Remove => ("remove", None),
         Effect::RemoveAll => ("remove_all", None),
@@ -49,8 +50,8 @@ pub fn told(
     wants: &mut Wants,
     text: impl Fn(&str, u64) -> Result<Template, String>,
 ) -> Result<Audit, String> {
-    let value = told.value.as_deref().map(|what| part(what, arguments, wants)).transpose()?;
-    let effect = match (told.effect, value) {
+    let value = told.value.as_deref().map(|what| Part::compile(what, arguments, wants)).transpose()?;
+    let effect = match (told.effect, &value) {
         (AuditEffect::Write, Some(Part::Argument(_))) => "write",
         (AuditEffect::Read, Some(Part::Answer(_))) => "read",
         (AuditEffect::Remove, None) => "remove",
@@ -79,8 +80,8 @@ impl<P: Protocol> Worker<P> {
             effect: audit.effect.to_owned(),
             space: audit.space.as_ref().map(text).unwrap_or_default(),
             key: audit.key.as_ref().map(text).unwrap_or_default(),
-            value: match audit.value {
-                Some(Part::Argument(place)) => Some(text(&step.arguments[place].template)),
+            value: match &audit.value {
+                Some(Part::Argument(place)) => Some(text(&step.arguments[*place].template)),
                 Some(Part::Answer(_)) => ending.read,
                 None => None,
             },
@@ -93,12 +94,13 @@ impl<P: Protocol> Worker<P> {
     pub(super) fn audited_value(&mut self, index: usize, input: &[u8], result: Cause) -> Option<String> {
         let agent = &self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
-        let Some(Part::Answer(want)) = step.audit.as_ref()?.value else { return None };
+        let Some(Part::Answer(field)) = &step.audit.as_ref()?.value else { return None };
         if result != Cause::Ok {
             return None;
         }
-        self.scratch.field.clear();
-        let value = P::field(self.script.request(agent), &agent.decoder, want, input, &mut self.scratch.field)?;
+        let request = self.script.request(agent);
+        let decoder = &self.connections[agent.connection as usize].decoder;
+        let value = field.read::<P>(request, decoder, input, &mut self.scratch.found)?;
         Some(String::from_utf8_lossy(value).into_owned())
     }
 

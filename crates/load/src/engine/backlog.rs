@@ -1,20 +1,35 @@
-//! An open loop's operations that are due although their agent is busy: counted as open from the moment they are due, without holding
-//! one of them in memory. It must not start them: that is the agent's, when it is free.
+//! An open loop's operations that are due although their agent is busy: counted as open from the moment they are due. Without a bound on
+//! them none is held in memory; with one, each is looked at when it becomes due, and waits in the queue or finds no room. It must not
+//! start those that wait: that is the agent's, when it is free.
 
+use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
 
+use super::agent::Work;
 use super::operation::Ending;
+use super::queue::Queue;
+use super::script::Script;
 use super::worker::Worker;
 use crate::protocols::Protocol;
+use crate::schedules::Due;
 
 /// A timer that is less late than this delays one operation only, or operations too many to be asked for.
 const WORTH_COUNTING_NS: u64 = 1_000_000;
+
+/// The queue of thread `thread`, whose agents have these numbers; none where what waits has no bound. Each thread has an equal part of the
+/// room, so that none has to ask another.
+pub fn queue<P: Protocol>(script: &Script<P>, thread: u32, numbers: impl Iterator<Item = u32>) -> Option<Queue> {
+    let Backlog { most, overflow } = script.backlog.filter(|_| script.schedule.is_fixed())?;
+    let part = most / script.threads + u32::from(thread < most % script.threads);
+    let arrivals = numbers.map(|number| script.schedule.first_ns(number - 1));
+    Some(Queue::new(part as usize, overflow, arrivals))
+}
 
 impl<P: Protocol> Worker<P> {
     /// The agent's operation begins: it is open from its intended start on, unless it was counted when it became due.
     pub(super) fn count_open(&mut self, index: usize) {
         let agent = &mut self.agents[index];
-        if agent.intended_ns < agent.counted_ns {
+        if self.queue.is_some() || agent.intended_ns < agent.counted_ns {
             return;
         }
         self.tally.begin(agent.intended_ns);
@@ -31,24 +46,80 @@ impl<P: Protocol> Worker<P> {
             return;
         }
         let until_ns = now.min(self.end_ns);
-        let due = self.script.schedule.due(agent.number - 1, due_ns.saturating_add(1), until_ns);
-        for place in 0..due.count {
-            self.tally.late(now - due.at_ns(place));
+        let tally = &mut self.tally;
+        self.script.schedule.due(agent.number - 1, due_ns.saturating_add(1), until_ns, &mut |due| {
+            for place in 0..due.count {
+                tally.late(now.saturating_sub(due.at_ns(place)));
+            }
+        });
+    }
+
+    /// Counts what is due before `until_ns`, or before the load's end, and has not begun: as open, where nothing bounds it.
+    pub(super) fn count_due(&mut self, until_ns: u64) {
+        let until_ns = until_ns.min(self.end_ns);
+        let schedule = &self.script.schedule;
+        if !schedule.is_fixed() {
+            return;
+        }
+        let tally = &mut self.tally;
+        for agent in &mut self.agents {
+            let counted_ns = agent.counted_ns;
+            if counted_ns >= until_ns {
+                continue;
+            }
+            agent.counted_ns = until_ns;
+            let is_waiting = agent.has_operation() || agent.intended_ns < until_ns;
+            match self.queue {
+                // Each is counted as open when it finds room.
+                Some(_) => {
+                    schedule.due(agent.number - 1, counted_ns, until_ns, &mut |due| tally.fall_due(due.count));
+                }
+                None if is_waiting => schedule.due(agent.number - 1, counted_ns, until_ns, &mut |due| tally.due(&due)),
+                // Nothing of it is due yet.
+                None => {}
+            }
         }
     }
 
-    /// Counts as open what is due before `until_ns`, or before the load's end, and has not begun.
-    pub(super) fn count_due(&mut self, until_ns: u64) {
-        let until_ns = until_ns.min(self.end_ns);
-        if !self.script.schedule.is_fixed() {
+    /// The agent's next operation is due, and what waits is bounded: it begins, waits, or finds no room.
+    pub(super) fn arrived(&mut self, index: usize, now: u64) {
+        let Some(queue) = &mut self.queue else { return };
+        let start_ns = queue.arrives_ns(index);
+        if start_ns >= self.end_ns {
             return;
         }
-        for agent in &mut self.agents {
-            if agent.counted_ns >= until_ns || (!agent.has_operation() && agent.intended_ns >= until_ns) {
-                continue;
-            }
-            self.tally.due(&self.script.schedule.due(agent.number - 1, agent.counted_ns, until_ns));
-            agent.counted_ns = until_ns;
+        let next_ns = self.script.schedule.next_ns(self.agents[index].number - 1, start_ns, now);
+        queue.expect(index, next_ns);
+        let is_unborn = self.agents[index].work == Work::Unborn;
+        if is_unborn || self.agents[index].work == Work::Pause {
+            self.tally.late(now - start_ns);
+            self.count_late(index, start_ns, now);
+            self.tally.agents += u32::from(is_unborn);
+            self.tally.open(start_ns);
+            self.begin(index, start_ns, now);
+        } else {
+            self.wait_or_drop(index, start_ns);
+        }
+        self.expect_arrival(index, next_ns);
+    }
+
+    fn wait_or_drop(&mut self, index: usize, start_ns: u64) {
+        let Some(queue) = &mut self.queue else { return };
+        if queue.push(index, start_ns) {
+            self.tally.open(start_ns);
+            return;
+        }
+        self.tally.drop_starts(1);
+        if queue.overflow == Overflow::Stop {
+            self.control.flood();
+        }
+    }
+
+    /// The agent is free, and what waits is bounded: it begins what has waited longest for it.
+    pub(super) fn take_next(&mut self, index: usize, now: u64) {
+        match self.queue.as_mut().and_then(|queue| queue.pop(index)) {
+            Some(start_ns) => self.begin(index, start_ns, now),
+            None => self.agents[index].work = Work::Pause,
         }
     }
 
@@ -65,12 +136,10 @@ impl<P: Protocol> Worker<P> {
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
                 self.close_books(index, Ending { outcome: Outcome::Unfinished, read: None, applied }, now);
             }
-            let agent = &self.agents[index];
-            let from_ns = agent.intended_ns.saturating_add(u64::from(is_open));
-            let due = self.script.schedule.due(agent.number - 1, from_ns, until_ns);
-            let name = self.script.steps[usize::from(agent.step)].name;
-            self.tally.leave(name, &due, now);
-            never_began += due.count;
+            never_began += match self.queue {
+                Some(_) => self.leave_queue(index, until_ns, now),
+                None => self.leave_due(index, is_open, until_ns, now),
+            };
         }
         if never_began > 0 {
             self.tally.notices.push(format!(
@@ -79,5 +148,61 @@ impl<P: Protocol> Worker<P> {
                  time of them"
             ));
         }
+        self.tell_of_dropped();
+    }
+
+    /// What is due for the agent and has not begun; how many that are.
+    fn leave_due(&mut self, index: usize, is_open: bool, until_ns: u64, now: u64) -> u64 {
+        let agent = &self.agents[index];
+        let from_ns = agent.intended_ns.saturating_add(u64::from(is_open));
+        let name = self.script.steps[usize::from(agent.step)].name;
+        let (tally, mut count) = (&mut self.tally, 0);
+        self.script.schedule.due(agent.number - 1, from_ns, until_ns, &mut |due| {
+            tally.leave(name, &due, now);
+            count += due.count;
+        });
+        count
+    }
+
+    /// What waits for the agent, and what its timer did not come to; how many never begin. After a stop the rest of the schedule is dropped.
+    fn leave_queue(&mut self, index: usize, until_ns: u64, now: u64) -> u64 {
+        let agent = self.agents[index].number - 1;
+        let mut starts = Vec::new();
+        if let Some(queue) = &self.queue {
+            self.script.schedule.due(agent, queue.arrives_ns(index), until_ns, &mut |due| {
+                starts.extend((0..due.count).map(|place| due.at_ns(place)));
+            });
+        }
+        for start_ns in starts {
+            self.wait_or_drop(index, start_ns);
+        }
+        let name = self.script.steps[usize::from(self.agents[index].step)].name;
+        let mut count = 0;
+        while let Some(start_ns) = self.queue.as_mut().and_then(|queue| queue.pop(index)) {
+            self.tally.leave(name, &Due::one(start_ns), now);
+            count += 1;
+        }
+        if self.control.is_flooded() {
+            let tally = &mut self.tally;
+            let (from_ns, until_ns) = (self.end_ns, self.script.schedule.end_ns());
+            self.script.schedule.due(agent, from_ns, until_ns, &mut |due| tally.drop_starts(due.count));
+        }
+        count
+    }
+
+    fn tell_of_dropped(&mut self) {
+        let dropped = self.tally.totals.dropped;
+        let Some(Backlog { most, overflow }) = self.script.backlog.filter(|_| dropped > 0) else { return };
+        let at_s = self.end_ns as f64 / 1e9;
+        self.tally.notices.push(match overflow {
+            Overflow::Drop => format!(
+                "{dropped} operations were due and were dropped: {most} others waited already, as many as `backlog` lets wait. \
+                 They are in no latency"
+            ),
+            Overflow::Stop => format!(
+                "the load was stopped at {at_s:.1} s: more than {most} operations were due and could not begin. {dropped} were \
+                 due then or later, and were dropped; they are in no latency"
+            ),
+        });
     }
 }

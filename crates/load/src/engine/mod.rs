@@ -1,13 +1,21 @@
-//! The engine: a thread per two cores, each with its own epoll loop, agents, timers and counters; they share nothing but orders to
+//! The engine: a thread per two cores, each with its own loop over epoll or io_uring, agents, timers and counters; they share nothing but orders to
 //! stop. It must not know a protocol beyond the trait, and must not write a file.
 //!
 //! How true its times are. An answer's end is stamped right after the `recv` that brought its last byte, and not at the start of
 //! the batch of events it belongs to: so it contains the time that this thread spent on the events before it in the batch (a few
 //! microseconds each), and never less than the truth. The same stamp is the intended start of the agent's next operation (with no
 //! think time) and, where that is sent at once, its send: encoding costs well under a microsecond and counts as service time. A send
-//! is stamped before its system call. So an agent's operations tile its time, and Little's law holds exactly.
+//! is stamped before its system call. So an agent's operations tile its time, and Little's law holds exactly. Where looking at an
+//! answer takes more than comparing bytes, what follows is stamped anew after it, like what follows a pause.
+//!
+//! Where the kernel's ring carries the bytes of kept connections, an answer's end is stamped right after the call that brought it with
+//! others, and a request right before the call that takes it with up to 15 others: so its service time contains their sending, some
+//! microseconds each, and again never less than the truth. What the agent waits in between belongs to the latency.
+//!
+//! Where agents share a connection, requests that become ready in the same turn of the loop go out together, and each is stamped then. A
+//! connection and its TLS handshake belong to the latency of the operations that wait for it, and to no service time.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -19,21 +27,38 @@ use crate::{Error, Interval, Orders};
 
 mod agent;
 mod answer;
+mod attendants;
 mod audit;
 mod backlog;
+mod carried;
+mod connection;
+mod events;
+pub mod expectation;
+mod field;
+mod greeting;
 mod limits;
 mod link;
 mod operation;
+mod pacing;
+mod parting;
+mod places;
+pub mod pointer;
+mod queue;
 mod run_delay;
 pub mod running;
 pub mod script;
+mod sealed;
+mod settings;
+mod sources;
 pub mod tally;
+mod timers;
 pub mod wheel;
 mod worker;
 
 use running::{Control, Running};
 use script::Script;
-use worker::Worker;
+use sources::Sources;
+use worker::{Ways, Worker};
 
 /// How long each of several addresses of a service is tried before the load.
 const PROBE: Duration = Duration::from_secs(1);
@@ -41,20 +66,25 @@ const PROBE: Duration = Duration::from_secs(1);
 /// [`crate::check`] for a protocol.
 pub fn check<P: Protocol>(orders: &Orders) -> Result<(), Error> {
     let script = Script::<P>::compile(orders)?;
-    limits::check(&script)
+    limits::check(&script)?;
+    // Where a name leads to is seen at the start.
+    let addresses: Vec<SocketAddr> =
+        script.services.iter().filter_map(|service| service.authority().parse().ok()).collect();
+    sources_of(orders, &script, &addresses).map(drop)
 }
 
 /// [`crate::start`] for a protocol.
 pub fn start<P: Protocol>(orders: &Orders, clock: Clock, sink: SyncSender<Interval>) -> Result<Running, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
     limits::check(&script)?;
-    let addresses: Arc<[SocketAddr]> =
-        script.authorities.iter().map(|authority| resolve(authority)).collect::<Result<_, _>>()?;
+    let addresses: Arc<[SocketAddr]> = script.services.iter().map(address_of).collect::<Result<_, _>>()?;
+    let sources = Arc::new(sources_of(orders, &script, &addresses)?);
+    sources.try_out()?;
     let control = Arc::new(Control::default());
     let mut threads = Vec::new();
     for number in 0..script.threads {
-        let worker =
-            Worker::new(Arc::clone(&script), Arc::clone(&control), Arc::clone(&addresses), number, clock, sink.clone());
+        let ways = Ways { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
+        let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), ways, number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
             let alarm = Alarm(Arc::clone(&control));
@@ -70,6 +100,15 @@ pub fn start<P: Protocol>(orders: &Orders, clock: Clock, sink: SyncSender<Interv
         }
     }
     Ok(Running::new(control, threads))
+}
+
+/// Where the connections to each service come from; from nowhere where programs are run.
+fn sources_of<P: Protocol>(orders: &Orders, script: &Script<P>, services: &[SocketAddr]) -> Result<Sources, Error> {
+    if P::RUNS_PROGRAMS {
+        return Ok(Sources::default());
+    }
+    let each = script.places.connections.div_ceil(script.places.services.max(1));
+    Sources::of(&orders.load.from, services, each, limits::ports())
 }
 
 /// Ends the other threads when one ends badly: what they measured would be of a load that nobody asked for.
@@ -91,6 +130,11 @@ impl Drop for Alarm {
             self.0.abort();
         }
     }
+}
+
+/// Where a service's clients connect to; nowhere where programs are run.
+fn address_of<P: Protocol>(service: &P) -> Result<SocketAddr, Error> {
+    if P::RUNS_PROGRAMS { Ok((Ipv4Addr::UNSPECIFIED, 0).into()) } else { resolve(service.authority()) }
 }
 
 /// The address of a service. Of several, the first that accepts a connection: `localhost` may mean `::1`, where nobody listens.

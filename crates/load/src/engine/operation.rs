@@ -5,7 +5,6 @@ use experiment::plan::Order;
 use record::events::Outcome;
 
 use super::agent::{NEVER, Work};
-use super::link::Went;
 use super::worker::Worker;
 use crate::protocols::{Cause, Protocol};
 use crate::{Error, Purpose};
@@ -43,9 +42,10 @@ impl<P: Protocol> Worker<P> {
     /// The next attempt of the agent's operation; waits if its last connect failed only just now.
     pub(super) fn attempt(&mut self, index: usize, now: u64) {
         let agent = &mut self.agents[index];
-        if matches!(agent.link, super::agent::Link::Down) && now < agent.connect_after_ns {
+        let connection = &self.connections[agent.connection as usize];
+        if connection.is_down() && now < connection.connect_after_ns {
             agent.work = Work::RetryPause;
-            let due = agent.connect_after_ns;
+            let due = connection.connect_after_ns;
             self.wake_at(index, due);
             return;
         }
@@ -53,12 +53,9 @@ impl<P: Protocol> Worker<P> {
         agent.tries = agent.tries.saturating_add(1);
         agent.sent_ns = NEVER;
         agent.deadline_ns = now.saturating_add(self.script.timeout_ns);
+        agent.has_looked = false;
         self.arm_timeout(index);
-        match self.send(index, now) {
-            Went::On => {}
-            Went::Wrong(cause) => self.link_lost(index, cause, now),
-            Went::Unconnected(cause) => self.connect_failed(index, cause, now),
-        }
+        self.send(index, now);
     }
 
     /// The agent's attempt has failed: tries again, or ends the operation.
@@ -90,11 +87,16 @@ impl<P: Protocol> Worker<P> {
             });
         }
         self.move_on(index, outcome);
+        if self.queue.is_some() {
+            self.take_next(index, now);
+            return;
+        }
         let agent = &mut self.agents[index];
-        let mut next = self.script.schedule.next_ns(agent.intended_ns, now);
+        let mut next = self.script.schedule.next_ns(agent.number - 1, agent.intended_ns, now);
         // Where the starts are fixed it is the attempt that waits, and the operation is late.
-        if matches!(agent.link, super::agent::Link::Down) && !self.script.schedule.is_fixed() {
-            next = next.max(agent.connect_after_ns);
+        let connection = &self.connections[agent.connection as usize];
+        if connection.is_down() && !self.script.schedule.is_fixed() {
+            next = next.max(connection.connect_after_ns);
         }
         agent.intended_ns = next;
         if next <= now {

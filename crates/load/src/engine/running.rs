@@ -1,7 +1,7 @@
 //! A load that runs: how it is told to stop, and what it came to. It must not touch what the threads measure.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 
 use super::tally::Totals;
@@ -13,23 +13,36 @@ const ABORT: u8 = 2;
 
 /// What the threads are told. They look at it at least every 10 ms.
 #[derive(Debug, Default)]
-pub struct Control(AtomicU8);
+pub struct Control {
+    orders: AtomicU8,
+    is_flooded: AtomicBool,
+}
 
 impl Control {
     pub fn stop(&self) {
-        self.0.fetch_max(STOP, Ordering::Relaxed);
+        self.orders.fetch_max(STOP, Ordering::Relaxed);
     }
 
     pub fn abort(&self) {
-        self.0.fetch_max(ABORT, Ordering::Relaxed);
+        self.orders.fetch_max(ABORT, Ordering::Relaxed);
+    }
+
+    /// Stops because more is due than may wait.
+    pub fn flood(&self) {
+        self.is_flooded.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+
+    pub fn is_flooded(&self) -> bool {
+        self.is_flooded.load(Ordering::Relaxed)
     }
 
     pub fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != GO_ON
+        self.orders.load(Ordering::Relaxed) != GO_ON
     }
 
     pub fn is_aborted(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == ABORT
+        self.orders.load(Ordering::Relaxed) == ABORT
     }
 }
 
@@ -50,6 +63,8 @@ pub struct Summary {
     pub attempts: u64,
     /// Full cycles.
     pub cycles: u64,
+    /// Operations that were due and were dropped: the backlog was full.
+    pub dropped: u64,
 }
 
 /// A load that runs. Dropping it aborts the load and waits for the threads.
@@ -117,5 +132,6 @@ impl Summary {
         self.unfinished += unfinished;
         self.attempts += totals.attempts;
         self.cycles += totals.cycles;
+        self.dropped += totals.dropped;
     }
 }

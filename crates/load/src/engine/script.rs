@@ -4,23 +4,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use experiment::plan::{self, Order};
+use experiment::plan::{self, Expected, Kept, Order};
 
 use super::agent::{Agent, Place};
 use super::audit::{self, Audit};
+use super::expectation::{self, Expectation, Keep};
+use super::field::{Part, Wants};
+use super::places::{Places, by_service};
+use super::sealed::peers;
+use super::settings::{self, ns};
 use crate::protocols::{Call, Protocol};
 use crate::schedules::closed::Closed;
-use crate::schedules::open::RATES;
 use crate::schedules::{self, Schedule};
+use crate::tls::Peers;
 use crate::values::feeds::Feed;
+use crate::values::lua::Program;
 use crate::values::{Argument, Names, Template};
 use crate::{Error, Orders, Purpose};
 
 pub const NS_PER_S: u64 = 1_000_000_000;
 /// Slots that agents may fill.
 const SLOTS: usize = 32;
-/// Longest time of a timer: 100 days.
-const LONGEST_S: f64 = 8_640_000.0;
 /// Streams of random numbers: arguments count from 0, expectations from here.
 const EXPECTATIONS: u64 = 1000;
 
@@ -42,10 +46,14 @@ pub struct Script<P: Protocol> {
     pub slots: usize,
     /// Files that values come from.
     pub feeds: Vec<Feed>,
+    /// The script that values come from, if there is one.
+    pub program: Option<Arc<Program>>,
     /// Agents in all.
     pub agents: u32,
     /// When operations start.
     pub schedule: Box<dyn Schedule>,
+    /// Bounds the operations that are due and have not begun.
+    pub backlog: Option<plan::Backlog>,
     /// How often an operation is attempted at most, and the pause between.
     pub tries: u32,
     /// Pause between attempts.
@@ -62,10 +70,20 @@ pub struct Script<P: Protocol> {
     pub seed: u64,
     /// Threads.
     pub threads: u32,
+    /// Who goes where.
+    pub places: Places,
     /// Length of an outcome slot.
     pub slot_ns: u64,
-    /// Where to connect to: `host:port` of every service.
-    pub authorities: Vec<String>,
+    /// Whether connections are kept between operations.
+    pub keep_alive: bool,
+    /// Whether an io_uring may carry bytes.
+    pub may_ring: bool,
+    /// The services that are spoken to by TLS, if any are.
+    pub peers: Option<Peers>,
+    /// Where to connect to, and what is said first there.
+    pub services: Vec<P>,
+    /// What ties programs to this process.
+    pub tether: Option<crate::attendant::Tether>,
 }
 
 /// A compiled step.
@@ -80,36 +98,14 @@ pub struct Step {
     pub status: Option<usize>,
     /// What is kept of it.
     pub keeps: Vec<Keep>,
+    /// Whether any of these takes more than comparing or copying bytes.
+    pub looks_closely: bool,
+    /// Whether its request takes calling a script.
+    pub asks_script: bool,
     /// Done in every n-th cycle.
     pub every: u64,
     /// What of it goes to the history, if anything.
     pub audit: Option<Audit>,
-}
-
-/// A field of the answer and the value that it must have.
-pub struct Expectation {
-    /// Number of the field.
-    pub want: usize,
-    /// The value.
-    pub value: Template,
-}
-
-/// A value that is kept, and where.
-#[derive(Debug, Clone, Copy)]
-pub struct Keep {
-    /// Where.
-    pub slot: u8,
-    /// What.
-    pub what: Part,
-}
-
-/// A part of an operation.
-#[derive(Debug, Clone, Copy)]
-pub enum Part {
-    /// The argument at that place.
-    Argument(usize),
-    /// The wanted field of that number.
-    Answer(usize),
 }
 
 impl<P: Protocol> Script<P> {
@@ -119,16 +115,19 @@ impl<P: Protocol> Script<P> {
     /// Whatever makes no sense, by step.
     pub fn compile(orders: &Orders) -> Result<Self, Error> {
         let load = &orders.load;
-        check_settings(orders)?;
+        settings::check(orders)?;
         let open =
             |service: &String| P::open(service).map_err(|reason| Error::Service { service: service.clone(), reason });
         let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
-        let feeds: Vec<Feed> =
-            load.feeds.iter().map(|feed| Feed::read(feed, &orders.files)).collect::<Result<_, _>>()?;
+        let peers = peers(orders, &services)?;
+        let feeds = load.feeds.iter().map(|feed| Feed::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
         let mut names: Vec<String> = load.steps.iter().map(|step| step.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
-        let compiler = Compiler { services: &services, load, names: &names, slots: slots(load)?, feeds: &feeds };
+        let slots = slots(load)?;
+        let program = load.script.as_ref().map(|file| Program::read(file, &orders.files, &slots)).transpose()?;
+        let compiler =
+            Compiler { services: &services, load, names: &names, slots, feeds: &feeds, program: program.as_ref() };
         let compiled = (0..load.steps.len()).map(|number| compiler.step(number)).collect::<Result<Vec<_>, _>>()?;
         let slots = compiler.slots.len();
         let (steps, by_step): (Vec<Step>, Vec<Vec<P::Request>>) = compiled.into_iter().unzip();
@@ -137,6 +136,7 @@ impl<P: Protocol> Script<P> {
             plan::Retry::Wait { wait_s } => (u32::MAX, wait_s),
             plan::Retry::Tries { tries, wait_s } => (tries.max(1), wait_s),
         };
+        let places = Places::of(load, services.len())?;
         let (ramp_ns, think_ns) = (ns(load.ramp_s), ns(load.think_s));
         let end_ns = match orders.purpose {
             Purpose::Measure => ns(load.time_s),
@@ -152,8 +152,10 @@ impl<P: Protocol> Script<P> {
             weights: sums(load),
             slots,
             feeds,
+            program,
             agents: load.agents,
-            schedule: schedules::of(load.rate, closed),
+            schedule: schedules::of(load, closed, orders.seed, &orders.files)?,
+            backlog: load.backlog,
             tries,
             wait_ns: ns(wait_s),
             timeout_ns: ns(load.timeout_s),
@@ -161,72 +163,28 @@ impl<P: Protocol> Script<P> {
             drain_ns: ns(load.drain_s),
             purpose: orders.purpose,
             seed: orders.seed,
-            threads: threads(load),
+            threads: places.threads,
+            places,
             slot_ns: ns(orders.slot_s).max(1),
-            authorities: services.iter().map(|service| service.authority().to_owned()).collect(),
+            keep_alive: load.connections.keep_alive,
+            may_ring: !orders.without_ring,
+            peers,
+            services,
+            tether: orders.tether,
         })
     }
 
     /// Where agent `number` (from 1) goes.
     pub fn place_of(&self, number: u32) -> Place {
-        let services = u32::try_from(self.authorities.len()).unwrap_or(u32::MAX).max(1);
-        let service = number.wrapping_sub(1) % services;
+        let service = self.places.service_of(number);
         Place { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
     }
 
     /// The request of the agent's step.
     #[inline]
-    pub fn request(&self, agent: &Agent<P>) -> &P::Request {
+    pub fn request(&self, agent: &Agent) -> &P::Request {
         &self.requests[agent.place.requests as usize + usize::from(agent.step)]
     }
-}
-
-/// From each step's requests, one for each service, to each service's requests, one for each step.
-fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
-    let mut by_step: Vec<_> = by_step.into_iter().map(Vec::into_iter).collect();
-    let mut requests = Vec::new();
-    loop {
-        let before = requests.len();
-        requests.extend(by_step.iter_mut().filter_map(Iterator::next));
-        if requests.len() == before {
-            return requests;
-        }
-    }
-}
-
-fn check_settings(orders: &Orders) -> Result<(), Error> {
-    let load = &orders.load;
-    if orders.services.is_empty() {
-        return Err(Error::Setting("a load needs a service to go to".to_owned()));
-    }
-    if load.agents == 0 || load.steps.is_empty() {
-        return Err(Error::Setting("a load needs at least one agent and one step".to_owned()));
-    }
-    let times = [load.ramp_s, load.time_s, load.timeout_s, load.drain_s, load.think_s, load.reconnect_s, orders.slot_s];
-    if !times.iter().all(|time_s| time_s.is_finite() && *time_s >= 0.0) || load.timeout_s <= 0.0 || orders.slot_s <= 0.0
-    {
-        return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));
-    }
-    if load.rate.is_some_and(|rate| !RATES.contains(&rate)) {
-        let (slowest, fastest) = (RATES.start(), RATES.end());
-        return Err(Error::Setting(format!("`rate` is from {slowest} to {fastest:e} operations/s")));
-    }
-    if load.rate.is_some() && load.think_s > 0.0 {
-        return Err(Error::Setting(
-            "`think` and `rate` exclude each other: a pause belongs to a closed loop".to_owned(),
-        ));
-    }
-    Ok(())
-}
-
-fn ns(time_s: f64) -> u64 {
-    (time_s.clamp(0.0, LONGEST_S) * NS_PER_S as f64).round() as u64
-}
-
-fn threads(load: &plan::Load) -> u32 {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let half = u32::try_from(cores / 2).unwrap_or(1).max(1);
-    load.threads.unwrap_or(half).clamp(1, load.agents)
 }
 
 fn sums(load: &plan::Load) -> Vec<u64> {
@@ -255,6 +213,7 @@ struct Compiler<'a, P> {
     names: &'a [String],
     slots: Vec<String>,
     feeds: &'a [Feed],
+    program: Option<&'a Arc<Program>>,
 }
 
 impl<P: Protocol> Compiler<'_, P> {
@@ -280,12 +239,22 @@ impl<P: Protocol> Compiler<'_, P> {
             None if step.audit => Some(audit::known(operation, &arguments, &mut wants)?),
             None => None,
         };
-        let call = Call { number, operation, arguments: &arguments, wants: &wants.0 };
+        let closes = !self.load.connections.keep_alive;
+        let call = Call { number, operation, arguments: &arguments, wants: &wants.0, closes };
         let requests = self.services.iter().map(|service| service.compile(&call)).collect::<Result<_, _>>()?;
-        let status = expects.iter().position(|expectation| wants.0[expectation.want] == "status");
+        let is_status = |expectation: &Expectation| {
+            let field = &expectation.field;
+            // What the status must not be does not make a failure an answer.
+            wants.0[field.want] == "status" && field.place.is_none() && expectation.check.is_positive()
+        };
+        let status = expects.iter().position(is_status);
         let name = self.names.iter().position(|name| *name == step.name).unwrap_or(0);
         let every = u64::from(step.every.max(1));
-        Ok((Step { name, arguments, expects, status, keeps, every, audit }, requests))
+        let asks_script = arguments.iter().any(|argument| argument.template.asks_script());
+        // What a script gave may have to be written again.
+        let looks_closely =
+            asks_script || expects.iter().any(Expectation::looks_closely) || keeps.iter().any(Keep::looks_closely);
+        Ok((Step { name, arguments, expects, status, keeps, looks_closely, asks_script, every, audit }, requests))
     }
 
     fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {
@@ -310,6 +279,7 @@ impl<P: Protocol> Compiler<'_, P> {
         let kept = self.kept_before(number);
         let mut own = BTreeMap::new();
         for (slot, what) in step.keep.iter().filter(|(slot, _)| !kept.contains(&slot.as_str())) {
+            let Kept::Whole(what) = what else { continue };
             let argument =
                 what.strip_prefix("request.").and_then(|name| arguments.iter().find(|argument| argument.name == name));
             if let Some(argument) = argument {
@@ -317,20 +287,25 @@ impl<P: Protocol> Compiler<'_, P> {
             }
         }
         let own_slots: Vec<&str> = own.keys().copied().collect();
-        let names = Names { slots: &self.slots, feeds: self.feeds, own };
-        let compile = |(stream, (field, text)): (usize, (&String, &String))| {
+        let names = Names { slots: &self.slots, feeds: self.feeds, program: self.program, own };
+        let mut stream = EXPECTATIONS;
+        let mut template = |text: &str| {
             check_slots(text, &kept, &own_slots)?;
-            let value = Template::compile(text, EXPECTATIONS + stream as u64, &names)?;
-            Ok(Expectation { want: wants.number(field), value })
+            stream += 1;
+            Template::compile(text, stream - 1, &names)
         };
-        step.expect.iter().enumerate().map(compile).collect()
+        let compile = |(field, expected): (&String, &Expected)| {
+            let compiler = expectation::Compiler { template: &mut template, program: self.program };
+            Expectation::compile(field, expected, wants, compiler)
+        };
+        step.expect.iter().map(compile).collect()
     }
 
     fn keeps(&self, step: &plan::Step, arguments: &[Argument], wants: &mut Wants) -> Result<Vec<Keep>, String> {
-        let keep = |(slot, what): (&String, &String)| {
+        let keep = |(slot, kept): (&String, &Kept)| {
             let place = self.slots.iter().position(|known| known == slot);
             let slot = place.and_then(|place| u8::try_from(place).ok()).ok_or("too many slots")?;
-            Ok(Keep { slot, what: part(what, arguments, wants)? })
+            Keep::compile(slot, kept, arguments, wants)
         };
         let mut keeps = step.keep.iter().map(keep).collect::<Result<Vec<_>, String>>()?;
         // What was sent is kept before slots that it was made of are filled from the answer.
@@ -345,7 +320,7 @@ impl<P: Protocol> Compiler<'_, P> {
     }
 
     fn names_of_values(&self) -> Names<'_> {
-        Names { slots: &self.slots, feeds: self.feeds, own: BTreeMap::new() }
+        Names { slots: &self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
     }
 
     /// Slots that are filled when step `number` begins. A mix has no earlier steps.
@@ -370,30 +345,4 @@ fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Fields of the answer that are asked for, by number.
-#[derive(Default)]
-pub struct Wants(Vec<String>);
-
-impl Wants {
-    /// The number of a field, a new one if it has none yet.
-    pub fn number(&mut self, field: &str) -> usize {
-        self.0.iter().position(|known| known == field).unwrap_or_else(|| {
-            self.0.push(field.to_owned());
-            self.0.len() - 1
-        })
-    }
-}
-
-/// `request.FIELD` or `answer.FIELD`.
-pub fn part(text: &str, arguments: &[Argument], wants: &mut Wants) -> Result<Part, String> {
-    if let Some(name) = text.strip_prefix("request.") {
-        let place = arguments.iter().position(|argument| argument.name == name);
-        Ok(Part::Argument(place.ok_or_else(|| format!("the request is given no `{name}` to keep"))?))
-    } else if let Some(field) = text.strip_prefix("answer.") {
-        Ok(Part::Answer(wants.number(field)))
-    } else {
-        Err(format!("`{text}` is neither request.FIELD nor answer.FIELD"))
-    }
 }

@@ -47,6 +47,8 @@ pub struct Totals {
     pub attempts: u64,
     /// Full cycles.
     pub cycles: u64,
+    /// Operations that were due and were dropped.
+    pub dropped: u64,
 }
 
 /// What a second cost a thread.
@@ -72,6 +74,10 @@ pub struct Tally {
     lateness: Option<Histogram<u64>>,
     cpu_ns: u64,
     run_delay: RunDelay,
+    /// Operations whose intended start lies in the current second.
+    due: u64,
+    /// Operations that were due and will not begin.
+    dropped: u64,
     /// Operations open now.
     open: i64,
     /// Operations × nanoseconds; those open now count as if they ended with the interval.
@@ -112,6 +118,8 @@ impl Tally {
             lateness: Histogram::new_with_bounds(1, LATENESS_MAX_NS, 2).ok(),
             cpu_ns: 0,
             run_delay: RunDelay::default(),
+            due: 0,
+            dropped: 0,
             open: 0,
             open_ns: 0,
             latency_ns: 0,
@@ -140,19 +148,37 @@ impl Tally {
         self.boundary_ns
     }
 
-    /// Operations open now.
-    pub fn open(&self) -> i64 {
+    /// How many operations are open now.
+    pub fn open_now(&self) -> i64 {
         self.open
     }
 
     /// An operation begins, at its intended start.
     pub fn begin(&mut self, intended_ns: u64) {
+        self.due += 1;
+        self.open(intended_ns);
+    }
+
+    /// An operation is open from its intended start on, and has been counted as due elsewhere.
+    pub fn open(&mut self, intended_ns: u64) {
         self.open += 1;
         self.open_ns -= signed(intended_ns) - signed(self.start_ns);
     }
 
+    /// So many operations became due, and are not counted as open here.
+    pub fn fall_due(&mut self, count: u64) {
+        self.due += count;
+    }
+
+    /// Operations that were due will not begin.
+    pub fn drop_starts(&mut self, count: u64) {
+        self.dropped += count;
+        self.totals.dropped += count;
+    }
+
     /// Operations are due, and their agent is busy.
     pub fn due(&mut self, due: &Due) {
+        self.due += due.count;
         self.open += signed(due.count);
         self.open_ns += due.waited_ns(self.start_ns);
     }
@@ -312,7 +338,8 @@ impl Tally {
             cycles: std::mem::take(&mut self.cycles),
             connects: std::mem::take(&mut self.connects),
             connect_failures: std::mem::take(&mut self.connect_failures),
-            dropped: 0,
+            dropped: std::mem::take(&mut self.dropped),
+            due: Some(std::mem::take(&mut self.due)),
         };
         if let Some(lateness) = &mut self.lateness {
             lateness.reset();

@@ -21,6 +21,8 @@ pub struct Wheel {
     timers: Vec<Timer>,
     /// No timer is due before this moment.
     soonest_ns: u64,
+    /// Whether a timer is due at that moment.
+    is_exact: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +65,7 @@ impl Wheel {
             levels: [Level { heads: [NONE; SLOTS], occupied: [0; SLOTS / 64] }; LEVELS],
             timers: vec![Timer { due_ns: 0, next: NONE }; timers],
             soonest_ns: u64::MAX,
+            is_exact: false,
         }
     }
 
@@ -70,12 +73,20 @@ impl Wheel {
     pub fn set(&mut self, timer: u32, due_ns: u64) {
         self.timers[timer as usize].due_ns = due_ns;
         self.place(timer);
-        self.soonest_ns = self.soonest_ns.min(due_ns);
+        if due_ns <= self.soonest_ns {
+            self.soonest_ns = due_ns;
+            self.is_exact = true;
+        }
     }
 
     /// A moment before which no timer is due; later than any if none is set.
     pub fn soonest_ns(&self) -> u64 {
         self.soonest_ns
+    }
+
+    /// Whether a timer is due at that moment, and it is not only a bound.
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
     }
 
     /// Takes out a timer that is due at `now_ns`, with the moment at which it was due.
@@ -88,7 +99,7 @@ impl Wheel {
                 return Some(fired);
             }
             if !self.advance(now_ns >> TICK_BITS) {
-                self.soonest_ns = self.find_soonest();
+                (self.soonest_ns, self.is_exact) = self.find_soonest();
                 return None;
             }
         }
@@ -165,10 +176,10 @@ impl Wheel {
         })
     }
 
-    fn find_soonest(&self) -> u64 {
-        let Some((level, slot, tick)) = self.next_occupied() else { return u64::MAX };
+    fn find_soonest(&self) -> (u64, bool) {
+        let Some((level, slot, tick)) = self.next_occupied() else { return (u64::MAX, false) };
         if level > 0 {
-            return tick << TICK_BITS;
+            return (tick << TICK_BITS, false);
         }
         let mut soonest = u64::MAX;
         let mut timer = self.levels[0].heads[slot];
@@ -177,7 +188,7 @@ impl Wheel {
             soonest = soonest.min(due_ns);
             timer = next;
         }
-        soonest
+        (soonest, true)
     }
 }
 

@@ -5,34 +5,46 @@ use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use record::clock::Clock;
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 
-use super::agent::{Agent, Work};
+use super::agent::Agent;
+use super::backlog;
+use super::connection::Connection;
+use super::events::Events;
+use super::field::Found;
+use super::pacing::Allowance;
+use super::queue::Queue;
 use super::running::Control;
-use super::script::{NS_PER_S, Script};
+use super::script::Script;
+use super::sources::Sources;
 use super::tally::{Identity, Tally, Totals};
 use super::wheel::Wheel;
 use crate::protocols::Protocol;
+use crate::ring::Ring;
+use crate::tls::Peers;
 use crate::values::feeds::Feed;
-use crate::values::{Source, mix};
+use crate::values::{Source, lua, mix};
 use crate::{Error, Interval, Purpose};
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
-const HEARTBEAT_NS: u64 = 10_000_000;
-/// After a stall, time to take the answers that came in it before they are given up.
-const LOOK_NS: u64 = 1_000_000;
-/// Most events or timers that are handled before the other kind gets its turn.
-const BATCH: usize = 256;
+pub(super) const HEARTBEAT_NS: u64 = 10_000_000;
 /// Bytes that are received at once.
 const BUFFER: usize = 64 * 1024;
 /// Makes the values of a preparation differ from those of the load.
 const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;
+
+/// Between where and where connections are made.
+pub struct Ways {
+    /// Of each service.
+    pub addresses: Arc<[SocketAddr]>,
+    /// Where connections to it come from.
+    pub sources: Arc<Sources>,
+}
 
 /// A thread's whole state.
 pub struct Worker<P: Protocol> {
@@ -40,9 +52,16 @@ pub struct Worker<P: Protocol> {
     pub(super) control: Arc<Control>,
     /// Of each service.
     pub(super) addresses: Arc<[SocketAddr]>,
+    /// Where connections to it come from.
+    pub(super) sources: Arc<Sources>,
+    /// Its own number.
+    pub(super) thread: u32,
     pub(super) origin: Instant,
     pub(super) epoll: OwnedFd,
-    pub(super) agents: Vec<Agent<P>>,
+    /// What carries bytes, where it is permitted.
+    pub(super) ring: Option<Box<Ring>>,
+    pub(super) agents: Vec<Agent>,
+    pub(super) connections: Vec<Connection<P>>,
     /// Slots of all agents, one agent's after the other's.
     pub(super) slots: Vec<Vec<u8>>,
     /// Feed rows of all agents, likewise.
@@ -54,8 +73,14 @@ pub struct Worker<P: Protocol> {
     pub(super) memory: P::Memory,
     /// What is received goes here first.
     pub(super) buffer: Vec<u8>,
+    /// What it means goes here, where it was sealed; empty where nothing is.
+    pub(super) clear: Vec<u8>,
+    /// The services that are spoken to by TLS, if any are.
+    pub(super) peers: Option<Peers>,
     /// Requests are written here.
     pub(super) outgoing: Vec<u8>,
+    /// Connections that agents share, on which requests have become ready in this turn of the loop.
+    pub(super) ready: Vec<usize>,
     pub(super) scratch: Scratch,
     /// Buffers for answers and requests that are cut in pieces.
     pub(super) spare: Vec<Vec<u8>>,
@@ -64,31 +89,34 @@ pub struct Worker<P: Protocol> {
     /// No operation starts from here on.
     pub(super) end_ns: u64,
     /// What is open then is unfinished.
-    drain_end_ns: u64,
+    pub(super) drain_end_ns: u64,
+    /// What waits for its agent, where that is bounded.
+    pub(super) queue: Option<Queue>,
+    /// Whether operations wait for moments, which it is worth to meet.
+    pub(super) is_paced: bool,
+    /// What may be spent on meeting them.
+    pub(super) allowance: Allowance,
     /// Whether everything that was due before the end counts as open.
     has_counted_all: bool,
     /// What ends the load early.
     pub(super) failure: Option<Error>,
+    /// Whether requests that had to be sent twice have been reported.
+    pub(super) has_told_of_again: bool,
     /// Whether bytes that nobody asked for have been reported.
     pub(super) has_told_of_unasked: bool,
     /// Whether a lack of ports or descriptors has been reported.
     pub(super) has_told_of_lack: bool,
+    /// Of agents whose protocol runs programs.
+    pub(super) attendants: Vec<JoinHandle<()>>,
 }
 
 /// Reused memory for values that are compared or kept.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// For a field of an answer.
-    pub field: Vec<u8>,
+    /// For what is read of an answer.
+    pub found: Found,
     /// For a rendered value.
     pub value: Vec<u8>,
-}
-
-/// What a timer is for; its number follows from it and from the agent.
-enum Timer {
-    Wake(usize),
-    Timeout(usize),
-    Heartbeat,
 }
 
 impl<P: Protocol> Worker<P> {
@@ -99,7 +127,7 @@ impl<P: Protocol> Worker<P> {
     pub fn new(
         script: Arc<Script<P>>,
         control: Arc<Control>,
-        addresses: Arc<[SocketAddr]>,
+        ways: Ways,
         number: u32,
         clock: Clock,
         sink: SyncSender<Interval>,
@@ -108,8 +136,11 @@ impl<P: Protocol> Worker<P> {
             Purpose::Measure => script.seed,
             Purpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
         };
-        let numbers = (1 + number..=script.agents).step_by(script.threads as usize);
-        let agents: Vec<Agent<P>> = numbers.map(|number| Agent::new(number, seed, script.place_of(number))).collect();
+        let connections: Vec<Connection<P>> = script.places.connections_of(number).map(Connection::new).collect();
+        let in_turn = (0..u32::try_from(connections.len()).unwrap_or(u32::MAX)).cycle();
+        let agent = |(number, connection)| Agent::new(number, seed, script.place_of(number), connection);
+        let agents: Vec<Agent> = script.places.agents_of(number).zip(in_turn).map(agent).collect();
+        let queue = backlog::queue(&script, number, script.places.agents_of(number));
         let identity = Identity {
             thread: number,
             threads: script.threads,
@@ -118,30 +149,46 @@ impl<P: Protocol> Worker<P> {
             names: Arc::clone(&script.names),
             refusals: P::REFUSALS,
         };
+        let mut tally = Tally::new(identity, sink);
+        if number == 0 {
+            tally.notices.extend(ways.sources.notice());
+        }
         Ok(Self {
             control,
-            addresses,
+            addresses: ways.addresses,
+            sources: ways.sources,
+            thread: number,
             origin: clock.origin(),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)
                 .map_err(Error::system("cannot create an epoll instance"))?,
+            ring: None,
             slots: vec![Vec::new(); agents.len() * script.slots],
             rows: vec![0; agents.len() * script.feeds.len()],
             next_rows: vec![number; script.feeds.len()],
-            wheel: Wheel::new(agents.len() * 2 + 1),
-            tally: Tally::new(identity, sink),
+            wheel: Wheel::new(agents.len() * if queue.is_some() { 3 } else { 2 } + 1),
+            tally,
             memory: P::Memory::default(),
             buffer: vec![0; BUFFER],
+            clear: if script.peers.is_some() { vec![0; BUFFER] } else { Vec::new() },
+            peers: script.peers.as_ref().map(Peers::for_a_thread),
             outgoing: Vec::new(),
+            ready: Vec::new(),
             scratch: Scratch::default(),
             spare: Vec::new(),
             living: agents.len(),
             end_ns: script.schedule.end_ns(),
             drain_end_ns: script.schedule.end_ns().saturating_add(script.drain_ns),
+            queue,
+            is_paced: script.schedule.is_fixed(),
+            allowance: Allowance::default(),
             has_counted_all: false,
             failure: None,
+            has_told_of_again: false,
             has_told_of_unasked: false,
             has_told_of_lack: false,
+            attendants: Vec::new(),
             agents,
+            connections,
             script,
         })
     }
@@ -154,17 +201,18 @@ impl<P: Protocol> Worker<P> {
         // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs precision only, and that is measured.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.tally.begin_on_this_thread();
+        self.open_ring();
         self.wait_for_zero()?;
-        for index in 0..self.agents.len() {
-            let first = self.script.schedule.first_ns(self.agents[index].number - 1);
-            self.agents[index].intended_ns = first;
-            self.set_timer(&Timer::Wake(index), first);
-        }
-        self.set_timer(&Timer::Heartbeat, HEARTBEAT_NS);
+        self.set_first_timers();
+        // Each thread has the same schedule.
+        let notice = self.agents.first().filter(|first| first.number == 1).and_then(|_| self.script.schedule.notice());
+        self.tally.notices.extend(notice);
         let looped = if self.control.is_aborted() { Ok(()) } else { self.turn() };
         let now = self.now();
         self.leave_unfinished(now);
+        lua::close();
         self.tally.finish(now);
+        self.dismiss_attendants();
         looped?;
         match self.failure {
             Some(error) => Err(error),
@@ -174,42 +222,35 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Zero may lie in the future; an abort does not wait for it.
-    fn wait_for_zero(&self) -> Result<(), Error> {
+    fn wait_for_zero(&mut self) -> Result<(), Error> {
         while let Some(left) = self.origin.checked_duration_since(Instant::now())
             && !left.is_zero()
             && !self.control.is_aborted()
         {
             let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX).min(HEARTBEAT_NS);
-            self.wait(&mut Vec::with_capacity(1), left)?;
+            self.wait(&mut Events::default(), left)?;
         }
         Ok(())
     }
 
-    /// Waits for events, at most so long.
-    fn wait(&self, events: &mut Vec<epoll::Event>, left_ns: u64) -> Result<(), Error> {
-        let timeout =
-            Timespec { tv_sec: (left_ns / NS_PER_S).cast_signed(), tv_nsec: (left_ns % NS_PER_S).cast_signed() };
-        events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(Error::system("cannot wait for events")(errno)),
-        }
-    }
-
     fn turn(&mut self) -> Result<(), Error> {
-        let mut events = Vec::with_capacity(BATCH);
+        let mut events = Events::default();
         loop {
             let now = self.now();
             self.fire_timers();
+            self.look_at_script();
+            self.send_ready();
             if self.is_over(now) {
                 return Ok(());
             }
-            let next = self.wheel.soonest_ns().min(self.tally.boundary_ns()).min(self.drain_end_ns);
-            let left = next.saturating_sub(self.now());
-            self.wait(&mut events, left)?;
-            for event in &events {
+            self.rest(&mut events)?;
+            for event in &events.ready {
                 self.handle(event.data.u64(), event.flags);
+                if self.ring.is_none() {
+                    self.send_ready();
+                }
             }
+            self.take_arrivals(&mut events);
         }
     }
 
@@ -235,6 +276,15 @@ impl<P: Protocol> Worker<P> {
         now >= self.end_ns
     }
 
+    /// A script that fails ends the load: what it should have said is not known.
+    fn look_at_script(&mut self) {
+        if let Some(program) = &self.script.program
+            && let Some(reason) = lua::failure()
+        {
+            self.failure.get_or_insert(Error::Script { script: program.name().to_owned(), reason });
+        }
+    }
+
     fn is_over(&mut self, now: u64) -> bool {
         if self.failure.is_some() {
             self.control.abort();
@@ -250,101 +300,13 @@ impl<P: Protocol> Worker<P> {
             || self.tally.is_cut_off
             || self.living == 0
             || now >= self.drain_end_ns
-            || (self.is_ending(now) && self.tally.open() == 0)
-    }
-
-    fn fire_timers(&mut self) {
-        for _ in 0..BATCH {
-            let now = self.now();
-            let Some((number, due)) = self.wheel.pop(now) else { return };
-            match self.timer(number) {
-                Timer::Heartbeat => {
-                    self.tally.late(now - due);
-                    self.set_timer(&Timer::Heartbeat, (due + HEARTBEAT_NS).max(now));
-                }
-                Timer::Wake(index) => {
-                    self.tally.late(now - due);
-                    self.count_late(index, due, now);
-                    self.woken(index, due, now);
-                }
-                Timer::Timeout(index) => self.timed_out(index, now),
-            }
-        }
-    }
-
-    fn woken(&mut self, index: usize, due: u64, now: u64) {
-        match self.agents[index].work {
-            Work::Unborn => {
-                if !self.is_ending(now) {
-                    self.tally.agents += 1;
-                }
-                self.begin(index, due, now);
-            }
-            Work::Pause => self.begin(index, due, now),
-            Work::RetryPause => self.attempt(index, now),
-            Work::Attempt | Work::Done => {}
-        }
-    }
-
-    /// An agent's timeout is not moved with each operation: it fires early and is set again.
-    fn timed_out(&mut self, index: usize, now: u64) {
-        let agent = &mut self.agents[index];
-        agent.is_timer_set = false;
-        if agent.work != Work::Attempt {
-            return;
-        }
-        if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now {
-            // The thread stood still at the deadline. The answer may be waiting in the socket, so there is one more look at it: or
-            // else it is the generator that is measured.
-            agent.deadline_ns = now;
-            agent.is_timer_set = true;
-            self.set_timer(&Timer::Timeout(index), now + LOOK_NS);
-        } else if agent.deadline_ns <= now {
-            self.give_up(index, now);
-        } else {
-            let deadline = agent.deadline_ns;
-            agent.is_timer_set = true;
-            self.set_timer(&Timer::Timeout(index), deadline);
-        }
-    }
-
-    /// The agent is woken at that moment.
-    pub(super) fn wake_at(&mut self, index: usize, due: u64) {
-        self.set_timer(&Timer::Wake(index), due);
-    }
-
-    /// The agent's attempt times out at its deadline.
-    pub(super) fn arm_timeout(&mut self, index: usize) {
-        let agent = &mut self.agents[index];
-        if !agent.is_timer_set {
-            agent.is_timer_set = true;
-            let deadline = agent.deadline_ns;
-            self.set_timer(&Timer::Timeout(index), deadline);
-        }
-    }
-
-    fn set_timer(&mut self, timer: &Timer, due: u64) {
-        let number = match timer {
-            Timer::Wake(index) => index * 2,
-            Timer::Timeout(index) => index * 2 + 1,
-            Timer::Heartbeat => self.agents.len() * 2,
-        };
-        self.wheel.set(u32::try_from(number).unwrap_or(u32::MAX), due);
-    }
-
-    fn timer(&self, number: u32) -> Timer {
-        let number = number as usize;
-        match (number / 2, number % 2) {
-            (index, _) if index == self.agents.len() => Timer::Heartbeat,
-            (index, 0) => Timer::Wake(index),
-            (index, _) => Timer::Timeout(index),
-        }
+            || (self.is_ending(now) && self.tally.open_now() == 0)
     }
 }
 
 /// What the values of an agent's operation depend on.
 pub fn source<'a, P: Protocol>(
-    agent: &Agent<P>,
+    agent: &Agent,
     index: usize,
     script: &'a Script<P>,
     slots: &'a [Vec<u8>],

@@ -8,14 +8,24 @@ use experiment::catalog;
 use record::clock::Clock;
 
 use crate::client::Connected;
+use crate::tls::Trust;
 use crate::values::{Argument, Values};
 use crate::{Error, Interval, Orders, Running};
 
+pub(crate) mod command;
 pub(crate) mod http;
+pub(crate) mod lines;
+pub(crate) mod redis;
 pub(crate) mod vsns;
 
 /// Every protocol, by name.
-pub static KINDS: &[&Kind] = &[&Kind::of::<http::Http>(), &Kind::of::<vsns::Vsns>()];
+pub static KINDS: &[&Kind] = &[
+    &Kind::of::<command::Command>(),
+    &Kind::of::<http::Http>(),
+    &Kind::of::<lines::Lines>(),
+    &Kind::of::<redis::Redis>(),
+    &Kind::of::<vsns::Vsns>(),
+];
 
 /// The protocol of this name.
 #[must_use]
@@ -30,7 +40,7 @@ pub struct Kind {
     pub info: &'static catalog::Protocol,
     pub(crate) check: fn(&Orders) -> Result<(), Error>,
     pub(crate) start: fn(&Orders, Clock, SyncSender<Interval>) -> Result<Running, Error>,
-    pub(crate) connect: fn(&str, Duration) -> Connected,
+    pub(crate) connect: fn(&str, &Trust, Duration) -> Connected,
 }
 
 impl Kind {
@@ -52,6 +62,13 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Answers that refuse or fail an operation in the protocol's own words; [`Cause::Answer`] counts along it.
     const REFUSALS: &'static [Refusal];
 
+    /// What it is called in a TLS handshake (ALPN, RFC 7301), if anything.
+    const ALPN: &'static [&'static [u8]] = &[];
+    /// Whether an operation is a program of this machine, and nothing goes over a network.
+    const RUNS_PROGRAMS: bool = false;
+    /// Whether a target may refuse a connection in these words before it was asked anything. Where not, what it sends then is no answer.
+    const MAY_REFUSE_UNASKED: bool = false;
+
     /// A step, compiled.
     type Request: Send + Sync + 'static;
 
@@ -64,8 +81,23 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Opens a service: `host:port` or a URL.
     fn open(service: &str) -> Result<Self, String>;
 
-    /// The `host:port` to connect to.
+    /// The `host:port` to connect to; where programs are run, what they are told.
     fn authority(&self) -> &str;
+
+    /// The host that its certificate is made out to, if the service is spoken to by TLS.
+    fn tls_host(&self) -> Option<&str> {
+        None
+    }
+
+    /// What each connection begins with, if not with a request.
+    fn greeting(&self) -> Option<&Greeting> {
+        None
+    }
+
+    /// Looks at all that came in answer to the greeting. A result that is not [`Cause::Ok`] refuses the connection.
+    fn greeted(_greeting: &Greeting, _input: &[u8]) -> Progress {
+        Progress::Bad(Cause::BadAnswer)
+    }
 
     /// Compiles a step.
     fn compile(&self, call: &Call<'_>) -> Result<Self::Request, String>;
@@ -106,6 +138,15 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     fn status<'a>(decoder: &'a Self::Decoder, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
 }
 
+/// What is said on a fresh connection before any request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Greeting {
+    /// What is sent first; nothing where the target speaks first.
+    pub bytes: Vec<u8>,
+    /// So many answers come before a request may be sent; at least one.
+    pub answers: u32,
+}
+
 /// A step to be compiled.
 pub struct Call<'a> {
     /// Its place among the steps.
@@ -116,6 +157,8 @@ pub struct Call<'a> {
     pub arguments: &'a [Argument],
     /// Fields of the answer that will be asked for, in the order of their numbers.
     pub wants: &'a [String],
+    /// Whether the connection ends with the answer, and the server is to be told so where the protocol has a word for it.
+    pub closes: bool,
 }
 
 impl Call<'_> {
@@ -228,6 +271,16 @@ pub enum Cause {
     Closed,
     /// The connection broke in another way.
     Broken,
+    /// The target showed a certificate that it is not trusted by.
+    TlsCertificate,
+    /// The target does not speak TLS, or none that both know.
+    TlsHandshake,
+    /// The target ended the connection before there were keys.
+    TlsClosed,
+    /// The target ended the handshake with an alert.
+    TlsRefused,
+    /// What came later was not sealed with the keys that were agreed on, or an alert.
+    TlsBroken,
     /// What came is no answer of the protocol.
     BadAnswer,
     /// What came is longer than any answer may be.
@@ -254,6 +307,11 @@ impl Cause {
             Self::Reset => "connection reset",
             Self::Closed => "connection closed",
             Self::Broken => "connection broken",
+            Self::TlsCertificate => "tls: bad certificate",
+            Self::TlsHandshake => "tls: handshake failed",
+            Self::TlsClosed => "tls: closed in the handshake",
+            Self::TlsRefused => "tls: refused by the target",
+            Self::TlsBroken => "tls: broken",
             Self::BadAnswer => "bad answer",
             Self::TooLong => "answer too long",
             Self::Answer(number) => {
@@ -273,7 +331,11 @@ impl Cause {
             | Self::ConnectUnreachable
             | Self::ConnectFailed
             | Self::NoPort
-            | Self::NoFile => true,
+            | Self::NoFile
+            | Self::TlsCertificate
+            | Self::TlsHandshake
+            | Self::TlsClosed
+            | Self::TlsRefused => true,
             Self::Answer(number) => refusals.get(usize::from(number)).is_some_and(|refusal| refusal.harmless),
             _ => false,
         }

@@ -27,6 +27,17 @@ pub fn compile<P: Protocol>(
     with: &[(&str, &str)],
     wants: &[&str],
 ) -> Result<Compiled<P>, String> {
+    compile_for(protocol, operation, with, wants, false)
+}
+
+/// The same, for a connection that ends with the answer if it `closes`.
+pub fn compile_for<P: Protocol>(
+    protocol: &P,
+    operation: &str,
+    with: &[(&str, &str)],
+    wants: &[&str],
+    closes: bool,
+) -> Result<Compiled<P>, String> {
     let operation = P::INFO.operations.iter().find(|known| known.name == operation).unwrap();
     let arguments: Vec<Argument> = with
         .iter()
@@ -37,7 +48,7 @@ pub fn compile<P: Protocol>(
         })
         .collect();
     let wants: Vec<String> = wants.iter().map(|want| (*want).to_owned()).collect();
-    let request = protocol.compile(&Call { number: 0, operation, arguments: &arguments, wants: &wants })?;
+    let request = protocol.compile(&Call { number: 0, operation, arguments: &arguments, wants: &wants, closes })?;
     Ok(Compiled { request, arguments, wants: wants.len() })
 }
 

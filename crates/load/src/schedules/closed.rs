@@ -1,7 +1,7 @@
 //! Closed loop: each agent starts its next operation when the last one is done and it has paused to think. It must not depend on
 //! how fast answers come.
 
-use super::Schedule;
+use super::{Schedule, joins_ns};
 use crate::values::mix;
 
 /// A closed loop whose agents start evenly over a ramp.
@@ -22,11 +22,10 @@ pub struct Closed {
 
 impl Schedule for Closed {
     fn first_ns(&self, agent: u32) -> u64 {
-        let share = u128::from(self.ramp_ns) * u128::from(agent) / u128::from(self.agents.max(1));
-        u64::try_from(share).unwrap_or(u64::MAX)
+        joins_ns(agent, self.agents, self.ramp_ns)
     }
 
-    fn next_ns(&self, _intended_ns: u64, ended_ns: u64) -> u64 {
+    fn next_ns(&self, _agent: u32, _intended_ns: u64, ended_ns: u64) -> u64 {
         if self.spread_pct == 0.0 {
             return ended_ns.saturating_add(self.think_ns);
         }
@@ -61,14 +60,14 @@ mod tests {
     #[test]
     fn thinking_follows_the_end_of_an_operation() {
         let schedule = Closed { agents: 1, ramp_ns: 0, think_ns: 10, spread_pct: 0.0, end_ns: 1000 };
-        assert_eq!(schedule.next_ns(5, 100), 110);
-        assert_eq!(schedule.next_ns(5, u64::MAX), u64::MAX);
+        assert_eq!(schedule.next_ns(0, 5, 100), 110);
+        assert_eq!(schedule.next_ns(0, 5, u64::MAX), u64::MAX);
     }
 
     #[test]
     fn pauses_are_drawn_evenly_around_what_was_asked() {
         let schedule = Closed { agents: 1, ramp_ns: 0, think_ns: 1_000_000, spread_pct: 50.0, end_ns: u64::MAX };
-        let pauses: Vec<u64> = (0..10_000).map(|ended_ns| schedule.next_ns(0, ended_ns) - ended_ns).collect();
+        let pauses: Vec<u64> = (0..10_000).map(|ended_ns| schedule.next_ns(0, 0, ended_ns) - ended_ns).collect();
         assert!(pauses.iter().all(|pause| (500_000..1_500_000).contains(pause)));
         let mean = pauses.iter().sum::<u64>() as f64 / 10_000.0;
         assert!((mean - 1e6).abs() < 1e4, "{mean}");

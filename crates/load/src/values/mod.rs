@@ -3,6 +3,7 @@
 //! be written a second time instead of being kept. It must not know a protocol.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use experiment::template::{Arithmetic, Part};
 use fastrand::Rng;
@@ -10,7 +11,9 @@ use fastrand::Rng;
 mod decimal;
 pub mod feeds;
 pub mod layout;
+pub mod lua;
 mod printable;
+pub mod words;
 mod zipf;
 
 pub use decimal::write_decimal;
@@ -47,6 +50,7 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Text(Box<[u8]>),
+    Env(Box<[u8]>),
     Agent(Arithmetic),
     Seq(Arithmetic),
     Bytes(u32),
@@ -55,6 +59,7 @@ enum Piece {
     Feed { feed: u16, column: u16 },
     Slot(u8),
     Whole(Template),
+    Script(lua::Function),
 }
 
 /// What the names in templates stand for.
@@ -63,6 +68,8 @@ pub struct Names<'a> {
     pub slots: &'a [String],
     /// Feeds, by number.
     pub feeds: &'a [Feed],
+    /// The script, if there is one.
+    pub program: Option<&'a Arc<lua::Program>>,
     /// Slots that stand for an argument of the same operation.
     pub own: BTreeMap<&'a str, Template>,
 }
@@ -111,7 +118,7 @@ impl Template {
     pub fn as_constant(&self) -> Option<&[u8]> {
         match &*self.pieces {
             [] => Some(b""),
-            [Piece::Text(text)] => Some(text),
+            [Piece::Text(text) | Piece::Env(text)] => Some(text),
             _ => None,
         }
     }
@@ -119,7 +126,7 @@ impl Template {
     /// The length of every value, if it is always the same.
     pub fn fixed_length(&self) -> Option<usize> {
         self.pieces.iter().try_fold(0, |sum, piece| match piece {
-            Piece::Text(text) => Some(sum + text.len()),
+            Piece::Text(text) | Piece::Env(text) => Some(sum + text.len()),
             Piece::Bytes(count) => Some(sum + *count as usize),
             _ => None,
         })
@@ -131,6 +138,15 @@ impl Template {
             Piece::Slot(slot) => source.kept >> slot & 1 == 1,
             Piece::Whole(template) => template.is_filled(source),
             _ => true,
+        })
+    }
+
+    /// Whether it takes calling a script.
+    pub fn asks_script(&self) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            Piece::Script(_) => true,
+            Piece::Whole(template) => template.asks_script(),
+            _ => false,
         })
     }
 
@@ -165,16 +181,20 @@ impl Piece {
                 Some(template) => Self::Whole(template.clone()),
                 None => Self::Slot(slot_number(&name, names)?),
             },
+            Part::Script(name) => {
+                let program = names.program.ok_or_else(|| format!("there is no script to ask `{name}`"))?;
+                Self::Script(lua::Program::function(program, &name)?)
+            }
             Part::Env(name) => {
                 let value = std::env::var(&name).map_err(|_| format!("the environment has no `{name}`"))?;
-                Self::Text(value.into_bytes().into())
+                Self::Env(value.into_bytes().into())
             }
         })
     }
 
     fn write(&self, source: &Source<'_>, random: &mut Rng, out: &mut Vec<u8>) {
         match self {
-            Self::Text(text) => out.extend_from_slice(text),
+            Self::Text(text) | Self::Env(text) => out.extend_from_slice(text),
             Self::Agent(arithmetic) => write_decimal(arithmetic.apply(source.agent), out),
             Self::Seq(arithmetic) => write_decimal(arithmetic.apply(source.seq), out),
             Self::Bytes(count) => printable::write(*count as usize, random, out),
@@ -193,6 +213,7 @@ impl Piece {
             }
             Self::Slot(_) => {}
             Self::Whole(template) => template.write(source, out),
+            Self::Script(function) => function.write(source, random.u64(..), out),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 
 /// Names without slots or feeds.
 pub fn names() -> Names<'static> {
-    Names { slots: &[], feeds: &[], own: BTreeMap::new() }
+    Names { slots: &[], feeds: &[], program: None, own: BTreeMap::new() }
 }
 
 /// A source without slots or feeds.
@@ -56,7 +56,7 @@ fn random_values_differ_by_operation_and_argument_but_not_by_writing() {
 fn slots() {
     let slots = vec!["a".to_owned(), "b".to_owned()];
     let own = BTreeMap::from([("mine", compile("<{seq}>"))]);
-    let names = Names { slots: &slots, feeds: &[], own };
+    let names = Names { slots: &slots, feeds: &[], program: None, own };
     let template = Template::compile("{a}+{b}", 0, &names).unwrap();
     let kept = [b"left".to_vec(), b"right".to_vec()];
     let full = Source { slots: &kept, kept: 3, ..source(1, 7) };
@@ -83,7 +83,7 @@ fn feed_rows() {
     let missing = Feed::read(&plan("none.csv"), &folder);
     std::fs::remove_dir_all(&folder).unwrap();
     let feeds = [feed.unwrap()];
-    let names = Names { slots: &[], feeds: &feeds, own: BTreeMap::new() };
+    let names = Names { slots: &[], feeds: &feeds, program: None, own: BTreeMap::new() };
     let template = Template::compile("{feed.users.mail}:{feed.users.name}", 0, &names).unwrap();
     assert_eq!(written(&template, &Source { feeds: &feeds, rows: &[0], ..source(1, 1) }), "a@x:ann");
     assert_eq!(written(&template, &Source { feeds: &feeds, rows: &[1], ..source(1, 1) }), "b@x:b,ob");

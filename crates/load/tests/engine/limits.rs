@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Feed, Load};
+use experiment::plan::{Backlog, Feed, Load, Overflow, Rate, Stage};
 use load::{Error, Orders};
 use record::clock::Clock;
 
@@ -17,6 +17,14 @@ fn refused(change: impl Fn(&mut Orders)) -> String {
     load::check(&orders).unwrap_err().to_string()
 }
 
+fn stages(from: f64, to: f64, over_s: f64) -> Rate {
+    Rate::Stages(vec![Stage { from, to, over_s }])
+}
+
+fn replayed(stretch: f64) -> Rate {
+    Rate::Replay { replay: "no-such-file.csv".into(), stretch }
+}
+
 #[test]
 fn orders_that_make_no_sense() {
     let of_load = |change: fn(&mut Load)| refused(|orders| change(&mut orders.load));
@@ -25,11 +33,21 @@ fn orders_that_make_no_sense() {
         (refused(|orders| orders.services.push("nowhere".into())), "service `nowhere`: "),
         (refused(|orders| orders.services.clear()), "a service to go to"),
         (refused(|orders| orders.slot_s = 0.0), "negative"),
-        (of_load(|load| load.rate = Some(0.0)), "operations/s"),
-        (of_load(|load| load.rate = Some(f64::NAN)), "operations/s"),
-        (of_load(|load| load.rate = Some(2e9)), "operations/s"),
-        (of_load(|load| (load.rate, load.think_s) = (Some(1.0), 0.1)), "exclude each other"),
+        (of_load(|load| load.rate = Some(Rate::Constant(0.0))), "operations/s"),
+        (of_load(|load| load.rate = Some(Rate::Constant(f64::NAN))), "operations/s"),
+        (of_load(|load| load.rate = Some(Rate::Constant(2e9))), "operations/s"),
+        (of_load(|load| load.rate = Some(Rate::Poisson { poisson: 2e7 })), "operations/s"),
+        (of_load(|load| load.rate = Some(Rate::Stages(Vec::new()))), "stages of a rate"),
+        (of_load(|load| load.rate = Some(stages(0.0, 0.0, 1.0))), "stages of a rate"),
+        (of_load(|load| load.rate = Some(stages(-1.0, 0.0, 1.0))), "operations/s"),
+        (of_load(|load| load.rate = Some(stages(1.0, 2.0, 0.0))), "stages of a rate"),
+        (of_load(|load| load.rate = Some(replayed(0.0))), "stretched"),
+        (of_load(|load| load.rate = Some(replayed(1.0))), "no-such-file.csv"),
+        (of_load(|load| load.backlog = Some(Backlog { most: 1, overflow: Overflow::Drop })), "open loop"),
+        (of_load(|load| (load.rate, load.think_s) = (Some(Rate::Constant(1.0)), 0.1)), "exclude each other"),
         (of_load(|load| load.agents = 0), "at least one agent"),
+        (of_load(|load| load.from = vec!["eth0".into()]), "eth0: this is no IP address"),
+        (of_load(|load| load.from = vec!["::1".into()]), "takes an IPv4 address"),
         (of_load(|load| load.steps.clear()), "at least one agent"),
         (of_load(|load| load.timeout_s = 0.0), "timeout"),
         (of_load(|load| load.think_s = -1.0), "negative"),

@@ -1,16 +1,29 @@
 //! The engine, the client and the recorder against small servers in this process. No test asserts that something is fast.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod backlog;
 mod client;
+mod connections;
+mod expectations;
+mod greetings;
+mod hostile;
 mod http;
 mod limits;
+mod lines;
 mod open;
 mod outcomes;
+mod pipelines;
 mod prepare;
+mod programs;
+mod rates;
 mod records;
+mod redis;
 mod register;
 mod retries;
+mod scripts;
+mod secret;
 mod server;
 mod services;
 mod setting;
 mod steps;
+mod tls;

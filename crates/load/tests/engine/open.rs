@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use experiment::plan::{Load, Retry};
+use experiment::plan::{Load, Rate, Retry};
 use record::events::Outcome;
 use record::hlog::Time;
 
@@ -12,7 +12,7 @@ use crate::server::{Reply, Server, nobody};
 use crate::setting::{load, orders, play, step};
 
 fn open(agents: u32, rate: f64, time_s: f64) -> Load {
-    Load { rate: Some(rate), ..load(agents, time_s, vec![step("ping", &[])]) }
+    Load { rate: Some(Rate::Constant(rate)), ..load(agents, time_s, vec![step("ping", &[])]) }
 }
 
 fn good() -> Server {
@@ -145,7 +145,7 @@ fn tries_keep_their_agent_busy() {
 fn cycles_and_mixes_start_one_operation_at_a_time() {
     let server = Server::names();
     let steps = vec![step("save", &["key={agent}", "value={seq}"]), step("load", &["key={agent}"])];
-    let mut load = Load { rate: Some(200.0), ..load(3, 0.5, steps) };
+    let mut load = Load { rate: Some(Rate::Constant(200.0)), ..load(3, 0.5, steps) };
     load.drain_s = 60.0;
     let came = play(orders(&server.service(), load.clone()));
     assert_eq!(came.summary.ok, 100);
@@ -197,7 +197,8 @@ fn stopped_early_it_counts_what_was_due_by_then() {
 fn a_generator_that_stood_still_says_so_for_each_operation_that_it_delayed() {
     let server = good();
     let (sink, intervals) = std::sync::mpsc::sync_channel(0);
-    let mut load = open(1, 2000.0, 4.0);
+    // Several agents: of one alone, all that waits for it waits for the target if it happened to be busy.
+    let mut load = open(10, 2000.0, 4.0);
     load.drain_s = 60.0;
     let clock = record::clock::Clock::starting_in(Duration::ZERO);
     let running = load::start(orders(&server.service(), load), clock, sink).unwrap();

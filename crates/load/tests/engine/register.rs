@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use experiment::plan::{AuditAs, AuditEffect, Load, Retry, Step, WhenFailed};
+use experiment::plan::{AuditAs, AuditEffect, Load, Rate, Retry, Step, WhenFailed};
 use load::Orders;
 use record::events::{History, Outcome};
 
 use crate::server::{Reply, Server};
-use crate::setting::{Came, load, orders, pairs, play, step};
+use crate::setting::{Came, load, moment, orders, pairs, play, step};
 
 /// Method and path of every request.
 type Seen = Arc<Mutex<Vec<(String, String)>>>;
@@ -216,7 +216,7 @@ fn which_statuses_are_about_the_data() {
     let got = |status: u16, expect: &[&str]| {
         let (server, _) = register(move |_, _| Some(answer(status, 0, "no")));
         let mut load = strict(1, vec![Step { expect: pairs(expect), ..case("browse", "get", &[], &[], &[]) }]);
-        load.time_s = 0.05;
+        load.time_s = moment(0.05);
         load.retry = Retry::Tries { tries: 3, wait_s: 0.0 };
         let came = play(http(&server, load));
         let Outcomes { ok, failed, wrong, attempts } = Outcomes::of(&came);
@@ -324,7 +324,7 @@ fn steps_that_are_not_due_break_no_cycle() {
 fn at_a_rate_the_next_operation_that_is_due_begins_the_next_cycle() {
     let (server, seen) = register(|asked, _| (asked.method == "PUT").then(|| answer(412, 0, "another version")));
     let mut load = strict(1, cycle());
-    load.rate = Some(90.0);
+    load.rate = Some(Rate::Constant(90.0));
     load.time_s = 0.5;
     let came = play(http(&server, load));
     assert_eq!(came.summary.ok + came.summary.wrong, 45, "as many operations as were due: {:?}", came.summary);

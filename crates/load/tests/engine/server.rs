@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -14,6 +14,8 @@ pub struct Server {
     acceptor: Option<JoinHandle<()>>,
     /// Connections accepted so far.
     pub connections: Arc<AtomicUsize>,
+    /// Where they came from.
+    pub peers: Arc<Mutex<Vec<IpAddr>>>,
 }
 
 /// Space and key to value.
@@ -60,6 +62,16 @@ impl Server {
         Self::start(read_http, handler)
     }
 
+    /// Commands of Redis; the body is the words with a blank between.
+    pub fn redis(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start(read_words, handler)
+    }
+
+    /// Lines, after `banner`; the body is the line without its end.
+    pub fn lines(banner: &'static str, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_with(banner, read_line, handler)
+    }
+
     /// A name service: names are kept, `oops` closes the connection.
     pub fn names() -> Self {
         let names: Mutex<Names> = Mutex::default();
@@ -88,22 +100,33 @@ impl Server {
     }
 
     fn start(read: Reader, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_with("", read, handler)
+    }
+
+    fn start_with(
+        banner: &'static str,
+        read: Reader,
+        handler: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (ends, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (has_ended, counted) = (Arc::clone(&ends), Arc::clone(&connections));
-        let handler = Arc::new(handler);
+        let (handler, peers) = (Arc::new(handler), Arc::<Mutex<Vec<IpAddr>>>::default());
+        let seen = Arc::clone(&peers);
         let acceptor = std::thread::Builder::new().spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
+            while let Ok((mut stream, peer)) = listener.accept() {
                 if has_ended.load(Ordering::SeqCst) {
                     return;
                 }
+                seen.lock().unwrap().push(peer.ip());
+                drop(stream.write_all(banner.as_bytes()));
                 let connection = counted.fetch_add(1, Ordering::SeqCst) + 1;
                 let handler = Arc::clone(&handler);
                 std::thread::Builder::new().spawn(move || serve(stream, connection, read, &*handler)).unwrap();
             }
         });
-        Self { address, ends, acceptor: Some(acceptor.unwrap()), connections }
+        Self { address, ends, acceptor: Some(acceptor.unwrap()), connections, peers }
     }
 
     /// Where it listens.
@@ -163,7 +186,8 @@ pub fn frame(id: u32, status: u8, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn read_frame(stream: &mut TcpStream) -> Option<(u32, u8, Vec<u8>)> {
+/// Takes a frame off a connection.
+pub fn read_frame(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).ok()?;
     let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
@@ -172,7 +196,8 @@ fn read_frame(stream: &mut TcpStream) -> Option<(u32, u8, Vec<u8>)> {
     Some((id, bytes[4], bytes[5..].to_vec()))
 }
 
-fn read_http(stream: &mut TcpStream) -> Option<(u32, u8, Vec<u8>)> {
+/// Takes an HTTP request off a connection, its body by length.
+pub fn read_http(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
     let mut request = Vec::new();
     let mut byte = [0];
     while !request.ends_with(b"\r\n\r\n") {
@@ -185,4 +210,35 @@ fn read_http(stream: &mut TcpStream) -> Option<(u32, u8, Vec<u8>)> {
     stream.read_exact(&mut body).ok()?;
     request.extend_from_slice(&body);
     Some((0, 0, request))
+}
+
+/// Takes a line off a connection, without its end.
+pub fn read_line(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\n") {
+        stream.read_exact(&mut byte).ok()?;
+        line.push(byte[0]);
+    }
+    line.pop();
+    line.pop_if(|last| *last == b'\r');
+    Some((0, 0, line))
+}
+
+/// Takes a command of Redis off a connection, its words with a blank between.
+pub fn read_words(stream: &mut impl Read) -> Option<(u32, u8, Vec<u8>)> {
+    let count = read_number(stream, b'*')?;
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let mut word = vec![0; read_number(stream, b'$')? + 2];
+        stream.read_exact(&mut word).ok()?;
+        word.truncate(word.len() - 2);
+        words.push(word);
+    }
+    Some((0, 0, words.join(&b' ')))
+}
+
+fn read_number(stream: &mut impl Read, kind: u8) -> Option<usize> {
+    let (.., line) = read_line(stream)?;
+    String::from_utf8_lossy(line.strip_prefix(&[kind])?).parse().ok()
 }

@@ -67,14 +67,27 @@ pub fn step(call: &str, with: &[&str]) -> Step {
 }
 
 /// `key=value` pairs as a map.
-pub fn pairs(pairs: &[&str]) -> BTreeMap<String, String> {
+pub fn pairs<T: for<'a> From<&'a str>>(pairs: &[&str]) -> BTreeMap<String, T> {
     pairs.iter().map(|pair| pair.split_once('=').unwrap()).map(|(key, value)| (key.into(), value.into())).collect()
+}
+
+/// Up to so many seconds a load is there for something to happen at all, …
+const MOMENT_S: f64 = 0.2;
+
+/// … and takes the longer the busier the machine is: on one that is starved nothing may happen for a tenth of a second.
+pub fn moment(time_s: f64) -> f64 {
+    let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let waiting: f64 = told.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0.0);
+    let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
+    time_s * (1.0 + waiting / cores).min(8.0)
 }
 
 /// A short load of these steps.
 pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
+    let time_s = if time_s <= MOMENT_S { moment(time_s) } else { time_s };
     Load {
         agents,
+        from: Vec::new(),
         ramp_s: 0.0,
         time_s,
         timeout_s: 5.0,
@@ -84,12 +97,15 @@ pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,
+        connections: Default::default(),
         rate: None,
+        backlog: None,
         threads: Some(1),
         order: Order::Cycle,
         when_failed: WhenFailed::GoOn,
         steps,
         feeds: Vec::new(),
+        script: None,
     }
 }
 
@@ -101,8 +117,12 @@ pub fn orders(service: &str, load: Load) -> Orders {
         load,
         purpose: Purpose::Measure,
         seed: 42,
+        tls: Default::default(),
         files: std::env::temp_dir(),
         slot_s: 0.001,
+        tether: None,
+        // Everything is played twice: `make test` sets this the second time.
+        without_ring: std::env::var_os("WITHOUT_RING").is_some(),
     }
 }
 

@@ -9,6 +9,7 @@ pub mod contents;
 pub mod doctor;
 pub mod echo;
 pub mod history;
+pub mod hit;
 pub mod install;
 pub mod lists;
 pub mod man;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use conduct::{Interrupts, Run};
+use conduct::{Audience, Interrupts, Run};
 use experiment::plan::{Plan, TargetKind, Trial};
 use experiment::source::Source;
 use record::environment::{Build, Environment};
@@ -20,6 +19,23 @@ use crate::{progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
+    clean_up()?;
+    let known = catalog::known()?;
+    let begun = match &arguments.resume {
+        Some(folder) => resume(folder)?,
+        None => begin(arguments, &known)?,
+    };
+    begun.can_be_played(&known, arguments.install)?;
+    let interrupts = signals::interrupts()?;
+    let folder = begun.open(&arguments.out, &known)?;
+    eprintln!("{}", folder.path().display());
+    let (ending, results) = begun.play(&folder, &known, progress::audience(arguments.plain), &interrupts)?;
+    analyze::print(&folder, &results, arguments.json)?;
+    Ok(outcome(ending, &results, arguments.accept))
+}
+
+/// Removes what interrupted runs left, and says what that was.
+pub fn clean_up() -> Result<(), Failure> {
     let cleaned = lab::registry::clean()?;
     for removed in cleaned.removed {
         eprintln!("left by an interrupted run, removed: {removed}");
@@ -27,39 +43,11 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
     for unreached in cleaned.unreached {
         eprintln!("after an interrupted run: {unreached}");
     }
-    let known = catalog::known()?;
-    let begun = match &arguments.resume {
-        Some(folder) => resume(folder)?,
-        None => begin(arguments, &known)?,
-    };
-    conduct::can_play(&begun.plan)?;
-    // Before there is a folder that nothing would ever be in.
-    lab::hosts::can_make(begun.plan.possible())?;
-    for name in installed_here(&begun.plan) {
-        install::ensure(&known, name, arguments.install)?;
-    }
-    let interrupts = Arc::new(Interrupts::new());
-    signals::listen(Arc::clone(&interrupts))
-        .map_err(|error| Failure::File { what: "cannot listen for signals".to_owned(), error })?;
-    let folder = begun.open(&arguments.out, &known)?;
-    eprintln!("{}", folder.path().display());
-    let plimsoll = std::env::current_exe()
-        .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
-    let targets = |name: &str| known.target(name).map(|target| (target.manifest.clone(), target.path.clone()));
-    let run = Run { plan: &begun.plan, folder: &folder, targets: &targets, files: begun.files, plimsoll };
-    let mut audience = progress::audience(arguments.plain);
-    let played = conduct::play(&run, audience.as_mut(), &interrupts);
-    drop(audience);
-    // Whatever happened, what was measured is reported, and says how far it goes.
-    let results = analyze::rebuild(&folder);
-    let ending = played?;
-    let results = results?;
-    analyze::print(&folder, &results, arguments.json)?;
-    Ok(outcome(ending, &results, arguments.accept))
+    Ok(())
 }
 
 /// The first of 130, 6, 5 that applies.
-fn outcome(ending: Ending, results: &Results, accept: bool) -> Done {
+pub fn outcome(ending: Ending, results: &Results, accept: bool) -> Done {
     if ending == Ending::Interrupted {
         Done::Interrupted
     } else if results.verdict.is == Trust::Void && !accept {
@@ -72,7 +60,7 @@ fn outcome(ending: Ending, results: &Results, accept: bool) -> Done {
 }
 
 /// A run that is known in full but has perhaps no folder yet.
-struct Begun {
+pub struct Begun {
     plan: Plan,
     files: PathBuf,
     text: String,
@@ -80,8 +68,29 @@ struct Begun {
 }
 
 impl Begun {
+    /// A run of this plan, which was made of this text. Feeds would be found beside it, in `files`.
+    pub fn of(plan: Plan, text: String, files: PathBuf) -> Self {
+        Self { plan, files, text, folder: None }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether this version and this machine can play it, and what it needs is installed: before there is a folder that nothing
+    /// would ever be in.
+    pub fn can_be_played(&self, known: &Known, install: bool) -> Result<(), Failure> {
+        conduct::can_play(&self.plan)?;
+        lab::hosts::can_make(self.plan.possible())?;
+        for name in installed_here(&self.plan) {
+            install::ensure(known, name, install)?;
+        }
+        Ok(())
+    }
+
     /// Its folder; a new one gets everything that is known before the first trial.
-    fn open(&self, out: &Path, known: &Known) -> Result<RunFolder, Failure> {
+    pub fn open(&self, out: &Path, known: &Known) -> Result<RunFolder, Failure> {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }
@@ -95,6 +104,25 @@ impl Begun {
         };
         write().map_err(|error| Failure::File { what: what(), error })
     }
+
+    /// Plays it into its folder, and analyses and reports what was recorded, however far that goes.
+    pub fn play(
+        &self,
+        folder: &RunFolder,
+        known: &Known,
+        mut audience: Box<dyn Audience>,
+        interrupts: &Interrupts,
+    ) -> Result<(Ending, Results), Failure> {
+        let plimsoll = std::env::current_exe()
+            .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
+        let targets = |name: &str| known.target(name).map(|target| (target.manifest.clone(), target.path.clone()));
+        let run = Run { plan: &self.plan, folder, targets: &targets, files: self.files.clone(), plimsoll };
+        let played = conduct::play(&run, audience.as_mut(), interrupts);
+        drop(audience);
+        // Whatever happened, what was measured is reported, and says how far it goes.
+        let results = analyze::rebuild(folder);
+        Ok((played?, results?))
+    }
 }
 
 fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
@@ -107,7 +135,7 @@ fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok(Begun { plan, files, text: with_sets(&file, &source, &arguments.sets), folder: None })
+    Ok(Begun::of(plan, with_sets(&file, &source, &arguments.sets), files))
 }
 
 /// The first line of a run's `experiment.toml`: where it comes from.

@@ -85,6 +85,8 @@ fn a_bad_machine_and_an_experiment_that_asks_for_much() {
     let asked = Asked {
         agents: 5000,
         services: 1,
+        sources: 1,
+        is_on_loopback: false,
         at_once: 500,
         lab: "3 hosts".to_owned(),
         refused: Some(("a lab of virtual hosts needs root".to_owned(), "run it as root".to_owned())),

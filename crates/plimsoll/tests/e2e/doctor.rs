@@ -65,7 +65,8 @@ fn an_experiment_is_held_against_the_machine() {
         (one("open files"), one("local ports"))
     };
     assert_eq!(agents("load.agents=200"), ("good".into(), "notice".into()));
-    assert_eq!(agents("load.agents=8000"), ("bad".into(), "bad".into()));
+    // On the loopback there are more addresses to connect from than the one.
+    assert_eq!(agents("load.agents=8000"), ("bad".into(), "good".into()));
     stage.play(&["doctor", "no-such-file.toml"]).exits(2).says(&["no-such-file.toml"]);
     stage.play(&["doctor", "--set", "load.agents=1"]).exits(2);
     stage.play(&["doctor", "--strict", "--root", &machine]).exits(5);

@@ -17,7 +17,9 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
 fn experiments_in_the_documents_have_a_plan() {
     let stage = Stage::new();
     let mut checked = 0;
-    for document in ["README.md", "CONTRIBUTING.md", "docs/lab.md", "docs/ssh-hosts.md", "docs/ci.md"] {
+    for document in
+        ["README.md", "CONTRIBUTING.md", "docs/lab.md", "docs/protocols.md", "docs/ssh-hosts.md", "docs/ci.md"]
+    {
         let text = fs::read_to_string(root().join(document)).unwrap();
         // An excerpt is read in `crates/experiment/tests/docs.rs`.
         for block in blocks(&text, "toml").into_iter().filter(|block| block.contains("[target]")) {
@@ -82,4 +84,37 @@ fn the_recipes_for_builds_are_yaml_and_call_what_there_is() {
         }
     }
     assert!(called >= 4, "{called}");
+}
+
+/// The words of a line as a shell would see them, without what it would do with the output.
+fn shell_words(line: &str) -> Vec<String> {
+    let line = line.split([';', '>', '|', '#']).next().unwrap_or_default();
+    let parts = line.split('\'').enumerate();
+    let words = parts.flat_map(|(index, part)| match index % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
+        _ => vec![part.to_owned()],
+    });
+    words.collect()
+}
+
+#[test]
+fn the_lines_that_hit_are_lines_of_this_program() {
+    let stage = Stage::new();
+    let item = stage.file("item.json", "{}");
+    let mut checked = 0;
+    for document in ["README.md", "docs/coming-from.md"] {
+        let text = fs::read_to_string(root().join(document)).unwrap();
+        let in_blocks = blocks(&text, "sh").into_iter().flat_map(str::lines);
+        let in_text = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        for line in in_blocks.chain(in_text) {
+            let Some(at) = line.find("plimsoll hit http") else { continue };
+            let mut words = shell_words(&line[at + "plimsoll ".len()..]);
+            words.iter_mut().filter(|word| word.starts_with('@')).for_each(|word| *word = format!("@{item}"));
+            words.retain(|word| word != "--print");
+            let words: Vec<&str> = words.iter().map(String::as_str).chain(["--print"]).collect();
+            assert!(stage.play(&words).exits(0).stdout.contains("[[load.cycle]]"), "{document}: {line}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 8, "{checked}");
 }

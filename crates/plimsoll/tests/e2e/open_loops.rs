@@ -1,12 +1,16 @@
 //! Loads at a rate on the built-in echo server: as many operations as were asked for, whatever the target does, and a target that
 //! cannot keep up is not held against the generator.
 
+use record::rows::GeneratorSecond;
 use serde_json::Value;
 
 use crate::stage::{Stage, number};
 
 fn at_rate(with: &str, load: &str) -> Value {
-    let stage = Stage::new();
+    played(&Stage::new(), with, load)
+}
+
+fn played(stage: &Stage, with: &str, load: &str) -> Value {
     let file = stage.file(
         "rate.toml",
         format!(
@@ -33,7 +37,7 @@ fn every_operation_that_was_asked_for_is_there() {
     assert_eq!(number(&results, "/trials/0/generator/dropped"), 0.0);
     // The machine may be busy; the books have to be right nevertheless.
     assert!(number(&results, "/trials/0/generator/littles_law_error_pct") < 1.0);
-    assert!(!reasons(&results).contains("books") && !reasons(&results).contains("never began"));
+    assert!(!reasons(&results).contains("books") && !reasons(&results).contains("dropped"));
 }
 
 #[test]
@@ -48,7 +52,67 @@ fn a_target_that_cannot_keep_up_is_not_held_against_the_generator() {
     assert_eq!(number(&results, "/trials/0/outcomes/unfinished"), others);
     assert_eq!(number(&results, "/trials/0/generator/dropped"), 0.0);
     assert!(number(&results, "/trials/0/generator/littles_law_error_pct") < 1.0);
-    assert!(!reasons(&results).contains("books") && !reasons(&results).contains("never began"));
+    assert!(!reasons(&results).contains("books") && !reasons(&results).contains("dropped"));
     // Who was served last had waited for thousands of milliseconds; the service itself is bounded by the queue of 40.
     assert!(number(&results, "/trials/0/latency_us/max") > 2_000_000.0);
+}
+
+/// How many operations were to start in each second, as the records say, over all threads of the engine.
+fn due(stage: &Stage) -> Vec<u64> {
+    let trial = record::folder::RunFolder::at(&stage.run_folder()).trial("001");
+    let mut due = vec![0; 200];
+    for row in record::rows::read::<GeneratorSecond>(&trial.generator()).unwrap().items {
+        due[(row.at_s - 1e-6).max(0.0) as usize] += row.due.unwrap();
+    }
+    while due.last() == Some(&0) {
+        due.pop();
+    }
+    due
+}
+
+#[test]
+fn a_rate_in_stages_has_its_operations_each_second() {
+    let stage = Stage::new();
+    // The integral of the rate over each second; the last rate holds. By when they are to start, so that a busy machine changes nothing.
+    let stages = "[{ to = 200, over = \"2s\" }, { at = 50, for = \"1s\" }, { at = 0, for = \"1s\" }, { from = 300, to = 100, over = \"1s\" }]";
+    let results = played(&stage, "", &format!("agents = 8\nrate = {stages}\ntime = \"6s\"\ndrain = \"60s\""));
+    assert_eq!(due(&stage), [50, 150, 50, 0, 200, 100]);
+    assert_eq!(outcomes(&results), (550.0, 0.0));
+    assert!(number(&results, "/trials/0/generator/littles_law_error_pct") < 1.0);
+    assert_eq!(number(&results, "/trials/0/steady/from_s"), 0.0, "what is to change is not waited for");
+    assert!(!reasons(&results).contains("steady"), "{}", reasons(&results));
+}
+
+#[test]
+fn a_recorded_schedule_is_found_beside_the_experiment() {
+    let stage = Stage::new();
+    stage.file("starts.csv", "at_s\n0\n0.5\n0.5\n1.25\n2.75\n");
+    let results = played(&stage, "", "agents = 2\nrate = { replay = \"starts.csv\" }\ntime = \"3s\"\ndrain = \"60s\"");
+    assert_eq!((due(&stage), outcomes(&results)), (vec![3, 1, 1], (5.0, 0.0)));
+}
+
+#[test]
+fn a_recorded_schedule_that_is_none_is_a_bad_file() {
+    let stage = Stage::new();
+    stage.file("starts.csv", "at_s\n0\n2\n1\n");
+    let file = stage.file(
+        "replay.toml",
+        "[target]\nuse = \"echo\"\n[load]\nagents = 1\ntime = \"3s\"\nrate = { replay = \"starts.csv\" }\n[[load.cycle]]\n\
+         call = \"get\"\nwith = { path = \"/\" }\n",
+    );
+    stage.run(&[&file]).exits(2).says(&["starts.csv", "line 4: 1 comes after 2"]);
+}
+
+#[test]
+fn what_a_bounded_backlog_drops_is_counted_and_held_against_the_trial() {
+    for overflow in ["drop", "stop"] {
+        let load =
+            format!("agents = 20\nrate = 300\ntime = \"6s\"\ndrain = \"2s\"\nbacklog = 30\noverflow = \"{overflow}\"");
+        let results = at_rate("delay = \"20ms\", workers = 2", &load);
+        let (ok, others) = outcomes(&results);
+        let dropped = number(&results, "/trials/0/generator/dropped");
+        assert_eq!(ok + others + dropped, 1800.0, "{overflow}: {ok} and {others} and {dropped}");
+        assert!(dropped > 500.0, "{overflow}: {dropped}");
+        assert!(reasons(&results).contains("were dropped: the backlog was full"), "{}", reasons(&results));
+    }
 }

@@ -67,6 +67,11 @@ impl Stage {
         self.variables.push(("PLIMSOLL_SSH_CONFIG", machines.config()));
     }
 
+    /// From now on everything is played by a shell that does this first, with `$0` for the path and `$@` for what is played.
+    pub fn within(&mut self, script: &str, path: &Path) {
+        self.through = vec!["sh".into(), "-c".into(), script.into(), path.display().to_string()];
+    }
+
     /// Targets and profiles of the tests are found from now on: the targets in `tests/targets`, the profiles in this stage
     /// itself.
     pub fn with_shelves(mut self) -> Self {

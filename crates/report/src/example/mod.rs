@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod costs;
+mod outages;
 mod records;
 
 use std::collections::BTreeMap;
@@ -10,12 +11,13 @@ use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmu
 use record::environment::Environment;
 use record::events::Ending;
 use record::results::{
-    Claim, Comparison, Consistency, Disturbance, Fault, Generator, Holds, Host, Operation, Outage, OutageDistribution,
-    Outcomes, Quantiles, Requirement, Results, Spread, Throughput, Trial, Trust, Verdict, WithWarmup,
+    Claim, Comparison, Consistency, Generator, Holds, Host, Operation, Outcomes, Quantiles, Requirement, Results,
+    Throughput, Trial, Trust, Verdict, WithWarmup,
 };
 use serde_json::{Value, json};
 
 pub use costs::costs;
+pub use outages::{crash, distribution, disturbance};
 pub use records::series;
 
 /// A plan of these variants, swept paths and repeats; 200 agents for 30 s.
@@ -63,6 +65,7 @@ fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value
         target: Target {
             kind: TargetKind::Folder { name: "vsns".to_owned(), with: BTreeMap::new() },
             protocol: "vsns".to_owned(),
+            tls: Default::default(),
         },
         lab: plan::Lab { speed: 1.0, ..plan::Lab::default() },
         prepare: Vec::new(),
@@ -76,6 +79,7 @@ fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value
 fn load() -> Load {
     Load {
         agents: 200,
+        from: Vec::new(),
         ramp_s: 3.0,
         time_s: 30.0,
         timeout_s: 10.0,
@@ -85,12 +89,15 @@ fn load() -> Load {
         warmup: Warmup::Auto,
         retry: Retry::FailFast,
         reconnect_s: 0.1,
+        connections: Default::default(),
         rate: None,
+        backlog: None,
         threads: None,
         order: Order::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: Vec::new(),
         feeds: Vec::new(),
+        script: None,
     }
 }
 
@@ -186,6 +193,7 @@ fn host() -> Host {
 pub fn quantiles(factor: f64) -> Quantiles {
     Quantiles {
         p50: Some(2_710.0 * factor),
+        p75: Some(3_240.0 * factor),
         p90: Some(4_020.0 * factor),
         p99: Some(6_870.0 * factor),
         p999: Some(11_300.0 * factor),
@@ -193,43 +201,6 @@ pub fn quantiles(factor: f64) -> Quantiles {
         mean: Some(2_950.0 * factor),
         count: 1_834_567,
     }
-}
-
-/// Gives a trial a fault at 15 s: 99 calls failed over 12 ms, back after 120 ms, 4,211 keys checked.
-pub fn crash(trial: &mut Trial) {
-    trial.faults = vec![Fault {
-        name: "oops".to_owned(),
-        kind: "call".to_owned(),
-        on: "local.server".to_owned(),
-        number: 1,
-        at_s: 15.002,
-        label: "call".to_owned(),
-        colour: "#d95f02".to_owned(),
-        outage: Some(Outage {
-            baseline_per_s: Some(63_900.0),
-            baseline_spread_per_s: Some(1_240.0),
-            failed: 99,
-            wrong: 0,
-            first_failure_s: Some(0.002),
-            last_failure_s: Some(0.014),
-            first_ok_s: Some(0.009),
-            total_s: Some(0.005),
-            partial_s: Some(0.008),
-            back_to_baseline_s: Some(0.12),
-            lost_operations: Some(6_120.0),
-            memory_released_bytes: Some(5_120_000),
-            ..Outage::default()
-        }),
-        ..Fault::default()
-    }];
-    trial.throughput.before_first_fault_per_s = Some(63_400.0);
-    trial.outcomes.failed = 99;
-    trial.failed_pct = Some(0.0054);
-    trial.attempts += 99;
-    trial.attempt_results.insert("connection closed".to_owned(), 93);
-    trial.attempt_results.insert("connect refused".to_owned(), 6);
-    trial.consistency.checked = Some(4_211);
-    trial.consistency.lost_writes = Some(0);
 }
 
 /// The machine of the examples.
@@ -316,43 +287,6 @@ fn comparison(name: &str, ratio: f64, significant: bool) -> Comparison {
         trials: [2, 2],
         better: significant.then(|| "fail fast".to_owned()),
         ..Comparison::default()
-    }
-}
-
-/// What no fault explains: 40 calls failed over 1.2 s at 22.5 s.
-pub fn disturbance() -> Disturbance {
-    Disturbance {
-        at_s: 22.5,
-        outage: Outage {
-            baseline_per_s: Some(63_900.0),
-            failed: 40,
-            total_s: Some(0.0),
-            partial_s: Some(0.4),
-            back_to_baseline_s: Some(1.2),
-            lost_operations: Some(412.0),
-            ..Outage::default()
-        },
-    }
-}
-
-/// A fault of the variant over so many occurrences.
-pub fn distribution(variant: Option<&str>, point: &BTreeMap<String, Value>, count: u64) -> OutageDistribution {
-    let spread = Spread {
-        count,
-        min: Some(0.05),
-        p50: Some(0.12),
-        p50_ci95: Some([0.08, 0.2]),
-        p90: None,
-        p99: None,
-        max: Some(0.4),
-    };
-    OutageDistribution {
-        fault: "oops".to_owned(),
-        variant: variant.map(str::to_owned),
-        point: point.clone(),
-        count,
-        never_back: 0,
-        figures: BTreeMap::from([("back_to_baseline_s".to_owned(), spread)]),
     }
 }
 

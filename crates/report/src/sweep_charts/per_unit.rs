@@ -1,6 +1,8 @@
 //! Chart: throughput for each agent, host or whatever else was swept: what one more brings. Where some operations make a cycle it is of
 //! cycles, below those of all.
 
+use experiment::plan::is_offered;
+
 use super::{Kind, Sheet, short};
 use crate::drawing::chart::{Chart, Panel, Unit};
 
@@ -11,12 +13,12 @@ fn draw(sheet: &Sheet) -> Option<Chart> {
         return None;
     }
     let name = short(sheet.over);
-    let is_rate = sheet.over == "load.rate";
+    let is_rate = is_offered(sheet.over);
     let cycles = sheet.tells_cycles();
     let what = if cycles { "full cycles" } else { "ok operations" };
     // Of an offered rate it is a share.
     let (title, label, unit) = match sheet.over {
-        "load.rate" => {
+        _ if is_rate => {
             ("Share of the offered rate".to_owned(), "ok operations for each one offered".to_owned(), Unit::Plain)
         }
         "load.agents" => ("Per agent".to_owned(), format!("{what} per second for each agent"), Unit::PerSecond),

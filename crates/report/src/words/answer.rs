@@ -17,6 +17,29 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
     if let Some(partial) = &results.partial {
         sentences.push(stopped(&format!("This is a partial result: {partial}")));
     }
+    sentences.extend(findings(results, plan));
+    sentences.join(" ")
+}
+
+/// The answer for whoever reads the verdict in the same breath: why the result must not be used, or what is missing, stands there.
+#[must_use]
+pub(super) fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
+    let mut sentences = Vec::new();
+    if results.verdict.is == Trust::Void {
+        sentences.push(match results.verdict.reasons.len() {
+            0 => unusable(&[]),
+            1 => "This result must not be used, for the reason below.".to_owned(),
+            some => format!("This result must not be used, for {some} reasons below."),
+        });
+    }
+    sentences.extend(results.partial.is_some().then(|| "This is a partial result.".to_owned()));
+    sentences.extend(findings(results, plan));
+    sentences.join(" ")
+}
+
+/// What was found, whatever it is worth.
+fn findings(results: &Results, plan: &Plan) -> Vec<String> {
+    let mut sentences = Vec::new();
     let groups = groups(results, plan);
     let measured: Vec<Group> = groups.into_iter().filter(|group| group.usable().any(|t| operations(t) > 0)).collect();
     match measured.as_slice() {
@@ -42,7 +65,7 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
     }
     sentences.extend(disturbed::sentence(results));
     sentences.extend(emulation(results));
-    sentences.join(" ")
+    sentences
 }
 
 /// That the hosts are modelled, for whoever reads nothing but the answer.

@@ -2,11 +2,13 @@
 
 pub(crate) mod aligned;
 mod answer;
+mod bars;
 pub(crate) mod cost;
 mod course;
 mod crash;
 pub(crate) mod differing;
 mod disturbed;
+mod glance;
 mod plain_load;
 mod recovery;
 mod safe_load;
@@ -21,7 +23,9 @@ use crate::facts::is_measured;
 use crate::tables::{Tone, trust_word};
 
 pub use answer::answer;
+pub use bars::bars;
 pub use course::course;
+pub use glance::at_a_glance;
 pub use summary::summary;
 
 /// The word for the verdict. Where nothing was measured there is nothing to judge.

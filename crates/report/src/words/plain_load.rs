@@ -12,8 +12,11 @@ pub fn finding(group: &Group, plan: &Plan) -> String {
     let mut text = repeats(group);
     let rate = group.spread(|trial| trial.throughput.operations_per_s);
     let load = group.trials.first().and_then(|trial| planned(plan, &trial.id)).and_then(|trial| trial.load.as_ref());
-    let who = match load.map(|load| (load.agents, load.rate)) {
-        Some((_, Some(asked))) => format!("asked for {} calls/s, the target answered", numbers::number(asked)),
+    let who = match load.map(|load| (load.agents, &load.rate)) {
+        Some((_, Some(asked))) => match asked.per_s() {
+            Some(per_s) => format!("asked for {} calls/s, the target answered", numbers::number(per_s)),
+            None => "asked for calls on a schedule, the target answered".to_owned(),
+        },
         Some((1, None)) => "1 agent got".to_owned(),
         Some((agents, None)) => format!("{} agents got", numbers::count(u64::from(agents))),
         None => "the load got".to_owned(),

@@ -17,7 +17,8 @@ const LONG: usize = 12;
 /// The summary, at most 100 columns wide, ending in a newline; with the terminal's colours if `colour`.
 #[must_use]
 pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
-    let mut parts = vec![heading(results), finding(results, plan), verdict(results, colour)];
+    let verdict = verdict(results, colour, WIDTH) + &partial(results, WIDTH);
+    let mut parts = vec![heading(results), finding(results, plan), verdict];
     let input = Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
     let groups = groups(results, plan);
     if !groups.is_empty() && plan.find.is_none() {
@@ -56,29 +57,34 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
 }
 
 fn heading(results: &Results) -> String {
-    lines(&results.title, "", "") + &lines(&results.asks, "", "")
+    lines(&results.title, "", "", WIDTH) + &lines(&results.asks, "", "", WIDTH)
 }
 
+/// The answer, wrapped.
 fn finding(results: &Results, plan: &Plan) -> String {
     // The one that was written into the results, so that terminal, file and page say the same.
     let answer = if results.answer.is_empty() { answer(results, plan) } else { results.answer.clone() };
-    lines(&answer, "  ", "  ")
+    lines(&answer, "  ", "  ", WIDTH)
 }
 
-fn verdict(results: &Results, colour: bool) -> String {
+/// The verdict with its reasons and what can be done about each.
+pub(super) fn verdict(results: &Results, colour: bool, width: usize) -> String {
     let (word, tone) = super::verdict(results);
     let word = toned(word, if colour { tone } else { Tone::Plain });
     let mut text = format!("{word}: {}\n", meaning(results));
     for (index, reason) in results.verdict.reasons.iter().enumerate() {
-        text.push_str(&lines(reason, "  - ", "    "));
+        text.push_str(&lines(reason, "  - ", "    ", width));
         if let Some(remedy) = results.verdict.remedies.get(index) {
-            text.push_str(&lines(remedy, "    -> ", "       "));
+            text.push_str(&lines(remedy, "    -> ", "       ", width));
         }
     }
-    if let Some(partial) = &results.partial {
-        text.push_str(&lines(&format!("partial: {partial}"), "", "  "));
-    }
     text
+}
+
+/// What is missing of the run, if anything.
+pub(super) fn partial(results: &Results, width: usize) -> String {
+    let partial = results.partial.as_ref();
+    partial.map_or_else(String::new, |partial| lines(&format!("partial: {partial}"), "", "  ", width))
 }
 
 fn section(title: &str, table: &str) -> String {
@@ -86,8 +92,8 @@ fn section(title: &str, table: &str) -> String {
 }
 
 /// Wrapped; the first line begins with `first`, the others with `rest`.
-fn lines(text: &str, first: &str, rest: &str) -> String {
-    let wrapped = wrapped(&plain(text), WIDTH - first.len().max(rest.len()));
+pub(super) fn lines(text: &str, first: &str, rest: &str, width: usize) -> String {
+    let wrapped = wrapped(&plain(text), width - first.len().max(rest.len()));
     let lines = wrapped.iter().enumerate().map(|(index, line)| {
         let indent = if index == 0 { first } else { rest };
         format!("{indent}{line}").trim_end().to_owned() + "\n"

@@ -41,7 +41,7 @@ fn a_plain_load() {
 #[test]
 fn a_plain_load_with_failures_at_a_rate() {
     let (mut plan, mut results) = one();
-    plan.trials[0].load.as_mut().unwrap().rate = Some(5_000.0);
+    plan.trials[0].load.as_mut().unwrap().rate = Some(experiment::plan::Rate::Constant(5_000.0));
     results.trials[0].outcomes.failed = 1_234;
     results.trials[0].outcomes.timeout = 3;
     results.trials[0].consistency.wrong = Some(17);

@@ -17,7 +17,7 @@ fn near(value: Option<f64>, known: f64) -> bool {
 
 #[test]
 fn enough_samples_are_those_of_wilks() {
-    assert_eq!([0.5, 0.9, 0.99, 0.999].map(samples_for), [5, 29, 299, 2_995]);
+    assert_eq!([0.5, 0.75, 0.9, 0.99, 0.999].map(samples_for), [5, 11, 29, 299, 2_995]);
 }
 
 #[test]

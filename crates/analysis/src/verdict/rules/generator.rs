@@ -22,15 +22,56 @@ pub(super) fn dropped_starts(facts: &Facts<'_>) -> Weighed {
     let ended = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
     let due = dropped + ended as f64;
     let pct = if due > 0.0 { 100.0 * dropped / due } else { return None };
-    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due and the generator itself never began them")))
+    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due and were dropped: the backlog was full")))
 }
 
 pub(super) fn failed_connects(facts: &Facts<'_>) -> Weighed {
+    let failed = failed_before_any_fault(facts);
+    let others = failed.connects - failed.handshakes;
+    let when = failed.when;
+    Some((others as f64, format!("{others} connects failed {when}: agents could not reach the target")))
+}
+
+pub(super) fn failed_handshakes(facts: &Facts<'_>) -> Weighed {
+    let failed = failed_before_any_fault(facts);
+    let (handshakes, when) = (failed.handshakes, failed.when);
+    let what = match failed.worst {
+        Some("tls: bad certificate") => "its certificate is not one that is trusted",
+        _ => "it speaks no TLS, or none that both sides know",
+    };
+    Some((handshakes as f64, format!("{handshakes} TLS handshakes failed {when}: the target was reached, but {what}")))
+}
+
+/// Results of attempts whose connection ended in the handshake, as `attempts.csv` names them. A `tls: broken` is of later.
+const OF_HANDSHAKES: [&str; 4] =
+    ["tls: bad certificate", "tls: closed in the handshake", "tls: handshake failed", "tls: refused by the target"];
+
+/// Connects that failed before any fault.
+struct FailedConnects<'a> {
+    connects: u64,
+    /// … of these by a handshake. Where agents share connections, several attempts fail by one: no more than failed connects.
+    handshakes: u64,
+    /// The result that most of the handshakes had.
+    worst: Option<&'a str>,
+    /// In words.
+    when: &'static str,
+}
+
+fn failed_before_any_fault<'a>(facts: &Facts<'a>) -> FailedConnects<'a> {
     let first_fault_s = facts.window.and_then(|window| window.first_fault_s).unwrap_or(f64::INFINITY);
     let before = facts.evidence.generator.iter().filter(|row| row.at_s <= first_fault_s);
-    let failed: u64 = before.map(|row| row.connect_failures).sum();
-    let when = if first_fault_s.is_finite() { "before any fault" } else { "without a fault" };
-    Some((failed as f64, format!("{failed} connects failed {when}: agents could not reach the target")))
+    let connects = before.map(|row| row.connect_failures).sum();
+    let by = |result: &str| -> u64 {
+        let rows = facts.evidence.attempts.iter().filter(|row| row.at_s <= first_fault_s && row.result == result);
+        rows.map(|row| row.count).sum()
+    };
+    let counts = OF_HANDSHAKES.map(|result| (by(result), result));
+    FailedConnects {
+        connects,
+        handshakes: counts.iter().map(|(count, _)| count).sum::<u64>().min(connects),
+        worst: counts.into_iter().max().filter(|(count, _)| *count > 0).map(|(_, result)| result),
+        when: if first_fault_s.is_finite() { "before any fault" } else { "without a fault" },
+    }
 }
 
 pub(super) fn generator_cpu(facts: &Facts<'_>) -> Weighed {
@@ -139,8 +180,10 @@ pub(super) fn generator_stall(facts: &Facts<'_>) -> Weighed {
 pub(super) fn generator_preempted(facts: &Facts<'_>) -> Weighed {
     let pct = facts.trial.generator.preempted_pct?;
     let what = format!(
-        "for {pct:.0} % of the time strangers ran on the generator's CPUs while it could have run: answers seem late that were \
-         only not taken"
+        "for {:.0} % of the time strangers ran on the generator's CPUs while it could have run: answers seem late that were \
+         only not taken",
+        // A second whose figures were read late holds more than a second of waiting.
+        pct.min(100.0)
     );
     Some((pct, what))
 }

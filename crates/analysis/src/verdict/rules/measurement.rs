@@ -20,8 +20,10 @@ pub(super) fn no_steady_state(facts: &Facts<'_>) -> Weighed {
 }
 
 pub(super) fn short_measurement(facts: &Facts<'_>) -> Weighed {
-    let length = facts.window?.length_s();
-    Some((length, format!("only {length:.1} s were left to measure after the warm-up; at least 5 s are needed")))
+    let window = facts.window?;
+    let length = window.length_s();
+    let what = if window.from_s > 0.0 { "left to measure after the warm-up" } else { "measured" };
+    Some((length, format!("only {length:.1} s were {what}; at least 5 s are needed")))
 }
 
 pub(super) fn quantile_refused(facts: &Facts<'_>) -> Weighed {

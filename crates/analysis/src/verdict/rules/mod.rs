@@ -65,11 +65,13 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "dropped_starts",
-        looks_at: "operations that were due and never started",
+        looks_at: "operations that were due and were dropped, because as many waited as `load.backlog` allows",
         unit: "%",
         threshold: From { suspect: 0.1, void: 5.0 },
-        why: "The load was lighter than what was asked for, and lightest when the target was slowest.",
-        remedy: "Lower `load.rate`, or give it more agents to start operations with",
+        why: "The load was lighter than what was asked for, and lightest when the target was slowest: what was dropped is in no latency, \
+              and what is left looks fast.",
+        remedy: "Lower `load.rate`, give it more agents to start operations with, or raise `load.backlog`: what waits is in the \
+                 latency",
         weigh: generator::dropped_starts,
     },
     Rule {
@@ -90,6 +92,17 @@ pub(crate) const RULES: &[Rule] = &[
         why: "The trial is not the one that was asked for.",
         remedy: "See what the fault needs: `plimsoll faults NAME`",
         weigh: faults::failed_fault,
+    },
+    Rule {
+        name: "failed_handshakes",
+        looks_at: "connects that failed in the TLS handshake before any fault",
+        unit: "connects",
+        threshold: SUSPECT_IF_SO,
+        why: "The target was reached and asked nothing: whoever answered could not be trusted, or the two could not agree on how to \
+              speak.",
+        remedy: "For a bad certificate, name who vouches for it with `tls.ca` and the name in it with `tls.server_name`, or take \
+                 any with `tls.insecure`; otherwise see whether the target speaks TLS at this port",
+        weigh: generator::failed_handshakes,
     },
     Rule {
         name: "few_operations",

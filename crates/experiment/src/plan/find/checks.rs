@@ -59,6 +59,22 @@ pub(super) fn raised(section: &Section<'_>, highest: &str, parts: &[Option<Parts
         problems
             .push(problem.expected("no first value").hint("add `from = …` here, in operations/s, or `rate` to [load]"));
     }
+    if loads().any(|load| load.rate.as_ref().is_some_and(|rate| rate.constant().is_none())) {
+        let problem = Problem::new(place, "a search raises a plain rate");
+        problems.push(problem.expected("`rate` in [load] is no plain number").hint(
+            "write `rate = 1000` in [load], the first value tried; starts at random, in stages or as recorded are compared by variants",
+        ));
+    }
+    if loads().any(|load| load.backlog.is_some()) {
+        let problem = Problem::new(place, "`backlog` and a searched rate exclude each other");
+        problems.push(
+            problem
+                .expected(
+                    "a trial that drops operations is void, and says neither that the limits hold nor that they break",
+                )
+                .hint("remove `backlog` from [load]: what the target cannot keep up with then shows as latency"),
+        );
+    }
     if loads().any(|load| load.think_s > 0.0) {
         let problem = Problem::new(place, "`think` and a searched rate exclude each other");
         problems.push(problem.expected("operations start on a schedule").hint("remove `think` from [load]"));
@@ -77,7 +93,7 @@ pub(super) fn bounds(section: &Section<'_>, whole: bool, parts: &[Option<Parts>]
     if let Some(up_to) = section.number("up_to") {
         let own = |parts: &Parts| {
             let load = parts.load.as_ref()?;
-            if whole { Some(f64::from(load.agents)) } else { Some(load.rate? / parts.lab.speed) }
+            if whole { Some(f64::from(load.agents)) } else { Some(load.rate.as_ref()?.constant()? / parts.lab.speed) }
         };
         let first = section.number("from").or_else(|| parts.iter().flatten().find_map(own));
         if first.is_some_and(|first| first > up_to) {

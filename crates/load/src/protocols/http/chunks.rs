@@ -1,5 +1,6 @@
 //! Chunked bodies, at whatever byte they are cut: sizes, data, trailers. It must not keep the data: it says where it is.
 
+use super::BODY_LIMIT;
 use crate::protocols::Cause;
 
 /// The longest line with a chunk's size and extensions.
@@ -73,6 +74,8 @@ impl Chunks {
         }
         let line = &input[..input.len().min(SIZE_LINE_LIMIT)];
         match httparse::parse_chunk_size(line) {
+            // However few of its bytes come, it would end in that.
+            Ok(httparse::Status::Complete((_, size))) if size > BODY_LIMIT => Err(Cause::TooLong),
             Ok(httparse::Status::Complete((length, size))) => {
                 *self = if size == 0 { Self::Trailers(0) } else { Self::Data(size) };
                 Ok(Piece::Framing(length))

@@ -59,15 +59,14 @@ impl Last {
 pub fn parse(input: &[u8]) -> Result<Option<Head>, Cause> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);
-    let length = match response.parse(input) {
+    // No further than it may be long, so that what follows cannot change what is said of it.
+    let seen = &input[..input.len().min(HEAD_LIMIT)];
+    let length = match response.parse(seen) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if input.len() < HEAD_LIMIT => return Ok(None),
+        Ok(httparse::Status::Partial) if seen.len() < HEAD_LIMIT => return Ok(None),
         Ok(httparse::Status::Partial) => return Err(Cause::TooLong),
         Err(_) => return Err(Cause::BadAnswer),
     };
-    if length > HEAD_LIMIT {
-        return Err(Cause::TooLong);
-    }
     let status = response.code.filter(|status| *status >= 100).ok_or(Cause::BadAnswer)?;
     let mut facts = Facts { length: None, chunked: None, close: false, keep_alive: false };
     for header in response.headers.iter() {

@@ -1,5 +1,6 @@
-//! HTTP/1.1 over TCP with keep-alive: requests pre-encoded, answers framed by length, chunks or the connection's end. Bodies that
-//! nobody asked for are counted and let go. It must not follow redirects, keep cookies or speak TLS.
+//! HTTP/1.1 over TCP or TLS: requests pre-encoded, answers framed by length, chunks or the connection's end. Bodies that
+//! nobody asked for are counted and let go. It must not follow redirects or keep cookies; whoever moves
+//! its bytes seals them where the service is `https`.
 
 use experiment::catalog;
 
@@ -13,7 +14,7 @@ mod operations;
 mod request;
 
 use chunks::{Chunks, Piece};
-use head::{Framing, Head, Last};
+use head::{Framing, HEAD_LIMIT, Head, Last};
 pub use operations::INFO;
 use request::{Place, Want};
 
@@ -61,6 +62,8 @@ pub struct Decoder {
     head_at: usize,
     /// Bytes of the body so far.
     body: u64,
+    /// Bytes beside the header block and the body so far: interim answers, sizes of chunks, trailers.
+    beside: u64,
     /// Header block and body, as far as they are wanted, if the answer did not come in one piece.
     stored: Vec<u8>,
     /// Whether the wanted fields are in `stored`.
@@ -79,6 +82,7 @@ enum Stage {
 impl Protocol for Http {
     const INFO: &'static catalog::Protocol = &INFO;
     const REFUSALS: &'static [Refusal] = &[];
+    const ALPN: &'static [&'static [u8]] = &[b"http/1.1"];
     type Request = Request;
     type Decoder = Decoder;
     type Memory = Memory;
@@ -89,6 +93,10 @@ impl Protocol for Http {
 
     fn authority(&self) -> &str {
         &self.place.authority
+    }
+
+    fn tls_host(&self) -> Option<&str> {
+        self.place.tls_host.as_deref()
     }
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
@@ -180,7 +188,10 @@ impl Decoder {
             match head.status {
                 // Nothing was asked to be upgraded.
                 101 => return Err(Cause::BadAnswer),
-                100..200 => used += head.length,
+                100..200 => {
+                    self.pass(head.length, HEAD_LIMIT as u64)?;
+                    used += head.length;
+                }
                 _ => {
                     self.head_at = used;
                     if let Some(answer) = self.begin(request, memory, head, input)? {
@@ -247,7 +258,10 @@ impl Decoder {
             };
             match piece {
                 Piece::More => return Ok(Progress::More { used }),
-                Piece::Framing(length) => used += length,
+                Piece::Framing(length) => {
+                    self.pass(length, BODY_LIMIT)?;
+                    used += length;
+                }
                 Piece::Data(length) => {
                     self.take(request, &rest[..length])?;
                     used += length;
@@ -258,6 +272,12 @@ impl Decoder {
                 }
             }
         }
+    }
+
+    /// Passes over bytes that are of no use to anybody. A target could send them without end.
+    fn pass(&mut self, length: usize, limit: u64) -> Result<(), Cause> {
+        self.beside += length as u64;
+        if self.beside > limit { Err(Cause::TooLong) } else { Ok(()) }
     }
 
     fn take(&mut self, request: &Request, data: &[u8]) -> Result<(), Cause> {

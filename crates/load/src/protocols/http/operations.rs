@@ -23,7 +23,7 @@ const fn operation(name: &'static str, help: &'static str) -> Operation {
 pub static INFO: Protocol = Protocol {
     name: "http",
     schemes: &["http", "https"],
-    help: "HTTP/1.1 with keep-alive",
+    help: "HTTP/1.1, with keep-alive and TLS",
     operations: &[
         operation("get", "GET"),
         operation("head", "HEAD: an answer without its body"),

@@ -9,6 +9,8 @@ use crate::values::layout::{Builder, Layout, Width};
 pub struct Place {
     /// What to connect to: `host:port`.
     pub authority: String,
+    /// Whom its certificate names, where it is spoken to by TLS: without port and brackets.
+    pub tls_host: Option<String>,
     /// What goes into the `Host` header.
     host: String,
     /// What every path is put behind, without a `/` at its end.
@@ -16,15 +18,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reads `host:port`, `http://host[:port][/base]`.
+    /// Reads `host:port`, `http://host[:port][/base]`, `https://…`.
     pub fn parse(service: &str) -> Result<Self, String> {
-        if service.starts_with("https://") {
-            return Err("https is not spoken yet; use the server's plain http port".to_owned());
-        }
-        let (rest, is_url) = match service.strip_prefix("http://") {
-            Some(rest) => (rest, true),
-            None if service.contains("://") => return Err("write http://host:port".to_owned()),
-            None => (service, false),
+        let (scheme, rest) = service.split_once("://").map_or((None, service), |(scheme, rest)| (Some(scheme), rest));
+        let usual_port = match scheme {
+            Some("http") => Some(80),
+            Some("https") => Some(443),
+            Some(_) => return Err("write http://host:port or https://host:port".to_owned()),
+            None => None,
         };
         let (host, base) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if host.is_empty()
@@ -32,18 +33,20 @@ impl Place {
             || base.starts_with(['?', '#'])
             || base.contains(['?', '#', ' '])
         {
-            return Err("write http://host:port/path, without user, query or fragment".to_owned());
+            return Err("write http://host:port/path or https://…, without user, query or fragment".to_owned());
         }
         // The port's colon comes after the bracket of an IPv6 address.
         let bracket = host.rfind(']').unwrap_or(0);
         let port = host[bracket..].rsplit_once(':').map(|(_, port)| port);
-        let authority = match port {
-            Some(port) if port.parse::<u16>().is_ok() => host.to_owned(),
-            Some(port) => return Err(format!("`{port}` is not a port")),
-            None if is_url => format!("{host}:80"),
-            None => return Err("write host:port, such as 127.0.0.1:8080".to_owned()),
+        let authority = match (port, usual_port) {
+            (Some(port), _) if port.parse::<u16>().is_ok() => host.to_owned(),
+            (Some(port), _) => return Err(format!("`{port}` is not a port")),
+            (None, Some(usual)) => format!("{host}:{usual}"),
+            (None, None) => return Err("write host:port, such as 127.0.0.1:8080".to_owned()),
         };
-        Ok(Self { authority, host: host.to_owned(), base: base.trim_end_matches('/').to_owned() })
+        let name = port.map_or(host, |port| &host[..host.len() - port.len() - 1]);
+        let tls_host = (scheme == Some("https")).then(|| name.trim_matches(['[', ']']).to_owned());
+        Ok(Self { authority, tls_host, host: host.to_owned(), base: base.trim_end_matches('/').to_owned() })
     }
 }
 
@@ -96,6 +99,9 @@ fn layout(place: &Place, call: &Call<'_>) -> Result<Layout, String> {
     builder.value(call.arguments, path).bytes(b" HTTP/1.1\r\n");
     if call.argument("header.host").or(call.argument("header.Host")).is_none() {
         builder.bytes(format!("Host: {}\r\n", place.host).as_bytes());
+    }
+    if call.closes {
+        builder.bytes(b"Connection: close\r\n");
     }
     for (number, argument) in call.arguments.iter().enumerate() {
         let Some(name) = argument.name.strip_prefix("header.") else { continue };

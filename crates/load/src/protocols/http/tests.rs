@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocols::tests::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+use crate::protocols::tests::{Compiled, Seen, compile, compile_for, encode, feed, is_the_same_in_pieces};
 
 fn http() -> Http {
     Http::open("http://127.0.0.1:8080/base/").unwrap()
@@ -40,7 +40,17 @@ fn services() {
     {
         assert!(Http::open(service).is_err(), "{service}");
     }
-    assert!(Http::open("https://host").unwrap_err().contains("https"));
+    for (service, authority, host) in [
+        ("https://host", "host:443", Some("host")),
+        ("https://host.example:8443/a", "host.example:8443", Some("host.example")),
+        ("https://[::1]:8443", "[::1]:8443", Some("::1")),
+        ("https://[::1]/", "[::1]:443", Some("::1")),
+        ("http://host:443", "host:443", None),
+        ("host:443", "host:443", None),
+    ] {
+        let http = Http::open(service).unwrap();
+        assert_eq!((http.authority(), http.tls_host()), (authority, host), "{service}");
+    }
 }
 
 #[test]
@@ -69,6 +79,13 @@ fn requests_byte_for_byte() {
         let bytes = encode(&compiled(operation, with, &[]), 1);
         assert_eq!(String::from_utf8(bytes).unwrap(), expected);
     }
+}
+
+#[test]
+fn a_connection_that_is_not_kept_is_said_to_end() {
+    let closing = compile_for(&http(), "post", &[("path", "/"), ("body", "x")], &[], true).unwrap();
+    let expected = "POST /base/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
+    assert_eq!(String::from_utf8(encode(&closing, 1)).unwrap(), expected);
 }
 
 #[test]
@@ -175,7 +192,7 @@ fn unwanted_bodies_are_counted_and_let_go() {
 #[test]
 fn hostile_answers() {
     let many = format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(200));
-    let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(head::HEAD_LIMIT));
+    let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(HEAD_LIMIT));
     let table = [
         ("nonsense\r\n\r\n", Cause::BadAnswer),
         ("HTTP/1.1 099 Low\r\n\r\n", Cause::BadAnswer),
@@ -187,6 +204,7 @@ fn hostile_answers() {
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", Cause::BadAnswer),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", Cause::BadAnswer),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFF\r\n", Cause::TooLong),
         (many.as_str(), Cause::BadAnswer),
     ];
     for (bytes, cause) in table {
@@ -195,6 +213,26 @@ fn hostile_answers() {
     assert_eq!(feed(&get(), &mut Memory::default(), 1, &[endless.as_bytes()], false), Seen::Bad(Cause::TooLong));
     let chunk = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}", "e".repeat(5000));
     assert_eq!(feed(&get(), &mut Memory::default(), 1, &[chunk.as_bytes()], false), Seen::Bad(Cause::BadAnswer));
+}
+
+#[test]
+fn what_is_passed_over_has_a_limit() {
+    let interim = "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n".repeat(HEAD_LIMIT / 30);
+    assert_eq!(feed(&get(), &mut Memory::default(), 1, &[interim.as_bytes()], false), Seen::Bad(Cause::TooLong));
+    let start: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = format!("1;{}\r\nx\r\n", "e".repeat(4000)).repeat(100);
+    let chunks = std::iter::repeat_n(chunks.as_bytes(), BODY_LIMIT as usize / chunks.len() + 1);
+    let pieces: Vec<&[u8]> = std::iter::once(start).chain(chunks).collect();
+    assert_eq!(feed(&get(), &mut Memory::default(), 1, &pieces, false), Seen::Bad(Cause::TooLong));
+}
+
+/// What is behind the longest header block must not change what is said of it.
+#[test]
+fn a_head_that_is_too_long_is_so_however_it_is_cut() {
+    let head = format!("HTTP/1.1 200 OK\r\nX: {}\0\r\n\r\n", "y".repeat(HEAD_LIMIT));
+    for pieces in [&[head.as_bytes()][..], &[&head.as_bytes()[..100], &head.as_bytes()[100..]]] {
+        assert_eq!(feed(&get(), &mut Memory::default(), 1, pieces, false), Seen::Bad(Cause::TooLong));
+    }
 }
 
 #[test]

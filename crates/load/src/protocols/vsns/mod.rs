@@ -78,6 +78,7 @@ impl Protocol for Vsns {
         Refusal { name: "busy", harmless: true },
         Refusal { name: "too_large", harmless: true },
     ];
+    const MAY_REFUSE_UNASKED: bool = true;
     type Request = Request;
     type Decoder = ();
     type Memory = ();

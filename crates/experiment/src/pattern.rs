@@ -1,0 +1,37 @@
+//! Regular expressions as `matches` takes them: whether one is right, and how much it captures. They are read as the load engine
+//! does, which does the matching: over bytes, classes such as `\d` and `\w` being ASCII's.
+
+use std::ops::Range;
+
+use regex_syntax::ParserBuilder;
+use regex_syntax::ast::Span;
+
+/// Why a text is not a regular expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct PatternError {
+    /// The offending bytes of the text.
+    pub at: Range<usize>,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// How many groups of a regular expression capture.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn groups(text: &str) -> Result<usize, PatternError> {
+    match ParserBuilder::new().unicode(false).utf8(false).build().parse(text) {
+        Ok(tree) => Ok(tree.properties().explicit_captures_len()),
+        Err(regex_syntax::Error::Parse(error)) => Err(wrong(error.span(), error.kind())),
+        Err(regex_syntax::Error::Translate(error)) => Err(wrong(error.span(), error.kind())),
+        Err(error) => Err(PatternError { at: 0..text.len(), what: error.to_string() }),
+    }
+}
+
+fn wrong(span: &Span, kind: &impl ToString) -> PatternError {
+    PatternError { at: span.start.offset..span.end.offset, what: kind.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

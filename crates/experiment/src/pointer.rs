@@ -1,0 +1,59 @@
+//! Places in a JSON text, as JSON Pointer writes them (RFC 6901): `/items/0/id`. Parsed here, looked up by the load engine.
+//! No JSON is read here.
+
+use std::ops::Range;
+
+/// A parsed pointer: the way down, at least one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pointer {
+    /// Names of members or numbers of elements, `~1` and `~0` read as `/` and `~`.
+    pub steps: Vec<String>,
+}
+
+/// Why a text is not a pointer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct PointerError {
+    /// The offending bytes of the text.
+    pub at: Range<usize>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Pointer {
+    /// Reads a pointer. It begins with `/`.
+    ///
+    /// # Errors
+    /// If it does not, or has a `~` that stands for nothing.
+    pub fn parse(text: &str) -> Result<Self, PointerError> {
+        let Some(steps) = text.strip_prefix('/') else {
+            return Err(PointerError { at: 0..text.len(), what: "a JSON pointer begins with `/`".to_owned() });
+        };
+        if let Some((at, _)) = text.match_indices('~').find(|(at, _)| !text[at + 1..].starts_with(['0', '1'])) {
+            let what = "in a JSON pointer `~` is written `~0`, and a `/` inside a name `~1`".to_owned();
+            return Err(PointerError { at: at..at + 1, what });
+        }
+        // In this order, or `~01` would become `/`.
+        let name = |step: &str| step.replace("~1", "/").replace("~0", "~");
+        Ok(Self { steps: steps.split('/').map(name).collect() })
+    }
+}
+
+/// The field of `FIELD/POINTER`, and the pointer with its first `/`, if there is one. No field has a `/` in its name.
+#[must_use]
+pub fn split(text: &str) -> (&str, Option<&str>) {
+    match text.find('/') {
+        Some(at) => (&text[..at], Some(&text[at..])),
+        None => (text, None),
+    }
+}
+
+/// The element that a step of a pointer is the number of, if it is one: `0`, or digits that do not begin with 0.
+#[must_use]
+pub fn index(step: &str) -> Option<usize> {
+    let is_number = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
+    if is_number { step.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Experiment files: any text is a plan, or problems that can be shown. A plan reads back from its `plan.json` as it was.
+//!
+//! What is behind the first NUL of an input is given as `--set`s, with a NUL between each two.
+
+use std::sync::LazyLock;
+
+use experiment::catalog::{Catalog, Fault, Field, Heals};
+use experiment::plan::Plan;
+use experiment::problem::Problems;
+use experiment::source::Source;
+use experiment::{manifest, profile, timeline};
+use serde_json::Value;
+
+static KILL: Fault = Fault {
+    name: "kill",
+    help: "kill a member's process",
+    takes: &[Field { name: "signal", help: "KILL, TERM", required: false }],
+    label: "kill",
+    colour: "#dc2626",
+    heals: Heals::AfterFor,
+    check: None,
+};
+
+static CALL: Fault = Fault {
+    name: "call",
+    help: "call an operation that makes the target fail",
+    takes: &[
+        Field { name: "call", help: "the operation", required: true },
+        Field { name: "*", help: "an argument", required: false },
+    ],
+    label: "call",
+    colour: "#d97706",
+    heals: Heals::ByItself,
+    check: None,
+};
+
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+    let mut catalog = Catalog {
+        protocols: load::protocols::KINDS.iter().map(|kind| kind.info).collect(),
+        faults: vec![&CALL, &KILL],
+        metrics: [
+            "consistency.lost_writes",
+            "failed_pct",
+            "faults.*.outage.back_to_baseline_s",
+            "faults.*.outage.failed",
+            "faults.*.outage.memory_released_bytes",
+            "latency_us.p99",
+            "operations.*.latency_us.p99",
+            "throughput.before_first_fault_per_s",
+            "throughput.cycles_per_s",
+            "throughput.operations_per_s",
+        ]
+        .map(ToOwned::to_owned)
+        .to_vec(),
+        ..Catalog::default()
+    };
+    let source = |text: &str| Source { name: "known.toml".to_owned(), text: text.to_owned() };
+    let targets = [
+        ("docket", include_str!("../../experiment/golden/targets/docket/target.toml")),
+        ("vsns", include_str!("../../experiment/golden/targets/vsns/target.toml")),
+    ];
+    for (name, text) in targets {
+        catalog.targets.insert(name.to_owned(), manifest::parse(name, &source(text)).unwrap());
+    }
+    let pi = source(include_str!("../../experiment/golden/profiles/raspberry-pi-2.toml"));
+    catalog.profiles.insert("raspberry-pi-2".to_owned(), profile::parse("raspberry-pi-2", &pi).unwrap());
+    catalog
+});
+
+/// Any text.
+pub fn experiment(input: &[u8]) {
+    let input = String::from_utf8_lossy(input);
+    let mut texts = input.split('\0').map(ToOwned::to_owned);
+    let source = Source { name: "f.toml".to_owned(), text: texts.next().unwrap_or_default() };
+    let sets: Vec<String> = texts.collect();
+    match experiment::read(&source, &sets, &CATALOG) {
+        Err(problems) => {
+            assert!(!problems.as_slice().is_empty());
+            assert!(!problems.render(false).is_empty() && !problems.to_string().is_empty());
+        }
+        Ok(plan) => {
+            assert!(!timeline::print(&plan).is_empty());
+            let text = serde_json::to_string(&plan).unwrap();
+            let back: Plan = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
+            let (before, after) = (serde_json::to_value(&plan).unwrap(), serde_json::to_value(&back).unwrap());
+            assert!(alike(&before, &after), "{before}\nbecame\n{after}");
+        }
+    }
+}
+
+/// A target's or a profile's file, or whatever stands there instead.
+pub fn manifest(input: &[u8]) {
+    let source = Source { name: "f.toml".to_owned(), text: String::from_utf8_lossy(input).into_owned() };
+    let tell = |problems: Problems| {
+        assert!(!problems.as_slice().is_empty());
+        assert!(!problems.render(false).is_empty() && !problems.to_string().is_empty());
+    };
+    if let Err(problems) = manifest::parse("target", &source) {
+        tell(problems);
+    }
+    if let Err(problems) = profile::parse("profile", &source) {
+        tell(problems);
+    }
+}
+
+/// The same, but for the last digit of a number.
+fn alike(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) if a != b => {
+            a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| (a - b).abs() <= a.abs() * 1e-15)
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| alike(a, b)))
+        }
+        _ => a == b,
+    }
+}

@@ -1,0 +1,55 @@
+//! The bodies of the fuzz targets: each is given bytes, and panics where something does not hold that must. The libFuzzer targets in
+//! `fuzz/` and the tests here call the same ones, so that they cannot drift apart. Nothing of it is shipped.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a fuzz target says what it found"
+)]
+
+mod answers;
+mod expectations;
+mod experiments;
+pub mod mutation;
+mod place;
+mod places;
+mod records;
+mod schedules;
+mod services;
+mod templates;
+
+/// A fuzz target.
+#[derive(Debug)]
+pub struct Target {
+    /// Its name: that of its file in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
+    pub name: &'static str,
+    /// Panics where something does not hold.
+    pub body: fn(&[u8]),
+    /// Mutated inputs of the short run, in `make test`.
+    pub mutants: usize,
+}
+
+/// Every target, by name.
+pub static TARGETS: &[Target] = &[
+    Target { name: "chunks", body: answers::chunks, mutants: 4000 },
+    Target { name: "command", body: answers::command, mutants: 6000 },
+    Target { name: "expectation", body: expectations::expectation, mutants: 3000 },
+    Target { name: "experiment", body: experiments::experiment, mutants: 400 },
+    Target { name: "http", body: answers::http, mutants: 6000 },
+    Target { name: "lines", body: answers::lines, mutants: 4000 },
+    Target { name: "manifest", body: experiments::manifest, mutants: 300 },
+    Target { name: "pointer", body: places::pointer, mutants: 4000 },
+    Target { name: "records", body: records::records, mutants: 3000 },
+    Target { name: "redis", body: answers::redis, mutants: 4000 },
+    Target { name: "replay", body: schedules::replay, mutants: 3000 },
+    Target { name: "service", body: services::service, mutants: 6000 },
+    Target { name: "template", body: templates::template, mutants: 6000 },
+    Target { name: "vsns", body: answers::vsns, mutants: 6000 },
+];
+
+/// Gives the input to the target of that name.
+pub fn play(name: &str, input: &[u8]) {
+    let target =
+        TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("there is no target `{name}`"));
+    (target.body)(input);
+}

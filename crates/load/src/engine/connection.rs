@@ -1,0 +1,195 @@
+//! A connection: its socket, what is under way on it, and which agents wait for its answers. Plain state, kept small because there may
+//! be 50,000 of them; what happens to it is decided in the rooms beside this one. It must not know what its agents are doing.
+
+use rustix::fd::OwnedFd;
+
+use super::agent::Agent;
+use super::sealed::Sealed;
+use crate::protocols::Protocol;
+
+/// No agent.
+pub const NOBODY: u32 = u32::MAX;
+
+/// The state of a socket.
+#[derive(Debug)]
+pub enum Link {
+    /// There is none.
+    Down,
+    /// On its way.
+    Connecting(OwnedFd),
+    /// Connected, and the two sides agree on keys.
+    Shaking(Box<Sealed>),
+    /// Open in the clear, and the greeting is not answered yet.
+    Greeting(OwnedFd),
+    /// Open, and takes requests.
+    Up(Stream),
+}
+
+/// An open connection, in the clear or not.
+#[derive(Debug)]
+pub enum Stream {
+    /// In the clear.
+    Plain(OwnedFd),
+    /// In the clear, by the ring.
+    Carried(OwnedFd),
+    /// By TLS. Apart, so that the others stay small.
+    Tls(Box<Sealed>),
+}
+
+/// A connection to a service. Agents keep to theirs for the whole load; its socket comes and goes.
+pub struct Connection<P: Protocol> {
+    /// Number of the service it leads to. It never changes.
+    pub service: u32,
+    /// Its socket.
+    pub link: Link,
+    /// Counts its sockets, so that late events of an old one are recognised.
+    pub generation: u32,
+    /// Whether this socket has carried an answer.
+    pub is_proven: bool,
+    /// Number of the last request.
+    pub last_id: u32,
+    /// Agents whose attempts wait for an answer.
+    pub waiting: Waiting,
+    /// No connect before this moment.
+    pub connect_after_ns: u64,
+    /// Of the answer that comes next.
+    pub decoder: P::Decoder,
+    /// Bytes of an answer that is not whole.
+    pub input: Vec<u8>,
+    /// Bytes of requests that the socket did not take yet.
+    pub output: Vec<u8>,
+}
+
+impl<P: Protocol> Connection<P> {
+    /// A new connection to that service, without a socket.
+    pub fn new(service: u32) -> Self {
+        Self {
+            service,
+            link: Link::Down,
+            generation: 0,
+            is_proven: false,
+            last_id: 0,
+            waiting: Waiting::default(),
+            connect_after_ns: 0,
+            decoder: P::Decoder::default(),
+            input: Vec::new(),
+            output: Vec::new(),
+        }
+    }
+
+    /// Whether there is no socket, nor one on its way.
+    pub fn is_down(&self) -> bool {
+        matches!(self.link, Link::Down)
+    }
+
+    /// Whether requests can be sent.
+    pub fn is_up(&self) -> bool {
+        matches!(self.link, Link::Up(_))
+    }
+
+    /// Its socket, if there is one.
+    pub fn socket(&self) -> Option<&OwnedFd> {
+        match &self.link {
+            Link::Down => None,
+            Link::Connecting(socket)
+            | Link::Greeting(socket)
+            | Link::Up(Stream::Plain(socket) | Stream::Carried(socket)) => Some(socket),
+            Link::Shaking(sealed) | Link::Up(Stream::Tls(sealed)) => Some(&sealed.socket),
+        }
+    }
+
+    /// Its socket with its session, where it has one.
+    #[inline]
+    pub fn sealed(&mut self) -> Option<&mut Sealed> {
+        match &mut self.link {
+            Link::Shaking(sealed) | Link::Up(Stream::Tls(sealed)) => Some(sealed),
+            _ => None,
+        }
+    }
+
+    /// Whether there are bytes that the socket did not take yet.
+    #[inline]
+    pub fn has_unwritten(&self) -> bool {
+        match &self.link {
+            Link::Shaking(sealed) | Link::Up(Stream::Tls(sealed)) => sealed.session.wants_write(),
+            _ => !self.output.is_empty(),
+        }
+    }
+}
+
+/// Agents whose attempts wait, in the order of their requests: first those whose request was sent, then those whose was not. Each
+/// knows who comes behind it ([`Agent::behind`]), so that the line takes no memory of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    first: u32,
+    last: u32,
+    /// The first whose request was not sent.
+    unsent: u32,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { first: NOBODY, last: NOBODY, unsent: NOBODY }
+    }
+}
+
+impl Waiting {
+    /// The agent comes to the end of the line; whether it is the first there whose request is to be sent.
+    #[inline]
+    pub fn join(&mut self, agents: &mut [Agent], index: usize) -> bool {
+        // Indices fit: there are fewer agents than numbers for them.
+        let number = index as u32;
+        agents[index].behind = NOBODY;
+        match self.last {
+            NOBODY => self.first = number,
+            last => agents[last as usize].behind = number,
+        }
+        self.last = number;
+        let is_first_unsent = self.unsent == NOBODY;
+        if is_first_unsent {
+            self.unsent = number;
+        }
+        is_first_unsent
+    }
+
+    /// The agent that the next answer is for, if one was asked for.
+    #[inline]
+    pub fn asked(&self) -> Option<usize> {
+        (self.first != self.unsent).then_some(self.first as usize)
+    }
+
+    /// The first of the line is answered and leaves it.
+    #[inline]
+    pub fn leave(&mut self, agents: &[Agent]) {
+        if self.first == NOBODY {
+            return;
+        }
+        let behind = agents[self.first as usize].behind;
+        if self.unsent == self.first {
+            self.unsent = behind;
+        }
+        self.first = behind;
+        if behind == NOBODY {
+            self.last = NOBODY;
+        }
+    }
+
+    /// The first whose request is to be sent, or [`NOBODY`].
+    pub fn unsent(&self) -> u32 {
+        self.unsent
+    }
+
+    /// All requests are sent from now on.
+    pub fn all_sent(&mut self) {
+        self.unsent = NOBODY;
+    }
+
+    /// Everybody leaves: the first of the line, or [`NOBODY`].
+    #[must_use = "who waits must not be forgotten"]
+    pub fn disband(&mut self) -> u32 {
+        std::mem::take(self).first
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! What a step expects of its answer and keeps of it, compiled, and whether a text is as expected. It must not read an answer, nor
+//! say what follows from it.
+
+use std::sync::Arc;
+
+use experiment::plan::{Expected, Kept};
+use memchr::memmem;
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::field::{Field, Part, Wants};
+use crate::values::lua::{Function, Program};
+use crate::values::{Argument, Source, Template};
+
+/// A field of the answer, or a place in it, and what it has to be.
+pub struct Expectation {
+    /// Which.
+    pub field: Field,
+    /// What.
+    pub check: Check,
+}
+
+/// What a text has to be.
+pub enum Check {
+    /// Exactly this.
+    Exactly(Template),
+    /// All of this. Behind a pointer, because most steps have none.
+    Compared(Box<Comparison>),
+}
+
+/// Ways to look at a text.
+pub struct Comparison {
+    matches: Option<Regex>,
+    contains: Option<Template>,
+    one_of: Option<Box<[Template]>>,
+    lua: Option<Function>,
+    not: Option<Check>,
+}
+
+/// A value that is kept, and where.
+pub struct Keep {
+    /// Where.
+    pub slot: u8,
+    /// What.
+    pub what: Part,
+    /// Which part of it; all without.
+    pub matches: Option<Regex>,
+}
+
+/// What compiles the parts of a check.
+pub struct Compiler<'a> {
+    /// Compiles a template of the step.
+    pub template: &'a mut dyn FnMut(&str) -> Result<Template, String>,
+    /// The script, if there is one.
+    pub program: Option<&'a Arc<Program>>,
+}
+
+impl Expectation {
+    /// Compiles what a step expects of a field.
+    pub fn compile(
+        field: &str,
+        expected: &Expected,
+        wants: &mut Wants,
+        compiler: Compiler<'_>,
+    ) -> Result<Self, String> {
+        Ok(Self { field: Field::compile(field, wants)?, check: Check::compile(expected, compiler)? })
+    }
+
+    /// Whether it takes more than comparing bytes.
+    pub fn looks_closely(&self) -> bool {
+        let takes_more = match &self.check {
+            Check::Exactly(template) => template.asks_script(),
+            Check::Compared(_) => true,
+        };
+        takes_more || self.field.place.is_some()
+    }
+}
+
+impl Keep {
+    /// Compiles what a step keeps in a slot.
+    pub fn compile(slot: u8, kept: &Kept, arguments: &[Argument], wants: &mut Wants) -> Result<Self, String> {
+        let (what, matches) = match kept {
+            Kept::Whole(what) => (what, None),
+            Kept::Part { from, matches } => (from, Some(pattern(matches)?)),
+        };
+        Ok(Self { slot, what: Part::compile(what, arguments, wants)?, matches })
+    }
+
+    /// Whether it takes more than copying bytes.
+    pub fn looks_closely(&self) -> bool {
+        self.matches.is_some() || matches!(&self.what, Part::Answer(field) if field.place.is_some())
+    }
+}
+
+/// Compiles a regular expression: over bytes, so that it meets every answer, with classes that are ASCII's.
+fn pattern(text: &str) -> Result<Regex, String> {
+    RegexBuilder::new(text).unicode(false).build().map_err(|error| format!("`{text}`: {error}"))
+}
+
+/// What a regular expression's first group took, or all that it took if it has none.
+pub fn part<'a>(pattern: &Regex, text: &'a [u8]) -> Option<&'a [u8]> {
+    if pattern.captures_len() == 1 {
+        return pattern.find(text).map(|found| found.as_bytes());
+    }
+    pattern.captures(text)?.get(1).map(|group| group.as_bytes())
+}
+
+impl Check {
+    /// Compiles what a text has to be.
+    pub fn compile(expected: &Expected, compiler: Compiler<'_>) -> Result<Self, String> {
+        let Compiler { template, program } = compiler;
+        let comparison = match expected {
+            Expected::Text(text) => return template(text).map(Self::Exactly),
+            Expected::Compared(comparison) => comparison,
+        };
+        let one_of =
+            |texts: &Vec<String>| texts.iter().map(|text| template(text)).collect::<Result<Box<[Template]>, String>>();
+        let function = |name: &str| {
+            let program = program.ok_or_else(|| format!("there is no script to ask `{name}`"))?;
+            Program::function(program, name)
+        };
+        Ok(Self::Compared(Box::new(Comparison {
+            one_of: comparison.one_of.as_ref().map(one_of).transpose()?,
+            matches: comparison.matches.as_deref().map(pattern).transpose()?,
+            contains: comparison.contains.as_deref().map(&mut *template).transpose()?,
+            lua: comparison.lua.as_deref().map(function).transpose()?,
+            not: match comparison.not.as_deref() {
+                Some(not) => Some(Self::compile(not, Compiler { template, program })?),
+                None => None,
+            },
+        })))
+    }
+
+    /// Whether every slot that it is made of was filled in this cycle.
+    pub fn is_filled(&self, source: &Source<'_>) -> bool {
+        match self {
+            Self::Exactly(template) => template.is_filled(source),
+            Self::Compared(comparison) => comparison.is_filled(source),
+        }
+    }
+
+    /// Whether it says what the text is, and not only what it is not.
+    pub fn is_positive(&self) -> bool {
+        match self {
+            Self::Exactly(_) => true,
+            Self::Compared(comparison) => {
+                comparison.matches.is_some()
+                    || comparison.contains.is_some()
+                    || comparison.one_of.is_some()
+                    || comparison.lua.is_some()
+            }
+        }
+    }
+
+    /// Whether the text is as it has to be; `scratch` is for values.
+    #[inline]
+    pub fn holds(&self, text: &[u8], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Exactly(template) => with_value(template, source, scratch, |value| text == value),
+            Self::Compared(comparison) => comparison.all(text, source, scratch),
+        }
+    }
+
+    /// Whether nothing of it holds.
+    fn is_unlike(&self, text: &[u8], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Exactly(_) => !self.holds(text, source, scratch),
+            Self::Compared(comparison) => comparison.none(text, source, scratch),
+        }
+    }
+}
+
+impl Comparison {
+    fn is_filled(&self, source: &Source<'_>) -> bool {
+        let texts = self.one_of.iter().flat_map(|texts| texts.iter());
+        self.contains.iter().chain(texts).all(|template| template.is_filled(source))
+            && self.not.as_ref().is_none_or(|not| not.is_filled(source))
+    }
+
+    fn all(&self, text: &[u8], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+        self.matches.as_ref().is_none_or(|pattern| pattern.is_match(text))
+            && self.contains.as_ref().is_none_or(|part| has(text, part, source, scratch))
+            && self.one_of.as_ref().is_none_or(|texts| is_one_of(text, texts, source, scratch))
+            && self.lua.as_ref().is_none_or(|function| function.accepts(text, source, source.draw))
+            && self.not.as_ref().is_none_or(|not| not.is_unlike(text, source, scratch))
+    }
+
+    fn none(&self, text: &[u8], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+        self.matches.as_ref().is_none_or(|pattern| !pattern.is_match(text))
+            && self.contains.as_ref().is_none_or(|part| !has(text, part, source, scratch))
+            && self.one_of.as_ref().is_none_or(|texts| !is_one_of(text, texts, source, scratch))
+            && self.lua.as_ref().is_none_or(|function| !function.accepts(text, source, source.draw))
+            && self.not.as_ref().is_none_or(|not| !not.is_unlike(text, source, scratch))
+    }
+}
+
+fn has(text: &[u8], part: &Template, source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+    with_value(part, source, scratch, |value| memmem::find(text, value).is_some())
+}
+
+fn is_one_of(text: &[u8], texts: &[Template], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+    texts.iter().any(|one| with_value(one, source, scratch, |value| text == value))
+}
+
+/// Hands on the template's value, which is written only where it does not lie anywhere already.
+#[inline]
+fn with_value<R>(template: &Template, source: &Source<'_>, scratch: &mut Vec<u8>, look: impl FnOnce(&[u8]) -> R) -> R {
+    if let Some(value) = template.as_slot(source).or_else(|| template.as_constant()) {
+        return look(value);
+    }
+    scratch.clear();
+    template.write(source, scratch);
+    look(scratch)
+}
+
+#[cfg(test)]
+mod tests;

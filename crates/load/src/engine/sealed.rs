@@ -1,0 +1,190 @@
+//! Connections by TLS: the handshake, which belongs to connecting, and bytes on their way through a session. It must not know how a
+//! session works, nor what the bytes mean.
+//!
+//! What is read here is stamped as in the clear, right after the `recv`: unsealing an answer, some microseconds, counts in what the
+//! agent does next, and sealing a request in its service time.
+
+use std::io::{self, IoSlice, Write};
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+
+use super::connection::{Link, Stream};
+use super::link::{READS, broken_cause};
+use super::worker::Worker;
+use crate::protocols::{Cause, Protocol};
+use crate::tls::{Peers, Session, Trust};
+use crate::{Error, Orders};
+
+/// A socket and the session on it.
+#[derive(Debug)]
+pub struct Sealed {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// The session.
+    pub session: Session,
+}
+
+impl Sealed {
+    /// Sends a request, or as much of it as the socket takes; the session keeps the rest.
+    pub fn say(&mut self, clear: &[u8]) -> Result<(), Cause> {
+        self.session.say(clear)?;
+        self.write()
+    }
+
+    /// Sends what the session has to send, as much as the socket takes.
+    pub fn write(&mut self) -> Result<(), Cause> {
+        while self.session.wants_write() {
+            match self.session.write_to(&mut Out(self.socket.as_fd())) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(()),
+                    io::ErrorKind::Interrupted => {}
+                    _ => return Err(Errno::from_io_error(&error).map_or(Cause::Broken, broken_cause)),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more will come, if the socket takes it.
+    pub fn say_goodbye(&mut self) {
+        self.session.end();
+        // Who has gone does not need to be told.
+        let _ = self.write();
+    }
+}
+
+/// Where a session writes to.
+struct Out<'a>(BorrowedFd<'a>);
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    /// The end of the handshake and the first request go out together.
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        Ok(sendmsg(self.0, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// The socket is connected, and the two sides have to agree on keys.
+    pub(super) fn shake(&mut self, number: usize, socket: OwnedFd, session: Session, now: u64) {
+        self.connections[number].link = Link::Shaking(Box::new(Sealed { socket, session }));
+        self.write_sealed(number, now);
+    }
+
+    /// Sends what the session has to send.
+    pub(super) fn write_sealed(&mut self, number: usize, now: u64) {
+        if let Some(sealed) = self.connections[number].sealed()
+            && let Err(cause) = sealed.write()
+        {
+            self.cut_off(number, cause, now);
+        }
+    }
+
+    /// Reads from a connection by TLS.
+    pub(super) fn read_sealed(&mut self, number: usize, is_gone: bool) {
+        let generation = self.connections[number].generation;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut reads = 0;
+        while self.connections[number].generation == generation
+            && let Some(sealed) = self.connections[number].sealed()
+        {
+            if reads == READS {
+                self.read_later(number);
+                break;
+            }
+            reads += 1;
+            let received = recv(&sealed.socket, buffer.as_mut_slice(), RecvFlags::empty());
+            let now = self.now();
+            match received {
+                // Without a word. So nobody can say whether an answer that ends with its connection is whole (RFC 9112, 9.8).
+                Ok((0, _)) => self.cut_off(number, Cause::Closed, now),
+                Ok((count, _)) => {
+                    self.unseal(number, &buffer[..count], now);
+                    if count < buffer.len() && !is_gone {
+                        break;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(errno) => self.cut_off(number, broken_cause(errno), now),
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// The socket has ended or broken. Before there were keys nothing can have been sent.
+    fn cut_off(&mut self, number: usize, cause: Cause, now: u64) {
+        if self.connections[number].is_up() {
+            self.link_lost(number, cause, now);
+        } else {
+            self.connect_failed(number, Cause::TlsClosed, now);
+        }
+    }
+
+    /// Hands on what the bytes mean.
+    fn unseal(&mut self, number: usize, mut bytes: &[u8], now: u64) {
+        let generation = self.connections[number].generation;
+        let mut clear = std::mem::take(&mut self.clear);
+        while !bytes.is_empty() && self.connections[number].generation == generation {
+            match self.take_sealed(number, &mut bytes, now) {
+                Ok(()) => self.hand_on(number, &mut clear, now),
+                Err(cause) if self.connections[number].is_up() => self.link_lost(number, cause, now),
+                Err(cause) => self.connect_failed(number, cause, now),
+            }
+        }
+        self.clear = clear;
+        // What the handshake says next, or an answer to what the peer asks of the session itself.
+        if self.connections[number].generation == generation {
+            self.write_sealed(number, now);
+        }
+    }
+
+    fn take_sealed(&mut self, number: usize, bytes: &mut &[u8], now: u64) -> Result<(), Cause> {
+        let connection = &mut self.connections[number];
+        let Some(sealed) = connection.sealed() else { return Ok(()) };
+        if let Err(cause) = sealed.session.take(bytes) {
+            // The peer is told why, if it can be.
+            let _ = sealed.write();
+            return Err(cause);
+        }
+        if sealed.session.is_shaking() {
+            return Ok(());
+        }
+        match std::mem::replace(&mut connection.link, Link::Down) {
+            Link::Shaking(sealed) => self.opened(number, Stream::Tls(sealed), now),
+            link => connection.link = link,
+        }
+        Ok(())
+    }
+
+    fn hand_on(&mut self, number: usize, clear: &mut [u8], now: u64) {
+        let generation = self.connections[number].generation;
+        while self.connections[number].generation == generation
+            && let Some(sealed) = self.connections[number].sealed()
+        {
+            match sealed.session.read(clear) {
+                Some(0) => self.ended(number, now),
+                Some(count) => self.received(number, &clear[..count], now),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Of the services, those that are spoken to by TLS, and whom to trust there.
+pub fn peers<P: Protocol>(orders: &Orders, services: &[P]) -> Result<Option<Peers>, Error> {
+    let trust = Trust { tls: orders.tls.clone(), files: orders.files.clone() };
+    let hosts: Vec<Option<&str>> = services.iter().map(P::tls_host).collect();
+    Peers::of(&trust, P::ALPN, &hosts).map_err(|reason| Error::Setting(format!("TLS: {reason}")))
+}

@@ -1,0 +1,93 @@
+//! Open loop: operations start at a constant rate, whatever became of those before. It must not depend on how fast answers come.
+//!
+//! Of `agents` agents, number i has its k-th operation intended at `(i + k × agents) / rate`: together they start one every
+//! 1 / rate, and each starts evenly. An agent that is still busy then starts it as soon as it is free, and the operation's
+//! latency counts from the intended start: what a slow target makes wait shows as latency, and not as a load that slowed down
+//! with it (G. Tene, "How NOT to measure latency", 2013; wrk2). With a ramp, agent i joins at `ramp × i / agents` and from then
+//! on keeps to the same moments, so that the rate rises in a straight line.
+
+use super::{Due, Schedule, joins_ns, own_from};
+
+/// Operations per second are held as operations per so many nanoseconds, in whole numbers: no sum of rounded intervals drifts.
+const NS_PER_GS: u128 = 1_000_000_000_000_000_000;
+
+/// The slowest and the fastest rate, operations per second. One operation at least is a nanosecond after the other, so that a moment
+/// tells which operation it is.
+pub const RATES: std::ops::RangeInclusive<f64> = 1e-6..=1e9;
+
+/// Moments that are evenly spaced, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks {
+    /// Marks in 10⁹ seconds.
+    per_gs: u64,
+}
+
+impl Marks {
+    /// So many in a second.
+    pub fn new(per_s: f64) -> Self {
+        Self { per_gs: (per_s.clamp(*RATES.start(), *RATES.end()) * 1e9).round() as u64 }
+    }
+
+    /// The moment of mark `number`.
+    pub fn at_ns(self, number: u128) -> u64 {
+        u64::try_from(number.saturating_mul(NS_PER_GS) / u128::from(self.per_gs)).unwrap_or(u64::MAX)
+    }
+
+    /// The first mark at `from_ns` or later.
+    pub fn number_from(self, from_ns: u64) -> u128 {
+        (u128::from(from_ns) * u128::from(self.per_gs)).div_ceil(NS_PER_GS)
+    }
+}
+
+/// An open loop of evenly spaced starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constant {
+    agents: u32,
+    /// The starts of all agents.
+    starts: Marks,
+    ramp_ns: u64,
+    end_ns: u64,
+}
+
+impl Constant {
+    /// So many operations per second in all; agents join over the ramp.
+    pub fn new(agents: u32, rate_per_s: f64, ramp_ns: u64, end_ns: u64) -> Self {
+        Self { agents: agents.max(1), starts: Marks::new(rate_per_s), ramp_ns, end_ns }
+    }
+}
+
+impl Schedule for Constant {
+    fn first_ns(&self, agent: u32) -> u64 {
+        let joins_ns = joins_ns(agent, self.agents, self.ramp_ns);
+        self.starts.at_ns(own_from(agent, self.agents, self.starts.number_from(joins_ns)))
+    }
+
+    fn next_ns(&self, _agent: u32, intended_ns: u64, _ended_ns: u64) -> u64 {
+        self.starts.at_ns(self.starts.number_from(intended_ns) + u128::from(self.agents))
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
+    fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
+        let from_ns = from_ns.max(joins_ns(agent, self.agents, self.ramp_ns));
+        let first = own_from(agent, self.agents, self.starts.number_from(from_ns));
+        let count = self.starts.number_from(until_ns).saturating_sub(first).div_ceil(u128::from(self.agents));
+        if count > 0 {
+            let last = first + (count - 1) * u128::from(self.agents);
+            take(Due {
+                count: u64::try_from(count).unwrap_or(u64::MAX),
+                first_ns: self.starts.at_ns(first),
+                last_ns: self.starts.at_ns(last),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

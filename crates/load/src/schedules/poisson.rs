@@ -1,0 +1,165 @@
+//! Open loop: operations start at random and independently of each other, as those of many users do who know nothing of each other: a
+//! Poisson process. It must not depend on how fast answers come, nor draw a number that does not follow from the seed.
+//!
+//! Time is cut into cells of 1 / rate. How many operations start in a cell is drawn from the Poisson distribution of mean 1, and where
+//! in it each starts, evenly: cells are independent of each other, and that is a Poisson process (J. F. C. Kingman, "Poisson
+//! Processes", 1993, sections 2.1 and 2.4). Both draws follow from the seed and the cell's number (a counter-based generator: J. K.
+//! Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", 2011), so any cell can be worked out by itself.
+//!
+//! Cells are dealt to agents in turn. What a cell holds beyond one operation goes to others, each further on by a golden section of
+//! all agents: so what starts close together is different agents', and an agent that has just started has others' cells to wait
+//! for. Were each agent a Poisson process of its own, operations would wait for their own agent while others are idle, and that
+//! would be taken for the target's latency.
+
+use super::constant::Marks;
+use super::{Due, Schedule, joins_ns};
+use crate::values::mix;
+
+/// The slowest and the fastest rate, operations per second. A cell has room for all that may start in it, a nanosecond each.
+pub const RATES: std::ops::RangeInclusive<f64> = 1e-6..=1e7;
+
+/// The most operations of a cell. That there are more has a probability below 2⁻⁶⁴, which no draw of 64 bits can tell from none.
+const MOST: usize = 20;
+
+/// Keeps these draws apart from all others of the trial.
+const SEED: u64 = 0x506f_6973_736f_6e21;
+
+/// An open loop of random starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Poisson {
+    agents: u32,
+    /// The borders of the cells.
+    borders: Marks,
+    ramp_ns: u64,
+    end_ns: u64,
+    seed: u64,
+    /// By how many agents the next operation of a cell is further on.
+    stride: u64,
+    /// A cell has an operation of that place if its draw is below.
+    below: [u64; MOST],
+}
+
+impl Poisson {
+    /// So many operations per second in the mean, of all agents; agents join over the ramp.
+    pub fn new(agents: u32, rate_per_s: f64, ramp_ns: u64, end_ns: u64, seed: u64) -> Self {
+        let agents = agents.max(1);
+        let golden = (f64::from(agents) * 0.618_033_988_749_894_9).round();
+        Self {
+            agents,
+            borders: Marks::new(rate_per_s.clamp(*RATES.start(), *RATES.end())),
+            ramp_ns,
+            end_ns,
+            seed: mix(seed ^ SEED),
+            stride: golden as u64 % u64::from(agents),
+            below: below(),
+        }
+    }
+
+    /// The cell that a moment lies in.
+    fn cell_of(&self, at_ns: u64) -> u64 {
+        let next = self.borders.number_from(at_ns.saturating_add(1));
+        u64::try_from(next.saturating_sub(1)).unwrap_or(u64::MAX)
+    }
+
+    fn draw(&self, cell: u64) -> u64 {
+        mix(self.seed ^ mix(cell))
+    }
+
+    /// The start of the cell's operation of that place, if it has so many.
+    fn start_ns(&self, cell: u64, place: usize) -> Option<u64> {
+        let draw = self.draw(cell);
+        if draw >= self.below[place] {
+            return None;
+        }
+        let from_ns = self.borders.at_ns(u128::from(cell));
+        let length_ns = self.borders.at_ns(u128::from(cell) + 1) - from_ns;
+        let count = self.below.iter().take_while(|below| draw < **below).count();
+        // Drawn from as much less as there are operations, and then moved by one each: no two of them start in the same nanosecond.
+        let room = u128::from(length_ns.saturating_sub(count as u64 - 1).max(1));
+        let mut places = [u64::MAX; MOST];
+        for (number, place) in places.iter_mut().take(count).enumerate() {
+            let drawn = mix(draw ^ mix(number as u64 + 1));
+            *place = u64::try_from((u128::from(drawn) * room) >> 64).unwrap_or(0);
+        }
+        places[..count].sort_unstable();
+        Some(from_ns.saturating_add(places[place]).saturating_add(place as u64))
+    }
+
+    /// The agent's first operation that starts at `from_ns` or later.
+    fn first_from(&self, agent: u32, from_ns: u64) -> u64 {
+        let from_ns = from_ns.max(joins_ns(agent, self.agents, self.ramp_ns));
+        let agents = u64::from(self.agents);
+        let from = self.cell_of(from_ns);
+        let mut first: Option<(u64, u64)> = None;
+        // How many cells on the agent's next one is, for operations of that place.
+        let mut ahead = (u64::from(agent) + agents - from % agents) % agents;
+        for place in 0..MOST {
+            let mut cell = from.saturating_add(ahead);
+            // In the same cell, the operation of an earlier place is the earlier one.
+            while first.is_none_or(|(known, _)| cell < known) && cell < u64::MAX - agents {
+                if let Some(at_ns) = self.start_ns(cell, place)
+                    && at_ns >= from_ns
+                {
+                    first = Some((cell, at_ns));
+                    break;
+                }
+                cell += agents;
+            }
+            ahead = if ahead >= self.stride { ahead - self.stride } else { ahead + agents - self.stride };
+        }
+        first.map_or(u64::MAX, |(_, at_ns)| at_ns)
+    }
+}
+
+/// Of each place, the probability that a cell has an operation of it, in units of 2⁻⁶⁴: the tails of the Poisson distribution of mean 1.
+fn below() -> [u64; MOST] {
+    // Summed from the smallest term, so that the far tail keeps its digits.
+    const TERMS: usize = 40;
+    let mut terms = [0.0; TERMS];
+    let mut term = (-1.0_f64).exp();
+    for (number, place) in terms.iter_mut().enumerate() {
+        *place = term;
+        term /= number as f64 + 1.0;
+    }
+    let mut below = [0; MOST];
+    let mut tail: f64 = terms[MOST + 1..].iter().rev().sum();
+    for place in (0..MOST).rev() {
+        tail += terms[place + 1];
+        below[place] = (tail * 2.0_f64.powi(64)) as u64;
+    }
+    below
+}
+
+impl Schedule for Poisson {
+    fn first_ns(&self, agent: u32) -> u64 {
+        self.first_from(agent, 0)
+    }
+
+    fn next_ns(&self, agent: u32, intended_ns: u64, _ended_ns: u64) -> u64 {
+        self.first_from(agent, intended_ns.saturating_add(1))
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
+    /// Costs as much as there are operations.
+    fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
+        // An agent that nothing is left for is asked from the end of all time on: no cell there has to be looked into.
+        if from_ns >= until_ns {
+            return;
+        }
+        let mut at_ns = self.first_from(agent, from_ns);
+        while at_ns < until_ns {
+            take(Due::one(at_ns));
+            at_ns = self.first_from(agent, at_ns + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Open loop: operations start when a recorded schedule says so. It must not depend on how fast answers come.
+//!
+//! The schedule is a CSV file with a header line, of which the column `at_s` counts: seconds since load start, in order. Agents take
+//! the starts in turn.
+
+use std::path::{Path, PathBuf};
+
+use super::{Due, Schedule, own_from};
+use crate::Error;
+
+/// The column that is read.
+const COLUMN: &str = "at_s";
+
+/// An open loop of recorded starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay {
+    agents: u32,
+    /// In order; those of the same agent are a nanosecond apart at least, so that a moment tells which of them it is.
+    starts: Vec<u64>,
+    end_ns: u64,
+    path: PathBuf,
+}
+
+impl Replay {
+    /// Reads the file; each time in it is taken `stretch` times as long.
+    ///
+    /// # Errors
+    /// If it cannot be read, has no start, or has one that is no time or comes before the one above it.
+    pub fn read(path: &Path, stretch: f64, agents: u32, end_ns: u64) -> Result<Self, Error> {
+        let wrong = |reason: String| Error::Replay { path: path.to_path_buf(), reason };
+        let mut reader =
+            csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(|error| wrong(error.to_string()))?;
+        let header = reader.headers().map_err(|error| wrong(error.to_string()))?;
+        let column = header.iter().position(|name| name == COLUMN);
+        let column = column.ok_or_else(|| wrong(format!("its header line names no column `{COLUMN}`")))?;
+        let mut times = Vec::new();
+        let mut last_s = 0.0;
+        for row in reader.records() {
+            let row = row.map_err(|error| wrong(error.to_string()))?;
+            let line = row.position().map_or(0, csv::Position::line);
+            let text = row.get(column).unwrap_or_default();
+            let at_s = text.parse::<f64>().ok().filter(|at_s| at_s.is_finite() && *at_s >= 0.0);
+            let at_s = at_s.ok_or_else(|| {
+                wrong(format!(
+                    "line {line}: `{text}` is no time; `{COLUMN}` is in seconds since load start, 0 or later"
+                ))
+            })?;
+            if at_s < last_s {
+                return Err(wrong(format!("line {line}: {at_s} comes after {last_s}; starts have to be in order")));
+            }
+            last_s = at_s;
+            times.push(at_s);
+        }
+        if times.is_empty() {
+            return Err(wrong("it has no start below its header line".to_owned()));
+        }
+        let starts = times.iter().map(|at_s| (at_s * stretch * 1e9).round() as u64).collect();
+        Ok(Self { path: path.to_path_buf(), ..Self::new(starts, agents, end_ns) })
+    }
+
+    /// Starts that are in order, dealt to agents in turn.
+    fn new(mut starts: Vec<u64>, agents: u32, end_ns: u64) -> Self {
+        let agents = agents.max(1);
+        for place in agents as usize..starts.len() {
+            starts[place] = starts[place].max(starts[place - agents as usize].saturating_add(1));
+        }
+        Self { agents, starts, end_ns, path: PathBuf::new() }
+    }
+
+    fn start_ns(&self, number: u128) -> u64 {
+        let start = usize::try_from(number).ok().and_then(|number| self.starts.get(number));
+        start.copied().unwrap_or(u64::MAX)
+    }
+
+    /// The agent's first start at `from_ns` or later, by its number.
+    fn own_from(&self, agent: u32, from_ns: u64) -> u128 {
+        let number = self.starts.partition_point(|at_ns| *at_ns < from_ns);
+        own_from(agent, self.agents, number as u128)
+    }
+}
+
+impl Schedule for Replay {
+    fn first_ns(&self, agent: u32) -> u64 {
+        self.start_ns(u128::from(agent))
+    }
+
+    fn next_ns(&self, agent: u32, intended_ns: u64, _ended_ns: u64) -> u64 {
+        self.start_ns(self.own_from(agent, intended_ns.saturating_add(1)))
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
+    /// Costs as much as there are operations.
+    fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
+        let mut number = self.own_from(agent, from_ns);
+        loop {
+            let at_ns = self.start_ns(number);
+            if at_ns >= until_ns {
+                return;
+            }
+            take(Due::one(at_ns));
+            number += u128::from(self.agents);
+        }
+    }
+
+    fn notice(&self) -> Option<String> {
+        let played = self.starts.partition_point(|at_ns| *at_ns < self.end_ns);
+        let left = self.starts.len() - played;
+        (left > 0).then(|| {
+            let (all, file) = (self.starts.len(), self.path.display());
+            format!("{left} of the {all} starts in {file} lie after the end of the load and are not played")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

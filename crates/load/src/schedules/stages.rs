@@ -1,0 +1,207 @@
+//! Open loop: the rate rises, falls and stays in stages. It must not depend on how fast answers come.
+//!
+//! The k-th operation of all starts when the integral of the rate reaches k: where the rate is r at the beginning of a stage of length
+//! D and r' at its end, r × t + (r' − r) × t² / 2D operations have become due t into it. That is inverted in whole numbers, so
+//! that counts over any window are exact whichever way they are asked for: the square root is only a guess to begin with. Starts are
+//! true to a nanosecond; only one that falls into the first microseconds of a rise from 0 may be early by as much. Agents take the
+//! operations in turn. After the last stage its rate holds.
+
+use experiment::plan::Stage;
+
+use super::{Due, Schedule, own_from};
+
+/// Rates are held in millionths of an operation per second.
+const PARTS_PER_S: f64 = 1e6;
+/// The square of a time over a length is held to this fraction of a nanosecond: 2^-20.
+const FRACTION_BITS: u32 = 20;
+/// Counts are held in millionths of an operation/s × nanoseconds × 2^-21. So many make an operation.
+const OPERATION: u128 = (1_000_000 * 1_000_000_000) << (FRACTION_BITS + 1);
+/// No load is that long: 104 days. Up to here nothing overflows: 2^21 × 10^15 (10^9/s) × 2^53 < 2^124.
+const FOREVER_NS: u64 = 1 << 53;
+/// A row of operations is as good as even when its middle is no further from where it should be.
+const EVEN_NS: u64 = 1;
+
+/// A time in which the rate changes evenly, or stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    from_ns: u64,
+    length_ns: u64,
+    /// Millionths of an operation per second at its beginning …
+    from_rate: u64,
+    /// … and at its end.
+    to_rate: u64,
+    /// What has become due before it.
+    before: u128,
+}
+
+impl Stretch {
+    /// What becomes due in its first `ns`. It never falls as `ns` grows.
+    fn count(&self, ns: u64) -> u128 {
+        if self.from_rate <= self.to_rate {
+            risen(self.from_rate, self.to_rate, ns, self.length_ns)
+        } else {
+            // Seen from its end, it rises.
+            self.total() - risen(self.to_rate, self.from_rate, self.length_ns - ns, self.length_ns)
+        }
+    }
+
+    fn total(&self) -> u128 {
+        let (low, high) = (self.from_rate.min(self.to_rate), self.from_rate.max(self.to_rate));
+        risen(low, high, self.length_ns, self.length_ns)
+    }
+
+    /// The last nanosecond of it at which no more than `count` has become due.
+    fn when(&self, count: u128) -> u64 {
+        let guess = if self.from_rate <= self.to_rate {
+            guess(self.from_rate, self.to_rate, count, self.length_ns)
+        } else {
+            let left = self.total().saturating_sub(count);
+            self.length_ns - guess(self.to_rate, self.from_rate, left, self.length_ns)
+        };
+        let fits = |ns: u64| ns <= self.length_ns && self.count(ns) <= count;
+        // `low` fits and `high` does not, found by ever longer steps from the guess.
+        let (mut low, mut high, mut step) = (guess, guess + 1, 1);
+        while low > 0 && !fits(low) {
+            high = low;
+            low = low.saturating_sub(step);
+            step *= 2;
+        }
+        step = 1;
+        while fits(high) {
+            low = high;
+            high += step;
+            step *= 2;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// What becomes due in the first `ns` of a stretch that begins low and ends high.
+fn risen(low: u64, high: u64, ns: u64, length_ns: u64) -> u128 {
+    let (long, length) = (u128::from(ns), u128::from(length_ns.max(1)));
+    // Rounded up, so that the first nanosecond counts where it begins at 0.
+    let square = ((long * long) << FRACTION_BITS).div_ceil(length);
+    ((u128::from(low) * long) << (FRACTION_BITS + 1)) + u128::from(high - low) * square
+}
+
+/// When that has become due, about: the root of a quadratic, in the form that loses no digits where the rate hardly changes.
+fn guess(low: u64, high: u64, count: u128, length_ns: u64) -> u64 {
+    let due = count as f64 / f64::from(1_u32 << (FRACTION_BITS + 1));
+    let (low, steepness) = (low as f64, (high - low) as f64 / length_ns.max(1) as f64);
+    let rate = low + (low * low + 2.0 * steepness * due).sqrt();
+    let ns = match (rate > 0.0, high > 0) {
+        (true, _) => 2.0 * due / rate,
+        (false, true) => 0.0,
+        (false, false) => length_ns as f64,
+    };
+    (ns as u64).min(length_ns)
+}
+
+/// An open loop whose rate changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stages {
+    agents: u32,
+    /// One after the other without a gap; the last one never ends.
+    stretches: Vec<Stretch>,
+    end_ns: u64,
+}
+
+impl Stages {
+    /// The stages one after the other; what is left of the time after them has the last one's rate.
+    pub fn new(agents: u32, stages: &[Stage], end_ns: u64) -> Self {
+        let parts = |per_s: f64| (per_s.clamp(0.0, *super::constant::RATES.end()) * PARTS_PER_S).round() as u64;
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut add = |length_ns: u64, from_rate: u64, to_rate: u64| {
+            let (from_ns, before) =
+                stretches.last().map_or((0, 0), |last| (last.from_ns + last.length_ns, last.before + last.total()));
+            let length_ns = length_ns.min(FOREVER_NS - from_ns);
+            if length_ns > 0 {
+                stretches.push(Stretch { from_ns, length_ns, from_rate, to_rate, before });
+            }
+        };
+        for stage in stages {
+            let length_ns = (stage.over_s.max(0.0) * 1e9).round() as u64;
+            add(length_ns, parts(stage.from), parts(stage.to));
+        }
+        let last = stages.last().map_or(0, |stage| parts(stage.to));
+        add(FOREVER_NS, last, last);
+        Self { agents: agents.max(1), stretches, end_ns }
+    }
+
+    /// The intended start of operation `number` of all agents together; later than any moment if the rate is 0 for good before.
+    fn start_ns(&self, number: u128) -> u64 {
+        let count = number.saturating_mul(OPERATION);
+        let place = self.stretches.partition_point(|stretch| stretch.before <= count);
+        let Some(stretch) = place.checked_sub(1).and_then(|place| self.stretches.get(place)) else { return u64::MAX };
+        let at_ns = stretch.from_ns + stretch.when(count - stretch.before);
+        if at_ns < FOREVER_NS { at_ns } else { u64::MAX }
+    }
+
+    /// The first operation of all that is intended at `from_ns` or later.
+    fn number_from(&self, from_ns: u64) -> u128 {
+        let from_ns = from_ns.min(FOREVER_NS);
+        let place = self.stretches.partition_point(|stretch| stretch.from_ns <= from_ns);
+        let stretch = place.checked_sub(1).and_then(|place| self.stretches.get(place));
+        let due = stretch.map_or(0, |stretch| stretch.before + stretch.count(from_ns - stretch.from_ns));
+        due.div_ceil(OPERATION)
+    }
+
+    /// The agent's operations from `first` on, in rows that are evenly spaced: where the rate changes, a row ends when its middle is no
+    /// longer where it would have to be. The faster operations follow each other, the longer rows are, and so a second costs no more at
+    /// a high rate.
+    fn rows(&self, first: u128, count: u128, take: &mut dyn FnMut(Due)) {
+        let at_ns = |place: u128| self.start_ns(first + place * u128::from(self.agents));
+        let due =
+            Due { count: u64::try_from(count).unwrap_or(u64::MAX), first_ns: at_ns(0), last_ns: at_ns(count - 1) };
+        let middle = count / 2;
+        let is_even =
+            count <= 2 || at_ns(middle).abs_diff(due.at_ns(u64::try_from(middle).unwrap_or(u64::MAX))) <= EVEN_NS;
+        if is_even {
+            take(due);
+        } else {
+            self.rows(first, middle, take);
+            self.rows(first + middle * u128::from(self.agents), count - middle, take);
+        }
+    }
+}
+
+impl Schedule for Stages {
+    fn first_ns(&self, agent: u32) -> u64 {
+        self.start_ns(u128::from(agent))
+    }
+
+    fn next_ns(&self, _agent: u32, intended_ns: u64, _ended_ns: u64) -> u64 {
+        self.start_ns(self.number_from(intended_ns) + u128::from(self.agents))
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
+    fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
+        let (from, until) = (self.number_from(from_ns), self.number_from(until_ns));
+        for (place, stretch) in self.stretches.iter().enumerate() {
+            let ends = self.stretches.get(place + 1).map_or(until, |next| next.before.div_ceil(OPERATION).min(until));
+            let first = own_from(agent, self.agents, from.max(stretch.before.div_ceil(OPERATION)));
+            let count = ends.saturating_sub(first).div_ceil(u128::from(self.agents));
+            if count > 0 {
+                self.rows(first, count, take);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

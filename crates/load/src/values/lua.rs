@@ -1,0 +1,344 @@
+//! Scripts: functions in Luau that give values, and judge texts, where templates end. Each thread that calls one has a state of its
+//! own for it, made at its first call. It must not let a script at files, clocks, the network, or randomness that is not the trial's.
+//!
+//! A value may be written twice instead of being kept, so a function has to give the same for the same argument: what it draws comes
+//! from the operation's random number, and its first calls are made twice to see that it does.
+
+use std::cell::{Cell, RefCell};
+use std::io::Write as _;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use mlua::{ChunkMode, Lua, LuaOptions, StdLib, Table, Value, VmState};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Source;
+use crate::Error;
+
+/// Longest time of a call.
+const CALL: Duration = Duration::from_millis(100);
+/// Longest time of the script itself, which defines the functions.
+const LOAD: Duration = Duration::from_secs(1);
+/// Most memory of a thread's state, bytes.
+const MEMORY: usize = 64 * 1024 * 1024;
+/// Calls of a function, on each thread, that are made twice.
+const TWICE: u32 = 16;
+/// What reaches out of a script, or tells it what no seed decides.
+const BANNED: &[&str] =
+    &["collectgarbage", "gcinfo", "getfenv", "loadstring", "newproxy", "print", "require", "setfenv"];
+
+/// A script, read before the load.
+#[derive(Debug, PartialEq)]
+pub struct Program {
+    name: String,
+    text: Vec<u8>,
+    slots: Vec<String>,
+    /// What it defines, in alphabetical order.
+    functions: Vec<String>,
+}
+
+/// A function of a script.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Function {
+    program: Arc<Program>,
+    number: usize,
+}
+
+impl Program {
+    /// Reads the script, which is relative to `folder`, and runs it once to see what it defines.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not right: with the line.
+    pub fn read(file: &str, folder: &Path, slots: &[String]) -> Result<Arc<Self>, Error> {
+        let path = folder.join(file);
+        let wrong = |reason: String| Error::Script { script: file.to_owned(), reason };
+        let text = std::fs::read(&path).map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+        let mut program = Self { name: file.to_owned(), text, slots: slots.to_vec(), functions: Vec::new() };
+        program.functions = defined(&program).map_err(|error| wrong(reason(&error)))?;
+        Ok(Arc::new(program))
+    }
+
+    /// Its file, as given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The function of that name.
+    pub fn function(program: &Arc<Self>, name: &str) -> Result<Function, String> {
+        let number = program.functions.iter().position(|known| known == name);
+        let number = number.ok_or_else(|| {
+            let known = if program.functions.is_empty() { "none".to_owned() } else { program.functions.join(", ") };
+            format!("{} has no function `{name}`; it has {known}", program.name)
+        })?;
+        Ok(Function { program: Arc::clone(program), number })
+    }
+}
+
+/// Names of the functions that the script defines.
+fn defined(program: &Program) -> mlua::Result<Vec<String>> {
+    let limits = Limits::default();
+    let lua = open(program, &limits)?;
+    let mut names = Vec::new();
+    for pair in lua.globals().pairs::<String, Value>() {
+        let (name, value) = pair?;
+        if value.is_function() {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The first line of what went wrong: the rest is where in the engine it was called.
+fn reason(error: &mlua::Error) -> String {
+    match error {
+        mlua::Error::CallbackError { cause, .. } => reason(cause),
+        mlua::Error::SyntaxError { message, .. } | mlua::Error::RuntimeError(message) => first_line(message),
+        other => first_line(&other.to_string()),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// What holds while a script runs.
+#[derive(Clone)]
+struct Limits {
+    bound: Rc<Cell<Bound>>,
+    random: Rc<RefCell<Rng>>,
+}
+
+/// How long it may run. The thread's own time decides, so that a busy machine ends no load, but it is dear to read: it is looked at
+/// from the moment on when it may have been used up.
+#[derive(Clone, Copy)]
+struct Bound {
+    time: Duration,
+    looks_at: Instant,
+    ends_at: Option<Duration>,
+}
+
+impl Bound {
+    fn new(time: Duration) -> Self {
+        Self { time, looks_at: Instant::now() + time, ends_at: None }
+    }
+
+    fn is_over(&mut self) -> bool {
+        if Instant::now() < self.looks_at {
+            return false;
+        }
+        let spent = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or(Duration::MAX);
+        spent >= *self.ends_at.get_or_insert(spent.saturating_add(self.time))
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bound: Rc::new(Cell::new(Bound::new(LOAD))), random: Rc::new(RefCell::new(Rng::with_seed(0))) }
+    }
+}
+
+/// A state in which the script has run.
+fn open(program: &Program, limits: &Limits) -> mlua::Result<Lua> {
+    let libraries = StdLib::TABLE | StdLib::STRING | StdLib::UTF8 | StdLib::BIT | StdLib::MATH | StdLib::BUFFER;
+    let lua = Lua::new_with(libraries, LuaOptions::default())?;
+    lua.set_memory_limit(MEMORY)?;
+    let cell = Rc::clone(&limits.bound);
+    lua.set_interrupt(move |_| {
+        let mut bound = cell.get();
+        let is_over = bound.is_over();
+        cell.set(bound);
+        if is_over { Err(mlua::Error::runtime("it takes too long")) } else { Ok(VmState::Continue) }
+    });
+    let globals = lua.globals();
+    for name in BANNED {
+        globals.raw_set(*name, Value::Nil)?;
+    }
+    let random = random(&lua, &limits.random)?;
+    let math: Table = globals.raw_get("math")?;
+    math.raw_set("random", random)?;
+    math.raw_set("randomseed", Value::Nil)?;
+    lua.sandbox(true)?;
+    // Never as bytecode, which nobody checks.
+    let chunk = lua.load(program.text.as_slice()).set_mode(ChunkMode::Text);
+    chunk.set_name(format!("@{}", program.name)).exec()?;
+    Ok(lua)
+}
+
+/// `math.random` as Lua has it, from the operation's random number.
+fn random(lua: &Lua, random: &Rc<RefCell<Rng>>) -> mlua::Result<mlua::Function> {
+    let random = Rc::clone(random);
+    lua.create_function(move |_, (from, to): (Option<i64>, Option<i64>)| {
+        let mut random = random.borrow_mut();
+        let (from, to) = match (from, to) {
+            (None, _) => return Ok(random.f64()),
+            (Some(to), None) => (1, to),
+            (Some(from), Some(to)) => (from, to),
+        };
+        if from > to {
+            return Err(mlua::Error::runtime("random: the range is empty"));
+        }
+        Ok(random.i64(from..=to) as f64)
+    })
+}
+
+/// A thread's state of a script.
+struct State {
+    program: Arc<Program>,
+    limits: Limits,
+    /// Of the program, in its order, each with how often it was called, up to [`TWICE`].
+    functions: Vec<(mlua::Function, u32)>,
+    /// What functions are told of the operation.
+    told: Table,
+    kept: Table,
+    slots: Vec<mlua::String>,
+    lua: Lua,
+}
+
+impl State {
+    fn new(program: &Arc<Program>) -> mlua::Result<Self> {
+        let limits = Limits::default();
+        let lua = open(program, &limits)?;
+        let globals = lua.globals();
+        let function = |name: &String| -> mlua::Result<(mlua::Function, u32)> { Ok((globals.get(name.as_str())?, 0)) };
+        let functions = program.functions.iter().map(function).collect::<mlua::Result<_>>()?;
+        let slots = program.slots.iter().map(|slot| lua.create_string(slot)).collect::<mlua::Result<_>>()?;
+        let (told, kept) = (lua.create_table()?, lua.create_table()?);
+        told.raw_set("kept", &kept)?;
+        told.raw_set("random", random(&lua, &limits.random)?)?;
+        Ok(Self { program: Arc::clone(program), limits, functions, told, kept, slots, lua })
+    }
+
+    /// What functions are told of the operation.
+    fn tell(&self, source: &Source<'_>) -> mlua::Result<()> {
+        self.told.set_readonly(false);
+        self.kept.set_readonly(false);
+        self.told.raw_set("agent", source.agent)?;
+        self.told.raw_set("seq", source.seq)?;
+        for (number, name) in self.slots.iter().enumerate() {
+            let is_kept = source.kept >> number & 1 == 1;
+            let kept = source.slots.get(number).filter(|_| is_kept);
+            match kept {
+                Some(kept) => self.kept.raw_set(name, self.lua.create_string(kept)?)?,
+                None => self.kept.raw_set(name, Value::Nil)?,
+            }
+        }
+        self.told.set_readonly(true);
+        self.kept.set_readonly(true);
+        Ok(())
+    }
+
+    /// Calls a function with a text or without; its first calls twice.
+    fn call(&mut self, number: usize, source: &Source<'_>, seed: u64, text: Option<&[u8]>) -> Result<Value, String> {
+        self.tell(source).map_err(|error| reason(&error))?;
+        let first = self.once(number, seed, text)?;
+        let (_, calls) = &mut self.functions[number];
+        if *calls == TWICE {
+            return Ok(first);
+        }
+        *calls += 1;
+        let again = self.once(number, seed, text)?;
+        if !is_same(&first, &again) {
+            return Err("gave two answers to one question; what it gives may depend on its argument only".to_owned());
+        }
+        Ok(first)
+    }
+
+    fn once(&self, number: usize, seed: u64, text: Option<&[u8]>) -> Result<Value, String> {
+        *self.limits.random.borrow_mut() = Rng::with_seed(seed);
+        self.limits.bound.set(Bound::new(CALL));
+        let (function, _) = &self.functions[number];
+        let called = match text {
+            None => function.call::<Value>(&self.told),
+            Some(text) => self.lua.create_string(text).and_then(|text| function.call::<Value>((text, &self.told))),
+        };
+        called.map_err(|error| reason(&error))
+    }
+}
+
+/// Whether two values say the same.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    match (append(one, &mut a), append(other, &mut b)) {
+        (Ok(()), Ok(())) => a == b,
+        _ => one.type_name() == other.type_name(),
+    }
+}
+
+/// Appends what a function gave, as a text.
+fn append(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+    // Writing into memory does not fail.
+    let _ = match value {
+        Value::String(text) => out.write_all(&text.as_bytes()),
+        Value::Integer(number) => write!(out, "{number}"),
+        // Whole ones as whole numbers, as Lua writes them.
+        Value::Number(number) if number.fract() == 0.0 && number.abs() < 1e15 => write!(out, "{number:.0}"),
+        Value::Number(number) => write!(out, "{number}"),
+        Value::Boolean(boolean) => write!(out, "{boolean}"),
+        other => return Err(format!("gave {}, which is no text and no number", other.type_name())),
+    };
+    Ok(())
+}
+
+thread_local! {
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    /// What went wrong first on this thread.
+    static FAILURE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// What went wrong in a script on this thread since this was last asked. Values are empty and nothing is judged from then on, until
+/// it is asked.
+pub fn failure() -> Option<String> {
+    FAILURE.take()
+}
+
+/// This thread calls no script any more.
+pub fn close() {
+    drop(STATE.take());
+}
+
+impl Function {
+    /// Appends the value that it gives; `seed` decides what it draws.
+    pub fn write(&self, source: &Source<'_>, seed: u64, out: &mut Vec<u8>) {
+        self.called(source, seed, None, |value| append(&value, out));
+    }
+
+    /// Whether it says yes to the text: anything but false and nil is a yes, as everywhere in Lua.
+    pub fn accepts(&self, text: &[u8], source: &Source<'_>, seed: u64) -> bool {
+        let mut is_yes = false;
+        self.called(source, seed, Some(text), |value| {
+            is_yes = !matches!(value, Value::Nil | Value::Boolean(false));
+            Ok(())
+        });
+        is_yes
+    }
+
+    fn called(
+        &self,
+        source: &Source<'_>,
+        seed: u64,
+        text: Option<&[u8]>,
+        take: impl FnOnce(Value) -> Result<(), String>,
+    ) {
+        if FAILURE.with_borrow(Option::is_some) {
+            return;
+        }
+        let done = STATE.with_borrow_mut(|state| -> Result<(), String> {
+            if !state.as_ref().is_some_and(|state| Arc::ptr_eq(&state.program, &self.program)) {
+                *state = Some(State::new(&self.program).map_err(|error| reason(&error))?);
+            }
+            let Some(state) = state else { return Ok(()) };
+            take(state.call(self.number, source, seed, text)?)
+        });
+        if let Err(reason) = done {
+            let name = &self.program.functions[self.number];
+            FAILURE.set(Some(format!("`{name}`: {reason}")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

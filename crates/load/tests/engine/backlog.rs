@@ -1,0 +1,109 @@
+//! A bounded backlog: who finds no room is dropped and counted, exactly, and what is left is in the books.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use experiment::plan::{Backlog, Load, Overflow, Rate};
+use record::events::Outcome;
+use record::hlog::Time;
+
+use crate::server::{Reply, Server};
+use crate::setting::{Came, load, orders, play, step};
+
+fn bounded(agents: u32, rate: f64, time_s: f64, most: u32, overflow: Overflow) -> Load {
+    Load {
+        rate: Some(Rate::Constant(rate)),
+        backlog: Some(Backlog { most, overflow }),
+        drain_s: 0.3,
+        timeout_s: 60.0,
+        ..load(agents, time_s, vec![step("ping", &[])])
+    }
+}
+
+/// So many answers, then none.
+fn silent_after(answers: u32) -> Server {
+    let answered = AtomicU32::new(0);
+    Server::frames(move |_| match answered.fetch_add(1, Ordering::SeqCst) {
+        number if number < answers => Reply::Frame(0, Vec::new()),
+        _ => Reply::Silence,
+    })
+}
+
+fn dropped(came: &Came) -> u64 {
+    came.intervals.iter().map(|interval| interval.generator.dropped).sum()
+}
+
+#[test]
+fn what_finds_no_room_is_dropped_and_the_rest_waits() {
+    let server = silent_after(10);
+    let came = play(orders(&server.service(), bounded(3, 1000.0, 1.2, 100, Overflow::Drop)));
+    // Ten were answered, three are open, a hundred wait.
+    assert_eq!((came.summary.ok, came.summary.unfinished, came.summary.dropped), (10, 103, 1087));
+    assert_eq!(dropped(&came), 1087);
+    assert_eq!(came.times_ns(Outcome::Unfinished, Time::Latency).len(), 103, "what was dropped is in no latency");
+    assert_eq!(came.intervals.iter().filter_map(|interval| interval.generator.due).sum::<u64>(), 1200);
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    assert!(came.notices().iter().any(|notice| notice.starts_with("1087 operations were due and were dropped")));
+    assert!(came.notices().iter().any(|notice| notice.starts_with("100 operations were due and never began")));
+}
+
+#[test]
+fn without_room_an_operation_begins_at_once_or_never() {
+    let server = silent_after(0);
+    let came = play(orders(&server.service(), bounded(2, 100.0, 0.5, 0, Overflow::Drop)));
+    assert_eq!((came.summary.unfinished, came.summary.dropped), (2, 48));
+}
+
+#[test]
+fn threads_share_the_room() {
+    let server = silent_after(0);
+    let mut load = bounded(4, 200.0, 0.5, 5, Overflow::Drop);
+    load.threads = Some(2);
+    let came = play(orders(&server.service(), load));
+    assert_eq!((came.summary.unfinished, came.summary.dropped), (4 + 5, 91));
+}
+
+#[test]
+fn a_load_that_is_to_stop_does_and_what_would_have_followed_is_dropped() {
+    let server = silent_after(10);
+    let mut load = bounded(3, 1000.0, 600.0, 100, Overflow::Stop);
+    load.threads = Some(1);
+    let came = play(orders(&server.service(), load));
+    assert_eq!((came.summary.ok, came.summary.unfinished), (10, 103));
+    assert_eq!(came.summary.dropped, 600_000 - 113);
+    assert!(came.intervals.last().unwrap().end_s < 500.0, "it did not go on to its end");
+    assert!(came.notices().iter().any(|notice| notice.starts_with("the load was stopped at ")));
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+}
+
+#[test]
+fn what_waits_begins_in_order_when_its_agent_is_free() {
+    let asked = AtomicU32::new(0);
+    let server = Server::frames(move |_| {
+        if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            let (_sender, nothing) = std::sync::mpsc::channel::<()>();
+            assert!(nothing.recv_timeout(Duration::from_millis(700)).is_err());
+        }
+        Reply::Frame(0, Vec::new())
+    });
+    let mut load = bounded(1, 200.0, 0.5, 1000, Overflow::Drop);
+    load.drain_s = 60.0;
+    let came = play(orders(&server.service(), load));
+    assert_eq!((came.summary.ok, came.summary.unfinished, came.summary.dropped), (100, 0, 0));
+    let latency = came.times_ns(Outcome::Ok, Time::Latency);
+    assert!(latency[0] >= 200_000_000, "the last was due 0.2 s before the first answer");
+    assert!(*latency.last().unwrap() >= 700_000_000);
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+}
+
+#[test]
+fn a_target_that_keeps_up_drops_nothing() {
+    let server = silent_after(u32::MAX);
+    for (agents, rate, threads) in [(8, 400.0, 1), (30, 1000.0, 2)] {
+        let mut load = bounded(agents, rate, 0.5, 100_000, Overflow::Drop);
+        load.drain_s = 60.0;
+        load.threads = Some(threads);
+        let came = play(orders(&server.service(), load));
+        assert_eq!((came.summary.ok, came.summary.dropped), ((rate * 0.5) as u64, 0));
+    }
+}

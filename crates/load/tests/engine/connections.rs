@@ -1,0 +1,61 @@
+//! Connections that are not kept: one for each operation, counted, and in the latency.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use experiment::plan::{Connections, Load};
+use load::Orders;
+use record::events::Outcome;
+use record::hlog::Time;
+
+use crate::server::{Reply, Server, nobody};
+use crate::setting::{Came, load, orders, play, step};
+
+fn anew(load: Load) -> Load {
+    Load { connections: Connections { keep_alive: false, pipeline: 1 }, ..load }
+}
+
+/// Connections opened and connects failed, as the generator counted them.
+fn connects(came: &Came) -> (u64, u64) {
+    let rows = || came.intervals.iter().map(|interval| &interval.generator);
+    (rows().map(|row| row.connects).sum(), rows().map(|row| row.connect_failures).sum())
+}
+
+#[test]
+fn http_asks_for_the_end_and_makes_a_connection_for_each_operation() {
+    let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&heads);
+    // A server that keeps connections all the same: the client has to end them.
+    let server = Server::http(move |request| {
+        assert_eq!(request.number, 1, "a second request on connection {}", request.connection);
+        seen.lock().unwrap().push(String::from_utf8_lossy(&request.body).into_owned());
+        Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec())
+    });
+    let load = anew(load(3, 0.1, vec![step("get", &["path=/x"])]));
+    let came = play(Orders { protocol: "http".into(), ..orders(&server.service(), load) });
+    assert!(came.summary.ok > 3 && came.summary.failed == 0, "{:?}", came.summary);
+    assert_eq!(connects(&came), (came.summary.ok, 0));
+    assert_eq!(server.connections.load(Ordering::SeqCst) as u64, came.summary.ok);
+    assert!(heads.lock().unwrap().iter().all(|head| head.contains("\r\nConnection: close\r\n")));
+    // The connect is part of the latency and not of the service time.
+    let sum = |time| came.times_ns(Outcome::Ok, time).iter().sum::<u64>();
+    assert!(sum(Time::Latency) > sum(Time::Service));
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+}
+
+#[test]
+fn another_protocol_just_closes() {
+    let server = Server::names();
+    let steps = vec![step("save", &["key={agent}", "value={seq}"]), step("load", &["key={agent}"])];
+    let came = play(orders(&server.service(), anew(load(2, 0.1, steps))));
+    assert!(came.summary.ok > 4 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
+    assert_eq!(connects(&came), (came.summary.ok, 0));
+    assert!(came.notices().is_empty(), "{:?}", came.notices());
+}
+
+#[test]
+fn nobody_there_is_still_not_hammered() {
+    let came = play(orders(&nobody(), anew(load(2, 0.35, vec![step("ping", &[])]))));
+    assert!(came.summary.failed >= 2 && came.summary.failed <= 2 * 4, "{:?}", came.summary);
+    assert_eq!(connects(&came), (0, came.summary.failed));
+}

@@ -1,0 +1,164 @@
+//! Expectations beyond equality and what is kept of an answer, under the engine: JSON places, patterns, lists, and which failures
+//! become answers by them.
+
+use std::sync::{Arc, Mutex};
+
+use experiment::plan::{AuditAs, AuditEffect, Comparison, Expected, Kept, Step};
+use load::Orders;
+
+use crate::server::{Reply, Server};
+use crate::setting::{Came, load, orders, pairs, play, step};
+
+fn answer(status: u16, body: &str) -> Reply {
+    Reply::Bytes(format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes())
+}
+
+fn http(server: &Server, steps: Vec<Step>) -> Orders {
+    Orders { protocol: "http".into(), ..orders(&server.service(), load(2, 0.1, steps)) }
+}
+
+/// A load of GETs that expect so, and are answered so.
+fn get(status: u16, body: &'static str, expect: &[(&str, Expected)]) -> Came {
+    let server = Server::http(move |_| answer(status, body));
+    let mut step = step("get", &["path=/x"]);
+    step.expect = expect.iter().map(|(field, expected)| ((*field).to_owned(), expected.clone())).collect();
+    play(http(&server, vec![step]))
+}
+
+fn outcomes(came: &Came) -> (bool, bool, bool) {
+    (came.summary.ok > 0, came.summary.failed > 0, came.summary.wrong > 0)
+}
+
+const OK: (bool, bool, bool) = (true, false, false);
+const FAILED: (bool, bool, bool) = (false, true, false);
+const WRONG: (bool, bool, bool) = (false, false, true);
+
+fn one_of(texts: &[&str]) -> Expected {
+    let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+    Expected::Compared(Comparison { one_of: Some(texts), ..Comparison::default() })
+}
+
+fn matches(pattern: &str) -> Expected {
+    Expected::Compared(Comparison { matches: Some(pattern.into()), ..Comparison::default() })
+}
+
+fn not(expected: Expected) -> Expected {
+    Expected::Compared(Comparison { not: Some(Box::new(expected)), ..Comparison::default() })
+}
+
+const ITEMS: &str = r#"{"items": [{"id": 7, "name": "a\"b"}, {"id": null}], "ok": true}"#;
+
+#[test]
+fn places_in_a_body() {
+    for (place, value) in [
+        ("body/items/0/id", "7"),
+        ("body/items/0/name", "a\"b"),
+        ("body/items/1/id", "null"),
+        ("body/ok", "true"),
+        ("body/items/1", r#"{{"id": null}}"#),
+    ] {
+        assert_eq!(outcomes(&get(200, ITEMS, &[(place, value.into())])), OK, "{place}");
+    }
+    let both = [("body/ok", "true".into()), ("body/items/0/id", not("8".into())), ("status", "200".into())];
+    assert_eq!(outcomes(&get(200, ITEMS, &both)), OK);
+    assert_eq!(outcomes(&get(200, ITEMS, &[("body/items/0/id", "8".into())])), WRONG);
+    assert_eq!(outcomes(&get(200, ITEMS, &[("body/items/2/id", not("8".into()))])), WRONG, "there is no such place");
+    assert_eq!(outcomes(&get(200, "so sorry", &[("body/ok", "true".into())])), WRONG, "no JSON");
+    assert_eq!(outcomes(&get(503, "so sorry", &[("body/ok", "true".into())])), FAILED, "a server error is a failure");
+}
+
+#[test]
+fn statuses_by_list_and_pattern() {
+    let expect = [("status", one_of(&["200", "404"]))];
+    assert_eq!(outcomes(&get(200, "", &expect)), OK);
+    assert_eq!(outcomes(&get(404, "", &expect)), OK, "that very status is expected");
+    assert_eq!(outcomes(&get(201, "", &expect)), WRONG);
+    assert_eq!(outcomes(&get(503, "", &expect)), FAILED);
+    assert_eq!(outcomes(&get(418, "", &[("status", matches("^(2..|418)$"))])), OK);
+    let expect = [("status", not("304".into()))];
+    assert_eq!(outcomes(&get(200, "", &expect)), OK);
+    assert_eq!(outcomes(&get(304, "", &expect)), WRONG);
+    assert_eq!(outcomes(&get(503, "", &expect)), FAILED, "what it is not makes no failure an answer");
+    assert_eq!(outcomes(&get(404, "", &expect)), FAILED, "nothing is contradicted");
+}
+
+#[test]
+fn a_field_that_is_not_there_contradicts_whatever_is_said_of_it() {
+    for expected in ["x".into(), matches(".*"), not("x".into())] {
+        assert_eq!(outcomes(&get(200, "", &[("header.etag", expected)])), WRONG);
+    }
+}
+
+#[test]
+fn parts_and_places_are_kept() {
+    let paths: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&paths);
+    let server = Server::http(move |request| {
+        let text = String::from_utf8_lossy(&request.body);
+        let path = text.split(' ').nth(1).unwrap().to_owned();
+        let reply = match path.as_str() {
+            "/new" => answer(201, r#"{"case": {"id": "x/1"}, "see": "/cases?n=42&m=1"}"#),
+            _ => answer(200, "plain"),
+        };
+        seen.lock().unwrap().push(path);
+        reply
+    });
+    let mut create = step("post", &["path=/new", "body=name=j{agent}"]);
+    create.keep = pairs(&["id=answer.body/case/id", "none=answer.body/case/version"]);
+    let part = |from: &str, pattern: &str| Kept::Part { from: from.into(), matches: pattern.into() };
+    create.keep.insert("n".into(), part("answer.body/see", "n=([0-9]+)"));
+    create.keep.insert("whom".into(), part("request.body", "j[0-9]+"));
+    create.keep.insert("nobody".into(), part("answer.body", "z([0-9]+)"));
+    let mut look = step("get", &["path=/{id}/{n}/{whom}/{none}{nobody}"]);
+    // Neither was kept, so neither says anything.
+    look.expect = pairs(&["body={none}", "status={nobody}"]);
+    let mut load = load(1, 0.05, vec![create, look]);
+    load.threads = Some(1);
+    let came = play(Orders { protocol: "http".into(), ..orders(&server.service(), load) });
+    assert_eq!(outcomes(&came), OK);
+    let paths = paths.lock().unwrap();
+    assert!(paths.len() > 2);
+    assert!(paths.chunks_exact(2).all(|cycle| cycle == ["/new", "/x/1/42/j1/"]), "{:?}", &paths[..2]);
+}
+
+#[test]
+fn a_place_in_a_field_of_any_protocol() {
+    let server = Server::frames(|_| Reply::Frame(0, br#"[{"v": 1}]"#.to_vec()));
+    let mut read = step("load", &["key=k"]);
+    read.expect = pairs(&["value/0/v=1"]);
+    let came = play(orders(&server.service(), load(1, 0.05, vec![read])));
+    assert_eq!(outcomes(&came), OK);
+}
+
+#[test]
+fn an_audited_read_may_be_of_a_place() {
+    let server = Server::http(|_| answer(200, r#"{"kvs": [{"value": "v1"}]}"#));
+    let told = AuditAs {
+        effect: AuditEffect::Read,
+        space: String::new(),
+        key: "k".into(),
+        value: Some("answer.body/kvs/0/value".into()),
+    };
+    let read = Step { audit: true, audit_as: Some(told), ..step("get", &["path=/x"]) };
+    let came = play(http(&server, vec![read]));
+    assert!(came.summary.ok > 0);
+    assert!(came.history().iter().all(|line| line.value.as_deref() == Some("v1")));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let server = Server::http(|_| answer(200, ""));
+    let refused = |field: &str, expected: Expected| {
+        let mut step = step("get", &["path=/x"]);
+        step.expect.insert(field.into(), expected);
+        load::check(&http(&server, vec![step])).unwrap_err().to_string()
+    };
+    for (error, about) in [
+        (refused("body/~", "x".into()), "`/~`"),
+        (refused("bdy/x", "x".into()), "no `bdy`"),
+        (refused("body", matches("(")), "`(`"),
+        (refused("body", one_of(&["{other}"])), "keeps `other`"),
+    ] {
+        assert!(error.contains(about), "`{error}` should contain `{about}`");
+    }
+}

@@ -1,0 +1,144 @@
+//! What is said on a connection before the first request: answered, refused, left unanswered.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use experiment::plan::Step;
+use load::Orders;
+use load::client::{CallError, Client};
+
+use crate::server::{Reply, Server};
+use crate::setting::{Came, load, orders, pairs, play, step};
+
+/// What was asked on each connection, in order: its number and the words.
+type Log = Arc<Mutex<Vec<(usize, String)>>>;
+
+/// A server that writes down what it is asked and answers a greeting so, and all else with a value.
+fn redis(greeting: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (Server, Log) {
+    let log = Log::default();
+    let told = Arc::clone(&log);
+    let server = Server::redis(move |request| {
+        let words = String::from_utf8_lossy(&request.body).into_owned();
+        let reply = greeting(&words).unwrap_or_else(|| Reply::Bytes(b"$1\r\nv\r\n".to_vec()));
+        told.lock().unwrap().push((request.connection, words));
+        reply
+    });
+    (server, log)
+}
+
+fn bytes(bytes: &[u8]) -> Option<Reply> {
+    Some(Reply::Bytes(bytes.to_vec()))
+}
+
+/// A load of reads in database 3, as somebody whose password is known here.
+fn read(server: &Server, timeout_s: f64) -> Orders {
+    let get = Step { audit: true, expect: pairs(&["value=v"]), ..step("get", &["key=k"]) };
+    let mut load = load(2, 0.2, vec![get]);
+    load.timeout_s = timeout_s;
+    Orders { protocol: "redis".into(), ..orders(&format!("redis://me:{{env:PATH}}@{}/3", server.service()), load) }
+}
+
+fn connects(came: &Came) -> (u64, u64) {
+    let rows = || came.intervals.iter().map(|interval| &interval.generator);
+    (rows().map(|row| row.connects).sum(), rows().map(|row| row.connect_failures).sum())
+}
+
+#[test]
+fn a_greeting_is_answered_before_the_first_request() {
+    let (server, log) = redis(|words| match words {
+        "SELECT 3" => bytes(b"+OK\r\n"),
+        words if words.starts_with("AUTH me ") => bytes(b"+OK\r\n"),
+        _ => None,
+    });
+    let came = play(read(&server, 5.0));
+    assert!(came.summary.ok > 2 && came.summary.failed == 0 && came.summary.wrong == 0);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+    assert_eq!(connects(&came), (2, 0));
+    let log = log.lock().unwrap();
+    for connection in [1, 2] {
+        let mut words = log.iter().filter(|(number, _)| *number == connection).map(|(_, words)| words.as_str());
+        assert_eq!(words.next(), Some(format!("AUTH me {}", std::env::var("PATH").unwrap()).as_str()));
+        assert_eq!(words.next(), Some("SELECT 3"));
+        assert!(words.all(|words| words == "GET k"));
+    }
+}
+
+#[test]
+fn where_the_greeting_is_refused_nothing_is_asked() {
+    let (server, log) = redis(|_| bytes(b"-WRONGPASS invalid username-password pair\r\n"));
+    let came = play(read(&server, 5.0));
+    assert_eq!(came.summary.ok, 0);
+    assert_eq!(came.attempts("answer: wrongpass"), came.summary.failed);
+    assert_eq!(connects(&came), (0, came.summary.failed));
+    assert!(came.summary.failed > 0 && came.history().iter().all(|line| line.applied == Some(false)));
+    assert!(log.lock().unwrap().iter().all(|(_, words)| !words.starts_with("GET")));
+}
+
+#[test]
+fn a_database_that_is_not_there_is_never_mistaken_for_another() {
+    let (server, log) = redis(|words| match words {
+        "SELECT 3" => bytes(b"-ERR DB index is out of range\r\n"),
+        words if words.starts_with("AUTH") => bytes(b"+OK\r\n"),
+        _ => None,
+    });
+    let came = play(read(&server, 5.0));
+    assert!(came.summary.ok == 0 && came.attempts("connect failed") == came.summary.failed);
+    assert!(log.lock().unwrap().iter().all(|(_, words)| !words.starts_with("GET")));
+}
+
+#[test]
+fn a_greeting_that_is_not_answered_is_a_connect_that_takes_too_long() {
+    let (server, _) = redis(|_| Some(Reply::Silence));
+    let came = play(read(&server, 0.05));
+    assert!(came.summary.failed > 0 && came.summary.timeout == 0);
+    assert_eq!(came.attempts("connect timeout"), came.summary.failed);
+    assert!(came.history().iter().filter(|line| line.applied.is_some()).all(|line| line.applied == Some(false)));
+}
+
+#[test]
+fn greetings_that_break() {
+    for reply in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"+OK\r\n+OK\r\n+OK\r\n", b""] {
+        let (server, log) = redis(move |_| if reply.is_empty() { Some(Reply::Close) } else { bytes(reply) });
+        let came = play(read(&server, 5.0));
+        assert!(came.summary.ok == 0 && came.summary.failed > 0);
+        assert_eq!(came.attempts("connect failed"), came.summary.failed);
+        assert!(log.lock().unwrap().iter().all(|(_, words)| !words.starts_with("GET")));
+    }
+}
+
+#[test]
+fn a_connection_that_is_made_again_is_greeted_again() {
+    let (server, log) = redis(|words| match words {
+        "GET k" => Some(Reply::Last(b"$1\r\nv\r\n".to_vec())),
+        _ => bytes(b"+OK\r\n"),
+    });
+    assert!(play(read(&server, 5.0)).summary.ok > 2);
+    let connections = server.connections.load(Ordering::SeqCst);
+    assert!(connections > 2);
+    let log = log.lock().unwrap();
+    for connection in 1..=connections {
+        let words: Vec<&str> =
+            log.iter().filter(|(number, _)| *number == connection).map(|(_, words)| words.as_str()).collect();
+        let read = words.iter().position(|words| *words == "GET k").unwrap_or(2);
+        assert!(
+            read == 2 && words.iter().take(2).zip(["AUTH", "SELECT"]).all(|(words, start)| words.starts_with(start))
+        );
+    }
+}
+
+#[test]
+fn single_calls_are_greeted_too() {
+    let patience = Duration::from_secs(5);
+    let connect =
+        |server: &Server| Client::connect("redis", &format!("redis://:{{env:PATH}}@{}/3", server.service()), patience);
+    let (server, log) = redis(|words| if words == "GET k" { None } else { bytes(b"+OK\r\n") });
+    let mut client = connect(&server).unwrap();
+    assert_eq!(client.call("get", &pairs(&["key=k"])).unwrap().field("value"), Some(&b"v"[..]));
+    assert_eq!(log.lock().unwrap().len(), 3);
+    let (server, _) = redis(|_| bytes(b"-WRONGPASS no\r\n"));
+    let Err(CallError::Connect { reason, .. }) = connect(&server) else { panic!("not refused") };
+    assert_eq!(reason, "answer: wrongpass");
+    let (server, _) = redis(|_| Some(Reply::Close));
+    assert!(matches!(connect(&server), Err(CallError::Connect { .. })));
+}

@@ -1,0 +1,70 @@
+//! Single calls against the same targets: each ends, by its timeout at the latest, and says what became of it.
+
+use std::time::Duration;
+
+use experiment::plan::Tls;
+use load::Trust;
+use load::client::{CallError, Client};
+
+use super::server::Hostile;
+use super::{
+    Case, PATIENCE_S, Speech, bodies, connections, each, frames, greetings, heads, in_time, lines, replies, sealed,
+};
+use crate::setting::pairs;
+
+/// What a call makes of the result of an attempt: its errors are fewer.
+fn in_a_call(word: &str) -> &str {
+    match word {
+        "answer too long" => "bad answer",
+        "connection closed" | "connection reset" | "connection broken" | "tls: broken" => "lost",
+        "connect failed" | "connect timeout" => "not connected",
+        word if word.starts_with("tls: ") => "not connected",
+        word => word,
+    }
+}
+
+impl Case {
+    fn call(&self, timeout_s: f64) -> String {
+        let target = Hostile::start(self.speech, self.deeds);
+        let timeout = Duration::from_secs_f64(timeout_s);
+        let trust = Trust { tls: Tls { insecure: true, ..Tls::default() }, ..Trust::default() };
+        let service = self.speech.service(&target.address());
+        let called = Client::connect_trusting(self.speech.protocol(), &service, &trust, timeout)
+            .and_then(|mut client| client.call(self.call, &pairs(self.with)));
+        match called {
+            Ok(answer) if answer.ok => "ok".to_owned(),
+            Ok(answer) if matches!(self.speech, Speech::Http | Speech::Https) => format!("status {}", answer.status),
+            Ok(answer) => format!("answer: {}", answer.status),
+            Err(CallError::Connect { .. }) => "not connected".to_owned(),
+            Err(CallError::Timeout(_)) => "timeout".to_owned(),
+            Err(CallError::Lost(_)) => "lost".to_owned(),
+            Err(CallError::BadAnswer) => "bad answer".to_owned(),
+            Err(CallError::Invalid(reason)) => panic!("{}: {reason}", self.name),
+        }
+    }
+
+    pub(super) fn check_call(&'static self) {
+        // A refusal of the greeting is an answer to an attempt, and no connection to a call.
+        let is_refused = |expected: &str| self.speech == Speech::Greeted && expected.starts_with("answer: ");
+        let fits = |expected: &str, word: &str| {
+            in_a_call(expected) == word || (is_refused(expected) && word == "not connected")
+        };
+        let is_fine = |word: &String| self.ends.iter().chain(self.or).any(|expected| fits(expected, word));
+        let call = |timeout_s: &f64| {
+            let timeout_s = *timeout_s;
+            in_time(self.name, move || self.call(timeout_s))
+        };
+        // Where it never answers, connecting may have taken longer.
+        let words: Vec<String> = self.timeouts_s().iter().map(call).skip_while(|word| !is_fine(word)).take(1).collect();
+        assert!(!words.is_empty(), "{}: `{}`", self.name, self.call(PATIENCE_S));
+    }
+}
+
+#[test]
+fn each_call_ends() {
+    let clear = [heads::CASES, bodies::CASES, connections::CASES, frames::CASES, replies::CASES, lines::CASES];
+    for cases in clear.into_iter().chain([greetings::CASES, sealed::CASES]) {
+        each(cases, false, Case::check_call);
+        each(cases, true, Case::check_call);
+    }
+}

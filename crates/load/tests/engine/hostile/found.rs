@@ -1,0 +1,191 @@
+//! What such targets once brought to light, each with the test that would have shown it.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
+
+use load::Trust;
+use load::client::{CallError, Client};
+
+use super::server::Deed::{Again, Endless, Fin, Hear, HearHead, Reply, Say, Wait};
+use super::server::Hostile;
+use super::{Case, Deed, IMPATIENCE_S, OK, PATIENCE_S, Speech, balance, begun, http, in_time, redis, results, vsns};
+use crate::secret::{Authority, Secret};
+use crate::server::frame;
+use crate::setting::{load, orders, pairs, play, step};
+
+/// The rest of the request was sent first, which fails when the target has closed, and what had come was never read.
+#[test]
+fn an_answer_before_the_whole_request_is_taken() {
+    const TOO_MUCH: &[u8] = b"HTTP/1.1 413 Too Much\r\nContent-Length: 0\r\n\r\n";
+    const LONG: &[&str] = &["path=/x", "body={bytes:12000000}"];
+    static CASES: &[Case] = &[
+        http("answers early and ends", &[HearHead, Say(TOO_MUCH)], &["status 413"]).asked("post", LONG),
+        http("answers early and ends its side", &[HearHead, Say(TOO_MUCH), Fin, Wait], &["status 413"])
+            .asked("post", LONG),
+    ];
+    CASES.iter().for_each(Case::check);
+}
+
+/// A greeting was taken for the answer to the first request. Most of these agents are greeted before they could ask.
+#[test]
+fn a_greeting_is_no_answer() {
+    let target = Hostile::start(Speech::Http, &[Say(OK), Wait]);
+    let service = target.address();
+    let came = begun(|time_s| {
+        let mut load = load(64, time_s, vec![step("get", &["path=/x"])]);
+        (load.timeout_s, load.drain_s, load.think_s) = (30.0, 30.0, 10.0);
+        let orders = load::Orders { protocol: "http".into(), ..orders(&service, load) };
+        in_time("greets", move || play(orders))
+    });
+    balance("greets", &came);
+    assert!(results(&came).iter().all(|word| ["ok", "bad answer"].contains(word)), "{:?}", results(&came));
+    let greeted = came.attempts("bad answer");
+    assert_eq!(came.summary.ok + greeted, came.summary.attempts);
+    assert_eq!(
+        came.notices().iter().filter(|notice| notice.contains("nobody had asked")).count(),
+        usize::from(greeted > 0)
+    );
+}
+
+/// Where the target speaks first, what it said before the connection was looked at was taken for bytes that nobody had asked for.
+#[test]
+fn a_banner_that_comes_with_the_connection_is_heard_out() {
+    static DEEDS: &[Deed] = &[Say(b"1\n2\n"), Hear, Say(b"yes\n"), Wait];
+    let target = Hostile::start(Speech::Banner, DEEDS);
+    let service = Speech::Banner.service(&target.address());
+    let came = begun(|time_s| {
+        let mut load = load(64, time_s, vec![step("send", &["line=x"])]);
+        (load.timeout_s, load.drain_s, load.think_s) = (30.0, 30.0, 10.0);
+        let orders = load::Orders { protocol: "lines".into(), ..orders(&service, load) };
+        in_time("says its banner", move || play(orders))
+    });
+    balance("says its banner", &came);
+    assert_eq!(results(&came).into_iter().collect::<Vec<_>>(), ["ok"]);
+}
+
+/// Where a thread was late for a timeout, it looked for the answer once more; and again each time that it was late for that, which it
+/// always is where a target sends faster than it reads. What a server of Redis pushes is passed over, and no answer.
+#[test]
+fn what_never_stops_coming_does_not_put_off_a_timeout() {
+    static CASE: Case = redis("pushes without end", &[Hear, Endless(b">2\r\n+a\r\n+b\r\n")], &["timeout"]);
+    CASE.check();
+    CASE.check_call();
+}
+
+/// An answer of more bytes than are read from a connection in one turn: it has to come to its turn again without anything new.
+#[test]
+fn an_answer_of_many_buffers_is_read_to_its_end() {
+    fn long(id: u32) -> Vec<u8> {
+        frame(id, 0, &vec![b'x'; 24 * 1024 * 1024])
+    }
+    static CASE: Case = vsns("answers at length", &[Hear, Reply(long), Again], &["ok"]).asked("load", &["key=k"]);
+    CASE.check();
+}
+
+/// The second of two answers to one call was taken for the answer to the next.
+#[test]
+fn a_second_answer_is_not_taken_for_the_next_call() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let service = listener.local_addr().unwrap().to_string();
+    let ((asks, asked), (says, said)) = (channel(), channel());
+    let server = std::thread::Builder::new().spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        crate::server::read_http(&mut first).unwrap();
+        first.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none").unwrap();
+        // Only when that has been taken, so that it is no surplus of it.
+        asked.recv().unwrap();
+        first.write_all(OK).unwrap();
+        says.send(()).unwrap();
+        let (mut second, _) = listener.accept().unwrap();
+        crate::server::read_http(&mut second).unwrap();
+        second.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo").unwrap();
+    });
+    let (first, second) = in_time("answers twice", move || {
+        let mut client = Client::connect("http", &service, Duration::from_secs(30)).unwrap();
+        let get = pairs(&["path=/x"]);
+        let first = client.call("get", &get).unwrap();
+        asks.send(()).unwrap();
+        said.recv().unwrap();
+        (first, client.call("get", &get).unwrap())
+    });
+    assert_eq!((first.field("body"), second.field("body")), (Some(&b"one"[..]), Some(&b"two"[..])));
+    server.unwrap().join().unwrap();
+}
+
+/// The same by TLS, where nobody had looked. Tickets to resume the session by come unasked as well, and are no answer.
+#[test]
+fn a_second_answer_by_tls_is_not_taken_for_the_next_call() {
+    let authority = Authority::new();
+    let (says, said) = (Mutex::new(None), Arc::new(Barrier::new(2)));
+    let told = Arc::clone(&said);
+    let server = Secret::serve(authority.vouch(&["127.0.0.1"], |_| {}), move |stream, _| {
+        let mut times = says.lock().unwrap();
+        let time = times.get_or_insert(0);
+        *time += 1;
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{time}").as_bytes()).unwrap();
+        stream.flush().unwrap();
+        if *time == 2 {
+            told.wait();
+            stream.write_all(OK).unwrap();
+            stream.flush().unwrap();
+            told.wait();
+        }
+        true
+    });
+    let (service, trust) = (server.service(), Trust { tls: authority.trusted(), ..Trust::default() });
+    let bodies = in_time("answers twice by TLS", move || {
+        let mut client = Client::connect_trusting("http", &service, &trust, Duration::from_secs(30)).unwrap();
+        let mut get = || client.call("get", &pairs(&["path=/x"])).unwrap().field("body").unwrap().to_vec();
+        let mut bodies = vec![get(), get()];
+        // The second of its answers comes when the first has been taken, so that it is no surplus of it.
+        said.wait();
+        said.wait();
+        bodies.push(get());
+        bodies
+    });
+    assert_eq!(bodies, [b"1", b"2", b"3"]);
+    assert_eq!(server.handshakes.lock().unwrap().len(), 2, "one for the first two calls");
+}
+
+/// Timeouts of a greeting, and more than one answer to it, passed for ends of a call that may have taken effect. Nothing was asked yet.
+#[test]
+fn a_greeting_that_fails_is_no_connection() {
+    static SILENT: &[Deed] = &[Hear, Wait];
+    static TWICE: &[Deed] = &[Hear, Say(b"+OK\r\n+OK\r\n"), Wait];
+    for (deeds, timeout_s) in [(SILENT, IMPATIENCE_S), (TWICE, PATIENCE_S)] {
+        let target = Hostile::start(Speech::Greeted, deeds);
+        let service = Speech::Greeted.service(&target.address());
+        let connected = in_time("greets badly", move || {
+            Client::connect("redis", &service, Duration::from_secs_f64(timeout_s)).map(drop)
+        });
+        assert!(matches!(connected, Err(CallError::Connect { .. })), "{connected:?}");
+    }
+}
+
+/// The timeout held for each piece that the target took, and not for the call.
+#[test]
+fn a_target_that_takes_little_at_a_time_does_not_hold_a_call() {
+    const BODY: usize = 64 * 1024 * 1024;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let service = listener.local_addr().unwrap().to_string();
+    let server = std::thread::Builder::new().spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut taken, mut buffer) = (0, vec![0; 256 * 1024]);
+        let (_never, pause) = channel::<()>();
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            taken += count;
+            let _ = pause.recv_timeout(Duration::from_millis(20));
+        }
+        taken
+    });
+    let word = in_time("takes little", move || {
+        let mut client = Client::connect("http", &service, Duration::from_millis(300)).unwrap();
+        client.call("post", &pairs(&["path=/x", &format!("body={}", "x".repeat(BODY))]))
+    });
+    assert!(matches!(word, Err(CallError::Timeout(_))), "{word:?}");
+    let taken = server.unwrap().join().unwrap();
+    assert!(taken < BODY, "all of it was sent");
+}

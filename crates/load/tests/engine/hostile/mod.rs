@@ -1,0 +1,331 @@
+//! Targets that misbehave. Whatever one does: each operation ends in an outcome that says so, the load ends, its books balance, and
+//! nothing is held without bound. The cases are tables; the single calls of the client are held against the same ones.
+
+mod bodies;
+mod calls;
+mod connections;
+mod found;
+mod frames;
+mod greetings;
+mod heads;
+mod lines;
+mod programs;
+mod replies;
+mod sealed;
+mod server;
+mod wire;
+
+use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use experiment::plan::{Connections, Tls};
+use load::Orders;
+use record::events::Outcome;
+use record::hlog::Time;
+
+use crate::setting::{Came, load, orders, pairs, play, step};
+use server::{Deed, Hostile};
+
+/// Whatever a case does, it has ended by then on the slowest machine; if not, it hangs.
+const HANGS: Duration = Duration::from_secs(100);
+/// More than any answer that is held may take, and much less than a target that sends without end has sent by then.
+const HELD_BYTES: u64 = 1024 * 1024 * 1024;
+/// What is answered at once is waited for much longer than even a starved machine takes, …
+const PATIENCE_S: f64 = 30.0;
+/// … and what is never answered is not; more than once where even connecting took longer.
+const IMPATIENCE_S: f64 = 0.2;
+const IMPATIENCES_S: [f64; 3] = [IMPATIENCE_S, 2.0, 10.0];
+/// Cases that are played at a time: most of them wait most of their time.
+const AT_A_TIME: usize = 8;
+
+/// Agents that share a connection.
+const SHARING: u32 = 4;
+/// How attempts may end on a connection because of others on it.
+const WITH_OTHERS: [&str; 3] = ["bad answer", "connection closed", "connection reset"];
+
+/// A plain answer.
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+/// What the target is spoken to in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speech {
+    Http,
+    /// HTTP by TLS. Whoever the target says to be is trusted.
+    Https,
+    Vsns,
+    Redis,
+    /// Redis, where a database is chosen before anything is asked.
+    Greeted,
+    Lines,
+    /// Lines, of which the target says two first.
+    Banner,
+}
+
+impl Speech {
+    fn protocol(self) -> &'static str {
+        match self {
+            Self::Http | Self::Https => "http",
+            Self::Vsns => "vsns",
+            Self::Redis | Self::Greeted => "redis",
+            Self::Lines | Self::Banner => "lines",
+        }
+    }
+
+    /// What an experiment writes for a target at this address.
+    fn service(self, address: &str) -> String {
+        match self {
+            Self::Http | Self::Vsns | Self::Redis | Self::Lines => address.to_owned(),
+            Self::Https => format!("https://{address}/"),
+            Self::Greeted => format!("redis://{address}/3"),
+            Self::Banner => format!("tcp://{address}?banner=2"),
+        }
+    }
+
+    /// What is kept of an answer, where anything is.
+    fn keeps(self) -> Option<&'static str> {
+        match self {
+            Self::Http | Self::Https => Some("kept=answer.body"),
+            Self::Redis | Self::Greeted => Some("kept=answer.value"),
+            Self::Lines | Self::Banner => Some("kept=answer.text"),
+            Self::Vsns => None,
+        }
+    }
+}
+
+/// How agents are on their connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Each has its own.
+    Alone,
+    /// Each has its own, and keeps what is answered: such answers go another way than those that nobody looks at.
+    Keeping,
+    /// They share one, and ask on it before others are answered.
+    Sharing,
+    /// Each has a new one for each operation, which the kernel's ring does not carry.
+    Fresh,
+}
+
+/// A way to misbehave, and how the attempts on it end.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    name: &'static str,
+    speech: Speech,
+    call: &'static str,
+    with: &'static [&'static str],
+    deeds: &'static [Deed],
+    /// Each of these results comes up.
+    ends: &'static [&'static str],
+    /// These may come up as well: it depends on who is faster.
+    or: &'static [&'static str],
+}
+
+/// A case for `get`.
+const fn http(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
+    Case { name, speech: Speech::Http, call: "get", with: &["path=/x"], deeds, ends, or: &[] }
+}
+
+/// A case for `get` by TLS.
+const fn https(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
+    Case { speech: Speech::Https, ..http(name, deeds, ends) }
+}
+
+/// A case for Redis' `GET`.
+const fn redis(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
+    Case { name, speech: Speech::Redis, call: "get", with: &["key=k"], deeds, ends, or: &[] }
+}
+
+/// A case for a line that is answered by one.
+const fn lines(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
+    Case { name, speech: Speech::Lines, call: "send", with: &["line=x"], deeds, ends, or: &[] }
+}
+
+/// A case for `ping`.
+const fn vsns(name: &'static str, deeds: &'static [Deed], ends: &'static [&'static str]) -> Case {
+    Case { name, speech: Speech::Vsns, call: "ping", with: &[], deeds, ends, or: &[] }
+}
+
+impl Case {
+    const fn asked(self, call: &'static str, with: &'static [&'static str]) -> Self {
+        Self { call, with, ..self }
+    }
+
+    const fn or(self, or: &'static [&'static str]) -> Self {
+        Self { or, ..self }
+    }
+
+    /// Whether the target sends without end.
+    fn is_endless(&self) -> bool {
+        self.deeds.iter().any(|deed| matches!(deed, Deed::Endless(_) | Deed::EndlessBare(_) | Deed::EndlessKeys))
+    }
+
+    /// How long an answer is waited for; where it never comes, what is tried one after the other.
+    fn timeouts_s(&self) -> &'static [f64] {
+        let is_late = self.ends.iter().chain(self.or).any(|word| ["timeout", "connect timeout"].contains(word));
+        if is_late { &IMPATIENCES_S } else { &[PATIENCE_S] }
+    }
+
+    /// One agent where each may hold as much as an answer may have.
+    fn orders(&self, address: &str, way: Way, timeout_s: f64, time_s: f64) -> Orders {
+        let mut step = step(self.call, self.with);
+        if let Some(kept) = self.speech.keeps().filter(|_| way == Way::Keeping) {
+            step.keep = pairs(&[kept]);
+        }
+        let agents = match way {
+            Way::Sharing => SHARING,
+            _ if self.is_endless() => 1,
+            _ => 2,
+        };
+        let mut load = load(agents, time_s, vec![step]);
+        load.timeout_s = timeout_s;
+        load.drain_s = PATIENCE_S;
+        // Few connections are enough, and each takes a port for a minute.
+        load.think_s = 0.01;
+        load.connections =
+            Connections { keep_alive: way != Way::Fresh, pipeline: if way == Way::Sharing { SHARING } else { 1 } };
+        let tls = Tls { insecure: true, ..Tls::default() };
+        Orders { protocol: self.speech.protocol().to_owned(), tls, ..orders(&self.speech.service(address), load) }
+    }
+
+    /// Plays loads against the target and judges what came of them.
+    fn check(&'static self) {
+        for way in [Way::Alone, Way::Keeping, Way::Sharing, Way::Fresh] {
+            if way == Way::Keeping && self.speech.keeps().is_none() {
+                continue;
+            }
+            let target = Hostile::start(self.speech, self.deeds);
+            let play = |timeout_s| {
+                begun(|time_s| {
+                    let orders = self.orders(&target.address(), way, timeout_s, time_s);
+                    in_time(self.name, move || play(orders))
+                })
+            };
+            let has_connected =
+                |came: &Came| self.may_end_in("connect timeout") || came.attempts("connect timeout") == 0;
+            let (last_s, first_s) = self.timeouts_s().split_last().unwrap();
+            let came = first_s.iter().map(|timeout_s| play(*timeout_s)).find(has_connected);
+            let came = came.unwrap_or_else(|| play(*last_s));
+            self.judge(way, &results(&came), &target.troubles());
+            balance(self.name, &came);
+        }
+    }
+
+    fn may_end_in(&self, word: &str) -> bool {
+        self.ends.contains(&word) || self.or.contains(&word)
+    }
+
+    fn judge(&self, way: Way, words: &BTreeSet<&str>, troubles: &str) {
+        let mut expected: Vec<&str> = self.ends.iter().chain(self.or).copied().collect();
+        if way == Way::Sharing {
+            // What becomes of those who asked behind another depends on who was how far.
+            expected.extend(WITH_OTHERS);
+        } else {
+            for word in self.ends {
+                let Self { name, speech, .. } = self;
+                assert!(
+                    words.contains(word),
+                    "{speech:?} {name}, {way:?}: nothing ended in `{word}`: {words:?}; the target's troubles: {troubles}"
+                );
+            }
+        }
+        let Self { name, speech, .. } = self;
+        assert!(
+            words.iter().all(|word| expected.contains(word)),
+            "{speech:?} {name}, {way:?}: {words:?}; the target's troubles: {troubles}"
+        );
+    }
+}
+
+/// Does this with those cases that send without end, one by one, as they are to hold only so much; or with all others.
+fn each(cases: &'static [Case], is_endless: bool, check: fn(&'static Case)) {
+    let cases = cases.iter().filter(|case| case.is_endless() == is_endless);
+    let (cases, at_a_time) = (Mutex::new(cases), if is_endless { 1 } else { AT_A_TIME });
+    std::thread::scope(|scope| {
+        let work = || {
+            while let Some(case) = { cases.lock().unwrap().next() } {
+                check(case);
+            }
+        };
+        let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
+    });
+}
+
+/// What came of a load, of so many seconds that its first operation could begin: a starved machine may take its time for that.
+fn begun(play: impl Fn(f64) -> Came) -> Came {
+    [0.1, 0.3, 1.0, 3.0].into_iter().map(play).find(|came| came.summary.attempts > 0).expect("no operation ended")
+}
+
+/// How attempts ended.
+fn results(came: &Came) -> BTreeSet<&str> {
+    came.intervals.iter().flat_map(|interval| &interval.attempts).map(|attempts| attempts.result.as_str()).collect()
+}
+
+/// Each operation that began has ended, once, and is in every book. None is retried here.
+fn balance(name: &str, came: &Came) {
+    let summary = &came.summary;
+    let ended = summary.ok + summary.failed + summary.timeout + summary.wrong;
+    assert!(ended > 0 && summary.unfinished == 0, "{name}: {summary:?}");
+    assert_eq!(summary.attempts, ended, "{name}");
+    let counted: u64 = came.intervals.iter().flat_map(|interval| &interval.attempts).map(|one| one.count).sum();
+    assert_eq!(counted, ended, "{name}");
+    let rows: u64 = came.intervals.iter().map(|interval| interval.generator.operations).sum();
+    assert_eq!(rows, ended, "{name}");
+    for (outcome, count) in [
+        (Outcome::Ok, summary.ok),
+        (Outcome::Failed, summary.failed),
+        (Outcome::Timeout, summary.timeout),
+        (Outcome::Wrong, summary.wrong),
+        (Outcome::Unfinished, 0),
+    ] {
+        assert_eq!(came.times_ns(outcome, Time::Latency).len() as u64, count, "{name}: {outcome:?}");
+    }
+    let slots = came.intervals.iter().flat_map(|interval| &interval.slots);
+    let in_slots: u32 = slots.map(|slot| slot.ok + slot.failed + slot.timeout + slot.wrong).sum();
+    assert_eq!(u64::from(in_slots), ended, "{name}");
+    assert_eq!((came.attempts("ok"), came.attempts("timeout")), (summary.ok, summary.timeout), "{name}");
+    assert!(came.books_error_pct() < 0.5, "{name}: {} %", came.books_error_pct());
+}
+
+/// Does the work; fails if it hangs, panics, or holds too much.
+fn in_time<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, waits) = channel();
+    let before = resident_bytes();
+    let since = Instant::now();
+    std::thread::Builder::new().spawn(move || drop(done.send(work()))).unwrap();
+    loop {
+        match waits.recv_timeout(Duration::from_millis(20)) {
+            Ok(came) => return came,
+            Err(RecvTimeoutError::Disconnected) => panic!("{name}: it panicked"),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        assert!(since.elapsed() < HANGS, "{name}: it hangs");
+        let held = resident_bytes().saturating_sub(before);
+        assert!(held < HELD_BYTES, "{name}: it holds {held} bytes");
+    }
+}
+
+/// Of this process.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// That the alarms work.
+#[test]
+#[should_panic(expected = "it panicked")]
+fn a_panic_is_seen() {
+    in_time::<()>("canary", || panic!("on purpose"));
+}
+
+#[test]
+#[should_panic(expected = "nothing ended in `bad answer`")]
+fn a_wrong_word_is_seen() {
+    static CASE: Case = http("canary", &[Deed::Hear, Deed::Say(OK), Deed::Again], &["bad answer"]);
+    CASE.check();
+}

@@ -1,0 +1,69 @@
+//! Lines under the engine: single ones, many, a server that speaks first.
+
+use std::sync::atomic::Ordering;
+
+use experiment::plan::Step;
+use load::{Error, Orders};
+
+use crate::server::{Reply, Server};
+use crate::setting::{load, orders, pairs, play, step, try_play};
+
+fn to(service: &str, steps: Vec<Step>) -> Orders {
+    Orders { protocol: "lines".into(), ..orders(service, load(2, 0.2, steps)) }
+}
+
+/// Tells each line back; of `list` three of them and an end, of `fail` an error.
+fn told(banner: &'static str) -> Server {
+    Server::lines(banner, |request| {
+        let line = String::from_utf8_lossy(&request.body).into_owned();
+        let answer = match line.as_str() {
+            "list" => "one\r\ntwo\r\nthree\r\nEND\r\n".to_owned(),
+            "fail" => "ERROR as asked\r\n".to_owned(),
+            line => format!("{line}\n"),
+        };
+        Reply::Bytes(answer.into_bytes())
+    })
+}
+
+#[test]
+fn lines_of_each_kind() {
+    let server = told("");
+    let tell = Step {
+        expect: pairs(&["line=hello 1-{seq}"]),
+        keep: pairs(&["told=answer.line"]),
+        ..step("send", &["line=hello 1-{seq}"])
+    };
+    let again = Step { expect: pairs(&["text={told}"]), ..step("send", &["line={told}"]) };
+    let list = Step { expect: pairs(&["line=one", "last=END"]), ..step("send", &["line=list", "until=END"]) };
+    let came = play(to(&server.service(), vec![tell, again, list]));
+    assert!(came.summary.ok > 3 && came.summary.failed == 0 && came.summary.wrong == 0);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn a_line_that_fails_is_a_refusal() {
+    let server = told("");
+    let came = play(to(&server.service(), vec![step("send", &["line=fail", "until=END", "fails=ERROR"])]));
+    assert!(came.summary.failed > 0 && came.summary.ok == 0);
+    assert_eq!(came.attempts("answer: refused"), came.summary.failed);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2, "it is an answer, and the connection is good");
+}
+
+#[test]
+fn a_server_that_speaks_first_is_heard_out() {
+    let server = told("220-welcome\r\n220 go on\r\n");
+    let hello = || vec![Step { expect: pairs(&["line=hello"]), ..step("send", &["line=hello"]) }];
+    let came = play(to(&format!("tcp://{}?banner=2", server.service()), hello()));
+    assert!(came.summary.ok > 2 && came.summary.failed == 0 && came.summary.wrong == 0);
+    // One that is not told of it takes the first line for an answer, or for bytes that nobody asked for.
+    let came = play(to(&format!("tcp://{}", server.service()), hello()));
+    assert!(came.summary.failed + came.summary.wrong > 0);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_the_load() {
+    let error = try_play(to("tcp://127.0.0.1:1", vec![step("send", &["line=x", "until={seq}"])])).err().unwrap();
+    assert!(matches!(&error, Error::Step { reason, .. } if reason.contains("until")), "{error}");
+    let error = try_play(to("tcp://127.0.0.1:1/path", vec![step("send", &["line=x"])])).err().unwrap();
+    assert!(matches!(&error, Error::Service { reason, .. } if reason.contains("banner")), "{error}");
+}

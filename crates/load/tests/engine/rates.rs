@@ -1,0 +1,96 @@
+//! Rates that are not constant, played: as many operations as the schedule says, counted in the second in which they were to start.
+
+use experiment::plan::{Load, Rate, Stage};
+
+use crate::server::{Reply, Server};
+use crate::setting::{Came, load, orders, play, step};
+
+fn at(agents: u32, time_s: f64, rate: Rate) -> Load {
+    Load { rate: Some(rate), drain_s: 60.0, ..load(agents, time_s, vec![step("ping", &[])]) }
+}
+
+fn good() -> Server {
+    Server::frames(|_| Reply::Frame(0, Vec::new()))
+}
+
+/// What was due in each second, over all threads.
+fn due(came: &Came) -> Vec<u64> {
+    let mut due = Vec::new();
+    for second in came.intervals.iter().map(|interval| &interval.generator) {
+        let number = (second.at_s - 1e-6) as usize;
+        due.resize(due.len().max(number + 1), 0);
+        due[number] += second.due.unwrap();
+    }
+    while due.last() == Some(&0) {
+        due.pop();
+    }
+    due
+}
+
+#[test]
+fn stages_have_their_operations_each_second() {
+    let stages = vec![
+        Stage { from: 0.0, to: 200.0, over_s: 2.0 },
+        Stage { from: 50.0, to: 50.0, over_s: 1.0 },
+        Stage { from: 400.0, to: 0.0, over_s: 1.0 },
+    ];
+    let server = good();
+    for (agents, threads) in [(1, 1), (7, 2)] {
+        let mut load = at(agents, 5.0, Rate::Stages(stages.clone()));
+        load.threads = Some(threads);
+        let came = play(orders(&server.service(), load));
+        assert_eq!(due(&came), [50, 150, 50, 200], "{agents} agents");
+        assert_eq!((came.summary.ok, came.summary.unfinished), (450, 0));
+        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_load_at_random() {
+    let server = good();
+    let played = |seed: u64, threads: u32| {
+        let mut load = at(5, 1.0, Rate::Poisson { poisson: 300.0 });
+        load.threads = Some(threads);
+        let mut orders = orders(&server.service(), load);
+        orders.seed = seed;
+        let came = play(orders);
+        assert_eq!(due(&came).iter().sum::<u64>(), came.summary.ok);
+        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+        came.summary.ok
+    };
+    let of_seeds: Vec<u64> = (1..=5).map(|seed| played(seed, 1)).collect();
+    assert_eq!(played(1, 2), of_seeds[0], "however many threads");
+    assert!(of_seeds.iter().any(|count| *count != of_seeds[0]), "{of_seeds:?}");
+    // Four standard deviations.
+    assert!(of_seeds.iter().all(|count| count.abs_diff(300) < 70), "{of_seeds:?}");
+}
+
+#[test]
+fn a_recorded_schedule_is_played_and_what_comes_too_late_is_said() {
+    let server = good();
+    let name = format!("plimsoll-{}-recorded.csv", std::process::id());
+    let path = std::env::temp_dir().join(&name);
+    std::fs::write(&path, "at_s\n0\n0.1\n0.1\n0.1\n0.95\n1.0\n1.5\n7\n").unwrap();
+    let came = play(orders(&server.service(), at(2, 2.0, Rate::Replay { replay: name, stretch: 1.0 })));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(due(&came), [5, 2]);
+    assert_eq!(came.summary.ok, 7);
+    let told: Vec<&str> = came.notices().into_iter().filter(|notice| notice.contains("not played")).collect();
+    assert_eq!(told.len(), 1, "once, whatever the number of threads");
+    assert!(told[0].starts_with("1 of the 8 starts in "), "{told:?}");
+}
+
+#[test]
+fn a_target_that_stands_still_finds_all_of_it_waiting() {
+    let stages = vec![Stage { from: 0.0, to: 1000.0, over_s: 1.0 }];
+    let server = Server::frames(|_| Reply::Silence);
+    for rate in [Rate::Stages(stages), Rate::Poisson { poisson: 500.0 }] {
+        let mut load = at(3, 1.0, rate);
+        load.drain_s = 0.1;
+        load.timeout_s = 60.0;
+        let came = play(orders(&server.service(), load));
+        assert_eq!(due(&came).iter().sum::<u64>(), came.summary.unfinished);
+        assert!(came.summary.unfinished.abs_diff(500) < 100, "{}", came.summary.unfinished);
+        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+    }
+}

@@ -1,0 +1,85 @@
+//! Redis under the engine: values, refusals, and a server that has enough clients.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use experiment::plan::Step;
+use load::Orders;
+use record::events::Outcome;
+
+use crate::server::{Reply, Server};
+use crate::setting::{load, orders, pairs, play, step};
+
+fn to(server: &Server, steps: Vec<Step>) -> Orders {
+    Orders { protocol: "redis".into(), ..orders(&format!("redis://{}", server.service()), load(2, 0.2, steps)) }
+}
+
+/// Keeps texts under keys.
+fn keeping() -> Server {
+    let kept: Mutex<BTreeMap<String, String>> = Mutex::default();
+    Server::redis(move |request| {
+        let text = String::from_utf8_lossy(&request.body).into_owned();
+        let mut kept = kept.lock().unwrap();
+        let mut words = text.splitn(3, ' ');
+        let mut next = || words.next().unwrap_or_default().to_owned();
+        let answer = match (next().as_str(), next(), next()) {
+            ("SET", key, value) => {
+                kept.insert(key, value);
+                "+OK\r\n".to_owned()
+            }
+            ("GET", key, _) => {
+                kept.get(&key).map_or("$-1\r\n".to_owned(), |value| format!("${}\r\n{value}\r\n", value.len()))
+            }
+            ("DEL", key, _) => format!(":{}\r\n", usize::from(kept.remove(&key).is_some())),
+            ("MGET", ..) => "*2\r\n$1\r\na\r\n$-1\r\n".to_owned(),
+            _ => "-ERR unknown command\r\n".to_owned(),
+        };
+        Reply::Bytes(answer.into_bytes())
+    })
+}
+
+#[test]
+fn values_are_kept_and_removed() {
+    let server = keeping();
+    let audited = |step: Step| Step { audit: true, ..step };
+    let set = Step {
+        keep: pairs(&["saved=request.value"]),
+        ..audited(step("set", &["key={agent}-{seq}", "value={seq} {bytes:20}"]))
+    };
+    let get = Step { expect: pairs(&["value={saved}"]), ..audited(step("get", &["key={agent}-{seq}"])) };
+    let del = Step { expect: pairs(&["removed=1"]), ..audited(step("del", &["key={agent}-{seq}"])) };
+    let gone = Step { expect: pairs(&["status=not_found"]), ..audited(step("get", &["key={agent}-{seq}"])) };
+    let some = Step { expect: pairs(&["value=a\n", "count=2"]), ..step("command", &["arguments=MGET a b"]) };
+    let came = play(to(&server, vec![set, get, del, gone, some]));
+    assert!(came.summary.ok > 4 && came.summary.wrong == 0 && came.summary.failed == 0);
+    assert!(came.history().iter().all(|line| line.applied == Some(true)));
+    let effects: Vec<&str> = came.history().iter().take(4).map(|line| line.effect.as_str()).collect();
+    assert!(effects.contains(&"write") && effects.contains(&"read"), "{effects:?}");
+}
+
+#[test]
+fn refusals_are_told_apart() {
+    for (answer, result, applied) in [
+        ("-READONLY You can't write against a read only replica.\r\n", "answer: readonly", Some(false)),
+        ("-MOVED 1 127.0.0.1:7001\r\n", "answer: moved", Some(false)),
+        ("-ERR something\r\n", "answer: err", None),
+    ] {
+        let server = Server::redis(move |_| Reply::Bytes(answer.as_bytes().to_vec()));
+        let set = Step { audit: true, ..step("set", &["key=k", "value=v"]) };
+        let came = play(to(&server, vec![set]));
+        assert!(came.summary.failed > 0 && came.attempts(result) == came.summary.failed, "{answer}");
+        assert!(came.history().iter().all(|line| line.outcome == Outcome::Failed && line.applied == applied));
+        assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+    }
+}
+
+#[test]
+fn a_server_with_enough_clients_says_so_and_harms_nothing() {
+    let server = Server::redis(|_| Reply::Last(b"-ERR max number of clients reached\r\n".to_vec()));
+    let set = Step { audit: true, ..step("set", &["key=k", "value=v"]) };
+    let came = play(to(&server, vec![set]));
+    assert!(came.summary.failed > 0);
+    assert_eq!(came.attempts("answer: maxclients"), came.summary.failed);
+    assert!(came.history().iter().all(|line| line.applied == Some(false)));
+}

@@ -1,0 +1,105 @@
+//! Scripts under the engine: values and checks of each operation, and a script that fails in the midst.
+
+use std::path::PathBuf;
+
+use experiment::plan::{Comparison, Expected, Load, Step};
+use load::{Error, Orders};
+
+use crate::server::{Reply, Server};
+use crate::setting::{load, orders, pairs, play, step, try_play};
+
+/// A script in a file of its own.
+struct Script(PathBuf);
+
+impl Script {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("plimsoll-{name}-{}.lua", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A server that sends back the last path segment.
+fn echo() -> Server {
+    Server::http(|request| {
+        let text = String::from_utf8_lossy(&request.body);
+        let said = text.split(' ').nth(1).unwrap().rsplit('/').next().unwrap().to_owned();
+        Reply::Bytes(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{said}", said.len()).into_bytes())
+    })
+}
+
+fn of(server: &Server, script: &Script, steps: Vec<Step>) -> Orders {
+    let script = Some(script.0.to_string_lossy().into_owned());
+    Orders {
+        protocol: "http".into(),
+        ..orders(&server.service(), Load { script, threads: Some(2), ..load(4, 0.2, steps) })
+    }
+}
+
+fn judged_by(name: &str) -> Expected {
+    Expected::Compared(Comparison { lua: Some(name.into()), ..Comparison::default() })
+}
+
+const TEXT: &str = "
+function order(t) return t.agent .. '.' .. t.seq .. '.' .. t.random(1000) end
+function is_order(text, t) return text:match('^%d+%.%d+%.%d+$') and text:sub(1, #tostring(t.agent)) == tostring(t.agent) end
+function is_other(text) return text == 'other' end
+function twice(t) return t.kept.sent .. t.kept.sent end
+";
+
+#[test]
+fn values_and_checks() {
+    let (server, script) = (echo(), Script::new("values", TEXT));
+    let mut look = step("get", &["path=/{lua.order}"]);
+    look.expect.insert("body".into(), judged_by("is_order"));
+    look.keep = pairs(&["sent=answer.body"]);
+    let mut again = step("get", &["path=/{lua.twice}"]);
+    again.expect = pairs(&["body={sent}{sent}"]);
+    let came = play(of(&server, &script, vec![look.clone(), again]));
+    assert!(came.summary.cycles > 4 && (came.summary.wrong, came.summary.failed) == (0, 0), "{:?}", came.summary);
+    look.expect.insert("body".into(), judged_by("is_other"));
+    let came = play(of(&server, &script, vec![look]));
+    assert!(came.summary.wrong > 4 && came.summary.ok == 0, "{:?}", came.summary);
+}
+
+#[test]
+fn a_value_is_the_same_when_it_is_kept_or_compared() {
+    let (server, script) = (echo(), Script::new("again", TEXT));
+    let mut look = step("get", &["path=/{lua.order}"]);
+    look.keep = pairs(&["asked=request.path"]);
+    look.expect = pairs(&["body=x"]);
+    let mut check = step("get", &["path={asked}"]);
+    check.expect.insert("body".into(), judged_by("is_order"));
+    let came = play(of(&server, &script, vec![look, check]));
+    assert!(came.summary.ok > 2 && came.summary.ok.abs_diff(came.summary.wrong) <= 4, "{:?}", came.summary);
+}
+
+#[test]
+fn a_script_that_fails_ends_the_load() {
+    let (server, script) =
+        (echo(), Script::new("fails", "function f(t) if t.seq > 20 then error('enough') end return t.seq end"));
+    let mut orders = of(&server, &script, vec![step("get", &["path=/{lua.f}"])]);
+    orders.load.time_s = 600.0;
+    let error = try_play(orders).err().unwrap();
+    assert!(matches!(&error, Error::Script { reason, .. } if reason.contains("enough")), "{error}");
+}
+
+#[test]
+fn what_is_not_right_is_told_before_anything_is_sent() {
+    let server = echo();
+    let refused = |text: &str, path: &str| {
+        let script = Script::new("wrong", text);
+        load::check(&of(&server, &script, vec![step("get", &[path])])).unwrap_err().to_string()
+    };
+    assert!(refused("function f(", "path=/").contains(".lua:1:"));
+    assert!(refused("function f() end", "path=/{lua.g}").contains("no function `g`; it has f"));
+    let mut without = of(&server, &Script::new("none", ""), vec![step("get", &["path=/{lua.g}"])]);
+    without.load.script = None;
+    assert!(load::check(&without).unwrap_err().to_string().contains("there is no script"));
+}

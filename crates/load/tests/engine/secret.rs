@@ -1,0 +1,154 @@
+//! Servers that speak TLS, with certificates that the test makes.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use experiment::plan::Tls;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::crypto::ring;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion};
+
+/// A connection as the server has it.
+pub type Stream = StreamOwned<ServerConnection, TcpStream>;
+
+/// Vouches for certificates; its own is in a file.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    file: PathBuf,
+}
+
+impl Authority {
+    pub fn new() -> Self {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let number = MADE.fetch_add(1, Ordering::SeqCst);
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let file = std::env::temp_dir().join(format!("plimsoll-ca-{}-{number}.pem", std::process::id()));
+        std::fs::write(&file, params.self_signed(&key).unwrap().pem()).unwrap();
+        Self { issuer: Issuer::new(params, key), file }
+    }
+
+    /// Whoever it vouches for is trusted.
+    pub fn trusted(&self) -> Tls {
+        Tls { ca: Some(self.file.display().to_string()), ..Tls::default() }
+    }
+
+    /// A server's side, with a certificate for these names.
+    pub fn vouch(&self, names: &[&str], change: impl Fn(&mut CertificateParams)) -> ServerConfig {
+        self.vouch_by(names, change, rustls::DEFAULT_VERSIONS)
+    }
+
+    pub fn vouch_by(
+        &self,
+        names: &[&str],
+        change: impl Fn(&mut CertificateParams),
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> ServerConfig {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+            .unwrap()
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.file).unwrap();
+    }
+}
+
+/// As a certificate of long ago.
+pub fn expired(params: &mut CertificateParams) {
+    params.not_after = date_time_ymd(2001, 1, 1);
+}
+
+/// A server on a port of its own; it ends with the test.
+pub struct Secret {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+    /// How each handshake went.
+    pub handshakes: Arc<Mutex<Vec<HandshakeKind>>>,
+}
+
+impl Secret {
+    /// Does this with each request, its head and body, until it says no.
+    pub fn serve(config: ServerConfig, answer: impl Fn(&mut Stream, &[u8]) -> bool + Send + Sync + 'static) -> Self {
+        let handshakes: Arc<Mutex<Vec<HandshakeKind>>> = Arc::default();
+        let (config, seen) = (Arc::new(config), Arc::clone(&handshakes));
+        let serve = move |socket: TcpStream| {
+            let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), socket);
+            let mut is_first = true;
+            while let Some(request) = read(&mut stream) {
+                if std::mem::take(&mut is_first) {
+                    seen.lock().unwrap().push(stream.conn.handshake_kind().unwrap());
+                }
+                if !answer(&mut stream, &request) {
+                    return;
+                }
+            }
+        };
+        let (address, ends, acceptor) = listen(serve);
+        Self { address, ends, acceptor: Some(acceptor), handshakes }
+    }
+
+    /// Does this with each connection, before anything is said.
+    pub fn raw(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let (address, ends, acceptor) = listen(serve);
+        Self { address, ends, acceptor: Some(acceptor), handshakes: Arc::default() }
+    }
+
+    /// Where it listens.
+    pub fn service(&self) -> String {
+        format!("https://127.0.0.1:{}/", self.address.port())
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(self.address));
+        self.acceptor.take().unwrap().join().unwrap();
+    }
+}
+
+fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicBool>, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let ends = Arc::new(AtomicBool::new(false));
+    let (has_ended, serve) = (Arc::clone(&ends), Arc::new(serve));
+    let accept = move || {
+        while let Ok((socket, _)) = listener.accept() {
+            if has_ended.load(Ordering::SeqCst) {
+                return;
+            }
+            socket.set_nodelay(true).unwrap();
+            let serve = Arc::clone(&serve);
+            std::thread::Builder::new().spawn(move || serve(socket)).unwrap();
+        }
+    };
+    (address, ends, std::thread::Builder::new().spawn(accept).unwrap())
+}
+
+/// A request, its head and its body.
+fn read(stream: &mut Stream) -> Option<Vec<u8>> {
+    crate::server::read_http(stream).map(|(.., request)| request)
+}
+
+/// Answers with this, and keeps the connection.
+pub fn always(answer: impl AsRef<[u8]> + Send + Sync + 'static) -> impl Fn(&mut Stream, &[u8]) -> bool {
+    move |stream, _| stream.write_all(answer.as_ref()).and_then(|()| stream.flush()).is_ok()
+}

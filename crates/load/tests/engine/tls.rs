@@ -1,0 +1,280 @@
+//! HTTP by TLS: what is trusted, what handshakes that fail count as, and that nothing else differs from HTTP in the clear.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use experiment::plan::{Connections, Load, Step, Tls};
+use load::client::{CallError, Client};
+use load::{Orders, Trust};
+use record::events::Outcome;
+use record::hlog::Time;
+use rustls::HandshakeKind;
+
+use crate::secret::{Authority, Secret, Stream, always, expired};
+use crate::server::{Reply, Server};
+use crate::setting::{Came, load, orders, pairs, play, step, try_play};
+
+const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const LOCAL: &[&str] = &["127.0.0.1", "service.example"];
+
+fn get() -> Step {
+    Step { expect: pairs(&["body=hello"]), ..step("get", &["path=/x"]) }
+}
+
+fn by_tls(service: &str, tls: Tls, load: Load) -> Orders {
+    Orders { protocol: "http".into(), tls, ..orders(service, load) }
+}
+
+fn get_from(server: &Secret, tls: Tls) -> Came {
+    play(by_tls(&server.service(), tls, load(2, 0.15, vec![get()])))
+}
+
+fn connects(came: &Came) -> (u64, u64) {
+    let rows = || came.intervals.iter().map(|interval| &interval.generator);
+    (rows().map(|row| row.connects).sum(), rows().map(|row| row.connect_failures).sum())
+}
+
+/// Every operation failed by this, and each was a connect that failed.
+fn assert_all_failed_by(came: &Came, result: &str) {
+    assert!(came.summary.failed > 0 && came.summary.ok + came.summary.wrong == 0, "{:?}", came.summary);
+    assert_eq!(came.attempts(result), came.summary.failed, "{:?}", came.intervals[0].attempts);
+    assert_eq!(connects(came), (0, came.summary.failed));
+    assert_eq!(came.times_ns(Outcome::Failed, Time::Service), [0; 0], "nothing was sent");
+}
+
+#[test]
+fn both_versions_of_the_protocol_with_a_ca_of_ones_own() {
+    let authority = Authority::new();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut config = authority.vouch_by(LOCAL, |_| {}, &[version]);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let server = Secret::serve(config, |stream, request| {
+            assert_eq!(stream.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+            assert!(request.starts_with(b"GET /x HTTP/1.1\r\nHost: 127.0.0.1:"));
+            stream.write_all(HELLO).is_ok()
+        });
+        let came = get_from(&server, authority.trusted());
+        assert!(came.summary.ok > 4 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
+        assert_eq!(connects(&came), (2, 0), "connections are kept");
+        assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+        assert!(came.notices().is_empty(), "{:?}", came.notices());
+    }
+}
+
+#[test]
+fn certificates_that_are_not_trusted() {
+    let authority = Authority::new();
+    let stranger = Authority::new();
+    for (config, what) in [
+        (authority.vouch(LOCAL, expired), "expired"),
+        (authority.vouch(&["other.example"], |_| {}), "another's"),
+        (stranger.vouch(LOCAL, |_| {}), "vouched for by a stranger"),
+    ] {
+        let server = Secret::serve(config, always(HELLO));
+        assert_all_failed_by(&get_from(&server, authority.trusted()), "tls: bad certificate");
+        // Who does not ask does not mind.
+        let came = get_from(&server, Tls { insecure: true, ..Tls::default() });
+        assert!(came.summary.ok > 0 && came.summary.failed == 0, "{what}: {:?}", came.summary);
+    }
+}
+
+#[test]
+fn a_server_can_be_asked_for_by_another_name() {
+    let authority = Authority::new();
+    let server = Secret::serve(authority.vouch(&["service.example"], |_| {}), |stream, _| {
+        assert_eq!(stream.conn.server_name(), Some("service.example"));
+        stream.write_all(HELLO).is_ok()
+    });
+    assert_all_failed_by(&get_from(&server, authority.trusted()), "tls: bad certificate");
+    let named = Tls { server_name: Some("service.example".into()), ..authority.trusted() };
+    assert!(get_from(&server, named).summary.ok > 0);
+}
+
+#[test]
+fn servers_that_speak_something_else() {
+    let authority = Authority::new();
+    let said = |answer: &'static [u8]| {
+        Secret::raw(move |mut socket| {
+            let _ = socket.read(&mut [0; 1000]);
+            let _ = socket.write_all(answer);
+            let _ = socket.read(&mut [0; 1000]);
+        })
+    };
+    let clear = said(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    assert_all_failed_by(&get_from(&clear, authority.trusted()), "tls: handshake failed");
+    let alert = said(&[21, 3, 3, 0, 2, 2, 40]);
+    assert_all_failed_by(&get_from(&alert, authority.trusted()), "tls: refused by the target");
+    let short = Secret::raw(|mut socket| {
+        let _ = socket.read(&mut [0; 1000]);
+    });
+    assert_all_failed_by(&get_from(&short, authority.trusted()), "tls: closed in the handshake");
+    // Something unread makes it a reset.
+    assert_all_failed_by(&get_from(&Secret::raw(drop), authority.trusted()), "tls: closed in the handshake");
+    let silent = Secret::raw(|mut socket| while socket.read(&mut [0; 1000]).is_ok_and(|count| count > 0) {});
+    let mut load = load(2, 0.15, vec![get()]);
+    load.timeout_s = 0.05;
+    let came = play(by_tls(&silent.service(), authority.trusted(), load));
+    assert_all_failed_by(&came, "connect timeout");
+}
+
+#[test]
+fn who_expects_plain_http_gets_a_bad_answer() {
+    let authority = Authority::new();
+    let server = Secret::serve(authority.vouch(LOCAL, |_| {}), always(HELLO));
+    let service = server.service().replace("https", "http");
+    let came = play(by_tls(&service, Tls::default(), load(2, 0.1, vec![get()])));
+    assert!(came.summary.failed > 0 && came.summary.ok == 0);
+    let bad = came.attempts("bad answer") + came.attempts("connection closed") + came.attempts("connection reset");
+    assert_eq!(bad, came.summary.failed);
+}
+
+#[test]
+fn what_comes_after_the_handshake_must_be_sealed() {
+    let authority = Authority::new();
+    let server = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
+        stream.sock.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").is_ok()
+    });
+    let came = get_from(&server, authority.trusted());
+    assert!(came.summary.failed > 0 && came.summary.ok == 0);
+    assert_eq!(came.attempts("tls: broken"), came.summary.failed);
+    assert!(connects(&came).0 >= came.summary.failed, "the connection was there");
+}
+
+#[test]
+fn an_answer_that_ends_with_the_connection_needs_a_word_at_the_end() {
+    let authority = Authority::new();
+    const ENDLESS: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nhello";
+    let clean = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
+        stream.write_all(ENDLESS).unwrap();
+        stream.conn.send_close_notify();
+        stream.flush().unwrap();
+        false
+    });
+    let came = get_from(&clean, authority.trusted());
+    assert!(came.summary.ok > 2 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
+    let cut = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
+        stream.write_all(ENDLESS).unwrap();
+        false
+    });
+    let came = get_from(&cut, authority.trusted());
+    assert!(came.summary.failed > 0 && came.summary.ok == 0, "{:?}", came.summary);
+    assert_eq!(came.attempts("connection closed"), came.summary.failed);
+}
+
+#[test]
+fn without_keep_alive_sessions_are_resumed() {
+    let authority = Authority::new();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let server = Secret::serve(authority.vouch_by(LOCAL, |_| {}, &[version]), always(HELLO));
+        let mut load = load(1, 0.2, vec![get()]);
+        load.connections = Connections { keep_alive: false, pipeline: 1 };
+        let came = play(by_tls(&server.service(), authority.trusted(), load));
+        assert!(came.summary.ok > 2 && came.summary.failed == 0, "{:?}", came.summary);
+        assert_eq!(connects(&came), (came.summary.ok, 0));
+        let handshakes = server.handshakes.lock().unwrap();
+        assert_eq!(handshakes[0], HandshakeKind::Full);
+        assert!(handshakes[1..].iter().all(|kind| *kind == HandshakeKind::Resumed), "{handshakes:?}");
+        // The handshake is in the latency, and not in the service time.
+        let sum = |time| came.times_ns(Outcome::Ok, time).iter().sum::<u64>();
+        assert!(sum(Time::Latency) > sum(Time::Service));
+    }
+}
+
+#[test]
+fn large_requests_and_answers() {
+    let authority = Authority::new();
+    let server = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, request| {
+        let length = request.len() - request.windows(4).position(|end| end == b"\r\n\r\n").unwrap() - 4;
+        let body = vec![b'x'; length / 4];
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nX-Got: {length}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).is_ok() && stream.write_all(&body).is_ok() && stream.flush().is_ok()
+    });
+    let post = Step {
+        expect: pairs(&["header.x-got=3000000"]),
+        keep: pairs(&["got=answer.body"]),
+        ..step("post", &["path=/", "body={bytes:3000000}"])
+    };
+    let again = Step { expect: pairs(&["body={got}"]), ..post.clone() };
+    let mut orders = by_tls(&server.service(), authority.trusted(), load(2, 0.0, vec![post, again]));
+    orders.purpose = load::Purpose::Prepare { count: 4 };
+    assert_eq!(play(orders).summary.ok, 8);
+}
+
+#[test]
+fn an_idle_connection_that_the_server_closes_is_made_again() {
+    let authority = Authority::new();
+    let server = Secret::serve(authority.vouch(LOCAL, |_| {}), |stream, _| {
+        stream.write_all(HELLO).unwrap();
+        stream.conn.send_close_notify();
+        stream.flush().unwrap();
+        false
+    });
+    let mut load = load(1, 0.5, vec![get()]);
+    load.think_s = 0.1;
+    let came = play(by_tls(&server.service(), authority.trusted(), load));
+    assert!(came.summary.ok >= 2 && came.summary.failed == 0, "{:?}", came.summary);
+}
+
+#[test]
+fn a_mixed_party() {
+    let authority = Authority::new();
+    let secret = Secret::serve(authority.vouch(LOCAL, |_| {}), always(HELLO));
+    let clear = Server::http(|_| Reply::Bytes(HELLO.to_vec()));
+    let mut orders = by_tls("", authority.trusted(), load(4, 0.1, vec![get()]));
+    orders.services = vec![secret.service(), format!("http://{}", clear.service())];
+    let came = play(orders);
+    assert!(came.summary.ok > 8 && came.summary.failed == 0, "{:?}", came.summary);
+    assert_eq!(connects(&came), (4, 0));
+    assert_eq!(secret.handshakes.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn nobody_is_trusted_by_a_file_that_is_not_there() {
+    let tls = Tls { ca: Some("no-such-file.pem".into()), ..Tls::default() };
+    let error = try_play(by_tls("https://127.0.0.1:1/", tls, load(1, 0.1, vec![get()]))).err().unwrap();
+    assert!(error.to_string().contains("no-such-file.pem"), "{error}");
+}
+
+#[test]
+fn the_client_for_single_calls() {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let authority = Authority::new();
+    let served = |stream: &mut Stream, request: &[u8]| match request.starts_with(b"GET /last ") {
+        true => stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello").is_err(),
+        false => stream.write_all(HELLO).is_ok(),
+    };
+    let server = Secret::serve(authority.vouch(LOCAL, |_| {}), served);
+    let trust = Trust { tls: authority.trusted(), ..Trust::default() };
+    let get = |client: &mut Client, path: &str| client.call("get", &BTreeMap::from([("path".into(), path.into())]));
+    let mut client = Client::connect_trusting("http", &server.service(), &trust, PATIENCE).unwrap();
+    for _ in 0..3 {
+        let answer = get(&mut client, "/x").unwrap();
+        assert_eq!((answer.ok, answer.field("body")), (true, Some(&b"hello"[..])));
+    }
+    assert_eq!(server.handshakes.lock().unwrap().len(), 1);
+    // Cut off without a word: nobody knows whether it was all.
+    assert!(matches!(get(&mut client, "/last"), Err(CallError::Lost(_))));
+    assert!(get(&mut client, "/x").unwrap().ok, "and connects again");
+    let refused =
+        |service: &str, trust: &Trust, patience| match Client::connect_trusting("http", service, trust, patience) {
+            Err(CallError::Connect { reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        };
+    let stranger = Trust { tls: Authority::new().trusted(), ..Trust::default() };
+    // Its file is gone with it.
+    assert!(refused(&server.service(), &stranger, PATIENCE).contains("plimsoll-ca-"));
+    let other = Authority::new();
+    let stranger = Trust { tls: other.trusted(), ..Trust::default() };
+    assert_eq!(refused(&server.service(), &stranger, PATIENCE), "tls: bad certificate");
+    let drip = Secret::raw(|mut socket: TcpStream| {
+        // A record that never ends, a byte now and then: each wait is short, and all of them together must end, too.
+        let pause = Duration::from_millis(20);
+        let (_sender, nothing) = std::sync::mpsc::channel::<()>();
+        while socket.write_all(&[22]).is_ok() && nothing.recv_timeout(pause).is_err() {}
+    });
+    let patience = Duration::from_millis(100);
+    let reason = refused(&drip.service(), &trust, patience);
+    assert!(reason == "tls: handshake failed" || reason.starts_with("not within"), "{reason}");
+}

@@ -1,0 +1,212 @@
+//! What is seen of a `plimsoll hit` while it runs: on a terminal a view that is redrawn each second, else a few lines. It must not touch
+//! stdout, and what it shows is not what is reported: that comes from the records.
+
+use std::io::IsTerminal as _;
+
+use conduct::{Audience, News, Second};
+use hdrhistogram::Histogram;
+use indicatif::{ProgressBar, ProgressStyle};
+use record::events::What;
+use report::{numbers, words};
+
+use super::next;
+use crate::progress;
+
+/// Columns that are used; a terminal that is narrower breaks the lines.
+const WIDTH: usize = 78;
+/// Most bars of the distribution.
+const BARS: usize = 8;
+/// Columns of the bar that is the time.
+const BAR: usize = 40;
+/// Digits of latencies, as they are told.
+const DIGITS: u8 = 2;
+/// Samples beyond a quantile for it to be shown: with 95 % confidence one of so many more lies above it (Wilks 1941).
+const BEYOND: f64 = 3.0;
+/// Seconds between two lines that are not a terminal's.
+const EVERY_S: f64 = 5.0;
+
+/// The audience for this stderr, which is first told what is hit.
+pub fn audience(plain: bool, what: &str) -> Box<dyn Audience> {
+    if plain || !std::io::stderr().is_terminal() {
+        eprintln!("{what}");
+        Box::new(Few { course: Course::default(), told_s: 0.0 })
+    } else {
+        Box::new(View::new(what))
+    }
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Default)]
+pub struct Course {
+    /// Seconds since load start, and how long the load is.
+    at_s: f64,
+    of_s: f64,
+    ok: u64,
+    failed: u64,
+    timeout: u64,
+    wrong: u64,
+    /// When the second that is told of began, and what was `ok` in it so far: threads tell of it one after the other.
+    since_s: f64,
+    ok_in_second: u64,
+    /// Latency of all that was `ok`, nanoseconds.
+    latency_ns: Option<Histogram<u64>>,
+}
+
+/// A second ends later than the one before by more than this; threads end their last one at different moments.
+const ANOTHER_S: f64 = 0.5;
+
+impl Course {
+    /// Whether a thread tells of another second than the threads before it.
+    fn is_another(&self, second: &Second) -> bool {
+        second.at_s > self.at_s + ANOTHER_S
+    }
+
+    /// Takes in a thread's second.
+    pub fn add(&mut self, second: &Second) {
+        if self.is_another(second) {
+            (self.since_s, self.ok_in_second) = (self.at_s, 0);
+        }
+        (self.at_s, self.of_s) = (self.at_s.max(second.at_s), second.of_s);
+        self.ok_in_second += second.ok;
+        self.ok += second.ok;
+        self.failed += second.failed;
+        self.timeout += second.timeout;
+        self.wrong += second.wrong;
+        if let Some(latency_ns) = &second.latency_ns {
+            if self.latency_ns.is_none() {
+                self.latency_ns = Histogram::new(DIGITS).ok();
+            }
+            // It grows as far as it has to.
+            let _ = self.latency_ns.as_mut().map(|all| all.add(&**latency_ns));
+        }
+    }
+
+    fn not_ok(&self) -> u64 {
+        self.failed + self.timeout + self.wrong
+    }
+
+    /// `ok` per second in the last second, and since load start.
+    fn rates(&self) -> [f64; 2] {
+        let over = |count: u64, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        [over(self.ok_in_second, self.at_s - self.since_s), over(self.ok, self.at_s)]
+    }
+
+    /// `p50 1.05 ms   p99 2.31 ms   max 48.2 ms`, as far as there are enough.
+    fn quantiles(&self) -> String {
+        let Some(all) = self.latency_ns.as_ref().filter(|all| !all.is_empty()) else { return "none yet".to_owned() };
+        let micros = |ns: u64| numbers::micros(ns as f64 / 1e3);
+        let quantile = |q: f64| {
+            let enough = all.len() as f64 * (1.0 - q) >= BEYOND;
+            if enough { micros(all.value_at_quantile(q)) } else { "too few".to_owned() }
+        };
+        format!("p50 {}   p99 {}   max {}", quantile(0.5), quantile(0.99), micros(all.max()))
+    }
+
+    /// The view, below what is hit.
+    fn lines(&self, what: &str, colour: bool) -> Vec<String> {
+        let [last, so_far] = self.rates();
+        let left = if self.of_s > 0.0 { (self.at_s / self.of_s).min(1.0) } else { 0.0 };
+        let done = (left * BAR as f64).round() as usize;
+        let bar = "━".repeat(done) + &"─".repeat(BAR - done);
+        let red = |name: &str, count: u64| {
+            let told = format!("{name} {}", numbers::count(count));
+            if colour && count > 0 { format!("\x1b[31m{told}\x1b[0m") } else { told }
+        };
+        let mut lines = vec![
+            what.to_owned(),
+            format!("  {bar}  {} of {}", numbers::seconds(self.at_s.min(self.of_s)), numbers::seconds(self.of_s)),
+            format!("  {} ok in the last second, {} so far", numbers::rate(last), numbers::rate(so_far)),
+            format!(
+                "  ok {}   {}   {}   {}",
+                numbers::count(self.ok),
+                red("failed", self.failed),
+                red("timeout", self.timeout),
+                red("wrong", self.wrong)
+            ),
+            format!("  latency  {}", self.quantiles()),
+        ];
+        let bars = self.latency_ns.as_ref().map(|all| words::bars(all, BARS, WIDTH - 4)).unwrap_or_default();
+        lines.extend(bars.into_iter().map(|bar| format!("    {bar}")));
+        lines
+    }
+}
+
+/// What deserves a line of its own, in both.
+fn said(news: &News<'_>) -> Option<String> {
+    match news {
+        News::Happened { what: What::Notice { text }, .. } => Some(format!("  {}", next::words_in_options(text))),
+        News::TrialEnds { reason: Some(reason), .. } => Some(format!("  {}", next::words_in_options(reason))),
+        _ => None,
+    }
+}
+
+/// A line every few seconds.
+struct Few {
+    course: Course,
+    told_s: f64,
+}
+
+impl Audience for Few {
+    fn tell(&mut self, news: &News<'_>) {
+        if let News::Second(second) = news {
+            // Only now have all threads told of the second before.
+            if self.course.is_another(second) && self.course.at_s - self.told_s >= EVERY_S {
+                self.told_s = self.course.at_s;
+                let not_ok = match self.course.not_ok() {
+                    0 => String::new(),
+                    some => format!(", {} not ok", numbers::count(some)),
+                };
+                let [_, so_far] = self.course.rates();
+                eprintln!("  {:>6}  {} ok{not_ok}", numbers::seconds(self.told_s), numbers::rate(so_far));
+            }
+            self.course.add(second);
+        }
+        if let Some(line) = said(news) {
+            eprintln!("{line}");
+        }
+    }
+}
+
+/// The view of a terminal.
+struct View {
+    bar: ProgressBar,
+    what: String,
+    course: Course,
+    colour: bool,
+}
+
+impl View {
+    fn new(what: &str) -> Self {
+        let bar = ProgressBar::new(1);
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, what: what.to_owned(), course: Course::default(), colour: progress::colour_on_stderr() }
+    }
+}
+
+impl Audience for View {
+    fn tell(&mut self, news: &News<'_>) {
+        match news {
+            News::TrialBegins { .. } => self.bar.set_message(self.what.clone()),
+            News::Second(second) => {
+                self.course.add(second);
+                self.bar.set_message(self.course.lines(&self.what, self.colour).join("\n"));
+            }
+            _ => {
+                if let Some(line) = said(news) {
+                    self.bar.suspend(|| eprintln!("{line}"));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

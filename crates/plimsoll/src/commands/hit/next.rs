@@ -1,0 +1,108 @@
+//! What to do after a hit, as words to add to the same line. It must not judge: what is wrong with a result stands in its verdict.
+
+use record::results::{Results, Trial, Trust};
+use report::numbers;
+
+use crate::cli;
+use crate::exit::Failure;
+
+/// Of what a closed loop got, a rate that leaves the server room.
+const ROOM: f64 = 0.8;
+/// Columns of an option in the list.
+const OPTION: usize = 20;
+
+/// A heading and a line for each thing; empty where there is nothing to say.
+#[must_use]
+pub fn steps(results: &Results, words: &cli::Hit) -> String {
+    let Some(trial) = results.trials.first() else { return String::new() };
+    let mut steps = against_failures(trial);
+    if trial.outcomes.ok > 0 {
+        steps.extend(further(results, trial, words));
+    }
+    if steps.is_empty() {
+        return String::new();
+    }
+    let lines: String = steps.into_iter().map(|(option, why)| format!("  {option:OPTION$} {why}\n")).collect();
+    format!("On the same line, next:\n{lines}")
+}
+
+/// Results of attempts that another line may not have, as `attempts.csv` names them, and what to write there.
+const FAILURES: [(&str, &str, &str); 2] = [
+    ("tls: bad certificate", "--cacert ca.pem", "trusts whom this file vouches for; -k trusts anybody"),
+    ("tls: handshake failed", "http://…", "if what answers there speaks no TLS"),
+];
+
+fn against_failures(trial: &Trial) -> Vec<(String, &'static str)> {
+    let happened = FAILURES.iter().filter(|(result, ..)| trial.attempt_results.contains_key(*result));
+    happened.map(|(_, option, why)| ((*option).to_owned(), *why)).collect()
+}
+
+fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static str)> {
+    let mut steps = Vec::new();
+    if words.rate.is_none()
+        && results.verdict.is != Trust::Void
+        && let Some(got) = trial.throughput.operations_per_s
+    {
+        let rate = two_digits(got * ROOM);
+        steps.push((format!("--rate {rate}"), "asks on a schedule, whatever answers take: open loop"));
+    }
+    if words.expects.is_empty() {
+        steps.push(("--expect status=200".to_owned(), "counts any other answer as wrong"));
+    }
+    if words.report.is_none() {
+        steps.push(("--report page.html".to_owned(), "charts over time, hosts and environment on one page"));
+    }
+    steps.push(("--print > hit.toml".to_owned(), "this as a file for `plimsoll run`: sweeps, faults, gates"));
+    steps
+}
+
+/// What is said of a file, and how one line says it.
+const IN_OPTIONS: [(&str, &str); 10] = [
+    ("`load.agents`", "`--agents`"),
+    ("`load.rate`", "`--rate`"),
+    ("`load.threads`", "`--threads`"),
+    ("`load.time`", "`--time`"),
+    ("`tls.ca`", "`--cacert`"),
+    ("`tls.insecure`", "`--insecure`"),
+    ("`tls.server_name`", "`--server-name`"),
+    ("without `keep_alive`", "with `--no-keep-alive`"),
+    ("Look at the results of the attempts: they name the cause", "Look at `causes` above"),
+    ("Go on with `plimsoll run --resume`", "Hit again, to the end"),
+];
+
+/// The results for whoever has no file, whose keys could be changed.
+#[must_use]
+pub fn in_options(results: &Results) -> Results {
+    let mut results = results.clone();
+    for remedy in &mut results.verdict.remedies {
+        *remedy = words_in_options(remedy);
+    }
+    results
+}
+
+/// A failure for whoever has no file.
+#[must_use]
+pub fn failure_in_options(failure: Failure) -> Failure {
+    match failure {
+        Failure::Conduct(conduct::Error::Load(load::Error::Setting(text))) => {
+            Failure::Conduct(conduct::Error::Load(load::Error::Setting(words_in_options(&text))))
+        }
+        other => other,
+    }
+}
+
+/// A text for whoever has no file.
+#[must_use]
+pub fn words_in_options(text: &str) -> String {
+    IN_OPTIONS.iter().fold(text.to_owned(), |text, (key, option)| text.replace(key, option))
+}
+
+/// A rate as a person would choose it: 12,345 is 12000, 0.5678 is 0.57.
+fn two_digits(rate: f64) -> String {
+    let step = 10_f64.powf(rate.log10().floor() - 1.0);
+    let rounded = (rate / step).round() * step;
+    if rounded >= 1.0 { format!("{}", rounded.round()) } else { numbers::number(rounded) }
+}
+
+#[cfg(test)]
+mod tests;

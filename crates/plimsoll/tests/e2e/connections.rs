@@ -1,0 +1,29 @@
+//! How agents are connected, from the experiment file to the records: kept and shared, or made for each operation.
+
+use crate::stage::{Stage, number};
+
+/// Operations that were `ok`, and connections that the generator counted, of a load at a rate: all of it is known beforehand.
+fn played(load: &str) -> (f64, u64) {
+    let stage = Stage::new();
+    let file = stage.file(
+        "connections.toml",
+        format!(
+            "title = \"Connections\"\nasks = \"How many are made?\"\n[target]\nuse = \"echo\"\n[load]\nagents = 8\nrate = 200\n\
+             time = \"3s\"\ndrain = \"60s\"\n{load}\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
+        ),
+    );
+    let results = stage.run(&[&file]).exits(0).json();
+    assert!(number(&results, "/trials/0/generator/littles_law_error_pct") < 1.0);
+    let rows = std::fs::read_to_string(stage.run_folder().join("trials/001/generator.csv")).unwrap();
+    let mut rows = rows.lines().map(|row| row.split(',').collect::<Vec<_>>());
+    let place = rows.next().unwrap().iter().position(|column| *column == "connects").unwrap();
+    let connects = rows.map(|row| row[place].parse::<u64>().unwrap()).sum();
+    (number(&results, "/trials/0/outcomes/ok"), connects)
+}
+
+#[test]
+fn kept_shared_and_made_anew() {
+    assert_eq!(played(""), (600.0, 8));
+    assert_eq!(played("pipeline = 4"), (600.0, 2));
+    assert_eq!(played("keep_alive = false"), (600.0, 600));
+}

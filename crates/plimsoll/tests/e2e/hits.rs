@@ -1,0 +1,173 @@
+//! `plimsoll hit` against the built-in echo server: what it says, what it keeps, and that nothing is left of it.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+
+use crate::stage::{Playing, Stage, number, until};
+
+/// An echo server, and its URL. It is gone when the first is dropped.
+pub fn echo(stage: &Stage, more: &[&str]) -> (Playing, String) {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let server = stage.start(&[&["echo", "--listen", &address][..], more].concat());
+    until("the echo server listens", || TcpStream::connect(&address).is_ok());
+    (server, format!("http://{address}/"))
+}
+
+/// The folders of private files are empty once the server is gone, too.
+fn leaves_nothing(stage: &Stage, server: Playing) {
+    drop(server);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn one_line_is_a_load_and_its_summary() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let played = stage.play(&["hit", &url, "-c", "4", "-t", "2s", "--accept"]).exits(0);
+    for words in
+        ["4 agents got", "requests ", "p99.9", "outcomes ", "failed 0", "latency of all", "█", "generator", "--print "]
+    {
+        assert!(played.stdout.contains(words), "no `{words}` in:\n{}", played.stdout);
+    }
+    for line in played.stdout.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+    assert!(!played.stdout.contains('\x1b') && !played.stderr.contains('\x1b'), "no colours on a pipe");
+    let played = played.says(&["4 agents on GET", &url]);
+    assert!(!played.stderr.contains("plimsoll-run-"), "a private folder is nobody's business: {}", played.stderr);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn json_is_that_of_run_and_every_request_counts() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let results = stage.play(&["hit", &url, "-c", "2", "-t", "2s", "--json", "--accept"]).exits(0).json();
+    assert_eq!(number(&results, "/format"), 1.0);
+    let ok = number(&results, "/trials/0/outcomes/ok");
+    assert!(ok > 0.0);
+    assert_eq!(number(&results, "/trials/0/latency_us/count"), ok, "no warm-up is cut off");
+    assert_eq!(number(&results, "/trials/0/steady/from_s"), 0.0);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn so_many_requests_at_a_rate_are_exactly_so_many() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let results = stage.play(&["hit", &url, "-n", "301", "-r", "200", "--json", "--accept"]).exits(0).json();
+    assert_eq!(number(&results, "/trials/0/outcomes/ok"), 301.0);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn what_was_not_expected_is_wrong_and_what_failed_has_its_cause() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let options = ["hit", &url, "-c", "2", "-t", "1s", "--accept"];
+    let wrong = stage.play(&[&options[..], &["--expect", "status=201", "--json"]].concat()).exits(0).json();
+    assert_eq!(number(&wrong, "/trials/0/outcomes/ok"), 0.0);
+    assert!(number(&wrong, "/trials/0/outcomes/wrong") > 0.0);
+    let right = ["--expect", "status=200", "--expect", "header.content-length=14", "--json"];
+    let right = stage.play(&[&options[..], &right].concat()).exits(0).json();
+    assert_eq!(number(&right, "/trials/0/outcomes/wrong"), 0.0);
+    leaves_nothing(&stage, server);
+    let (server, url) = echo(&stage, &["--errors-for", "0.05", "--errors-every", "0.05"]);
+    let failed = stage.play(&["hit", &url, "-c", "2", "-t", "1s", "--accept"]).exits(0);
+    assert!(failed.stdout.contains("status 503"), "{}", failed.stdout);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn braces_are_braces_and_a_body_makes_a_post() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let body = "{\"name\": \"{not a placeholder}\"}";
+    let options = ["hit", &url, "-c", "1", "-t", "1s", "--json", "--accept", "-d", body, "-H", "X-Braces: {}"];
+    let results = stage.play(&options).exits(0).json();
+    assert!(number(&results, "/trials/0/operations/post/outcomes/ok") > 0.0);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn the_page_and_the_folder_are_kept_where_asked() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let page = stage.path().join("page.html");
+    let page = page.to_str().unwrap();
+    let played = stage.play(&["hit", &url, "-c", "2", "-t", "1s", "--report", page, "--accept"]).exits(0);
+    assert!(played.stdout.contains(page), "{}", played.stdout);
+    let html = fs::read_to_string(page).unwrap();
+    assert!(html.contains("GET http:") && html.contains("127.0.0.1"), "what was hit stands on it");
+    for outside in ["src=\"http", "href=\"http", "url(http", "@import"] {
+        assert!(!html.contains(outside), "the page must be self-contained: {outside}");
+    }
+    let runs = stage.path().join("runs");
+    stage.play(&["hit", &url, "-c", "2", "-t", "1s", "--out", runs.to_str().unwrap(), "--accept"]).exits(0);
+    let run = stage.run_folder();
+    assert!(fs::read_to_string(run.join("experiment.toml")).unwrap().starts_with("# Made by `plimsoll hit`"));
+    stage.play(&["show", run.to_str().unwrap()]).exits(0);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn what_it_prints_is_the_experiment_that_it_plays() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let printed = stage.play(&["hit", &url, "-c", "3", "-t", "1s", "--expect", "status=200", "--print"]).exits(0);
+    assert!(printed.stderr.is_empty(), "{}", printed.stderr);
+    let file = stage.file("hit.toml", &printed.stdout);
+    let results = stage.run(&[&file]).exits(0).json();
+    assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn interrupted_it_says_how_far_it_came_and_leaves_nothing() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let mut playing = stage.start(&["hit", &url, "-c", "2", "-t", "600s", "--accept"]);
+    // The first line about the load comes after some seconds of it.
+    playing.wait_for_words("/s ok");
+    playing.signal("INT");
+    let played = playing.wait().exits(130);
+    assert!(played.stdout.contains("partial") && played.stdout.contains("requests "), "{}", played.stdout);
+    assert_eq!(played.stdout.matches("interrupted").count(), 1, "said once: {}", played.stdout);
+    assert!(!played.stderr.contains("interrupted"), "who did it knows it: {}", played.stderr);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn a_killed_one_is_cleaned_up_by_the_next() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let mut playing = stage.start(&["hit", &url, "-c", "2", "-t", "600s"]);
+    playing.wait_for_words("/s ok");
+    playing.signal("KILL");
+    playing.wait();
+    assert!(fs::read_dir(stage.path().join("scratch")).unwrap().next().is_some(), "a kill leaves the private folder");
+    stage.play(&["hit", &url, "-c", "1", "-t", "1s", "--accept"]).exits(0).says(&["left by an interrupted run"]);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn where_nobody_answers_it_says_so() {
+    let stage = Stage::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{free}/");
+    let page = stage.path().join("page.html");
+    stage.play(&["hit", &url, "--report", page.to_str().unwrap()]).exits(4).says(&["nothing answers", "refused"]);
+    assert!(!page.exists());
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn bad_options_are_named_at_once_and_nothing_is_made() {
+    let stage = Stage::new();
+    let options = ["hit", "http://127.0.0.1:1/", "-H", "nonsense", "--expect", "sttaus=200", "-n", "5"];
+    stage.play(&options).exits(2).says(&["nonsense", "sttaus", "by the clock"]);
+    stage.play(&["hit", "http://127.0.0.1:1/", "-t", "10"]).exits(2).says(&["--time 10", "write --time 10s"]);
+    stage.play(&["hit"]).exits(2).says(&["URL"]);
+    stage.play(&["hit", "http://127.0.0.1:1/", "-c", "0"]).exits(2);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}

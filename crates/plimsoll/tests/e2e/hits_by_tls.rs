@@ -1,0 +1,170 @@
+//! `plimsoll hit` on an https URL: whom it trusts and by which options, and what it says where handshakes fail. What TLS itself does is
+//! tested in the load engine.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::Value;
+
+use crate::hits::echo;
+use crate::stage::{Played, Stage, number};
+
+/// The only name in the server's certificate, beside its address.
+const NAME: &str = "shop.example";
+
+/// A server that answers every request by TLS. It ends with the test.
+struct Sealed {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+    /// The certificate of who vouches for it, PEM.
+    ca: String,
+}
+
+impl Sealed {
+    /// Made out to these names.
+    fn serve(names: &[&str]) -> Self {
+        let (config, ca) = vouched(names);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ends, config) = (Arc::new(AtomicBool::new(false)), Arc::new(config));
+        let has_ended = Arc::clone(&ends);
+        let accept = move || {
+            while let Ok((socket, _)) = listener.accept() {
+                if has_ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                let session = ServerConnection::new(Arc::clone(&config)).unwrap();
+                // It ends with its client.
+                spawn(move || answer(StreamOwned::new(session, socket)));
+            }
+        };
+        Self { address, ends, acceptor: Some(spawn(accept)), ca }
+    }
+
+    fn url(&self) -> String {
+        format!("https://{}/", self.address)
+    }
+}
+
+impl Drop for Sealed {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(self.address));
+        self.acceptor.take().unwrap().join().unwrap();
+    }
+}
+
+fn spawn(serve: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    Builder::new().name("sealed".to_owned()).spawn(serve).unwrap()
+}
+
+/// A server's side, and the certificate of who vouches for it.
+fn vouched(names: &[&str]) -> (ServerConfig, String) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let ca = authority.self_signed(&key).unwrap().pem();
+    let issuer = Issuer::new(authority, key);
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+        .unwrap();
+    (config, ca)
+}
+
+/// Requests without a body, one after the other.
+fn answer(stream: StreamOwned<ServerConnection, TcpStream>) {
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    while stream.read_line(&mut line).is_ok_and(|length| length > 0) {
+        let is_end = line == "\r\n";
+        line.clear();
+        if is_end && stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").is_err() {
+            return;
+        }
+    }
+}
+
+fn hit(stage: &Stage, url: &str, more: &[&str]) -> Played {
+    stage.play(&[&["hit", url, "-c", "2", "-t", "1s", "--accept"], more].concat()).exits(0)
+}
+
+/// Requests that were `ok` and that failed.
+fn came(results: &Value) -> (f64, f64) {
+    (number(results, "/trials/0/outcomes/ok"), number(results, "/trials/0/outcomes/failed"))
+}
+
+/// In options, and in none of a file's keys.
+fn says_what_to_do(played: &Played, words: &[&str]) {
+    // However it is wrapped.
+    let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in words {
+        assert!(said.contains(words), "no `{words}` in:\n{}", played.stdout);
+    }
+    assert!(!said.contains("tls.") && !said.contains("limit of connections"), "{}", played.stdout);
+}
+
+#[test]
+fn who_vouches_for_the_server_is_trusted() {
+    let stage = Stage::new();
+    let server = Sealed::serve(&["127.0.0.1"]);
+    let ca = stage.file("ca.pem", &server.ca);
+    let options = ["--cacert", &ca, "--expect", "body=hello", "--json"];
+    let (ok, failed) = came(&hit(&stage, &server.url(), &options).json());
+    assert!(ok > 0.0 && failed == 0.0, "{ok} ok, {failed} failed");
+    let (ok, failed) = came(&hit(&stage, &server.url(), &["--insecure", "--no-keep-alive", "--json"]).json());
+    assert!(ok > 0.0 && failed == 0.0, "{ok} ok, {failed} failed");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_name_that_is_not_the_urls_is_asked_for() {
+    let stage = Stage::new();
+    let server = Sealed::serve(&[NAME]);
+    let ca = stage.file("ca.pem", &server.ca);
+    let named = ["--cacert", &ca, "--server-name", NAME, "--json"];
+    let (ok, failed) = came(&hit(&stage, &server.url(), &named).json());
+    assert!(ok > 0.0 && failed == 0.0, "{ok} ok, {failed} failed");
+    let unnamed = hit(&stage, &server.url(), &["--cacert", &ca]);
+    says_what_to_do(&unnamed, &["tls: bad certificate", "`--server-name`"]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_handshake_that_fails_is_about_the_certificate_and_not_about_connections() {
+    let stage = Stage::new();
+    let server = Sealed::serve(&["127.0.0.1"]);
+    let stranger = stage.file("ca.pem", &Sealed::serve(&[NAME]).ca);
+    let refused = hit(&stage, &server.url(), &["--cacert", &stranger]);
+    let words = ["tls: bad certificate", "TLS handshakes failed", "`--cacert`", "`--insecure`", "-k trusts anybody"];
+    says_what_to_do(&refused, &words);
+    let (_clear, url) = echo(&stage, &[]);
+    let unspoken = hit(&stage, &url.replace("http:", "https:"), &["-k"]);
+    says_what_to_do(&unspoken, &["tls: handshake failed", "it speaks no TLS", "speaks TLS at this port", "http://…"]);
+}
+
+#[test]
+fn a_machine_that_trusts_nobody_is_told_of_the_option() {
+    let mut stage = Stage::new();
+    let server = Sealed::serve(&["127.0.0.1"]);
+    let nobody = stage.file("nobody.pem", "");
+    stage.within("SSL_CERT_FILE=\"$0\" SSL_CERT_DIR=\"$0.none\" exec \"$@\"", Path::new(&nobody));
+    let played = stage.play(&["hit", &server.url(), "-t", "1s"]).exits(2);
+    let played = played.says(&["trusts nobody", "`--cacert`"]);
+    assert!(!played.stderr.contains("tls.ca"), "{}", played.stderr);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}

@@ -1,0 +1,63 @@
+//! Programs as operations, through the binary: what comes of them, and that none is left whatever ends the run.
+
+use std::time::Duration;
+
+use crate::stage::{Stage, marked, number, until};
+
+fn experiment(command: &str, rest: &str) -> String {
+    format!(
+        "title = \"t\"\nasks = \"a\"\n[target]\nprotocol = \"command\"\n[load]\nagents = 3\ntime = \"2s\"\ntimeout = \"60s\"\n\
+         [[load.cycle]]\ncall = \"run\"\nwith = {{ command = '''{command}''' }}\n{rest}"
+    )
+}
+
+#[test]
+fn programs_are_a_target() {
+    let stage = Stage::new();
+    let file =
+        stage.file("programs.toml", experiment("echo '{agent} {seq}'", "expect = { stdout = \"{agent} {seq}\" }\n"));
+    let played = stage.play(&["check", &file]).exits(0);
+    assert!(played.stdout.contains("command"), "{}", played.stdout);
+    let results = stage.run(&[&file]).exits(0).json();
+    assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
+    for outcome in ["failed", "timeout", "wrong"] {
+        assert_eq!(number(&results, &format!("/trials/0/outcomes/{outcome}")), 0.0, "{outcome}");
+    }
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_bad_program_is_an_outcome_and_a_bad_line_an_error() {
+    let stage = Stage::new();
+    let file = stage.file("none.toml", experiment("no-such-program-anywhere", ""));
+    let results = stage.run(&[&file]).exits(0).json();
+    assert_eq!(number(&results, "/trials/0/outcomes/ok"), 0.0);
+    assert!(number(&results, "/trials/0/outcomes/failed") > 0.0);
+    let file = stage.file("open.toml", experiment("echo \"open", ""));
+    let played = stage.run(&[&file]);
+    assert_ne!(played.code, 0);
+    played.says(&["quote"]);
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_program() {
+    let stage = Stage::new();
+    let file = stage.file("long.toml", experiment("sh -c 'sleep 600 & wait'", ""));
+    let mut playing = stage.start_run(&[&file, "--set", "load.time=100s"]);
+    playing.wait_for_load(Duration::from_millis(300));
+    playing.signal("INT");
+    assert_eq!(playing.wait().code, 130);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_killed_run_leaves_no_program() {
+    let stage = Stage::new();
+    let file = stage.file("long.toml", experiment("sleep 600", ""));
+    let mut playing = stage.start_run(&[&file, "--set", "load.time=100s"]);
+    playing.wait_for_load(Duration::ZERO);
+    until("a program runs", || marked(&stage.mark()).iter().any(|line| line.starts_with("sleep")));
+    playing.signal("KILL");
+    playing.wait();
+    until("all are gone", || !marked(&stage.mark()).iter().any(|line| line.starts_with("sleep")));
+}

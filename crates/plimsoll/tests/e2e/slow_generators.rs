@@ -1,0 +1,101 @@
+//! A generator that is kept from doing what it was asked for: the result is void, and says what kept it.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::machine;
+use crate::stage::{Stage, until};
+
+const TREE: &str = "/sys/fs/cgroup";
+const PERIOD_US: u32 = 100_000;
+
+/// A control group whose CPU time can be limited; gone when dropped.
+struct Group {
+    path: PathBuf,
+    is_v1: bool,
+}
+
+impl Group {
+    /// `None`, and why on standard error, where there is no controller for it.
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+    fn new() -> Option<Self> {
+        let is_v1 =
+            Path::new(TREE).join("cpu/cpu.cfs_quota_us").exists() || Path::new(TREE).join("cpu/cpu.shares").exists();
+        let tree = if is_v1 { Path::new(TREE).join("cpu") } else { PathBuf::from(TREE) };
+        let group = Self { path: tree.join(format!("e2e-quota-{}", std::process::id())), is_v1 };
+        let _ = fs::create_dir(&group.path);
+        let is_there = group.set("max").is_ok();
+        if !is_there {
+            eprintln!("skipped: no control group with a CPU quota can be made here");
+        }
+        is_there.then_some(group)
+    }
+
+    /// So much of a core, or `max`.
+    fn set(&self, quota: &str) -> std::io::Result<()> {
+        if !self.is_v1 {
+            return fs::write(self.path.join("cpu.max"), format!("{quota} {PERIOD_US}"));
+        }
+        fs::write(self.path.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+        fs::write(self.path.join("cpu.cfs_quota_us"), if quota == "max" { "-1" } else { quota })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // What was in it may take a moment to go; what stays is found by the machine's owner, by its name.
+        let _ = self.set("max");
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// The built-in server on its own, outside of the group.
+struct Echo(Child, u16);
+
+impl Echo {
+    fn new() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut line = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        line.args(["echo", "--listen", &format!("127.0.0.1:{port}")]).stdin(Stdio::null());
+        let echo = Self(line.spawn().unwrap(), port);
+        until("the server is there", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        echo
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_twentieth_of_a_core_cannot_do_50_000_operations_a_second() {
+    let Some(_turn) = machine::turn() else { return };
+    let Some(group) = Group::new() else { return };
+    let echo = Echo::new();
+    let mut stage = Stage::new();
+    stage.within("echo $$ >\"$0/cgroup.procs\" && exec \"$@\"", &group.path);
+    let file = stage.file(
+        "starved.toml",
+        format!(
+            "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"http://127.0.0.1:{}/\"\n[load]\nagents = 100\nrate = 50000\n\
+             threads = 1\ntime = \"6s\"\ndrain = \"500ms\"\nwarmup = \"500ms\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n",
+            echo.1
+        ),
+    );
+    let mut playing = stage.start_run(&[&file]);
+    playing.wait_for_load(Duration::ZERO);
+    group.set(&(PERIOD_US / 20).to_string()).unwrap();
+    playing.wait_for_event("\"phase\":\"stopping\"");
+    // The analysis is not what is tested.
+    group.set("max").unwrap();
+    let results = playing.wait().exits(0).json();
+    assert_eq!(results["verdict"]["is"], "void", "{:#}", results["verdict"]);
+    let limit = results["trials"][0]["generator"]["limit"].as_str().unwrap();
+    assert!(["cpu", "lateness"].contains(&limit), "{limit}: {:#}", results["verdict"]);
+}
