@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""50,000 agents on this machine: the memory of an idle one, how long they take to connect, and what the highest rate costs that two CPUs
+carry, one for the engine and one for the server. Where a process may not open that many files, even as root, several share the
+agents. Writes a section of bench/RESULTS.md.
+"""
+
+import resource
+import statistics
+import sys
+
+import bench_page
+from bench_stage import Failed, arguments, bench
+
+AGENTS = 50_000
+FEW = 100
+WANTED_BYTES = 4096
+# Files that a process needs beside its connections, and then some.
+OTHERS = 500
+# A run whose agents have more connections than an address has ports takes several by itself; smaller ones are told to.
+SOURCES = 'from = ["127.0.0.2", "127.0.0.3", "127.0.0.4"]'
+# Pauses of an agent, seconds: each step doubles the rate or somewhat more.
+THINK_S = [10, 5, 2.5, 1, 0.5, 0.25]
+# A rate is carried if so much of it comes to pass.
+CARRIED = 0.95
+
+EXPERIMENT = """
+title = "scale"
+asks  = "What do so many agents take?"
+[target]
+{target}
+[load]
+agents  = {agents}
+threads = 1
+think   = "{think}"
+ramp    = "{ramp_ms}ms"
+time    = "{time_ms}ms"
+drain   = "2s"
+timeout = "30s"
+warmup  = "0s"
+{more}
+[[load.cycle]]
+call = "get"
+with = {{ path = "/" }}
+"""
+
+
+def parts():
+    """How many processes it takes, for files cannot be had without end."""
+    wanted = AGENTS + OTHERS
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard in range(wanted):
+        try:
+            # Root may, unless it is kept from it (CAP_SYS_RESOURCE); what it starts inherits it.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+        except (ValueError, OSError):
+            return -(-AGENTS // (hard - OTHERS))
+    return 1
+
+
+def play(stage, agents, count, **times):
+    """So many agents in so many runs at the same time, each with a server of its own."""
+    shares = [agents // count + (number < agents % count) for number in range(count)]
+    texts = []
+    for number, share in enumerate(shares):
+        target = stage.own_echo(place=number)
+        texts.append(EXPERIMENT.format(target=target, agents=share, more=SOURCES if count > 1 else "", **times))
+    return stage.play_together(texts, cpu=stage.generator_cpu)
+
+
+def rss_bytes(trials):
+    """Of the whole programs, when all agents rest: medians of the second half of the load."""
+    sizes = [[int(row["rss_bytes"]) for row in trial.samples("generator") if row["rss_bytes"]] for trial in trials]
+    if not all(sizes):
+        raise Failed("no sample of the generator: a load of two seconds at least is needed")
+    return sum(statistics.median(of[len(of) // 2 :]) for of in sizes)
+
+
+def counted(trials, column):
+    return sum(int(row[column]) for trial in trials for row in trial.rows("generator.csv"))
+
+
+def highest(trials, quantile):
+    """Of the trials' latencies, milliseconds."""
+    known = [trial.results["latency_us"][quantile] for trial in trials if trial.results["latency_us"]]
+    return max((us / 1e3 for us in known if us is not None), default=None)
+
+
+def at_rest(stage, count, seconds):
+    """Lines about memory and connecting: agents that connect at once, do one operation and rest."""
+    times = {"think": "1h", "ramp_ms": 0, "time_ms": round(seconds * 1000)}
+    few, many = (play(stage, agents, count, **times) for agents in [FEW * count, AGENTS])
+    ok = sum(trial.results["outcomes"]["ok"] for trial in many)
+    each = (rss_bytes(many) - rss_bytes(few)) / (AGENTS - FEW * count)
+    met = "not measured, for not all had an answer" if ok < AGENTS else "met" if each <= WANTED_BYTES else "not met"
+    lines = [
+        f"- memory of an idle agent: **{each:.0f} bytes** ({rss_bytes(many) / 2**20:.0f} MiB with {AGENTS:,} agents, {rss_bytes(few) / 2**20:.0f} "
+        f"with {FEW * count}); wanted {WANTED_BYTES} at most: **{met}**",
+        f"- connecting, all at once: {counted(many, 'connects'):,} connections, {counted(many, 'connect_failures'):,} failed; half of the "
+        f"agents had their first answer after {bench_page.shown(highest(many, 'p50'))} ms, the last one after "
+        f"**{bench_page.shown(highest(many, 'max'))} ms**; {ok:,} of {AGENTS:,} operations `ok`",
+    ]
+    return lines + [f"- {notice}" for notice in many[0].notices if "local addresses" in notice]
+
+
+def at_pace(stage, count, think_s, seconds):
+    """A row of the table, and whether the rate was carried."""
+    # Started over a whole pause, the agents are spread evenly for ever.
+    until_s = think_s + seconds
+    times = {"think": f"{think_s * 1000:.0f}ms", "ramp_ms": round(think_s * 1000), "time_ms": round(until_s * 1000)}
+    trials = play(stage, AGENTS, count, **times)
+    per_s = cpu_pct = 0.0
+    for trial in trials:
+        rows = [row for row in trial.rows("generator.csv") if think_s + 0.999 < float(row["at_s"]) <= until_s + 0.001]
+        length_s = sum(float(row["interval_s"]) for row in rows)
+        if length_s == 0:
+            raise Failed("no whole second of the load is left to look at")
+        per_s += sum(int(row["operations"]) for row in rows) / length_s
+        cpu_pct += sum(float(row["cpu_pct"]) * float(row["interval_s"]) for row in rows) / length_s
+    asked, operations = AGENTS / think_s, counted(trials, "operations")
+    server_s = [trial.process_cpu_s("target", until_s) for trial in trials]
+    verdicts = sorted({trial.results["verdict"]["is"] for trial in trials})
+    # Several generators are strangers to each other; their verdicts say no more than that, and the page says so.
+    is_carried = per_s >= CARRIED * asked and (count > 1 or verdicts != ["void"])
+    engine_us = sum(trial.engine_cpu_s for trial in trials) / operations * 1e6
+    server_us = None if None in server_s else sum(server_s) / operations * 1e6
+    said = ", ".join([*verdicts, *trials[0].results["verdict"]["rules"]])
+    latencies = [highest(trials, quantile) for quantile in ["p50", "p99"]]
+    return [f"{think_s:g} s", asked, per_s, cpu_pct, engine_us, server_us, *latencies, said], is_carried
+
+
+def measure(stage, given):
+    count = parts()
+    lines = at_rest(stage, count, max(6, given.seconds))
+    rows, best = [], None
+    for think_s in THINK_S if not given.quick else THINK_S[2:3]:
+        row, is_carried = at_pace(stage, count, think_s, given.seconds)
+        rows.append(row)
+        print(f"a pause of {think_s:g} s: {row[1:]}", file=sys.stderr, flush=True)
+        if is_carried:
+            best = row
+        elif best:
+            break
+    if best:
+        lines.append(
+            f"- the highest rate of which {100 * CARRIED:.0f} % came to pass: **{best[2]:.0f} operations/s** at {bench_page.shown(best[3])} % of the "
+            "engine's CPU"
+        )
+    several = (
+        [
+            f"They are in {count} runs at the same time, each with a server of its own: a process may not open more than",
+            f"{resource.getrlimit(resource.RLIMIT_NOFILE)[1]:,} files here, and may not raise that limit, either.",
+            "The agents of each connect from three loopback addresses in turn.",
+            "Each counts the others as strangers, and is late where they run on its CPU: that is what makes the verdicts `void` here. Whether a rate was",
+            "carried is decided by what came of all of them together, and not by these verdicts.",
+        ]
+        if count > 1
+        else []
+    )
+    heads = ["an agent's pause", "asked/s", "got/s", "engine, % of a CPU", "engine, µs CPU per operation", "server, µs"]
+    lines = [
+        f"{AGENTS:,} agents, each with a connection of its own, on the built-in server; generator and server pinned to a CPU each, one engine",
+        "thread.",
+        *several,
+        "",
+        *lines,
+        "",
+        *bench_page.table([*heads, "p50, ms", "p99, ms", "verdict"], rows),
+        "",
+        "CPU per operation is of the whole load, connecting included.",
+    ]
+    bench_page.write("Scale", lines, given)
+
+
+if __name__ == "__main__":
+    bench(measure, arguments(__doc__, seconds=10))
