@@ -146,7 +146,7 @@ chunks(Body) ->
     end.
 
 ready(Member) ->
-    until(fun() -> status(Member, "/health/ready") =:= 200 end, {not_ready, Member}),
+    until(fun() -> status(Member, "/health/ready") =:= 200 end, fun() -> {not_ready, Member, lines(Member)} end),
     Member.
 
 status(Member, Path) ->
@@ -161,17 +161,18 @@ ids(Member) ->
     {struct, [{<<"records">>, {struct, Records}}]} = mochijson2:decode(Body),
     lists:sort([Id || {Id, _} <- Records]).
 
-until(Fun) -> until(Fun, never).
+until(Fun) -> until(Fun, fun() -> never end).
 
-until(Fun, What) -> until(Fun, What, erlang:monotonic_time(millisecond) + ?PATIENCE_MS).
+%% Reason is made when patience ends: what there is to say then is what helps.
+until(Fun, Reason) -> until(Fun, Reason, erlang:monotonic_time(millisecond) + ?PATIENCE_MS).
 
-until(Fun, What, End) ->
+until(Fun, Reason, End) ->
     case Fun() of
         true -> ok;
         _ ->
-            [error(What) || erlang:monotonic_time(millisecond) > End],
+            [error(Reason()) || erlang:monotonic_time(millisecond) > End],
             timer:sleep(50),
-            until(Fun, What, End)
+            until(Fun, Reason, End)
     end.
 
 %% ---- Places
@@ -179,7 +180,8 @@ until(Fun, What, End) ->
 %% The target's folder. Common Test runs suites in another.
 at_home() ->
     {ok, Here} = file:get_cwd(),
-    persistent_term:put(?MODULE, Here).
+    persistent_term:put(?MODULE, Here),
+    persistent_term:put({?MODULE, ports}, atomics:new(1, [{signed, false}])).
 
 home() -> persistent_term:get(?MODULE).
 
@@ -188,9 +190,11 @@ folder() ->
     ok = filelib:ensure_path(Folder),
     Folder.
 
-%% Below the ports that the kernel gives to connections, so that none of those is in the way.
+%% Below the ports that the kernel gives to connections, so that none of those is in the way. Each is handed out once: cases run
+%% side by side, and a port that is free now may be the next case's in a moment.
 free_port() ->
-    Port = 20000 + rand:uniform(10000),
+    Turn = atomics:add_get(persistent_term:get({?MODULE, ports}), 1, 1),
+    Port = 20000 + (erlang:phash2(os:getpid(), 10000) + Turn) rem 10000,
     case gen_tcp:listen(Port, [{reuseaddr, true}]) of
         {ok, Socket} -> gen_tcp:close(Socket), Port;
         {error, _} -> free_port()

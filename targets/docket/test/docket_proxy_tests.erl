@@ -147,9 +147,9 @@ port_taken_test_() ->
 %% ---- the site ----
 
 up(Kind) ->
-    MemberPort = free_port(),
+    MemberPort = docket_probe:free_port(),
     Members = [{Host, start_member(Host, MemberPort)} || Host <- ?HOSTS],
-    Port = free_port(),
+    Port = docket_probe:free_port(),
     Proxy = proxy(arguments(Kind, Port, MemberPort)),
     Site = #{port => Port, proxy => Proxy, members => Members},
     ok = wait_for(fun() -> is_up(Site) end),
@@ -361,13 +361,6 @@ reply({Status, Lines, Body}, Socket, Host) ->
 in_parallel(N, Task) ->
     Pids = [spawn_monitor(Task) || _ <- lists:seq(1, N)],
     ?assertEqual([normal], lists:usort([receive {'DOWN', Monitor, _, _, Reason} -> Reason end || {_, Monitor} <- Pids])).
-
-%% On all of the addresses, most likely.
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{reuseaddr, true}]),
-    {ok, Number} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Number.
 
 wait_for(Ask) ->
     case Ask() of

@@ -16,7 +16,7 @@ not_running_test() ->
     ?assertMatch({error, _}, docket_serial:admit(<<"a">>, <<"x">>, 10)).
 
 real_test_() ->
-    {setup, fun() -> start(#{is_first => true, port => free_port()}) end, fun stop/1, fun(_) ->
+    {setup, fun() -> start(#{is_first => true, port => docket_probe:free_port()}) end, fun stop/1, fun(_) ->
         [{timeout, 60, Test} || Test <- [fun decides/0, fun any_text_is_one_string/0, fun many_at_once/0, fun starts_again/0]]
     end}.
 
@@ -67,7 +67,7 @@ os_pid() ->
 %% However the VM ends, the Prolog server does, too.
 ends_with_the_vm_test_() ->
     {timeout, 60, fun() ->
-        Number = free_port(),
+        Number = docket_probe:free_port(),
         Start = io_lib:format("{ok, _} = docket_serial_server:start_link(#{serial => true, is_first => true, "
                               "first => \"127.0.0.1\", port => ~b}), io:format(\"up~~n\").", [Number]),
         Erl = open_port({spawn_executable, os:find_executable("erl")},
@@ -92,7 +92,7 @@ cannot_start_test_() ->
     end}.
 
 nobody_there_test() ->
-    with(#{port => free_port()}, fun() ->
+    with(#{port => docket_probe:free_port()}, fun() ->
         {error, Why} = docket_serial:admit(<<"a">>, <<"x">>, 10),
         ?assertMatch({match, _}, re:run(Why, "connection refused"))
     end).
@@ -182,12 +182,6 @@ start(Options) ->
 
 stop(Pids) ->
     [begin unlink(Pid), ok = gen_server:stop(Pid) end || Pid <- lists:reverse(Pids)].
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, {reuseaddr, true}]),
-    {ok, Number} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Number.
 
 listens(Number) ->
     case gen_tcp:connect({127, 0, 0, 1}, Number, []) of
