@@ -54,7 +54,10 @@ impl<P: Protocol> Worker<P> {
     /// The target closed the connection. Some answers end so.
     pub(super) fn ended(&mut self, number: usize, now: u64) {
         let connection = &mut self.connections[number];
-        if connection.waiting.asked().is_some() {
+        if let Some(cause) = connection.broken {
+            // An answer that ends with its connection is not whole.
+            self.link_lost(number, cause, now);
+        } else if connection.waiting.asked().is_some() {
             let input = std::mem::take(&mut connection.input);
             self.look(number, &input, true, now);
             self.give_back(input);

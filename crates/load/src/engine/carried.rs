@@ -140,7 +140,7 @@ impl<P: Protocol> Worker<P> {
             Arrival::Broken(_, errno) => self.link_lost(number, broken_cause(errno), now),
             Arrival::Unsent { taken, .. } => self.keep_unsent(number, taken),
             // The receiving ends, too, behind what was answered before.
-            Arrival::Mute(_) => {}
+            Arrival::Mute(_, errno) => self.broke_in_writing(number, broken_cause(errno), now),
         }
     }
 

@@ -5,7 +5,7 @@ use rustix::fd::OwnedFd;
 
 use super::agent::Agent;
 use super::sealed::Sealed;
-use crate::protocols::Protocol;
+use crate::protocols::{Cause, Protocol};
 
 /// No agent.
 pub const NOBODY: u32 = u32::MAX;
@@ -46,6 +46,8 @@ pub struct Connection<P: Protocol> {
     pub generation: u32,
     /// Whether this socket has carried an answer.
     pub is_proven: bool,
+    /// How this socket broke, where a write was told of it: the system says it once, and a read hears of an end in order.
+    pub broken: Option<Cause>,
     /// Number of the last request.
     pub last_id: u32,
     /// Agents whose attempts wait for an answer.
@@ -68,6 +70,7 @@ impl<P: Protocol> Connection<P> {
             link: Link::Down,
             generation: 0,
             is_proven: false,
+            broken: None,
             last_id: 0,
             waiting: Waiting::default(),
             connect_after_ns: 0,

@@ -244,6 +244,7 @@ impl<P: Protocol> Worker<P> {
         let is_carried = matches!(stream, Stream::Carried(_));
         connection.link = Link::Up(stream);
         connection.is_proven = false;
+        connection.broken = None;
         self.tally.connected();
         if is_carried {
             self.ready_if_asked(number);

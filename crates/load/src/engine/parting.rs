@@ -30,6 +30,8 @@ impl<P: Protocol> Worker<P> {
     /// Nothing can be sent on the connection any more. What was answered before is still there to be read.
     pub(super) fn broke_in_writing(&mut self, number: usize, cause: Cause, now: u64) {
         let connection = &mut self.connections[number];
+        // Where the target has ended in order a write is told just that.
+        connection.broken = (cause != Cause::Closed).then_some(cause);
         if matches!(connection.link, Link::Up(Stream::Carried(_))) {
             // The ring tells of it in turn.
             connection.output.clear();

@@ -108,7 +108,10 @@ impl<P: Protocol> Worker<P> {
             let now = self.now();
             match received {
                 // Without a word. So nobody can say whether an answer that ends with its connection is whole (RFC 9112, 9.8).
-                Ok((0, _)) => self.cut_off(number, Cause::Closed, now),
+                Ok((0, _)) => {
+                    let cause = self.connections[number].broken.unwrap_or(Cause::Closed);
+                    self.cut_off(number, cause, now);
+                }
                 Ok((count, _)) => {
                     self.unseal(number, &buffer[..count], now);
                     if count < buffer.len() && !is_gone {

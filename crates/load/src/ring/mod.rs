@@ -60,8 +60,8 @@ pub enum Arrival {
         /// How many.
         taken: usize,
     },
-    /// Nothing can be sent on the socket any more.
-    Mute(Token),
+    /// Nothing can be sent on the socket any more. Whoever receives may hear of an end in order.
+    Mute(Token, Errno),
 }
 
 impl Arrival {
@@ -69,7 +69,7 @@ impl Arrival {
     pub fn token(&self) -> Token {
         match self {
             Self::Bytes { token, .. } | Self::Unsent { token, .. } => *token,
-            Self::Starved(token) | Self::Ended(token) | Self::Broken(token, _) | Self::Mute(token) => *token,
+            Self::Starved(token) | Self::Ended(token) | Self::Broken(token, _) | Self::Mute(token, _) => *token,
         }
     }
 }
@@ -272,7 +272,7 @@ impl Ring {
                 match result {
                     Ok(taken) => Arrival::Unsent { token, taken },
                     Err(Errno::AGAIN | Errno::INTR) => Arrival::Unsent { token, taken: 0 },
-                    Err(_) => Arrival::Mute(token),
+                    Err(errno) => Arrival::Mute(token, errno),
                 }
             } else {
                 match (result, cqueue::buffer_select(completion.flags())) {

@@ -122,7 +122,7 @@ fn a_closed_socket_is_mute_and_ended() {
         assert!(!more.is_empty(), "{told:?}");
         told.extend(more);
     }
-    assert!(told.contains(&Arrival::Mute(token)) && told.contains(&Arrival::Ended(token)), "{told:?}");
+    assert!(told.contains(&Arrival::Mute(token, Errno::PIPE)) && told.contains(&Arrival::Ended(token)), "{told:?}");
 }
 
 #[test]

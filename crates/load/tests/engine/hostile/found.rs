@@ -9,7 +9,7 @@ use std::time::Duration;
 use load::Trust;
 use load::client::{CallError, Client};
 
-use super::server::Deed::{Again, Endless, Fin, Hear, HearHead, Reply, Say, Wait};
+use super::server::Deed::{Again, Endless, Fin, Hear, HearHead, Reply, Reset, Say, Wait};
 use super::server::Hostile;
 use super::{Case, Deed, IMPATIENCE_S, OK, PATIENCE_S, Speech, balance, begun, http, in_time, redis, results, vsns};
 use crate::secret::{Authority, Secret};
@@ -48,6 +48,23 @@ fn a_greeting_is_no_answer() {
         came.notices().iter().filter(|notice| notice.contains("nobody had asked")).count(),
         usize::from(greeted > 0)
     );
+}
+
+/// The system tells of a reset once. Where a request was told, whoever read on heard of an end in order: `connection closed`, and the
+/// part of an answer that ends with its connection would have been a whole one.
+#[test]
+fn a_reset_that_a_request_is_told_of_is_no_end_in_order() {
+    let target = Hostile::start(Speech::Http, &[Reset]);
+    let service = target.address();
+    let came = begun(|time_s| {
+        let mut load = load(16, time_s + 0.5, vec![step("get", &["path=/x"])]);
+        load.reconnect_s = 0.0005;
+        let orders = load::Orders { protocol: "http".into(), ..orders(&service, load) };
+        in_time("resets", move || play(orders))
+    });
+    balance("resets", &came);
+    let words = results(&came);
+    assert!(words.iter().all(|word| ["connect failed", "connection reset"].contains(word)), "{words:?}");
 }
 
 /// Where the target speaks first, what it said before the connection was looked at was taken for bytes that nobody had asked for.
