@@ -16,7 +16,7 @@ help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
 	@echo '            make run SET="--set load.time=30s --set fault.oops.at=15s"      the same in half a minute'
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
-	@echo 'make test   all tests, the Erlang ones and those on real runs included; with AGAIN=3 up to three that failed are played'
+	@echo 'make test   all tests, the Erlang ones and those on real runs included; with AGAIN=5 up to five that failed are played'
 	@echo '            once more, alone, as .ci/run has it'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
