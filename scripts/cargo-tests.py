@@ -17,7 +17,7 @@ def main():
     os.chdir(pathlib.Path(__file__).parents[1])
     again = int(os.environ.get("AGAIN") or 0)
     if again == 0:
-        return subprocess.run([*CARGO, *sys.argv[1:]]).returncode
+        os.execvp(CARGO[0], [*CARGO, *sys.argv[1:]])
     code, printed = shown([*CARGO, "--no-fail-fast", *sys.argv[1:]])
     if code == 0:
         return 0
@@ -54,4 +54,7 @@ def failures(printed):
     return dict(zip(targets, map(str.split, lists))) if len(targets) == len(lists) else {}
 
 
-sys.exit(main())
+try:
+    sys.exit(main())
+except KeyboardInterrupt:
+    sys.exit(130)
