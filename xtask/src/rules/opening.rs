@@ -5,7 +5,7 @@ use crate::tree::{File, Tree};
 
 pub const KIND: Rule = Rule {
     name: "opening",
-    reason: "who opens a file wants to know first what it is for and what it must not do, not whom it belongs to",
+    reason: "who opens a file wants to know first what it is for, not whom it belongs to",
     check,
     canary: &[
         ("crates/load/src/lib.rs", "use std::fmt;\n//! too late\n"),
