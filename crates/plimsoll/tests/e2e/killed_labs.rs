@@ -1,9 +1,10 @@
-//! SIGKILL at any moment of a large lab: whatever it had made by then, `plimsoll clean` finds it and the machine is as it was.
+//! SIGKILL at any moment of a large lab: whatever it had made by then, `plimsoll clean` finds it, the machine is as it was,
+//! and the run folder can be analysed.
 
 use std::time::Duration;
 
 use crate::machine;
-use crate::stage::Stage;
+use crate::stage::{Played, Playing, Stage};
 
 /// How often, unless `PLIMSOLL_TEST_KILLS` says otherwise.
 const KILLS: u64 = 6;
@@ -96,28 +97,81 @@ source = "made up"
 size   = "256MiB"
 "#;
 
+/// What is killed. They take turns.
+#[derive(Debug, Clone, Copy)]
+enum Victim {
+    /// The run, while its lab comes up, under load or in the middle of its faults.
+    Run,
+    /// The run, while it takes its lab down after an interruption.
+    EndingRun,
+    /// The run, and then `clean` as well, three times over.
+    RunAndClean,
+}
+
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the moment of a kill is waited for")]
+#[expect(clippy::print_stdout, reason = "`make siege` reads the counts")]
 fn after_a_kill_at_any_moment_clean_leaves_the_machine_as_it_was() {
     let Some(_turn) = machine::turn() else { return };
     let kills = std::env::var("PLIMSOLL_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let mut moments = fastrand::Rng::with_seed(kills);
     let before = machine::inventory();
-    let mut found_something = false;
+    let (mut found_something, mut folders, mut cleans_killed) = (false, 0, 0);
     for kill in 1..=kills {
         let stage = Stage::new().with_shelves();
         stage.file("profiles/small.toml", SMALL);
         let file = stage.file("killed.toml", LAB);
-        let moment = Duration::from_millis(moments.u64(0..LATEST_MS));
-        let playing = stage.start_run(&[&file]);
-        std::thread::sleep(moment);
-        playing.signal("KILL");
-        let played = playing.wait();
-        assert_eq!(played.code, -1, "it had ended before it was killed: {}", played.stderr);
+        let victim = [Victim::Run, Victim::EndingRun, Victim::RunAndClean][(kill % 3) as usize];
+        let moment = kill_one(&stage, &file, victim, &mut moments);
+        if matches!(victim, Victim::RunAndClean) {
+            for _ in 0..3 {
+                kill_after(stage.start(&["clean"]), moments.u64(0..300));
+                cleans_killed += 1;
+            }
+        }
         let cleaned = stage.play(&["clean"]).exits(0);
         found_something |= cleaned.stdout.contains("cgroup") || cleaned.stdout.contains("control group");
-        assert_eq!(machine::added_since(&before), [""; 0], "kill {kill} after {moment:?}:\n{}", cleaned.stdout);
-        assert_eq!(stage.leftovers(), [""; 0], "kill {kill} after {moment:?}:\n{}", cleaned.stdout);
+        assert_eq!(machine::added_since(&before), [""; 0], "kill {kill} of {victim:?} {moment}:\n{}", cleaned.stdout);
+        assert_eq!(stage.leftovers(), [""; 0], "kill {kill} of {victim:?} {moment}:\n{}", cleaned.stdout);
+        folders += u64::from(folder_can_be_analysed(&stage));
     }
     assert!(found_something, "a killed lab cannot tidy up, or else this test shows nothing");
+    assert!(folders > 0, "no kill left a folder to read");
+    println!("campaign: kills={kills} cleans_killed={cleans_killed} leaks=0 folders={folders} unreadable=0");
+}
+
+/// Kills a run, and tells when.
+fn kill_one(stage: &Stage, file: &str, victim: Victim, moments: &mut fastrand::Rng) -> String {
+    let mut playing = stage.start_run(&[file]);
+    match victim {
+        Victim::Run | Victim::RunAndClean => {
+            let after_ms = moments.u64(0..LATEST_MS);
+            let killed = kill_after(playing, after_ms);
+            assert_eq!(killed.code, -1, "it had ended before it was killed: {}", killed.stderr);
+            format!("after {after_ms} ms")
+        }
+        Victim::EndingRun => {
+            playing.wait_for_event("\"phase\":\"load\"");
+            playing.signal("INT");
+            let after_ms = moments.u64(0..600);
+            // It may have ended by then, which is as good a moment as any other.
+            kill_after(playing, after_ms);
+            format!("{after_ms} ms after its interruption")
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the moment of a kill is waited for")]
+fn kill_after(playing: Playing, after_ms: u64) -> Played {
+    std::thread::sleep(Duration::from_millis(after_ms));
+    playing.signal("KILL");
+    playing.wait()
+}
+
+/// Whether there is a run folder; that it can be read is asserted.
+fn folder_can_be_analysed(stage: &Stage) -> bool {
+    let Some(folder) = stage.any_run_folder() else { return false };
+    let analysed = stage.play(&["analyze", folder.to_str().unwrap(), "--json"]).exits(0);
+    assert!(analysed.json()["verdict"]["is"].is_string(), "{}", analysed.stdout);
+    assert!(folder.join("report.html").is_file());
+    true
 }

@@ -158,6 +158,11 @@ impl Stage {
         self.folder.join("runs")
     }
 
+    /// The run folder, if one was made and came as far as its plan.
+    pub fn any_run_folder(&self) -> Option<PathBuf> {
+        only_folder(&self.runs()).filter(|folder| folder.join("plan.json").exists())
+    }
+
     /// The one run folder that was made.
     pub fn run_folder(&self) -> PathBuf {
         only_folder(&self.runs()).unwrap_or_else(|| panic!("not one run folder in {}", self.runs().display()))
