@@ -5,12 +5,14 @@ EXPERIMENT ?= experiments/03-name-service-crash.toml
 SET        ?=
 TIME       ?= 600
 TARGETS    ?=
+SOAK       ?= 1800
+PARTS      ?=
 AGAIN      ?= 0
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test lint gate bench fuzz docs article-pi
+.PHONY: help run test lint gate bench siege fuzz docs article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -24,6 +26,8 @@ help:
 	@echo 'make bench  Plimsoll beside wrk, oha and hey, and held against the truth; 50,000 agents; what hosts get of what is asked; whether'
 	@echo '            differences can be trusted; writes bench/*.md'
 	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, and one page that links their reports'
+	@echo 'make siege  kills, corrupted records, attackers, hostile servers and hosts, fuzzers, a soak of SOAK=1800 seconds and a day of'
+	@echo '            records; writes bench/RELIABILITY.md (two hours); some parts: make siege PARTS="kills soak"'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
 run:
@@ -69,6 +73,10 @@ bench:
 fuzz:
 	@scripts/need.sh rust compiler
 	@scripts/fuzz.sh $(TIME) $(TARGETS)
+
+siege:
+	@scripts/need.sh rust compiler lab ssh python nginx
+	scripts/siege.py --soak $(SOAK) $(PARTS)
 
 docs:
 	cargo xtask docs

@@ -1,7 +1,9 @@
-"""bench/RESULTS.md: a section for each bench, written over by the next run of that bench, and the machine they were measured on. It must
-not measure."""
+"""Pages of measured results: a section for each measurement, written over by the next one of its kind, and the machine they were
+measured on."""
 
+import dataclasses
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -9,14 +11,40 @@ import time
 
 from bench_stage import ROOT
 
-PAGE = ROOT / "bench/RESULTS.md"
 MACHINE = "The machine"
-SECTIONS = ["Speed", "Truth", "Scale", "A generator that is too slow", "The name service", "Prices", MACHINE]
-INTRODUCTION = """# Results of `make bench`
+
+
+@dataclasses.dataclass
+class Page:
+    """A file, its sections in their order, and what stands above them; `{counts}` there counts the figures that were met."""
+
+    path: pathlib.Path
+    sections: list
+    introduction: str
+
+    def read(self):
+        """What is on the page, by title."""
+        text = self.path.read_text() if self.path.exists() else ""
+        found = re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:]
+        return {title: body.strip() for title, body in zip(found[::2], found[1::2]) if title in self.sections}
+
+    def write(self, title, body):
+        """Puts a section in its place, and the machine below all."""
+        bodies = {**self.read(), title: body, MACHINE: "\n".join(machine())}
+        parts = [f"## {name}\n\n{bodies[name].strip()}\n" for name in [*self.sections, MACHINE] if name in bodies]
+        self.path.write_text("\n".join([self.introduction.format(counts=counts(bodies.values())), *parts]))
+
+
+RESULTS = Page(
+    ROOT / "bench/RESULTS.md",
+    ["Speed", "Truth", "Scale", "A generator that is too slow", "The name service", "Prices"],
+    """# Results of `make bench`
 
 {counts} Each section is written by a script of its own (`scripts/bench-*.py`) and says when.
-What [the lab's hosts get](LAB.md) and [how far the answers can be trusted](TRUST.md) have pages of their own.
-"""
+What [the lab's hosts get](LAB.md), [how far the answers can be trusted](TRUST.md) and [what attacks come to](RELIABILITY.md) have
+pages of their own.
+""",
+)
 # What a verdict line ends with.
 VERDICTS = {"met": r"\*\*met\*\*", "not met": r"\*\*not met", "not measured": r"\*\*not measured"}
 
@@ -71,20 +99,11 @@ def shown(cell):
     return f"{cell:.{digits}f}"
 
 
-def sections():
-    """What is on the page, by title."""
-    text = PAGE.read_text() if PAGE.exists() else ""
-    found = re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:]
-    return {title: body.strip() for title, body in zip(found[::2], found[1::2]) if title in SECTIONS}
-
-
-def write(title, lines, given):
-    """Puts a section in its place, and the machine below all. Of a quick run it is only printed."""
+def write(title, lines, given, page=RESULTS):
+    """Puts a section on its page. Of a quick run it is only printed."""
     body = "\n".join([*lines, "", measured(given.plimsoll)])
     print(f"## {title}\n\n{body}\n", flush=True)
     if given.quick:
-        print("measured for less than the page is made from: bench/RESULTS.md stays as it is", file=sys.stderr)
+        print(f"measured for less than the page is made from: {page.path.name} stays as it is", file=sys.stderr)
         return
-    all_of_them = {**sections(), title: body, MACHINE: "\n".join(machine())}
-    parts = [f"## {name}\n\n{all_of_them[name].strip()}\n" for name in SECTIONS if name in all_of_them]
-    PAGE.write_text("\n".join([INTRODUCTION.format(counts=counts(all_of_them.values())), *parts]))
+    page.write(title, body)

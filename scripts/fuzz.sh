@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Plays the fuzz targets with libFuzzer, as many at once as there are cores: fuzz.sh [SECONDS [TARGET…]]. Each for so long, 600 s if
-# nothing is said; ends with 1 if one found something. What they hold is in crates/fuzzing. cargo-fuzz is built once, into
+# Plays the fuzz targets with libFuzzer, as many at once as there are cores: fuzz.sh [SECONDS [TARGET…]]. Each for at most so long,
+# 600 s if nothing is said, and with RUNS set for at most so many inputs; ends with 1 if one found something. What they hold is in crates/fuzzing. cargo-fuzz is built once, into
 # target/tools. The targets are built by whatever Rust is there: libFuzzer itself asks for no nightly, only sanitizers would, and
 # they would have no unsafe code to look at.
 set -euo pipefail
@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 
 version=0.13.2
 seconds=${1:-600}
+runs=${RUNS:--1}
 [ $# -eq 0 ] || shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
@@ -36,7 +37,7 @@ one() {
     local target=$1 corpus=$home/corpus/$1 log=$home/$1.log
     mkdir -p "$corpus" "$home/found"
     if "$home/$host/release/$target" "$corpus" "fuzz/corpus/$target" -artifact_prefix="$home/found/$target-" \
-        -max_total_time="$seconds" -max_len=16384 -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 >"$log" 2>&1; then
+        -max_total_time="$seconds" -runs="$runs" -max_len=16384 -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 >"$log" 2>&1; then
         echo "$target: nothing found in $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
     else
         tail -n 40 "$log"
@@ -45,5 +46,5 @@ one() {
     fi
 }
 export -f one
-export home host seconds
+export home host seconds runs
 printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I '{}' bash -c 'one {}'
