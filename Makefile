@@ -36,7 +36,7 @@ run:
 	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
 
 test:
-	@scripts/need.sh rust compiler erlang-tests docket python lab ssh redis
+	@scripts/need.sh rust compiler erlang-tests docket python lab ssh redis nginx
 	$(MAKE) --no-print-directory -C targets/vsns test
 	$(MAKE) --no-print-directory -C targets/docket test
 	scripts/check-hlog.sh

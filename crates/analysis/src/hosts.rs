@@ -101,10 +101,20 @@ pub(crate) fn machine(events: &[Event], samples: &[&Sample]) -> Machine {
     let is_lab = is_lab(events);
     let of_machine = |sample: &&Sample| sample.process.is_empty() && (!is_lab || sample.host == THIS_MACHINE);
     let whole: Vec<&Sample> = samples.iter().copied().filter(of_machine).collect();
+    let shares = events.iter().rev().find_map(|event| match &event.what {
+        What::CpuShares { target_processes, other_processes, not_judged } => {
+            Some((target_processes.clone(), other_processes.clone(), not_judged.clone()))
+        }
+        _ => None,
+    });
+    let (target_processes, other_processes, not_judged) = shares.unwrap_or_default();
     Machine {
         iowait_pct: mean_of(&whole, |sample| sample.cpu_iowait_pct),
         steal_pct: mean_of(&whole, |sample| sample.cpu_steal_pct),
         strangers_cpu_pct: mean_of(&whole, |sample| sample.cpu_strangers_pct),
+        other_processes,
+        target_processes,
+        not_judged,
     }
 }
 

@@ -272,7 +272,8 @@ impl Shell<'_> {
 
     fn close_records(&mut self) -> Result<(), Error> {
         if let Some(probes) = self.probes.take() {
-            probes.stop();
+            let shares = probes.stop();
+            self.note(Instant::now(), shares);
         }
         self.no_load = None;
         let ended = self.recording.take().map_or(Ok(()), Recording::end);

@@ -1,13 +1,13 @@
 //! Ports of this machine: finding free ones, and who holds one that is not. It must not hold any itself.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Holder};
 use crate::linux::procfs;
+use crate::listeners;
 
 /// Tries for each port before giving up.
 const TRIES: usize = 200;
@@ -80,29 +80,13 @@ pub fn check_at(address: Ipv4Addr, port: u16) -> Result<(), Error> {
 
 /// Who listens on this port, if we may see it.
 pub fn holder(port: u16) -> Option<Holder> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| procfs::text(Path::new(path)).unwrap_or_default());
-    let inodes: Vec<u64> = tables.iter().flat_map(|table| listening(table, port)).collect();
-    let links: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    let inodes = listeners::all(Path::new("/proc/net")).into_iter().filter(|one| one.address.port() == port);
+    let links: Vec<String> = inodes.map(|one| one.link()).collect();
     procfs::numbers(Path::new("/proc")).into_iter().find_map(|pid| {
-        let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        let mut targets = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
-        targets.any(|target| links.iter().any(|link| target.as_os_str() == link.as_str())).then_some(())?;
+        let files = PathBuf::from(format!("/proc/{pid}/fd"));
+        listeners::holds(&files, &links).filter(|holds| *holds)?;
         Some(Holder { pid, program: procfs::stat(pid)?.name })
     })
-}
-
-/// Inodes of the sockets that listen on `port`, from the text of `/proc/net/tcp`.
-fn listening(table: &str, port: u16) -> Vec<u64> {
-    const LISTEN: &str = "0A";
-    let lines = table.lines().skip(1).map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-    lines
-        .filter(|fields| fields.get(3) == Some(&LISTEN))
-        .filter(|fields| {
-            let local = fields.get(1).and_then(|address| address.rsplit_once(':'));
-            local.is_some_and(|(_, number)| u16::from_str_radix(number, 16) == Ok(port))
-        })
-        .filter_map(|fields| fields.get(9)?.parse().ok())
-        .collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
 use crate::hosts::{Ended, Process};
@@ -103,6 +103,16 @@ fn attempt(check: &Check, caller: &dyn Caller) -> Result<(), String> {
 /// Whether something accepts connections at a URL or `host:port`; in words why not.
 pub fn reach(url: &str) -> Result<(), String> {
     connect(&Place::parse(url)?).map(drop)
+}
+
+/// Where the load's clients connect to: of several addresses, to the first that accepts a connection; in words why nowhere.
+pub fn address(url: &str) -> Result<SocketAddr, String> {
+    let place = Place::parse(url)?;
+    let found = (place.host.as_str(), place.port).to_socket_addrs().map_err(|error| error.to_string())?;
+    let addresses: Vec<SocketAddr> = found.collect();
+    let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, PATIENCE).is_ok();
+    let accepting = if addresses.len() > 1 { addresses.iter().find(accepts) } else { None };
+    accepting.or(addresses.first()).copied().ok_or_else(|| format!("`{}` has no address", place.host))
 }
 
 fn connect(place: &Place) -> Result<TcpStream, String> {

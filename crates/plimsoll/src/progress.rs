@@ -249,6 +249,7 @@ fn happening(what: &What) -> Option<String> {
             Some(format!("{process} ended by itself: {how}{last}"))
         }
         What::Notice { text } => Some(text.clone()),
+        What::CpuShares { not_judged: Some(why), .. } => Some(format!("other processes were not judged: {why}")),
         _ => None,
     }
 }

@@ -148,6 +148,18 @@ pub enum What {
         /// Whether the last two told the same. If not, replication may still have been under way.
         settled: bool,
     },
+    /// To whom the CPU time of this machine was put down while it was sampled. At most 16 processes of a kind, the busiest first.
+    CpuShares {
+        /// Processes of a target that Plimsoll did not start, or not all of it; empty for others.
+        #[serde(default)]
+        target_processes: Vec<ProcessShare>,
+        /// Processes that are neither the target nor Plimsoll.
+        #[serde(default)]
+        other_processes: Vec<ProcessShare>,
+        /// Why it cannot be told which processes are the target's, so that none is called another.
+        #[serde(default)]
+        not_judged: Option<String>,
+    },
     /// The trial is over. Without this line it was cut off.
     Ended {
         /// `done`, `interrupted` or `failed`.
@@ -162,6 +174,18 @@ pub enum What {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// What a process used of a machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProcessShare {
+    /// Name of its program, of which the kernel keeps 15 bytes.
+    pub name: String,
+    /// Its pid on that machine.
+    pub pid: u32,
+    /// Mean CPU time, percent of the whole machine; that of processes which it started is theirs.
+    pub cpu_pct: f64,
 }
 
 /// What a trial is played with, as far as it lies on this machine. A file's mark is its size and a check sum of its content.

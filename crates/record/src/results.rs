@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::events::HostFigures;
+use crate::events::{HostFigures, ProcessShare};
 
 mod conclusions;
 mod consistency;
@@ -263,8 +263,14 @@ pub struct Machine {
     pub iowait_pct: Option<f64>,
     /// Taken by the hypervisor.
     pub steal_pct: Option<f64>,
-    /// Used by others than the target and Plimsoll.
+    /// Used by others than the target and Plimsoll; null where it cannot be told which processes are the target's.
     pub strangers_cpu_pct: Option<f64>,
+    /// … by each of them, the busiest first, while the machine was sampled.
+    pub other_processes: Vec<ProcessShare>,
+    /// Of a target that Plimsoll did not start: its processes on this machine, likewise.
+    pub target_processes: Vec<ProcessShare>,
+    /// Why it cannot be told which processes are the target's.
+    pub not_judged: Option<String>,
 }
 
 /// A trial on hosts that are modelled: `throughput` and the latencies are as measured, these are as on the machines meant.

@@ -1,6 +1,8 @@
 //! Checks of hosts and memory against samples whose figures are known.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use record::events::ProcessShare;
+
 use super::*;
 
 fn sample(at_s: f64, host: &str, process: &str) -> Sample {
@@ -54,6 +56,20 @@ fn the_machine_is_the_mean_of_what_was_sampled() {
     let samples = [steal(1.0, Some(2.0)), steal(2.0, Some(4.0)), steal(3.0, None)];
     let machine = machine(&[], &during(&samples, 10.0));
     assert_eq!(machine, Machine { steal_pct: Some(3.0), ..Machine::default() });
+}
+
+#[test]
+fn the_machine_names_the_processes_that_its_time_was_put_down_to() {
+    let share = |pid| ProcessShare { name: "a".into(), pid, cpu_pct: 1.0 };
+    let (target_processes, other_processes) = (vec![share(1)], vec![share(2), share(3)]);
+    let not_judged = Some("why".to_owned());
+    let what = What::CpuShares {
+        target_processes: target_processes.clone(),
+        other_processes: other_processes.clone(),
+        not_judged: not_judged.clone(),
+    };
+    let machine = machine(&[Event { at_s: 3.0, what }], &[]);
+    assert_eq!(machine, Machine { target_processes, other_processes, not_judged, ..Machine::default() });
 }
 
 #[test]

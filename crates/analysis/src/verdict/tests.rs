@@ -6,7 +6,7 @@ mod members;
 
 use std::collections::BTreeMap;
 
-use record::events::{Ending, Event, Versions, What};
+use record::events::{Ending, Event, ProcessShare, Versions, What};
 use record::replicas::{Replica, Table};
 use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles, Said};
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
@@ -283,6 +283,40 @@ fn a_reason_comes_with_what_to_do() {
     let remedy = rules().iter().find(|rule| rule.name == "steal").unwrap().remedy;
     assert_eq!((is.rules, is.remedies), (vec!["steal".to_owned()], vec![remedy.to_owned()]));
     assert_eq!(is.reasons, ["the hypervisor took 2.0 % of the CPU away"]);
+}
+
+#[test]
+fn other_processes_are_named_the_busiest_first() {
+    let share = |name: &str, pid, cpu_pct| ProcessShare { name: name.into(), pid, cpu_pct };
+    let reason = |shares: Vec<ProcessShare>| {
+        let found = Case::spoiled(|case| {
+            case.trial.machine.strangers_cpu_pct = Some(45.2);
+            case.trial.machine.other_processes = shares;
+        });
+        found[0].reason.clone()
+    };
+    let shares = [share("rustc", 12, 30.4), share("sh", 4, 12.0), share("ld", 5, 1.9), share("cc", 6, 1.5)];
+    assert_eq!(
+        reason(shares.to_vec()),
+        "other processes used 45 % of the CPU; the busiest: rustc (pid 12) 30 %, sh (pid 4) 12 %, ld (pid 5) 2 %"
+    );
+    let small = vec![share("a", 1, 0.9)];
+    assert_eq!(reason(small), "other processes used 45 % of the CPU", "many that use little each");
+    assert_eq!(reason(Vec::new()), "other processes used 45 % of the CPU");
+}
+
+#[test]
+fn nobody_is_called_another_process_where_the_target_cannot_be_told() {
+    let found = Case::spoiled(|case| {
+        case.trial.machine.not_judged = Some("the socket belongs to user 0".to_owned());
+        case.trial.machine.strangers_cpu_pct = None;
+        case.event(What::CpuShares {
+            target_processes: Vec::new(),
+            other_processes: Vec::new(),
+            not_judged: case.trial.machine.not_judged.clone(),
+        });
+    });
+    assert_eq!(found, []);
 }
 
 #[test]

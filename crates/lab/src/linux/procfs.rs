@@ -16,6 +16,8 @@ pub struct Stat {
     pub parent: u32,
     /// Process group.
     pub group: u32,
+    /// Device number of its controlling terminal; 0: it has none.
+    pub terminal: i32,
     /// In user mode.
     pub user_ticks: u64,
     /// In the kernel.
@@ -47,6 +49,7 @@ impl Stat {
             parent: fields.get(1)?.parse().ok()?,
             // 0 and -1 where the parent is outside of the pid namespace.
             group: fields.get(2)?.parse().unwrap_or(0),
+            terminal: fields.get(4)?.parse().unwrap_or(0),
             user_ticks: number(11)?,
             system_ticks: number(12)?,
             children_user_ticks: number(13)?,

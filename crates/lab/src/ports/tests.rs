@@ -34,17 +34,3 @@ fn a_taken_port_is_named_with_its_holder() {
     assert_eq!(error.to_string(), format!("port {number} is taken: process {us} ({program}) listens on it"));
     assert_eq!(error.hint().unwrap(), format!("end process {us}, or leave `port` out: then a free one is taken"));
 }
-
-#[test]
-fn only_listening_sockets_of_that_port_count() {
-    let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0
-   1: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0 100 0 0 10 0
-   2: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1 0 100 0 0 10 0
-";
-    assert_eq!(listening(table, 8080), [4711]);
-    assert_eq!(listening(table, 80), [4713]);
-    assert_eq!(listening(table, 9999), [0; 0]);
-    let table6 = "header\n   0: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 99 1\n";
-    assert_eq!(listening(table6, 8080), [99]);
-}

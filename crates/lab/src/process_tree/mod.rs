@@ -1,17 +1,24 @@
-//! What processes use: for each role of the target the process that the lab started and all that came of it, added up; this
-//! program itself; and, in a host that Plimsoll made, all that run there. It must not know how rows are timed or written.
+//! What processes use: for each role of the target the process that the lab started, or that was found behind the target's address,
+//! and all that came of it, added up; this program itself; and, in a host that Plimsoll made, all that run there. It must not know
+//! how rows are timed or written.
 
+mod shares;
 mod staff;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use record::events::ProcessShare;
 use record::rows::Sample;
 
 use crate::linux::procfs::{self, Stat};
+use crate::listeners::{Finder, ServerProcesses, Whereabouts};
 use crate::sampling::{Proc, Source};
 use crate::site::Member;
+use shares::{Before, Shares};
 use staff::Staff;
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
@@ -30,6 +37,44 @@ pub struct Forest {
     whole: Tree,
     /// After the first reading, a process that was not there before has used all its time since.
     has_base: bool,
+    /// Of every process.
+    before: Before,
+    sought: Option<Sought>,
+    shares: Option<Shares>,
+}
+
+/// A target that is not, or not only, what the lab has started.
+pub struct Sought {
+    /// Finds its processes; `None` where there is no address to find them by.
+    finder: Option<Finder>,
+    /// Host and role of its row.
+    name: (String, String),
+    /// What was found last. A server that was found and does not listen any more is one that is down.
+    pub found: Option<Whereabouts>,
+}
+
+impl Sought {
+    /// Of whoever answers there, if that is known, by the name of its row: host and role.
+    pub fn new(address: Result<SocketAddr, String>, name: (String, String)) -> Self {
+        match address {
+            Ok(address) => Self { finder: Some(Finder::new(address, std::process::id())), name, found: None },
+            Err(why) => Self { finder: None, name, found: Some(Whereabouts::Unknown(why)) },
+        }
+    }
+
+    fn look(&mut self, proc: &Proc, all: &HashMap<u32, Stat>) -> Option<ServerProcesses> {
+        let was_here = matches!(self.found, Some(Whereabouts::Here(_)));
+        if let Some(finder) = &mut self.finder {
+            self.found = Some(match finder.look(proc, all) {
+                Whereabouts::Unknown(_) if was_here => Whereabouts::Here(ServerProcesses::default()),
+                found => found,
+            });
+        }
+        match &self.found {
+            Some(Whereabouts::Here(found)) => Some(found.clone()),
+            _ => None,
+        }
+    }
 }
 
 /// What a reading found.
@@ -38,9 +83,35 @@ pub struct Reading {
     pub roles: Vec<Sample>,
     /// One for this program, `process` being empty.
     pub own: Option<Sample>,
+    /// CPU time of all that belongs to the run, user and system, percent of the machine.
+    pub run: Option<(f64, f64)>,
+}
+
+/// Whose tree it is: what the lab has started, what was found, or both.
+#[derive(Default)]
+struct Roots {
+    started: Option<u32>,
+    found: ServerProcesses,
 }
 
 impl Forest {
+    /// Also tells what the run and each other process of the machine used: of a target that has to be found, and beside a lab in
+    /// this control group.
+    pub fn share_out(&mut self, sought: Option<Sought>, lab: Option<String>) {
+        (self.sought, self.shares) = (sought, Some(Shares::beside(lab)));
+    }
+
+    /// The target that has to be found.
+    pub fn sought(&self) -> Option<&Sought> {
+        self.sought.as_ref()
+    }
+
+    /// What each process of the target used so far, and each other one, the busiest first.
+    pub fn told(&self) -> (Vec<ProcessShare>, Vec<ProcessShare>) {
+        let told = |of_target: bool| self.shares.as_ref().map(|shares| shares.told(of_target)).unwrap_or_default();
+        (told(true), told(false))
+    }
+
     /// Reads the processes of `members` and this program. `host` gives time, and host of this program's row; where the
     /// source is a host that Plimsoll made, what runs there is added up into it.
     pub fn read(&mut self, source: &Source, members: &[Member], interval_s: f64, host: &mut Sample) -> Reading {
@@ -48,28 +119,36 @@ impl Forest {
         let all: HashMap<u32, Stat> =
             procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
         let scale = Scale { interval_s, cores: source.capacity().filter(|_| self.has_base) };
-        let mut scan = Scan { proc, all: &all, threads: HashMap::new() };
+        let before = std::mem::take(&mut self.before);
+        let mut scan = Scan { proc, all: &all, before: &before, threads: HashMap::new() };
         let row = |on: &str, process: &str| Sample {
             at_s: host.at_s,
             host: on.to_owned(),
             process: process.to_owned(),
             ..Sample::default()
         };
-        let name = |member: &Member| (member.host.clone(), member.role.clone());
-        self.trees.retain(|tree, _| members.iter().any(|member| name(member) == *tree));
-        let mut roles = Vec::new();
-        for member in members {
-            let tree = self.trees.entry(name(member)).or_default();
-            let pids = descendants(member.pid, &all, &tree.seen);
+        let us = std::process::id();
+        let roots = self.roots(proc, members, &all);
+        self.trees.retain(|tree, _| roots.iter().any(|(name, _)| name == tree));
+        let (mut roles, mut target) = (Vec::new(), HashSet::new());
+        for (name, roots) in roots {
+            let tree = self.trees.entry(name.clone()).or_default();
+            let mut pids = descendants(&roots, us, &all, &tree.seen);
+            let family: HashSet<u32> = pids.iter().copied().collect();
+            pids.extend(roots.found.more.iter().filter(|pid| !family.contains(pid)));
             if !pids.is_empty() {
-                let mut sample = row(&member.host, &member.role);
+                let mut sample = row(&name.0, &name.1);
                 tree.read(&mut scan, &pids, scale, &mut sample);
+                // The others came with what they are beside, and go with it.
+                tree.seen.retain(|pid, _| family.contains(pid));
+                pids.retain(|pid| family.contains(pid));
                 tree.staff.read(&pids, &all, &mut sample);
                 roles.push(sample);
             }
+            target.extend(family);
+            target.extend(roots.found.more);
         }
         // Only itself: its children are the target.
-        let us = std::process::id();
         let own = all.contains_key(&us).then(|| {
             let mut sample = row(&host.host, "");
             self.own.own_only = true;
@@ -84,8 +163,35 @@ impl Forest {
             // Pages that are shared are in there several times; the host's memory is in columns of its own.
             host.rss_bytes = None;
         }
+        let run = self.shares.as_mut().and_then(|shares| {
+            // Programs that are operations are its children, too.
+            let ours = descendants(&Roots { started: Some(us), ..Roots::default() }, us, &all, &HashMap::new());
+            shares.read(proc, &all, &before, (target.iter().copied().chain(ours).collect(), &target), scale)
+        });
+        self.before = all.iter().map(|(pid, stat)| (*pid, (stat.started_ticks, Ticks::of(stat)))).collect();
         self.has_base = true;
-        Reading { roles, own }
+        Reading { roles, own, run }
+    }
+
+    /// Of each tree that there is now: those of the members, and the one that was found.
+    fn roots(
+        &mut self,
+        proc: &Proc,
+        members: &[Member],
+        all: &HashMap<u32, Stat>,
+    ) -> Vec<((String, String), Roots)> {
+        let started = |member: &Member| {
+            let roots = Roots { started: Some(member.pid), ..Roots::default() };
+            ((member.host.clone(), member.role.clone()), roots)
+        };
+        let mut trees: Vec<((String, String), Roots)> = members.iter().map(started).collect();
+        let Some(sought) = &mut self.sought else { return trees };
+        let Some(found) = sought.look(proc, all) else { return trees };
+        match trees.iter_mut().find(|(name, _)| *name == sought.name) {
+            Some((_, roots)) => roots.found = found,
+            None => trees.push((sought.name.clone(), Roots { started: None, found })),
+        }
+        trees
     }
 }
 
@@ -93,6 +199,7 @@ impl Forest {
 struct Scan<'a> {
     proc: &'a Proc,
     all: &'a HashMap<u32, Stat>,
+    before: &'a Before,
     /// Process to its threads, once they were looked at.
     threads: HashMap<u32, Vec<Thread>>,
 }
@@ -122,22 +229,20 @@ fn stat(proc: &Proc, pid: u32) -> Option<Stat> {
     procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead())
 }
 
-/// The process `root` and all that came of it: children of children, its process group, and what was in the tree before and
-/// has been adopted by init since.
-fn descendants(root: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
+/// The roots and all that came of them: children of children, the process group of what the lab has started, and what was in the
+/// tree before and has been adopted by init since; but never `us`, unless that is what was started.
+fn descendants(roots: &Roots, us: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for stat in all.values() {
         children.entry(stat.parent).or_default().push(stat.pid);
     }
-    let was_seen = |stat: &&Stat| seen.get(&stat.pid) == Some(&stat.started_ticks);
-    let mut open: Vec<u32> = all
-        .values()
-        .filter(|stat| stat.pid == root || stat.group == root || was_seen(stat))
-        .map(|stat| stat.pid)
-        .collect();
+    let was_seen = |stat: &Stat| seen.get(&stat.pid) == Some(&stat.started_ticks);
+    let is_started = |stat: &Stat| roots.started.is_some_and(|root| stat.pid == root || stat.group == root);
+    let is_root = |stat: &&Stat| is_started(stat) || roots.found.roots.contains(&stat.pid) || was_seen(stat);
+    let mut open: Vec<u32> = all.values().filter(is_root).map(|stat| stat.pid).collect();
     let mut found = HashSet::new();
     while let Some(pid) = open.pop() {
-        if found.insert(pid) {
+        if (pid != us || roots.started == Some(us)) && found.insert(pid) {
             open.extend(children.get(&pid).into_iter().flatten());
         }
     }
@@ -184,6 +289,7 @@ impl Tree {
         let page_bytes = rustix::param::page_size() as u64;
         // Pages that several processes share are counted for each of them.
         row.rss_bytes = Some(stats.iter().map(|stat| stat.resident_pages * page_bytes).sum());
+        let joined = self.joined(scan.before, &stats);
         row.fds = stats.iter().map(|stat| open_files(&proc.path().join(stat.pid.to_string()))).sum();
         let ticks = stats.iter().map(|stat| (stat.pid, Ticks::of(stat))).collect();
         if let Some(cores) = scale.cores {
@@ -194,10 +300,29 @@ impl Tree {
         }
         self.ticks = ticks;
         self.seen = stats.iter().map(|stat| (stat.pid, stat.started_ticks)).collect();
-        self.read_threads(scan, &stats, scale, row);
+        self.read_threads(scan, &stats, (scale, joined), row);
     }
 
-    fn read_threads(&mut self, scan: &mut Scan<'_>, stats: &[&Stat], scale: Scale, row: &mut Sample) {
+    /// Those that were there before and were not known to be of this tree: what they had used by then is not the tree's.
+    fn joined(&mut self, before: &Before, stats: &[&Stat]) -> BTreeSet<u32> {
+        let mut joined = BTreeSet::new();
+        for stat in stats {
+            let then = before.get(&stat.pid).filter(|(started, _)| *started == stat.started_ticks);
+            if let (Some((_, ticks)), Entry::Vacant(free)) = (then, self.ticks.entry(stat.pid)) {
+                free.insert(*ticks);
+                joined.insert(stat.pid);
+            }
+        }
+        joined
+    }
+
+    fn read_threads(
+        &mut self,
+        scan: &mut Scan<'_>,
+        stats: &[&Stat],
+        (scale, joined): (Scale, BTreeSet<u32>),
+        row: &mut Sample,
+    ) {
         let mut delays = HashMap::new();
         let mut waiting = 0;
         let mut has_schedstat = true;
@@ -206,7 +331,12 @@ impl Tree {
                 for thread in scan.threads(stat.pid) {
                     waiting += u64::from(thread.waits_for_disk);
                     match thread.run_delay_ns {
-                        Some(delay_ns) => drop(delays.insert(thread.number, delay_ns)),
+                        Some(delay_ns) => {
+                            delays.insert(thread.number, delay_ns);
+                            if joined.contains(&stat.pid) {
+                                self.run_delay_ns.insert(thread.number, delay_ns);
+                            }
+                        }
                         None => has_schedstat = false,
                     }
                 }

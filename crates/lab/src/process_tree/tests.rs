@@ -81,6 +81,9 @@ fn children_groups_and_adopted_ones_are_of_the_tree() {
         line(20, 1, 20),
         line(21, 20, 20),
     ]);
+    let descendants = |root, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>| {
+        descendants(&Roots { started: Some(root), ..Roots::default() }, 1, all, seen)
+    };
     assert_eq!(descendants(10, &all, &HashMap::new()), [10, 11, 12, 13]);
     // 20 was seen below 10 before its parent died; with another start time it would be another process.
     assert_eq!(descendants(10, &all, &HashMap::from([(20, 120)])), [10, 11, 12, 13, 20, 21]);
@@ -111,6 +114,75 @@ fn a_role_that_comes_back_has_used_all_its_time_since() {
     let sample = Machine::with(&[(10, stat_line(10, 1, 10, (40, 20), (0, 0)))]).read(&mut forest);
     assert_eq!((sample.cpu_user_pct, sample.cpu_system_pct), (Some(20.0), Some(10.0)));
     assert_eq!(sample.run_delay_pct, Some(1.0));
+}
+
+/// A target that the search has come to this about.
+fn sought(found: Whereabouts) -> Sought {
+    Sought { finder: None, name: ("local".to_owned(), "target".to_owned()), found: Some(found) }
+}
+
+fn here(roots: &[u32], more: &[u32]) -> Whereabouts {
+    let set = |pids: &[u32]| pids.iter().copied().collect();
+    Whereabouts::Here(ServerProcesses { roots: set(roots), more: set(more) })
+}
+
+impl Machine {
+    fn share_out(&self, forest: &mut Forest) -> Reading {
+        let mut host = Sample::default();
+        forest.read(&Source::machine(Proc::at(&self.0)), &[], 1.0, &mut host)
+    }
+}
+
+#[test]
+fn a_server_that_was_found_is_the_target_and_the_rest_are_others() {
+    let mut forest = Forest::default();
+    forest.share_out(Some(sought(here(&[10], &[30]))), None);
+    let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
+    // Master, worker, a process of the same control group with a child elsewhere, and a hog with a child.
+    let before = [line(10, 1, 100, 0), line(11, 10, 50, 0), line(30, 1, 7, 0), line(31, 30, 0, 0), line(20, 1, 0, 0)];
+    let first = Machine::with(&before).share_out(&mut forest);
+    assert_eq!((first.run, first.roles[0].threads), (None, Some(6)), "no base yet");
+    // The worker used 10 more and was waited for; another took its place.
+    let after = [line(10, 1, 130, 60), line(12, 10, 5, 0), line(30, 1, 17, 0), line(31, 30, 20, 0), line(20, 1, 40, 0)];
+    let second = Machine::with(&after).share_out(&mut forest);
+    // 30 + 10 + 5 + 10 ticks of 200.
+    let target = &second.roles[0];
+    assert_eq!((target.host.as_str(), target.process.as_str(), target.cpu_user_pct), ("local", "target", Some(27.5)));
+    assert_eq!(second.run, Some((27.5, 0.0)));
+    let share = |pid, cpu_pct| ProcessShare { name: "a (b) c".to_owned(), pid, cpu_pct };
+    let told = forest.told();
+    assert_eq!(told.0, [share(10, 15.0), share(30, 5.0), share(12, 2.5)]);
+    assert_eq!(told.1, [share(20, 20.0), share(31, 10.0)]);
+}
+
+#[test]
+fn what_a_server_had_used_before_it_was_found_is_not_of_the_load() {
+    let mut forest = Forest::default();
+    forest.share_out(Some(sought(Whereabouts::Unknown("it does not listen yet".to_owned()))), None);
+    let line = |pid, user| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
+    assert_eq!(Machine::with(&[line(10, 5_000)]).share_out(&mut forest).roles, []);
+    forest.sought.as_mut().unwrap().found = Some(here(&[10], &[]));
+    let reading = Machine::with(&[line(10, 5_020)]).share_out(&mut forest);
+    assert_eq!((reading.roles[0].cpu_user_pct, reading.run), (Some(10.0), Some((10.0, 0.0))));
+    assert_eq!(reading.roles[0].run_delay_pct, Some(0.0));
+    let told = forest.told();
+    assert_eq!((told.0[0].cpu_pct, told.1.len()), (10.0, 0));
+}
+
+#[test]
+fn what_runs_in_the_labs_control_group_is_no_other_process() {
+    let mut forest = Forest::default();
+    forest.share_out(None, Some("plimsoll-run".to_owned()));
+    let machine = |user| {
+        let line = |pid| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
+        let machine = Machine::with(&[line(10), line(20)]);
+        machine.0.write("10/cgroup", "4:cpu:/plimsoll-run/n1/server\n0::/\n");
+        machine.0.write("20/cgroup", "4:cpu:/plimsoll-run-2/n1/server\n0::/\n");
+        machine
+    };
+    machine(0).share_out(&mut forest);
+    machine(20).share_out(&mut forest);
+    assert_eq!(forest.told().1.iter().map(|share| share.pid).collect::<Vec<_>>(), [20]);
 }
 
 #[test]

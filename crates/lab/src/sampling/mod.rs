@@ -14,16 +14,19 @@ mod source;
 mod sources;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use record::clock::Clock;
+use record::events::What;
 use record::rows::{Metric, Sample};
 
 use crate::Error;
 use crate::linux::cgroup::Own;
+use crate::listeners::Whereabouts;
+use crate::runner::groups::top_of;
 use crate::site::Watched;
 use clients::Clients;
 use reader::RunGroup;
@@ -33,9 +36,9 @@ pub(crate) use source::{Bounds, Proc, Source};
 pub use sources::Sources;
 
 /// The threads that read.
-#[derive(Debug)]
 pub struct Probes {
     readers: Vec<(Sender<()>, JoinHandle<()>)>,
+    machine: Arc<Mutex<Machine>>,
 }
 
 /// For a host to answer; so it has, or loses its row, before the next is due.
@@ -48,16 +51,18 @@ impl Probes {
     /// # Errors
     /// If no thread can be started.
     pub fn start(watched: Watched, clock: Clock, sink: SyncSender<Sample>) -> Result<Self, Error> {
-        let mut probes = Self { readers: Vec::new() };
-        for host in watched.sources.hosts() {
+        let hosts = watched.sources.hosts();
+        let machine = Arc::new(Mutex::new(Machine::new(watched.clone())));
+        let mut probes = Self { readers: Vec::new(), machine: Arc::clone(&machine) };
+        for host in hosts {
             let (sources, sink) = (watched.sources.clone(), sink.clone());
             probes.read_with(&format!("probes-{host}"), clock, move || {
                 sample_host(&sources, &host, clock).into_iter().all(|sample| sink.send(sample).is_ok())
             })?;
         }
-        let mut machine = Machine::new(watched);
         probes.read_with("probes", clock, move || {
-            machine.read(clock).into_iter().all(|sample| sink.send(sample).is_ok())
+            let rows = machine.lock().unwrap_or_else(PoisonError::into_inner).read(clock);
+            rows.into_iter().all(|sample| sink.send(sample).is_ok())
         })?;
         Ok(probes)
     }
@@ -99,14 +104,16 @@ impl Probes {
         Ok(())
     }
 
-    /// Stops reading; the samples' other end is let go of.
-    pub fn stop(self) {
+    /// Stops reading; the samples' other end is let go of. Says to whom this machine's CPU time was put down: [`What::CpuShares`].
+    #[must_use]
+    pub fn stop(self) -> What {
         for (stop, _) in &self.readers {
             let _ = stop.send(());
         }
         for (_, reader) in self.readers {
             let _ = reader.join();
         }
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner).shares()
     }
 }
 
@@ -139,7 +146,8 @@ impl Machine {
     fn new(watched: Watched) -> Self {
         let run = watched.sources.run().map(RunGroup::of);
         let clients = Clients::new(Arc::clone(&watched.clients_cpus), Own::detect());
-        let reader = Reader::new(Source::machine(Proc::at(Path::new("/proc"))));
+        let mut reader = Reader::new(Source::machine(Proc::at(Path::new("/proc"))));
+        reader.share_out(watched.sought(), watched.sources.run().map(top_of));
         Self { watched, reader, run, clients, last: None }
     }
 
@@ -162,9 +170,32 @@ impl Machine {
         self.clients.read(self.reader.proc(), length_s, rows.own.as_mut());
         rows.host.calendar_ahead_s = Some(in_us(clock.calendar_ahead_s()));
         rows.own.iter_mut().for_each(|own| own.process = "generator".to_owned());
-        let ours: Vec<Sample> = rows.roles.iter().chain(&rows.own).chain(&run).cloned().collect();
-        rows.host.cpu_strangers_pct = strangers_pct(&rows.host, &ours);
+        let ours: Vec<Sample> = match self.watched.sources.is_lab() {
+            true => rows.roles.iter().chain(&rows.own).chain(&run).cloned().collect(),
+            false => vec![rows.run],
+        };
+        rows.host.cpu_strangers_pct =
+            if self.why_not_judged().is_none() { strangers_pct(&rows.host, &ours) } else { None };
         std::iter::once(rows.host).chain(rows.roles).chain(rows.own).collect()
+    }
+
+    /// Why nobody can say which processes are other than the target's.
+    fn why_not_judged(&self) -> Option<String> {
+        match &self.reader.forest().sought()?.found {
+            Some(Whereabouts::Unknown(why)) => Some(why.clone()),
+            _ => None,
+        }
+    }
+
+    fn shares(&self) -> What {
+        let (target, others) = self.reader.forest().told();
+        let is_found = self.reader.forest().sought().is_some();
+        let not_judged = self.why_not_judged();
+        What::CpuShares {
+            target_processes: if is_found { target } else { Vec::new() },
+            other_processes: if not_judged.is_none() { others } else { Vec::new() },
+            not_judged,
+        }
     }
 }
 

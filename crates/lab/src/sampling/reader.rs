@@ -9,7 +9,7 @@ use record::rows::Sample;
 use super::source::{Proc, Source};
 use crate::linux::cgroup::{CpuTime, Group, Hierarchies};
 use crate::probes::{KINDS, Probe};
-use crate::process_tree::{Forest, Reading};
+use crate::process_tree::{Forest, Reading, Sought};
 use crate::runner::groups::{Usage, top_of};
 use crate::site::Member;
 
@@ -29,12 +29,23 @@ pub(crate) struct Rows {
     pub roles: Vec<Sample>,
     /// This program; `process` is empty.
     pub own: Option<Sample>,
+    /// CPU time of all that belongs to the run, where it is told.
+    pub run: Sample,
 }
 
 impl Reader {
     pub fn new(source: Source) -> Self {
         let probes = KINDS.iter().map(|kind| (kind.make)()).collect();
         Self { source, probes, forest: Forest::default(), last: None }
+    }
+
+    /// Also tells to whom the machine's CPU time is put down: see [`Forest::share_out`].
+    pub fn share_out(&mut self, sought: Option<Sought>, lab: Option<String>) {
+        self.forest.share_out(sought, lab);
+    }
+
+    pub fn forest(&self) -> &Forest {
+        &self.forest
     }
 
     pub fn proc(&self) -> &Proc {
@@ -53,11 +64,13 @@ impl Reader {
         let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
         let length_s = interval_s.unwrap_or(f64::NAN);
         // First, so that a host's control group, where it knows better, has the last word.
-        let Reading { roles, own } = self.forest.read(&self.source, members, length_s, &mut host);
+        let Reading { roles, own, run } = self.forest.read(&self.source, members, length_s, &mut host);
         for probe in &mut self.probes {
             probe.read(&self.source, length_s, &mut host);
         }
-        interval_s.map(|_| Rows { host, roles, own })
+        let (user, system) = run.unzip();
+        let run = Sample { cpu_user_pct: user, cpu_system_pct: system, ..Sample::default() };
+        interval_s.map(|_| Rows { host, roles, own, run })
     }
 }
 

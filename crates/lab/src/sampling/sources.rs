@@ -57,7 +57,7 @@ impl Sources {
         self.lock().get(host).cloned().flatten()
     }
 
-    pub(super) fn is_lab(&self) -> bool {
+    pub(crate) fn is_lab(&self) -> bool {
         self.is_lab
     }
 

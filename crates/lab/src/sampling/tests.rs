@@ -19,7 +19,7 @@ fn sampled(sources: Sources, hosts: &[&str]) -> Vec<Sample> {
         rows.extend(samples.try_iter());
         hosts.iter().all(|host| rows.iter().filter(|row| row.host == **host && row.process.is_empty()).count() >= 2)
     });
-    probes.stop();
+    let _ = probes.stop();
     assert_eq!(samples.iter().filter(|row| row.at_s < 0.0).count(), 0, "the other end is let go of");
     rows
 }
@@ -90,7 +90,7 @@ fn rows_come_until_stopped_and_know_this_program() {
         rows.extend(samples.try_iter());
         rows.len() >= 4
     });
-    probes.stop();
+    let _ = probes.stop();
     let generator = rows.iter().find(|row| row.process == "generator").unwrap();
     assert!(generator.rss_bytes.unwrap() > 100_000 && generator.threads.unwrap() >= 2 && generator.fds.unwrap() >= 3);
     assert!(generator.cpu_user_pct.is_some() && generator.run_delay_pct.is_some());

@@ -2,6 +2,7 @@
 //! it fails.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +29,8 @@ use crate::runner::session::Session;
 use crate::url::Place;
 use crate::{Caller, Error, placeholders, ports};
 
-/// Role of a target that is started by a command.
-const COMMAND_ROLE: &str = "target";
+/// Role of a target that is started by a command, or runs already.
+pub(super) const COMMAND_ROLE: &str = "target";
 /// Seconds that such a target is given to stop.
 const COMMAND_STOP_S: f64 = 10.0;
 /// Keys of what is imposed on hosts while the target starts.
@@ -91,7 +92,10 @@ pub fn up_on(
     site.observed.extend(notices.map(|text| Observed { at: Instant::now(), what: What::Notice { text } }));
     let prepared = interruptible(&sessions(&site.hosts), stop, || site.prepare(build));
     match prepared.and_then(|()| site.start_in(&build.trial.lab, caller.as_ref(), stop)) {
-        Ok(()) => Ok(site),
+        Ok(()) => {
+            site.watched.address = address(build, &site);
+            Ok(site)
+        }
         Err(error) => {
             let interrupted = stop.load(Ordering::SeqCst);
             if interrupted {
@@ -105,6 +109,17 @@ pub fn up_on(
             let _ = site.kill_all();
             Err(NotUp { error: Box::new(error), observed: site.poll() })
         }
+    }
+}
+
+/// Where a target answers of which not all was started here: it runs already, or a command may have left it behind. On the hosts of
+/// a lab all belongs to the target; and where programs are run they are the target.
+fn address(build: &Build<'_>, site: &Site) -> Option<Result<SocketAddr, String>> {
+    match &build.trial.target.kind {
+        TargetKind::Running { url } | TargetKind::Started { url, .. } if !url.is_empty() => {
+            (!site.watched.sources.is_lab()).then(|| readiness::address(url))
+        }
+        _ => None,
     }
 }
 

@@ -11,6 +11,7 @@ mod survey;
 mod take_down;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +24,12 @@ use record::events::What;
 use crate::ears::Heard;
 use crate::ground::Ground;
 use crate::hosts::{Ended, Host};
+use crate::process_tree::Sought;
 use crate::registry::{Ledger, Registry};
 use crate::sampling::Sources;
 use crate::{Caller, Error};
 pub use auditing::Told;
+use bring_up::COMMAND_ROLE;
 pub(crate) use layout::stop_signal;
 use layout::{HookHost, Post};
 use presence::Presence;
@@ -90,6 +93,8 @@ pub struct Watched {
     host: Arc<str>,
     members: Arc<Mutex<Vec<Member>>>,
     pub(crate) sources: Sources,
+    /// Where a target answers of which not all was started here, or why that is not known.
+    address: Option<Result<SocketAddr, String>>,
     /// CPUs of this machine that are the clients' alone; empty: there are none.
     pub(crate) clients_cpus: Arc<[u32]>,
 }
@@ -105,6 +110,12 @@ impl Watched {
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The target, if it has to be found behind its address.
+    pub(crate) fn sought(&self) -> Option<Sought> {
+        let name = (self.host().to_owned(), COMMAND_ROLE.to_owned());
+        Some(Sought::new(self.address.clone()?, name))
     }
 
     fn set(&self, members: Vec<Member>) {

@@ -28,6 +28,7 @@ mod open_loops;
 mod other_labs;
 mod outages;
 mod over_ssh;
+mod own_servers;
 mod programs;
 mod remote_machines;
 mod replicas;

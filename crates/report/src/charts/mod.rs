@@ -237,6 +237,7 @@ pub fn notices(series: &Series) -> Vec<(String, String)> {
             Some(format!("{process} on {host} wrote {} more of these, this last: {line}", numbers::count(*left_out)))
         }
         What::Notice { text } => Some(text.clone()),
+        What::CpuShares { not_judged: Some(why), .. } => Some(format!("other processes were not judged: {why}")),
         What::Ended { how, reason: Some(reason) } if *how != Ending::Done => Some(format!("the trial ended: {reason}")),
         _ => None,
     };

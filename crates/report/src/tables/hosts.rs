@@ -74,7 +74,11 @@ fn fill(input: &Input) -> Option<Table> {
     }
     Some(Table {
         title: "Hosts".to_owned(),
-        note: note(&missing, hosts().filter_map(|(_, host)| host.watts_source.as_deref())),
+        note: note(
+            &missing,
+            hosts().filter_map(|(_, host)| host.watts_source.as_deref()),
+            input.results.trials.iter().filter_map(|trial| trial.machine.not_judged.as_deref()),
+        ),
         columns,
         folded: rows.len() > MANY,
         rows,
@@ -87,11 +91,18 @@ fn figure_of(group: &Group, name: &str, figure: &Figure) -> Cell {
     Cell::spread(group.spread(value), figure.3)
 }
 
-fn note<'a>(missing: &[&Figure], mut sources: impl Iterator<Item = &'a str>) -> String {
+fn note<'a>(
+    missing: &[&Figure],
+    mut sources: impl Iterator<Item = &'a str>,
+    mut not_judged: impl Iterator<Item = &'a str>,
+) -> String {
     let mut note = "Over the whole load.".to_owned();
     if !missing.is_empty() {
         let names: Vec<&str> = missing.iter().map(|figure| figure.0).collect();
         note.push_str(&format!(" Not measured: {}.", names.join(", ")));
+    }
+    if let Some(why) = not_judged.next() {
+        note.push_str(&format!(" Other processes were not judged: {why}."));
     }
     if let Some(source) = sources.next() {
         let origin = if source == "rapl" {

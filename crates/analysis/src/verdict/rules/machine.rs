@@ -4,6 +4,10 @@ use record::events::What;
 
 use super::{Facts, Weighed};
 
+/// So many other processes are named, if they used so much of the machine.
+const NAMED: usize = 3;
+const NAMED_PCT: f64 = 1.0;
+
 pub(super) fn clock_jump(facts: &Facts<'_>) -> Weighed {
     let jump_s = facts.trial.generator.clock_jump_s?;
     Some((jump_s, format!("this machine's calendar clock was set by {jump_s:.1} s while the trial ran")))
@@ -40,6 +44,12 @@ pub(super) fn steal(facts: &Facts<'_>) -> Weighed {
 }
 
 pub(super) fn strangers(facts: &Facts<'_>) -> Weighed {
-    let pct = facts.trial.machine.strangers_cpu_pct?;
-    Some((pct, format!("processes that do not belong to the run used {pct:.0} % of the CPU")))
+    let machine = &facts.trial.machine;
+    let pct = machine.strangers_cpu_pct?;
+    let named = machine.other_processes.iter().filter(|process| process.cpu_pct >= NAMED_PCT).take(NAMED);
+    let named: Vec<String> = named
+        .map(|process| format!("{} (pid {}) {:.0} %", process.name, process.pid, process.cpu_pct))
+        .collect();
+    let busiest = if named.is_empty() { String::new() } else { format!("; the busiest: {}", named.join(", ")) };
+    Some((pct, format!("other processes used {pct:.0} % of the CPU{busiest}")))
 }

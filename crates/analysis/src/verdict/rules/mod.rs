@@ -300,11 +300,12 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "strangers",
-        looks_at: "CPU time of processes that are neither the target nor Plimsoll, mean over the load",
+        looks_at: "CPU time of other processes, which are neither the target nor Plimsoll, mean over the load; not looked at where \
+                   a target that Plimsoll did not start is on this machine and its processes cannot be told",
         unit: "% of the machine",
         threshold: From { suspect: 10.0, void: 30.0 },
         why: "What else runs takes CPU, caches and memory bandwidth from both sides. A desktop at rest takes a few percent.",
-        remedy: "End what else runs here; `top` names it",
+        remedy: "End what else runs here, or wait until it has ended; `top` names it all",
         weigh: machine::strangers,
     },
     Rule {

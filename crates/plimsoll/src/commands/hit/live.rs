@@ -135,6 +135,9 @@ impl Course {
 fn said(news: &News<'_>) -> Option<String> {
     match news {
         News::Happened { what: What::Notice { text }, .. } => Some(format!("  {}", next::words_in_options(text))),
+        News::Happened { what: What::CpuShares { not_judged: Some(why), .. }, .. } => {
+            Some(format!("  other processes were not judged: {why}"))
+        }
         News::TrialEnds { reason: Some(reason), .. } => Some(format!("  {}", next::words_in_options(reason))),
         _ => None,
     }

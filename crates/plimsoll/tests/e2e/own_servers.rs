@@ -1,0 +1,310 @@
+//! Servers that run already, hit where they are: their CPU time is the target's, whatever processes they are made of, and a hog
+//! beside them is told. Asserted on to whom time was put down, for what else this machine does is not for a test to say.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::stage::{Stage, children, number, until};
+
+/// A server that forks a process for each connection.
+const FORKING: &str = "import http.server, socketserver, sys
+class Forking(socketserver.ForkingMixIn, http.server.HTTPServer): pass
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        sum(range(200000))
+        self.send_response(200); self.send_header('content-length', '0'); self.end_headers()
+    def log_message(self, *words): pass
+Forking(('127.0.0.1', int(sys.argv[1])), Answer).serve_forever()
+";
+
+/// A server that hands each request to a process which it did not start and which shares no socket with it.
+const HANDING_OVER: &str = "import http.server, os, sys
+pipe = os.open(sys.argv[2], os.O_WRONLY)
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        os.write(pipe, b'x')
+        self.send_response(200); self.send_header('content-length', '0'); self.end_headers()
+    def log_message(self, *words): pass
+http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_forever()
+";
+
+const WORKER: &str = "import sys
+for work in iter(lambda: sys.stdin.read(1), ''): sum(range(100000))
+";
+
+/// A process that is asked to end when dropped, and waited for.
+struct Server(Child);
+
+impl Server {
+    fn start(stage: &Stage, line: &[&str]) -> Self {
+        let mark = stage.mark();
+        let (name, value) = mark.split_once('=').unwrap();
+        let mut command = Command::new(line[0]);
+        command.args(&line[1..]).env(name, value).current_dir(stage.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap_or_else(|error| panic!("{}: {error}", line[0])))
+    }
+
+    /// The same, once it listens there.
+    fn listening(stage: &Stage, line: &[&str], port: u16) -> Self {
+        let server = Self::start(stage, line);
+        until("the server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        server
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Not killed: a master has workers to end.
+        let _ = Command::new("sh").args(["-c", "kill -s TERM $0", &self.pid().to_string()]).status();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/")
+}
+
+/// Hits it for a few seconds.
+fn hit(stage: &Stage, port: u16) -> Value {
+    let runs = stage.path().join("runs");
+    let options = ["-c", "4", "-t", "3s", "--json", "--accept", "--out", runs.to_str().unwrap()];
+    stage.play(&[&["hit", &url(port)][..], &options].concat()).exits(0).json()
+}
+
+/// Pids in a list of the machine's figures.
+fn pids(results: &Value, list: &str) -> Vec<u32> {
+    let processes = results["trials"][0]["machine"][list].as_array().unwrap_or_else(|| panic!("no {list}: {results:#}"));
+    processes.iter().map(|process| u32::try_from(process["pid"].as_u64().unwrap()).unwrap()).collect()
+}
+
+/// These processes are the target, it used CPU, and none of what it used is other processes'.
+#[track_caller]
+fn is_target(stage: &Stage, results: &Value, expected: &[u32]) {
+    let (target, others) = (pids(results, "target_processes"), pids(results, "other_processes"));
+    for pid in expected {
+        assert!(target.contains(pid) && !others.contains(pid), "{pid} of {expected:?}: {target:?}, beside {others:?}");
+    }
+    let trial = &results["trials"][0];
+    assert!(trial["machine"]["not_judged"].is_null(), "{trial:#}");
+    let host = &trial["hosts"][0];
+    assert!(number(host, "/target_cpu_pct") > 0.0 && number(host, "/rss_max_bytes") > 1e6, "{host:#}");
+    adds_up(stage);
+}
+
+/// In each second what was busy is the generator's, the target's or other processes', each part once.
+#[track_caller]
+fn adds_up(stage: &Stage) {
+    let text = fs::read_to_string(stage.run_folder().join("trials/001/samples.csv")).unwrap();
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let cell = |row: &[&str], column: &str| -> f64 {
+        let place = columns.iter().position(|name| *name == column).unwrap();
+        row[place].parse().unwrap_or_else(|_| panic!("{column} is `{}` in {row:?}", row[place]))
+    };
+    let used = |row: &[&str]| cell(row, "cpu_user_pct") + cell(row, "cpu_system_pct");
+    let mut seconds = 0;
+    for host in rows.iter().filter(|row| row[2].is_empty()) {
+        let of = |process: &str| rows.iter().find(|row| row[0] == host[0] && row[2] == process);
+        let Some((generator, target)) = of("generator").zip(of("target")) else { continue };
+        assert!(cell(target, "threads") >= 1.0 && cell(target, "rss_bytes") > 1e6, "{target:?}");
+        let others = cell(host, "cpu_strangers_pct");
+        // Below 0 is cut off.
+        if others > 0.0 {
+            let sum = used(generator) + used(target) + others;
+            assert!((used(host) - sum).abs() < 0.5, "{} of {sum}: {text}", used(host));
+        }
+        seconds += 1;
+    }
+    assert!(seconds >= 2, "{text}");
+}
+
+fn nginx(stage: &Stage, port: u16) -> Server {
+    let folder = stage.path().display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
+        .concat();
+    let config = stage.file(
+        "nginx.conf",
+        format!(
+            "daemon off;\nworker_processes 2;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\n\
+             events {{ worker_connections 64; }}\nhttp {{\naccess_log off;\n{temporary}\
+             server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} }}\n}}\n"
+        ),
+    );
+    let log = format!("{folder}/error.log");
+    Server::listening(stage, &["/usr/sbin/nginx", "-e", &log, "-c", &config], port)
+}
+
+#[test]
+fn nginx_that_runs_already_is_the_target_with_its_workers() {
+    let stage = Stage::new();
+    let port = free_port();
+    let server = nginx(&stage, port);
+    let mut all = vec![server.pid()];
+    until("it has its workers", || children(server.pid()).len() == 2);
+    all.extend(children(server.pid()));
+    let results = hit(&stage, port);
+    is_target(&stage, &results, &all);
+}
+
+#[test]
+fn a_server_that_listens_on_all_addresses_of_both_kinds_is_the_target() {
+    let stage = Stage::new();
+    let port = free_port();
+    let server = Server::listening(&stage, &["python3", "-m", "http.server", &port.to_string()], port);
+    is_target(&stage, &hit(&stage, port), &[server.pid()]);
+}
+
+#[test]
+fn processes_that_a_server_forks_for_each_connection_are_the_target() {
+    let stage = Stage::new();
+    let port = free_port();
+    let script = stage.file("forking.py", FORKING);
+    let server = Server::listening(&stage, &["python3", &script, &port.to_string()], port);
+    let results = hit(&stage, port);
+    is_target(&stage, &results, &[server.pid()]);
+    let of_server = results["trials"][0]["hosts"][0]["target_cpu_pct"].as_f64().unwrap();
+    let of_parent = results["trials"][0]["machine"]["target_processes"].as_array().unwrap().iter();
+    let of_parent = of_parent.filter(|process| process["pid"] == server.pid()).map(|process| number(process, "/cpu_pct"));
+    assert!(of_server > of_parent.sum::<f64>(), "most is done by those that came and went: {results:#}");
+}
+
+/// A control group, gone when dropped.
+struct Group(PathBuf);
+
+impl Group {
+    /// Below the group that this process is in.
+    fn make(stage: &Stage) -> Self {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 ")).expect("control groups of version 2");
+        let memberships = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let own = memberships.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
+        let name = format!("server-of-{}", stage.path().file_name().unwrap().display());
+        let folder = Path::new(mount.split(' ').nth(4).unwrap()).join(own).join(name);
+        fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn put(&self, server: &Server) {
+        fs::write(self.0.join("cgroup.procs"), server.pid().to_string()).unwrap();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+fn what_shares_a_servers_own_control_group_is_the_target() {
+    if !is_root() {
+        eprintln!("NOT TESTED: control groups need root");
+        return;
+    }
+    let stage = Stage::new();
+    let port = free_port();
+    let pipe = stage.path().join("work");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    // It is dropped last, when nobody is in it any more.
+    let group = Group::make(&stage);
+    let worker = stage.file("worker.py", WORKER);
+    // Read and write: so that opening it waits for nobody.
+    let worker = Server::start(&stage, &["sh", "-c", "exec python3 \"$0\" 0<>\"$1\"", &worker, pipe]);
+    group.put(&worker);
+    let script = stage.file("handing-over.py", HANDING_OVER);
+    let server = Server::listening(&stage, &["python3", &script, &port.to_string(), pipe], port);
+    group.put(&server);
+    is_target(&stage, &hit(&stage, port), &[server.pid(), worker.pid()]);
+}
+
+#[test]
+fn a_hog_beside_a_server_that_runs_already_is_told_by_name() {
+    let stage = Stage::new();
+    let port = free_port();
+    let server = nginx(&stage, port);
+    let hogs: Vec<Server> = (0..std::thread::available_parallelism().unwrap().get())
+        .map(|_| Server::start(&stage, &["sh", "-c", "while :; do :; done"]))
+        .collect();
+    let results = hit(&stage, port);
+    is_target(&stage, &results, &[server.pid()]);
+    let verdict = &results["verdict"];
+    let texts = |key: &str| -> Vec<String> { serde_json::from_value(verdict[key].clone()).unwrap() };
+    let place = texts("rules").iter().position(|rule| rule == "strangers").unwrap_or_else(|| panic!("{verdict:#}"));
+    let reason = texts("reasons")[place].clone();
+    assert!(reason.contains("other processes used "), "{reason}");
+    // What else this machine does may be busier than some of them.
+    let others = pids(&results, "other_processes");
+    assert!(hogs.iter().any(|hog| others.contains(&hog.pid())), "{results:#}");
+    for process in results["trials"][0]["machine"]["other_processes"].as_array().unwrap().iter().take(3) {
+        let name = format!("{} (pid {}) ", process["name"].as_str().unwrap(), process["pid"]);
+        assert!(number(process, "/cpu_pct") < 1.0 || reason.contains(&name), "{name}: {reason}");
+    }
+}
+
+#[test]
+fn a_command_that_leaves_its_server_behind_is_the_target() {
+    let stage = Stage::new();
+    let port = free_port();
+    let file = stage.file(
+        "left-behind.toml",
+        format!(
+            "title = \"t\"\nasks = \"a\"\n[target]\nstart = \"python3 -m http.server {port} --bind 127.0.0.1 & echo started\"\n\
+             url = \"{}\"\n[load]\nagents = 4\ntime = \"3s\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n",
+            url(port)
+        ),
+    );
+    let results = stage.run(&[&file]).exits(0).json();
+    is_target(&stage, &results, &[]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn programs_that_are_operations_are_no_other_processes() {
+    let stage = Stage::new();
+    let program = stage.file("an-operation", "#!/bin/sh\ni=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let file = stage.file(
+        "programs.toml",
+        format!(
+            "title = \"t\"\nasks = \"a\"\n[target]\nprotocol = \"command\"\n[load]\nagents = 2\ntime = \"4s\"\ntimeout = \"60s\"\n\
+             [[load.cycle]]\ncall = \"run\"\nwith = {{ command = '{program}' }}\n"
+        ),
+    );
+    let results = stage.run(&[&file]).exits(0).json();
+    let others = results["trials"][0]["machine"]["other_processes"].as_array().unwrap();
+    assert!(others.iter().all(|process| process["name"] != "an-operation"), "{others:#?}");
+    let text = fs::read_to_string(stage.run_folder().join("trials/001/samples.csv")).unwrap();
+    let columns: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let place = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let cell = |row: &[&str], name: &str| row[place(name)].parse::<f64>().unwrap();
+    let used = |row: &[&str]| cell(row, "cpu_user_pct") + cell(row, "cpu_system_pct");
+    let left = rows.iter().filter(|row| row[2].is_empty()).map(|host| {
+        let generator = rows.iter().find(|row| row[0] == host[0] && row[2] == "generator").unwrap();
+        used(host) - used(generator) - cell(host, "cpu_strangers_pct")
+    });
+    assert!(left.fold(0.0, f64::max) > 1.0, "their time is neither the generator's nor other processes': {text}");
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+}
