@@ -17,6 +17,7 @@ mod ground;
 mod hooks;
 pub mod hosts;
 mod linux;
+pub mod packages;
 mod placeholders;
 pub mod placement;
 mod ports;
