@@ -54,6 +54,15 @@ header() {
     ' 2>/dev/null || missing+=("$2")
 }
 
+# target NAME: what the target's own hook says that it lacks.
+target() {
+    local package packages
+    packages=$("$(dirname "$0")/../targets/$1/hooks/install" packages)
+    for package in $packages; do
+        missing+=("$package")
+    done
+}
+
 for need in "$@"; do
     case $need in
         rust) rust ;;
@@ -69,11 +78,9 @@ for need in "$@"; do
         docket)
             erlang eunit common_test
             header eunit erlang-dev
-            # It installs the balancers without the system's starting them.
-            "$(dirname "$0")/../targets/docket/hooks/install" packages
+            target docket
             ;;
-        # It installs the server without starting the system's.
-        redis) "$(dirname "$0")/../targets/redis/hooks/install" packages ;;
+        redis) target redis ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
         shellcheck) program shellcheck shellcheck ;;
@@ -112,6 +119,8 @@ done
 
 [ ${#missing[@]} -eq 0 ] && exit 0
 
+# Several needs may name the same.
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort --unique)
 install=(apt-get install --yes --no-install-recommends "${missing[@]}")
 if ! command -v apt-get >/dev/null; then
     echo "Missing (by the names of their Debian packages): ${missing[*]}" >&2
@@ -123,18 +132,4 @@ if [ "$(id -u)" -ne 0 ]; then
     exit 1
 fi
 echo "installing ${missing[*]}" >&2
-export DEBIAN_FRONTEND=noninteractive
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-# Packages of daemons start them, and nothing here wants them to run by themselves. Debian asks this program first; one that is there
-# is the administrator's and stays.
-policy=/usr/sbin/policy-rc.d
-if [ ! -e "$policy" ]; then
-    trap 'rm -f "$log" "$policy"' EXIT
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod 755 "$policy"
-fi
-if ! { apt-get update && "${install[@]}"; } >"$log" 2>&1 </dev/null; then
-    tail -n 20 "$log" >&2
-    exit 1
-fi
+"$(dirname "$0")/debian-packages.sh" "${missing[@]}"

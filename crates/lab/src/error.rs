@@ -28,8 +28,18 @@ pub enum Error {
     NotInstalled {
         /// The target.
         target: String,
+        /// The command that installs it.
+        command: String,
         /// What `install apply` would do, a line each.
         missing: Vec<String>,
+    },
+    /// Debian packages that are missing and could not be installed.
+    #[error("cannot install {}: {why}", packages.join(", "))]
+    Packages {
+        /// Their names.
+        packages: Vec<String>,
+        /// Why not.
+        why: String,
     },
     /// A port that the experiment asks for is in use.
     #[error("port {port} is taken{}", holding(.holder.as_ref()))]
@@ -196,9 +206,10 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Missing { .. } => "`plimsoll install TARGET` installs what a target needs".to_owned(),
-            Self::NotInstalled { target, .. } => {
-                format!("`plimsoll install {target}` does this; `plimsoll run --install` does it before the run")
+            Self::NotInstalled { command, .. } => {
+                format!("`{command}` does this; `plimsoll run --install` does it before the run")
             }
+            Self::Packages { packages, .. } => format!("run: {}", crate::packages::command(packages)),
             Self::PortTaken { holder: Some(Holder { pid, .. }), .. } => {
                 format!("end process {pid}, or leave `port` out: then a free one is taken")
             }

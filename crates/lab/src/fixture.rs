@@ -138,6 +138,7 @@ pub fn manifest(processes: Vec<Process>) -> Manifest {
         parameters: BTreeMap::new(),
         processes,
         hooks: BTreeMap::new(),
+        install_with: None,
         metrics: None,
         log: experiment::manifest::LogTexts::default(),
     }

@@ -18,6 +18,7 @@ mod hooks;
 pub mod hosts;
 mod linux;
 mod listeners;
+pub mod packages;
 mod placeholders;
 pub mod placement;
 mod ports;

@@ -76,57 +76,93 @@ fn all_in(shelves: &[PathBuf]) -> BTreeMap<String, TargetFolder> {
     found
 }
 
-/// What came of [`install`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Installed {
-    /// Nothing is missing (any more).
-    Complete,
-    /// What `apply` would do, a line each.
-    Missing(Vec<String>),
+/// The hook of that name, told these parameters.
+fn hook(
+    folder: &Path,
+    manifest: &Manifest,
+    (name, argument): (&str, Option<&str>),
+    with: &BTreeMap<String, String>,
+) -> Result<Option<Hook>, Error> {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    installing(&folder, manifest, (name, argument), with)
 }
 
-/// Asks the target's hook `install` what is missing, or (with `apply`) has it install that. Every line the hook says is
-/// handed to `out` as it comes. A target without the hook needs nothing.
-///
-/// # Errors
-/// If the hook cannot be run, fails, or (with `apply`) leaves something missing.
-pub fn install(folder: &Path, manifest: &Manifest, apply: bool, out: &mut dyn FnMut(&str)) -> Result<Installed, Error> {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let Some(path) = hooks::path(&folder, &manifest.hooks, "install") else { return Ok(Installed::Complete) };
-    let mut environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), folder.clone().into_os_string())]);
-    for (name, value) in placeholders::parameters(manifest, &BTreeMap::new())? {
+/// A hook about what is installed, `install` or `versions`, of a folder that is perhaps on another machine. It is told the
+/// parameters that decide what has to be installed.
+pub(crate) fn installing(
+    folder: &Path,
+    manifest: &Manifest,
+    (name, argument): (&str, Option<&str>),
+    with: &BTreeMap<String, String>,
+) -> Result<Option<Hook>, Error> {
+    let Some(path) = hooks::path(folder, &manifest.hooks, name) else { return Ok(None) };
+    let mut environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), folder.into())]);
+    for (name, value) in manifest.installed_with(&placeholders::parameters(manifest, with)?) {
         environment.insert(hooks::variable("PLIMSOLL_WITH_", &name), value.into());
     }
-    let hook = Hook {
-        name: "install".to_owned(),
-        folder,
+    Ok(Some(Hook {
+        name: name.to_owned(),
+        folder: folder.to_path_buf(),
         path,
-        arguments: vec![if apply { "apply" } else { "check" }.to_owned()],
+        arguments: argument.map(str::to_owned).into_iter().collect(),
         environment,
-        within: if apply { APPLY_PATIENCE } else { CHECK_PATIENCE },
+        within: match argument {
+            Some("apply") => APPLY_PATIENCE,
+            Some(_) => CHECK_PATIENCE,
+            None => VERSIONS_PATIENCE,
+        },
         answer_bytes: hooks::ANSWER_BYTES,
-        in_foreground: apply,
-    };
-    if apply { run_apply(&hook, out) } else { run_check(&hook, out) }
+        in_foreground: argument == Some("apply"),
+    }))
 }
 
-/// Versions of what is installed for a target on this machine, as its hook `versions` says: part to version. Empty without the
-/// hook, and where it does not know: a run is not held up by it.
+/// What is missing of a target with these parameters, a line each, as its hook `install` says. A target without the hook needs nothing.
+///
+/// # Errors
+/// If the hook cannot be run, or fails.
+pub fn missing(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, String>) -> Result<Vec<String>, Error> {
+    match hook(folder, manifest, ("install", Some("check")), with)? {
+        Some(hook) => run_check(&hook),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Which Debian packages are missing of a target with these parameters. None where its hook `install` does not answer
+/// that: then it sees to them itself, in [`apply`].
+///
+/// # Errors
+/// If the hook cannot be run.
+pub fn packages(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, String>) -> Result<Vec<String>, Error> {
+    let Some(hook) = hook(folder, manifest, ("install", Some("packages")), with)? else { return Ok(Vec::new()) };
+    let mut packages = Vec::new();
+    let status = hook.run(&mut |stream, line| match stream {
+        Stream::Output => packages.extend(line.split_whitespace().map(str::to_owned)),
+        Stream::Error => {}
+    })?;
+    Ok(if status.success() { packages } else { Vec::new() })
+}
+
+/// Has the target's hook `install` do what is to be done. Every line the hook says is handed to `out` as it comes.
+///
+/// # Errors
+/// If the hook cannot be run, fails, or leaves something missing.
+pub fn apply(
+    folder: &Path,
+    manifest: &Manifest,
+    with: &BTreeMap<String, String>,
+    out: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    match hook(folder, manifest, ("install", Some("apply")), with)? {
+        Some(hook) => run_apply(&hook, out),
+        None => Ok(()),
+    }
+}
+
+/// Versions of what is installed for a target with these parameters on this machine, as its hook `versions` says: part to
+/// version. Empty without the hook, and where it does not know: a run is not held up by it.
 #[must_use]
-pub fn versions(folder: &Path, manifest: &Manifest) -> BTreeMap<String, String> {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let Some(path) = hooks::path(&folder, &manifest.hooks, "versions") else { return BTreeMap::new() };
-    let environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), folder.clone().into_os_string())]);
-    let hook = Hook {
-        name: "versions".to_owned(),
-        folder,
-        path,
-        arguments: Vec::new(),
-        environment,
-        within: VERSIONS_PATIENCE,
-        answer_bytes: hooks::ANSWER_BYTES,
-        in_foreground: false,
-    };
+pub fn versions(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let Ok(Some(hook)) = hook(folder, manifest, ("versions", None), with) else { return BTreeMap::new() };
     let Ok(serde_json::Value::Object(said)) = hook.ask() else { return BTreeMap::new() };
     let text = |value: serde_json::Value| match value {
         serde_json::Value::String(text) => Some(text),
@@ -136,7 +172,7 @@ pub fn versions(folder: &Path, manifest: &Manifest) -> BTreeMap<String, String> 
     said.into_iter().filter_map(|(part, version)| Some((part, text(version)?))).collect()
 }
 
-fn run_check(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<Installed, Error> {
+fn run_check(hook: &Hook) -> Result<Vec<String>, Error> {
     let (mut missing, mut complaint) = (Vec::new(), None);
     let status = hook.run(&mut |stream, line| match stream {
         Stream::Output if line.trim().is_empty() => {}
@@ -144,11 +180,8 @@ fn run_check(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<Installed, Error>
         Stream::Error => complaint = Some(line.to_owned()),
     })?;
     match status.code() {
-        Some(0) => Ok(Installed::Complete),
-        Some(1) if !missing.is_empty() => {
-            missing.iter().for_each(|line| out(line));
-            Ok(Installed::Missing(missing))
-        }
+        Some(0) => Ok(Vec::new()),
+        Some(1) if !missing.is_empty() => Ok(missing),
         _ => {
             let reason = format!("{status}: {}", complaint.unwrap_or_else(|| "it names nothing".to_owned()));
             Err(Error::Hook { hook: "install check".to_owned(), reason })
@@ -156,7 +189,7 @@ fn run_check(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<Installed, Error>
     }
 }
 
-fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<Installed, Error> {
+fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let mut last = "it wrote nothing".to_owned();
     let status = hook.run(&mut |_, line| {
         out(line);
@@ -165,7 +198,7 @@ fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<Installed, Error>
         }
     })?;
     if status.success() {
-        return Ok(Installed::Complete);
+        return Ok(());
     }
     Err(Error::Hook { hook: "install apply".to_owned(), reason: format!("{status}: {last}") })
 }

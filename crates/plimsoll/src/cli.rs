@@ -74,7 +74,7 @@ pub enum Command {
     Faults(Named),
     /// List the protocols, or tell about one
     Protocols(Named),
-    /// Install what a target needs
+    /// Install what a target or virtual hosts need
     Install(Install),
     /// Remove whatever an interrupted run left (`run` does this when it starts)
     Clean,
@@ -112,7 +112,7 @@ pub struct Run {
     /// Plain progress lines, also on a terminal
     #[arg(long)]
     pub plain: bool,
-    /// First install what the target needs
+    /// First install what the target and the virtual hosts need
     #[arg(long)]
     pub install: bool,
     /// Exit 0 even if the result is void; the verdict stays
@@ -256,8 +256,15 @@ pub enum ProfileCommand {
 #[derive(Debug, Args)]
 pub struct Install {
     /// The target
-    pub target: String,
-    /// Only say what would be done
+    #[arg(required_unless_present = "lab")]
+    pub target: Option<String>,
+    /// Install what the target needs with this parameter, such as serial=true; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "target")]
+    pub with: Vec<String>,
+    /// Install what virtual hosts are made and measured with
+    #[arg(long)]
+    pub lab: bool,
+    /// Only say what would be done; exit 5 if that is anything
     #[arg(long)]
     pub check: bool,
 }

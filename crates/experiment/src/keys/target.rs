@@ -75,6 +75,11 @@ const HOOKS: &[Key] = &[
     Key::new("audit", Kind::Text, "What the members hold, for the checks after a run"),
     Key::new("reset", Kind::Text, "Puts it back into its first state"),
     Key::new("versions", Kind::Text, "Versions of what is installed for it, before anything is started"),
+    Key::new(
+        "install_with",
+        Kind::List(&Kind::Text),
+        "The parameters that install and versions are told, once for each set of their values; left out: all of them",
+    ),
 ];
 
 const METRICS: &[Key] = &[

@@ -22,10 +22,22 @@ pub struct Manifest {
     pub processes: Vec<Process>,
     /// `[hooks]`: hook name to path inside the folder.
     pub hooks: BTreeMap<String, String>,
+    /// `[hooks] install_with`: the parameters that the hooks `install` and `versions` are told; `None`: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install_with: Option<Vec<String>>,
     /// `[metrics]`.
     pub metrics: Option<Metrics>,
     /// `[log]`.
     pub log: LogTexts,
+}
+
+impl Manifest {
+    /// Of a trial's parameters those that decide what has to be installed.
+    #[must_use]
+    pub fn installed_with(&self, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let decides = |name: &String| self.install_with.as_ref().is_none_or(|listed| listed.contains(name));
+        with.iter().filter(|(name, _)| decides(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
 }
 
 /// `[log]`: a line of a process's output that has one of these texts in it becomes an event.

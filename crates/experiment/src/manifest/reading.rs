@@ -33,10 +33,15 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
         parameters: parameters(&root, &mut problems),
         processes: processes(&root, &mut problems),
         hooks: hooks(&root, &mut problems),
+        install_with: root
+            .section("hooks")
+            .filter(|hooks| hooks.has("install_with"))
+            .map(|hooks| texts(&hooks, "install_with")),
         metrics: metrics(&root, &mut problems),
         log: log(&root, &mut problems),
     };
     members(&root, &manifest, &mut problems);
+    install_with(&root, &manifest, &mut problems);
     service(&root, &manifest, &mut problems);
     placeholders::check(&root, &manifest, &mut problems);
     if problems.is_empty() { Ok(manifest) } else { Err(Problems::new(problems, syntax_is_broken)) }
@@ -76,6 +81,19 @@ fn members(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
     if !roles().any(|role| role == members) {
         let problem = Problem::absent(about.place("members"), format!("there is no process `{members}`"));
         problems.push(problem.expected("unknown role").maybe(nearest::hint(members, roles())));
+    }
+}
+
+/// `install_with` has to name parameters.
+fn install_with(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
+    let Some(hooks) = root.section("hooks") else { return };
+    let known = || manifest.parameters.keys().map(String::as_str);
+    for node in hooks.node("install_with").and_then(Node::list).unwrap_or_default() {
+        let name = node.text().unwrap_or_default();
+        if !known().any(|known| known == name) {
+            let problem = Problem::absent(&node.place, format!("there is no parameter `{name}`"));
+            problems.push(problem.expected("unknown parameter").maybe(nearest::hint(name, known())));
+        }
     }
 }
 

@@ -72,10 +72,47 @@ fn each_mistake_has_its_line() {
             "help = \"How large\"\n[hooks]\ninstall = \"../x\"",
             "target.toml:21:11: a hook is a file of the target's folder",
         ),
+        (
+            "help = \"How large\"",
+            "help = \"How large\"\n[hooks]\ninstall_with = [\"speaks\", \"sise\"]",
+            "target.toml:21:27: there is no parameter `sise`",
+        ),
     ] {
         let text = SMALL.replacen(from, to, 1);
         let problems = read(&text).unwrap_err();
         assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
+    }
+}
+
+#[test]
+fn parameters_that_decide_what_is_installed_are_all_unless_some_are_named() {
+    let kept = |hooks: &str| {
+        let manifest = read(&format!("{SMALL}\n{hooks}")).unwrap();
+        let with = crate::plan::parameters(&manifest, &[]).unwrap();
+        manifest.installed_with(&with).into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(kept(""), ["size", "speaks"]);
+    assert_eq!(kept("[hooks]\ninstall_with = [\"size\"]"), ["size"]);
+    assert_eq!(kept("[hooks]\ninstall_with = []"), [""; 0]);
+}
+
+#[test]
+fn parameters_given_one_by_one_are_held_against_the_manifest() {
+    let manifest = read(SMALL).unwrap();
+    let given = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        crate::plan::parameters(&manifest, &words).map_err(|bad| format!("{}; {}", bad.what, bad.hint))
+    };
+    let with = given(&["size=7", "size=8"]).unwrap();
+    assert_eq!((with["size"].as_str(), with["speaks"].as_str()), ("8", "http"));
+    for (word, told) in [
+        ("sise=7", "the target `thing` has no parameter `sise`; did you mean `size`?"),
+        ("size=0", "`size` cannot be 0; it takes a whole number, 1 or more; size: How large"),
+        ("size=many", "`size` cannot be \"many\"; it takes a whole number, 1 or more; size: How large"),
+        ("speaks=htp", "`speaks` cannot be \"htp\"; it takes \"http\" or \"lines\"; did you mean \"http\"?"),
+        ("size", "`size` gives no parameter a value; write NAME=VALUE"),
+    ] {
+        assert_eq!(given(&[word]).unwrap_err(), told);
     }
 }
 

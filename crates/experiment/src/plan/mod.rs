@@ -36,6 +36,7 @@ pub use lab::{Host, Lab, Network};
 pub use ports::Port;
 pub use rate::{Backlog, Overflow, Rate, Stage, is_offered};
 pub use reading::read;
+pub use target::{BadParameter, parameters};
 
 /// Format of `plan.json`.
 pub const FORMAT: u32 = 1;

@@ -83,8 +83,7 @@ fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(T
         scene.problems.push(problem.maybe(hint));
         return None;
     };
-    let mut with: BTreeMap<String, String> =
-        manifest.parameters.iter().map(|(name, parameter)| (name.clone(), parameter.default.clone())).collect();
+    let mut with = defaults(manifest);
     for entry in section.entries("with") {
         let Some(parameter) = manifest.parameters.get(&entry.key) else {
             let hint = nearest::hint(&entry.key, manifest.parameters.keys().map(String::as_str));
@@ -103,6 +102,48 @@ fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(T
     }
     let protocol = protocol(manifest, &with, section, scene)?;
     Some((TargetKind::Folder { name: name.to_owned(), with }, protocol))
+}
+
+/// What is wrong with a parameter that was given without an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadParameter {
+    /// What is wrong.
+    pub what: String,
+    /// What may be given instead.
+    pub hint: String,
+}
+
+/// Every parameter of a target with its value: those of `given`, each `name=value`, and the others by their defaults.
+///
+/// # Errors
+/// The first of `given` that is no parameter of the target, or not a value that it takes.
+pub fn parameters(manifest: &Manifest, given: &[String]) -> Result<BTreeMap<String, String>, BadParameter> {
+    let mut with = defaults(manifest);
+    for text in given {
+        let (name, value) = text.split_once('=').ok_or_else(|| BadParameter {
+            what: format!("`{text}` gives no parameter a value"),
+            hint: "write NAME=VALUE".to_owned(),
+        })?;
+        let Some(parameter) = manifest.parameters.get(name) else {
+            let hint = nearest::hint(name, manifest.parameters.keys().map(String::as_str));
+            return Err(BadParameter {
+                what: format!("the target `{}` has no parameter `{name}`", manifest.name),
+                hint: hint.unwrap_or_else(|| "it has none".to_owned()),
+            });
+        };
+        if let Some(what) = refusal(&parameter.takes, value) {
+            return Err(BadParameter {
+                what: format!("`{name}` cannot be {what}; it takes {}", words(&parameter.takes)),
+                hint: meant(name, parameter, value),
+            });
+        }
+        with.insert(name.to_owned(), value.to_owned());
+    }
+    Ok(with)
+}
+
+fn defaults(manifest: &Manifest) -> BTreeMap<String, String> {
+    manifest.parameters.iter().map(|(name, parameter)| (name.clone(), parameter.default.clone())).collect()
 }
 
 /// The manifest's protocol, with `{parameter}` filled in.
@@ -137,15 +178,16 @@ fn refused(name: &str, parameter: &Parameter, node: &Node, text: &str) -> Option
     }
     let what = refusal(&parameter.takes, text)?;
     let problem = Problem::new(&node.place, format!("`{name}` cannot be {what}")).expected(words(&parameter.takes));
+    Some(problem.hint(meant(name, parameter, text)))
+}
+
+/// What may have been meant by a value that the parameter does not take, or what the parameter is.
+fn meant(name: &str, parameter: &Parameter, text: &str) -> String {
     let near = match &parameter.takes {
         Takes::Choice { of } => nearest::name(text, of.iter().map(String::as_str)),
         _ => None,
     };
-    Some(
-        problem.hint(
-            near.map_or_else(|| format!("{name}: {}", parameter.help), |near| format!("did you mean \"{near}\"?")),
-        ),
-    )
+    near.map_or_else(|| format!("{name}: {}", parameter.help), |near| format!("did you mean \"{near}\"?"))
 }
 
 /// What keeps a text from being a value.

@@ -40,7 +40,7 @@ fn look_at_target(patient: &Patient<'_>) -> Finding {
         [] => Finding::good(format!("{}: nothing is missing", asked.target)),
         missing => {
             let found = format!("{} is not installed completely: {}", asked.target, missing.join("; "));
-            Finding::bad(found, format!("plimsoll install {}", asked.target))
+            Finding::bad(found, "plimsoll run FILE --install, which does this before the run")
         }
     }
 }

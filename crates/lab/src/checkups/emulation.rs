@@ -27,7 +27,7 @@ pub static NAMESPACES: Kind = Kind {
 fn look_at_links(patient: &Patient<'_>) -> Finding {
     let Some(links) = &patient.measured.links else { return Finding::unknown("needs root to be tried") };
     if !links.has_tc {
-        return Finding::notice("not without the program `tc`", "apt-get install iproute2, or put /usr/sbin into PATH");
+        return Finding::notice("not without the program `tc`", "plimsoll install --lab, or put /usr/sbin into PATH");
     }
     let kinds = [("rates", links.rate), ("delays", links.delay)];
     let here: Vec<&str> = kinds.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name).collect();

@@ -202,16 +202,42 @@ pub fn measure(destination: &str, plimsoll: &Path) -> Result<String, Error> {
 /// # Errors
 /// What does not fit, or is not there.
 pub fn can_make<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Result<(), Error> {
-    let mut seen: Vec<&plan::Trial> = Vec::new();
-    for trial in trials {
-        let is_virtual = trial.lab.is_virtual() && !matches!(trial.target.kind, TargetKind::Running { .. });
-        if !is_virtual || seen.iter().any(|other| other.lab == trial.lab && other.faults == trial.faults) {
-            continue;
-        }
+    for trial in different(trials) {
         netns::can_make(trial, &placed(trial)?.envelopes)?;
-        seen.push(trial);
     }
     Ok(())
+}
+
+/// Debian's packages of programs that the virtual hosts of these trials are made and measured with, and this machine has not.
+///
+/// # Errors
+/// What does not fit, or that this user cannot make any.
+pub fn lacking<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Result<Vec<String>, Error> {
+    let mut packages: Vec<String> = Vec::new();
+    for trial in different(trials) {
+        packages.extend(netns::lacking(trial, &placed(trial)?.envelopes)?.into_iter().map(str::to_owned));
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    Ok(packages)
+}
+
+/// The same for whatever any lab of virtual hosts may need.
+#[must_use]
+pub fn lacking_for_any() -> Vec<String> {
+    netns::lacking_for_any().into_iter().map(str::to_owned).collect()
+}
+
+/// Those with virtual hosts, of several that ask for the same the first.
+fn different<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Vec<&'a plan::Trial> {
+    let mut different: Vec<&plan::Trial> = Vec::new();
+    for trial in trials {
+        let is_virtual = trial.lab.is_virtual() && !matches!(trial.target.kind, TargetKind::Running { .. });
+        if is_virtual && !different.iter().any(|other| other.lab == trial.lab && other.faults == trial.faults) {
+            different.push(trial);
+        }
+    }
+    different
 }
 
 fn placed(trial: &plan::Trial) -> Result<Placement, Error> {

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use experiment::manifest::{self, Manifest};
 use record::events::HostFigures;
@@ -11,15 +10,12 @@ use record::events::HostFigures;
 use super::Build;
 use super::layout::Service;
 use crate::everywhere::on_all;
-use crate::hooks::{self, Hook};
 use crate::hosts::{Ended, Host};
 use crate::linux::procfs;
-use crate::{Error, probes};
+use crate::{Error, probes, targets};
 
 /// Choices of ports before giving up: on a real machine one may be taken.
 const TRIES: usize = 20;
-/// Time limit of `install check`.
-const CHECK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host as the layout sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,20 +102,8 @@ fn check_installed(
     target: &Path,
     host: &dyn Host,
 ) -> Result<(), Error> {
-    let Some(path) = hooks::path(target, &manifest.hooks, "install") else { return Ok(()) };
-    let mut environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), target.into())]);
-    for (name, value) in parameters {
-        environment.insert(hooks::variable("PLIMSOLL_WITH_", name), value.into());
-    }
-    let hook = Hook {
-        name: "install".to_owned(),
-        folder: target.to_path_buf(),
-        path,
-        arguments: vec!["check".to_owned()],
-        environment,
-        within: CHECK_PATIENCE,
-        answer_bytes: hooks::ANSWER_BYTES,
-        in_foreground: false,
+    let Some(hook) = targets::installing(target, manifest, ("install", Some("check")), parameters)? else {
+        return Ok(());
     };
     let checked = hook.run_on(host)?;
     let missing: Vec<&str> = checked.output.lines().filter(|line| !line.trim().is_empty()).collect();

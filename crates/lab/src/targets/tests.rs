@@ -26,43 +26,76 @@ fn echo_is_always_there() {
     assert!(find("no such target").is_none());
 }
 
-fn installed(script: &str, apply: bool) -> (Result<Installed, Error>, Vec<String>) {
+/// A target whose hook `install` is this script.
+fn installable(script: &str) -> (Scratch, Manifest) {
     let folder = Scratch::new();
     folder.script("hooks/install", script);
     let mut manifest = manifest(Vec::new());
     manifest.hooks.insert("install".to_owned(), "hooks/install".to_owned());
-    let mut lines = Vec::new();
-    let result = install(&folder, &manifest, apply, &mut |line| lines.push(line.to_owned()));
-    (result, lines)
+    (folder, manifest)
 }
 
 #[test]
 fn check_tells_what_apply_would_do() {
-    let (result, lines) =
-        installed("[ $1 = check ] || exit 9; echo install erlang; echo; echo build it; exit 1", false);
-    let missing = ["install erlang".to_owned(), "build it".to_owned()];
-    assert_eq!((result.unwrap(), lines.as_slice()), (Installed::Missing(missing.to_vec()), missing.as_slice()));
-    let (result, lines) = installed("exit 0", false);
-    assert_eq!((result.unwrap(), lines.len()), (Installed::Complete, 0));
-    let (result, _) = installed("echo broken >&2; exit 2", false);
-    assert_eq!(result.err().unwrap().to_string(), "hook `install check` failed: exit status: 2: broken");
+    let checked = |script: &str| {
+        let (folder, manifest) = installable(script);
+        missing(&folder, &manifest, &BTreeMap::new())
+    };
+    let missing = checked("[ $1 = check ] || exit 9; echo install erlang; echo; echo build it; exit 1");
+    assert_eq!(missing.unwrap(), ["install erlang", "build it"]);
+    assert_eq!(checked("exit 0").unwrap(), [""; 0]);
+    let broken = checked("echo broken >&2; exit 2").err().unwrap();
+    assert_eq!(broken.to_string(), "hook `install check` failed: exit status: 2: broken");
 }
 
 #[test]
 fn apply_says_what_it_does_and_why_it_cannot() {
-    let (result, lines) = installed("echo working; echo done >&2", true);
-    assert_eq!(result.unwrap(), Installed::Complete);
-    assert_eq!(lines.len(), 2);
-    let (result, _) = installed("echo run: sudo apt-get install erlang; exit 1", true);
+    let applied = |script: &str| {
+        let (folder, manifest) = installable(script);
+        let mut lines = Vec::new();
+        let result = apply(&folder, &manifest, &BTreeMap::new(), &mut |line| lines.push(line.to_owned()));
+        (result, lines)
+    };
+    let (result, lines) = applied("echo working; echo done >&2");
+    assert_eq!((result.is_ok(), lines.len()), (true, 2));
+    let (result, _) = applied("echo run: sudo apt-get install erlang; exit 1");
     let error = result.err().unwrap();
     assert_eq!(error.to_string(), "hook `install apply` failed: exit status: 1: run: sudo apt-get install erlang");
 }
 
 #[test]
+fn packages_are_asked_for_by_name_and_hooks_need_not_know_that_word() {
+    let asked = |script: &str| {
+        let (folder, manifest) = installable(script);
+        packages(&folder, &manifest, &BTreeMap::new()).unwrap()
+    };
+    assert_eq!(asked("[ $1 = packages ] && printf 'make\\nhaproxy\\n'"), ["make", "haproxy"]);
+    assert_eq!(asked("echo 'usage: install check|apply'; exit 2"), [""; 0]);
+}
+
+#[test]
+fn a_hook_about_installing_is_told_the_parameters_that_it_asks_for() {
+    use experiment::manifest::{Parameter, Takes};
+    let (folder, mut manifest) = installable("env | sed -n 's/^PLIMSOLL_WITH_//p' | sort");
+    for (name, default) in [("proxy", "apache"), ("copies", "disc")] {
+        let parameter = Parameter { takes: Takes::Text, default: default.to_owned(), help: String::new() };
+        manifest.parameters.insert(name.to_owned(), parameter);
+    }
+    let with = BTreeMap::from([("proxy".to_owned(), "haproxy".to_owned())]);
+    let told = |manifest: &Manifest| packages(&folder, manifest, &with).unwrap();
+    assert_eq!(told(&manifest), ["COPIES=disc", "PROXY=haproxy"]);
+    manifest.install_with = Some(vec!["proxy".to_owned()]);
+    assert_eq!(told(&manifest), ["PROXY=haproxy"]);
+    manifest.install_with = Some(Vec::new());
+    assert_eq!(told(&manifest), [""; 0]);
+}
+
+#[test]
 fn a_target_without_the_hook_needs_nothing() {
-    let folder = Scratch::new();
-    let nothing = install(&folder, &manifest(Vec::new()), false, &mut |line| panic!("{line}"));
-    assert_eq!(nothing.unwrap(), Installed::Complete);
+    let (folder, manifest, with) = (Scratch::new(), manifest(Vec::new()), BTreeMap::new());
+    assert_eq!(missing(&folder, &manifest, &with).unwrap(), [""; 0]);
+    assert_eq!(packages(&folder, &manifest, &with).unwrap(), [""; 0]);
+    assert!(apply(&folder, &manifest, &with, &mut |line| panic!("{line}")).is_ok());
 }
 
 #[test]
@@ -72,10 +105,10 @@ fn versions_are_those_of_what_is_installed() {
         folder.script("hooks/versions", script);
         let mut manifest = manifest(Vec::new());
         manifest.hooks.insert("versions".to_owned(), "hooks/versions".to_owned());
-        versions(&folder, &manifest)
+        versions(&folder, &manifest, &BTreeMap::new())
     };
     let said = versions("echo '{\"otp\": \"25.2.3\", \"protocol\": 2, \"odd\": null}'");
     assert_eq!(said, BTreeMap::from([("otp", "25.2.3"), ("protocol", "2")].map(|(a, b)| (a.to_owned(), b.to_owned()))));
     assert!(versions("exit 1").is_empty() && versions("echo 25").is_empty());
-    assert!(super::versions(Path::new("."), &manifest(Vec::new())).is_empty());
+    assert!(super::versions(Path::new("."), &manifest(Vec::new()), &BTreeMap::new()).is_empty());
 }

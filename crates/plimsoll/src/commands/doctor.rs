@@ -7,7 +7,7 @@ use lab::checkups::{Fix, State};
 use lab::doctor::{Applied, Asked, Examined, Measured, Remedies, Undone, examine, worst};
 use serde::Serialize;
 
-use crate::catalog::{self, Known};
+use crate::catalog;
 use crate::cli;
 use crate::commands::{check, install};
 use crate::examined::words;
@@ -67,17 +67,8 @@ fn measured(arguments: &cli::Doctor) -> Measured {
 fn asked(file: &Path, sets: &[String]) -> Result<Asked, Failure> {
     let known = catalog::known()?;
     let plan = check::plan(&check::source(file)?, sets, &known)?;
-    let missing = missing(&known, &plan)?;
+    let missing = install::missing(&known, &install::installations(&known, &plan))?;
     Ok(Asked::of(&plan, missing))
-}
-
-/// What the targets lack that are started on this machine.
-fn missing(known: &Known, plan: &experiment::plan::Plan) -> Result<Vec<String>, Failure> {
-    let mut missing = Vec::new();
-    for name in super::run::installed_here(plan) {
-        missing.extend(install::missing(known, name)?);
-    }
-    Ok(missing)
 }
 
 /// Shows each change and, as root, makes it.

@@ -1,49 +1,260 @@
-//! `plimsoll install`: what a target needs, named before it is installed.
+//! `plimsoll install`, and `plimsoll run --install`: what a target and the virtual hosts need, named before it is installed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use experiment::plan::{self, Plan, TargetKind};
 
 use crate::catalog::{self, Known};
 use crate::cli;
 use crate::exit::{Done, Failure};
 use crate::output;
 
-/// Installs (or only names) what a target needs.
+/// A target with the parameters that decide what has to be installed for it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Installation {
+    /// The target's name.
+    pub target: String,
+    /// Parameter to value; those that the target's hooks about installing are not told are not in it.
+    pub with: BTreeMap<String, String>,
+}
+
+impl Installation {
+    /// The target with all its parameters.
+    fn of(known: &Known, target: &str, with: &BTreeMap<String, String>) -> Self {
+        let with = known.target(target).map(|target| target.manifest.installed_with(with)).unwrap_or_default();
+        Self { target: target.to_owned(), with }
+    }
+
+    /// What is missing on this machine, a line each.
+    fn missing(&self, known: &Known) -> Result<Vec<String>, Failure> {
+        let Some(target) = known.target(&self.target) else { return Ok(Vec::new()) };
+        Ok(lab::targets::missing(&target.path, &target.manifest, &self.with)?)
+    }
+
+    /// The Debian packages among that.
+    fn packages(&self, known: &Known) -> Result<Vec<String>, Failure> {
+        let Some(target) = known.target(&self.target) else { return Ok(Vec::new()) };
+        Ok(lab::targets::packages(&target.path, &target.manifest, &self.with)?)
+    }
+
+    /// Does what is to be done besides packages.
+    fn apply(&self, known: &Known) -> Result<(), Failure> {
+        let Some(target) = known.target(&self.target) else { return Ok(()) };
+        Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| eprintln!("  {line}"))?)
+    }
+
+    /// Versions of what is installed for it on this machine: part to version.
+    pub fn versions(&self, known: &Known) -> BTreeMap<String, String> {
+        let versions = |target: &catalog::Target| lab::targets::versions(&target.path, &target.manifest, &self.with);
+        known.target(&self.target).map(versions).unwrap_or_default()
+    }
+
+    /// The command that installs this, with the parameters that are not the defaults.
+    fn command(&self, known: &Known) -> String {
+        let defaults = known.target(&self.target).map(|target| &target.manifest.parameters);
+        let is_default = |(name, value): &(&String, &String)| {
+            defaults.and_then(|defaults| defaults.get(*name)).is_some_and(|parameter| parameter.default == **value)
+        };
+        let given = self.with.iter().filter(|one| !is_default(one));
+        given.fold(format!("plimsoll install {}", self.target), |words, (name, value)| {
+            format!("{words} --with '{name}={value}'")
+        })
+    }
+}
+
+/// Each target that some trial of the plan starts on this machine, once for each set of the parameters that decide what has to be
+/// installed. Whether real hosts have what they need is asked there.
+pub fn installations(known: &Known, plan: &Plan) -> Vec<Installation> {
+    let here = plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual());
+    let installation = |trial: &plan::Trial| match &trial.target.kind {
+        TargetKind::Folder { name, with } => Some(Installation::of(known, name, with)),
+        TargetKind::Running { .. } | TargetKind::Started { .. } => None,
+    };
+    let all: BTreeSet<Installation> = here.filter_map(installation).collect();
+    all.into_iter().collect()
+}
+
+/// Installs (or only names) what a target with these parameters needs, what virtual hosts need, or both.
 pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
     let known = catalog::known()?;
-    if known.target(&arguments.target).is_none() {
-        return Err(Failure::Bad {
-            what: format!("no target `{}`", arguments.target),
-            remedy: "`plimsoll targets` lists them".to_owned(),
-        });
-    }
+    let target = arguments.target.as_deref();
+    let all: Vec<Installation> =
+        target.map(|target| asked(&known, target, &arguments.with)).transpose()?.into_iter().collect();
+    let packages = if arguments.lab { lab::hosts::lacking_for_any() } else { Vec::new() };
     if arguments.check {
-        let missing = missing(&known, &arguments.target)?;
+        let missing = missing(&known, &all)?;
         for line in &missing {
             output::text(&format!("{line}\n"))?;
         }
-        return Ok(if missing.is_empty() { Done::Well } else { Done::Violated });
+        if !packages.is_empty() {
+            output::text(&format!("install the packages {} (as root)\n", packages.join(" ")))?;
+        }
+        return Ok(if missing.is_empty() && packages.is_empty() { Done::Well } else { Done::Violated });
     }
-    ensure(&known, &arguments.target, true)?;
+    install(&known, &all, packages)?;
     Ok(Done::Well)
 }
 
-/// Makes sure that a target is installed: installs it if allowed, else says what is missing.
-pub fn ensure(known: &Known, name: &str, may_install: bool) -> Result<(), Failure> {
-    let missing = missing(known, name)?;
-    let Some(target) = known.target(name) else { return Ok(()) };
-    if missing.is_empty() {
-        return Ok(());
-    }
-    if may_install {
-        lab::targets::install(&target.path, &target.manifest, true, &mut |line| eprintln!("  {line}"))?;
-        return Ok(());
-    }
-    Err(Failure::Lab(lab::Error::NotInstalled { target: name.to_owned(), missing }))
+fn asked(known: &Known, name: &str, given: &[String]) -> Result<Installation, Failure> {
+    let Some(target) = known.target(name) else {
+        let remedy = "`plimsoll targets` lists them".to_owned();
+        return Err(Failure::Bad { what: format!("no target `{name}`"), remedy });
+    };
+    let with = plan::parameters(&target.manifest, given)
+        .map_err(|bad| Failure::Bad { what: format!("--with: {}", bad.what), remedy: bad.hint })?;
+    Ok(Installation::of(known, name, &with))
 }
 
-/// What a target lacks on this machine, a line each.
-pub fn missing(known: &Known, name: &str) -> Result<Vec<String>, Failure> {
-    let mut missing = Vec::new();
-    if let Some(target) = known.target(name) {
-        lab::targets::install(&target.path, &target.manifest, false, &mut |line| missing.push(line.to_owned()))?;
+/// Installs whatever trials of the plan need on this machine: their hosts, and what runs on them.
+pub fn for_plan(known: &Known, plan: &Plan) -> Result<(), Failure> {
+    install(known, &installations(known, plan), lab::hosts::lacking(plan.possible())?)
+}
+
+fn install(known: &Known, all: &[Installation], mut packages: Vec<String>) -> Result<(), Failure> {
+    for one in all {
+        packages.extend(one.packages(known)?);
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    if !packages.is_empty() {
+        eprintln!("installing {}", packages.join(" "));
+        lab::packages::install(&packages)?;
+    }
+    for one in all {
+        if !one.missing(known)?.is_empty() {
+            one.apply(known)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a plan that needs what is not installed on this machine.
+pub fn ensure(known: &Known, plan: &Plan) -> Result<(), Failure> {
+    for one in installations(known, plan) {
+        let missing = one.missing(known)?;
+        if !missing.is_empty() {
+            let command = one.command(known);
+            return Err(Failure::Lab(lab::Error::NotInstalled { target: one.target, command, missing }));
+        }
+    }
+    Ok(())
+}
+
+/// What is missing on this machine, a line each, of what several need once.
+pub fn missing(known: &Known, all: &[Installation]) -> Result<Vec<String>, Failure> {
+    let mut missing: Vec<String> = Vec::new();
+    for one in all {
+        let new: Vec<String> = one.missing(known)?.into_iter().filter(|line| !missing.contains(line)).collect();
+        missing.extend(new);
     }
     Ok(missing)
+}
+
+/// What the plan's targets run on, as installed on this machine: target to part to version. Where versions depend on
+/// parameters, each says on which of their values.
+pub fn versions(known: &Known, plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
+    let told: Vec<(Installation, BTreeMap<String, String>)> =
+        installations(known, plan).into_iter().map(|one| (one.clone(), one.versions(known))).collect();
+    let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for (one, parts) in &told {
+        let others = || told.iter().filter(|(other, _)| other.target == one.target);
+        for (part, version) in parts {
+            let agree = others().all(|(_, parts)| parts.get(part).is_none_or(|other| other == version));
+            let text =
+                if agree { version.clone() } else { format!("{version}{}", apart(one, others().map(|(one, _)| one))) };
+            let said = all.entry(one.target.clone()).or_default().entry(part.clone()).or_default();
+            if !said.split("; ").any(|said| said == text) {
+                *said = if said.is_empty() { text } else { format!("{said}; {text}") };
+            }
+        }
+    }
+    all
+}
+
+/// The parameters in which an installation differs from some other of its target: ` (home = /opt/7)`.
+fn apart<'a>(one: &Installation, others: impl Iterator<Item = &'a Installation>) -> String {
+    let others: Vec<&Installation> = others.collect();
+    let differs = |name: &String, value: &String| others.iter().any(|other| other.with.get(name) != Some(value));
+    let own = one.with.iter().filter(|(name, value)| differs(name, value));
+    let own: Vec<String> = own.map(|(name, value)| format!("{name} = {value}")).collect();
+    if own.is_empty() { String::new() } else { format!(" ({})", own.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use experiment::source::Source;
+
+    use super::*;
+    use crate::commands::check;
+
+    const COURT: &str = r#"
+title = "t"
+asks = "a"
+repeat = 2
+[target]
+use = "docket"
+[load]
+agents = 1
+time = "1s"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+[sweep]
+"target.with.write" = ["transaction", "sync_dirty"]
+"load.agents" = [1, 2]
+[[variant]]
+name = "plain"
+[[variant]]
+name = "serial"
+target = { with = { serial = true } }
+[[variant]]
+name = "serial behind haproxy"
+target = { with = { serial = true, proxy = "haproxy" } }
+"#;
+
+    /// The commands that install what an experiment needs.
+    fn commands(known: &Known, text: &str) -> Vec<String> {
+        let source = Source { name: "court.toml".to_owned(), text: text.to_owned() };
+        let plan = check::plan(&source, &[], known).unwrap_or_else(|failure| panic!("{failure}"));
+        installations(known, &plan).iter().map(|one| one.command(known)).collect()
+    }
+
+    #[test]
+    fn each_set_of_parameters_of_variants_and_sweeps_is_installed_for_once() {
+        let mut known = catalog::known().unwrap();
+        let plain = "plimsoll install docket";
+        assert_eq!(
+            commands(&known, COURT),
+            [
+                plain.to_owned(),
+                format!("{plain} --with 'serial=true'"),
+                format!("{plain} --with 'proxy=haproxy' --with 'serial=true'")
+            ]
+        );
+        // Where the target does not say which parameters matter, all do, swept ones too.
+        known.targets.iter_mut().find(|one| one.manifest.name == "docket").unwrap().manifest.install_with = None;
+        let all = commands(&known, COURT);
+        assert_eq!(all.len(), 6, "{all:#?}");
+        assert!(all.contains(&format!("{plain} --with 'serial=true' --with 'write=sync_dirty'")), "{all:#?}");
+    }
+
+    #[test]
+    fn what_is_not_started_here_is_not_installed_here() {
+        let known = catalog::known().unwrap();
+        let there = COURT.replace("[load]", "[lab]\nssh = [\"one.example\"]\n[load]");
+        assert_eq!(commands(&known, &there), [""; 0]);
+    }
+
+    #[test]
+    fn versions_that_depend_on_parameters_say_on_which() {
+        let one = |home: &str| Installation {
+            target: "redis".to_owned(),
+            with: BTreeMap::from([("home".to_owned(), home.to_owned()), ("port".to_owned(), "0".to_owned())]),
+        };
+        let all = [one("/opt/6"), one("/opt/7")];
+        assert_eq!(apart(&all[1], all.iter()), " (home = /opt/7)");
+        assert_eq!(apart(&all[0], all[..1].iter()), "");
+    }
 }

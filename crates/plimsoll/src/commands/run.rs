@@ -82,11 +82,11 @@ impl Begun {
     /// would ever be in.
     pub fn can_be_played(&self, known: &Known, install: bool) -> Result<(), Failure> {
         conduct::can_play(&self.plan)?;
-        lab::hosts::can_make(self.plan.possible())?;
-        for name in installed_here(&self.plan) {
-            install::ensure(known, name, install)?;
+        if install {
+            install::for_plan(known, &self.plan)?;
         }
-        Ok(())
+        lab::hosts::can_make(self.plan.possible())?;
+        install::ensure(known, &self.plan)
     }
 
     /// Its folder; a new one gets everything that is known before the first trial.
@@ -169,9 +169,7 @@ fn environment(plan: &Plan, known: &Known, folder: &Path) -> Environment {
         revision: owned(option_env!("PLIMSOLL_REVISION")),
     };
     environment.targets = versions(plan, known);
-    let parts = |name: &str| known.target(name).map(|target| lab::targets::versions(&target.path, &target.manifest));
-    let installed = installed_here(plan).into_iter().filter_map(|name| Some((name.to_owned(), parts(name)?)));
-    environment.installed = installed.filter(|(_, parts)| !parts.is_empty()).collect();
+    environment.installed = install::versions(known, plan);
     environment.disk.sync_us = lab::doctor::sync_us(folder, SYNCS).map(|sync| sync.p50);
     environment
 }
@@ -180,11 +178,6 @@ fn environment(plan: &Plan, known: &Known, folder: &Path) -> Environment {
 fn versions(plan: &Plan, known: &Known) -> BTreeMap<String, String> {
     let version = |name: &str| known.target(name).map(|target| target.manifest.about.version.clone());
     target_names(plan.possible()).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
-}
-
-/// Targets that some trial starts on this machine; whether real hosts have what they need is asked there.
-pub fn installed_here(plan: &Plan) -> Vec<&str> {
-    target_names(plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual()))
 }
 
 fn target_names<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a str> {

@@ -80,6 +80,16 @@ pub(super) fn can_make(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Ca
     Cables::plan(&trial.lab, needs::loses_packets(trial, envelopes))
 }
 
+/// Debian's packages of programs that the hosts are made with, and this machine has not.
+pub(super) fn lacking(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Vec<&'static str>, Error> {
+    needs::lacking(trial, envelopes)
+}
+
+/// The same for the hosts of any lab.
+pub(super) fn lacking_for_any() -> Vec<&'static str> {
+    needs::lacking_for_any()
+}
+
 /// What links can be made like on this machine: tried, and gone with the try. Needs root.
 pub(crate) fn what_links_can_be() -> Links {
     needs::what_links_can_be()

@@ -16,6 +16,7 @@ use crate::linux::cgroup::{self, Controller, Hierarchies};
 use crate::linux::namespace;
 use crate::linux::network::Trouble;
 use crate::linux::network::link::{Limits, Port, impose};
+use crate::packages;
 use crate::placement::Placement;
 use crate::runner::Envelope;
 
@@ -75,40 +76,121 @@ fn slows_ports(trial: &plan::Trial) -> bool {
     !trial.lab.ports.is_empty() || has_fault(trial, &["slow_port"])
 }
 
+/// A program that hosts are made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tool {
+    program: &'static str,
+    /// Debian's package that has it.
+    package: &'static str,
+    /// The part of a lab that needs it.
+    needed_for: &'static str,
+    /// What works without; nothing where hosts are made all the same, and only know less of themselves.
+    without: Option<&'static str>,
+}
+
+const HOSTS: Tool = Tool {
+    program: "ip",
+    package: "iproute2",
+    needed_for: "a virtual host",
+    without: Some("targets on this machine itself work without"),
+};
+const LINKS: Tool = Tool {
+    program: "tc",
+    package: "iproute2",
+    needed_for: "a link with limits or such a fault",
+    without: Some("labs whose links have neither limits nor such faults work without"),
+};
+const FILTERS: Tool = Tool {
+    program: "nft",
+    package: "nftables",
+    needed_for: "a host whose packets are dropped",
+    without: Some("labs without loss, partitions, lossy links and frozen hosts work without"),
+};
+const VOLUMES: Tool = Tool {
+    program: "mkfs.ext4",
+    package: "e2fsprogs",
+    needed_for: "a disk of a host's own",
+    without: Some("profiles without [disk] work without, and so do all faults but slow_disk and full_disk"),
+};
+/// Without it, what a disk does is not measured, and the records say so.
+const DISK_METER: Tool = Tool { program: "fio", package: "fio", needed_for: "what a disk does", without: None };
+/// All of them.
+const TOOLS: [Tool; 5] = [HOSTS, LINKS, FILTERS, VOLUMES, DISK_METER];
+
+/// The programs that this trial's hosts are made with.
+fn tools(trial: &plan::Trial, envelopes: &[Envelope]) -> Vec<Tool> {
+    let limited = envelopes.iter().any(|envelope| !envelope.link.is_unlimited());
+    let asked = [
+        (HOSTS, true),
+        (LINKS, limited || slows_ports(trial) || has_fault(trial, &SHAPING)),
+        (FILTERS, loses_packets(trial, envelopes) || has_fault(trial, &CUTTING)),
+        (VOLUMES, envelopes.iter().any(|envelope| needs_volume(trial, envelope))),
+        (DISK_METER, trial.lab.measure_storage),
+    ];
+    asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(tool, _)| tool).collect()
+}
+
+/// Debian's packages of those programs of this trial's hosts that are not on this machine.
+///
+/// # Errors
+/// Without root: no package would help.
+pub fn lacking(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Vec<&'static str>, Error> {
+    root()?;
+    Ok(absent(&tools(trial, envelopes)))
+}
+
+/// The same for whatever any lab may need.
+pub fn lacking_for_any() -> Vec<&'static str> {
+    absent(&TOOLS)
+}
+
+fn absent(tools: &[Tool]) -> Vec<&'static str> {
+    let mut packages: Vec<&str> = tools.iter().filter(|tool| folder(tool).is_err()).map(|tool| tool.package).collect();
+    packages.dedup();
+    packages
+}
+
+fn root() -> Result<(), Error> {
+    if geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Error::Needs {
+        what: "a lab of virtual hosts, and so every profile of one and every fault on one,".to_owned(),
+        needs: "root".to_owned(),
+        instead: "run it as root; what works without: a target on this machine (leave [lab] out), one that runs \
+                  already (`url`), one that a command starts (`start`), the faults of their processes, and real \
+                  machines ([lab] ssh = [...])"
+            .to_owned(),
+    })
+}
+
 /// Whether all is there.
 ///
 /// # Errors
 /// [`Error::Needs`], with what works without.
 pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
-    if !geteuid().is_root() {
-        return Err(Error::Needs {
-            what: "a lab of virtual hosts, and so every profile of one and every fault on one,".to_owned(),
-            needs: "root".to_owned(),
-            instead: "run it as root; what works without: a target on this machine (leave [lab] out), one that runs \
-                      already (`url`), one that a command starts (`start`), the faults of their processes, and real \
-                      machines ([lab] ssh = [...])"
-                .to_owned(),
-        });
-    }
+    root()?;
     for (part, file) in PARTS {
         if !Path::new(file).exists() {
             return Err(of_kernel("a virtual host", part));
         }
     }
-    let limited = envelopes.iter().any(|envelope| !envelope.link.is_unlimited());
-    let loses = loses_packets(trial, envelopes) || has_fault(trial, &CUTTING);
-    let has_volume = envelopes.iter().any(|envelope| needs_volume(trial, envelope));
-    if has_volume && !Path::new("/dev/loop-control").exists() {
+    let tools = tools(trial, envelopes);
+    if tools.contains(&VOLUMES) && !Path::new("/dev/loop-control").exists() {
         return Err(of_kernel("a disk of a host's own", "loop devices (CONFIG_BLK_DEV_LOOP; try `modprobe loop`)"));
     }
-    const UNLIMITED: &str = "labs whose links have neither limits nor such faults work without";
-    const UNCUT: &str = "labs without loss, partitions, lossy links and frozen hosts work without";
-    const PLAIN: &str = "profiles without [disk] work without, and so do all faults but slow_disk and full_disk";
-    program(true, "a virtual host", ("ip", "iproute2"), "targets on this machine itself work without")?;
-    let shapes = limited || slows_ports(trial) || has_fault(trial, &SHAPING);
-    program(shapes, "a link with limits or such a fault", ("tc", "iproute2"), UNLIMITED)?;
-    program(loses, "a host whose packets are dropped", ("nft", "nftables"), UNCUT)?;
-    program(has_volume, "a disk of a host's own", ("mkfs.ext4", "e2fsprogs"), PLAIN)?;
+    // The first that is missing is explained, and the command names the packages of all.
+    let packages: Vec<String> = absent(&tools).into_iter().map(str::to_owned).collect();
+    for (tool, without) in tools.iter().filter_map(|tool| Some((tool, tool.without?))) {
+        folder(tool).map_err(|needs| Error::Needs {
+            what: tool.needed_for.to_owned(),
+            needs,
+            instead: format!(
+                "`plimsoll run --install` and `plimsoll install --lab` install it; or run: {}\n  {without}",
+                packages::command(&packages)
+            ),
+        })?;
+    }
     controllers(envelopes)?;
     links(&hardest_link(trial, envelopes), slows_ports(trial))
 }
@@ -228,18 +310,58 @@ pub fn of_kernel(what: &str, part: &str) -> Error {
     }
 }
 
-fn program(needed: bool, what: &str, (program, package): (&str, &str), without: &str) -> Result<(), Error> {
+/// Where a program is that a host can start; in words what is missing, if it is nowhere.
+fn folder(tool: &Tool) -> Result<PathBuf, String> {
     let path = env::var_os("PATH").unwrap_or_default();
+    let program = tool.program;
     let folders: Vec<PathBuf> = env::split_paths(&path).filter(|folder| folder.join(program).is_file()).collect();
     // A host has folders of its own there, and starts it itself.
-    let is_hidden = |folder: &PathBuf| ["/tmp", "/run", "/dev/shm"].iter().any(|own| folder.starts_with(own));
-    if !needed || folders.iter().any(|folder| !is_hidden(folder)) {
-        return Ok(());
+    let is_hidden = |folder: &&PathBuf| ["/tmp", "/run", "/dev/shm"].iter().any(|own| folder.starts_with(own));
+    if let Some(folder) = folders.iter().find(|folder| !is_hidden(folder)) {
+        return Ok(folder.clone());
     }
-    let needs = match folders.first() {
-        None => format!("the program `{program}`, which is not in PATH"),
-        Some(folder) => format!("the program `{program}`, and that in {} is not seen by a host", folder.display()),
-    };
-    let instead = format!("install it (Debian's package is {package}), or put /usr/sbin into PATH; {without}");
-    Err(Error::Needs { what: what.to_owned(), needs, instead })
+    let package = format!("which is in Debian's package {}", tool.package);
+    Err(match folders.first() {
+        // Of the folders with such programs the one that an ordinary user's PATH may lack.
+        None if Path::new("/usr/sbin").join(program).is_file() => {
+            format!("the program `{program}`, which is in /usr/sbin, and that is not in PATH")
+        }
+        None => format!("the program `{program}`, {package}"),
+        Some(folder) => {
+            format!("the program `{program}`, {package}, and that in {} is not seen by a host", folder.display())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::plan::TargetKind;
+
+    use super::*;
+    use crate::fixture::trial;
+
+    fn packages(trial: &plan::Trial, envelope: Envelope) -> Vec<&'static str> {
+        tools(trial, &[envelope]).iter().map(|tool| tool.package).collect()
+    }
+
+    #[test]
+    fn a_lab_needs_the_packages_of_what_it_is_made_with() {
+        let mut plain = trial(TargetKind::Running { url: String::new() });
+        assert_eq!(packages(&plain, Envelope::default()), ["iproute2"]);
+        let mut lossy = Envelope::default();
+        lossy.link.loss_pct = Some(1.0);
+        assert_eq!(packages(&plain, lossy), ["iproute2", "iproute2", "nftables"]);
+        let mut small = Envelope::default();
+        small.disk.size_bytes = Some(1 << 30);
+        plain.lab.measure_storage = true;
+        assert_eq!(packages(&plain, small), ["iproute2", "e2fsprogs", "fio"]);
+    }
+
+    #[test]
+    fn a_program_that_is_nowhere_is_named_with_its_package() {
+        let tool = Tool { program: "no such program", package: "none", needed_for: "this", without: None };
+        assert_eq!(folder(&tool), Err("the program `no such program`, which is in Debian's package none".to_owned()));
+        assert_eq!(absent(&[tool, tool]), ["none"]);
+        assert!(absent(&[Tool { program: "sh", ..tool }]).is_empty());
+    }
 }
