@@ -46,16 +46,6 @@ pub enum Error {
     /// The folder has no plan, so it is not a run folder.
     #[error("{} is not a run folder: it has no plan.json", .0.display())]
     NotARun(std::path::PathBuf),
-    /// The plan is of a later version of Plimsoll.
-    #[error("{} was written by a later version of Plimsoll (format {format}, this one knows {known})", path.display())]
-    Later {
-        /// The plan.
-        path: std::path::PathBuf,
-        /// Its format.
-        format: u32,
-        /// The newest that this version knows.
-        known: u32,
-    },
     /// The folder cannot be listed.
     #[error("cannot list the trials: {0}")]
     List(std::io::Error),

@@ -5,7 +5,7 @@ use experiment::plan::{self, Plan};
 use record::events::Ending;
 use record::folder::RunFolder;
 use record::results::{FORMAT, Results, Trial};
-use record::whole::read_json;
+use record::whole::read_json_up_to;
 
 use crate::audit::pooled::pooled;
 use crate::evidence::Evidence;
@@ -18,9 +18,10 @@ use crate::{Error, claims, comparisons, cost, outages, scaling};
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
 /// # Errors
-/// If it has no plan, or a record is broken elsewhere than at its end.
+/// If it has no plan, a later version wrote it, or a record is broken elsewhere than at its end.
 pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let plan = plan_of(folder)?;
+    folder.refuse_later_results()?;
     let ids = folder.trial_ids().map_err(Error::List)?;
     let mut trials: Vec<Trial> = Vec::new();
     let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
@@ -70,16 +71,8 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
 }
 
 pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
-    let path = folder.plan();
-    // The format first: a later plan may not parse as one of today.
-    let plan = read_json::<serde_json::Value>(&path)?.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))?;
-    let format = plan.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    if format > u64::from(plan::FORMAT) {
-        let format = u32::try_from(format).unwrap_or(u32::MAX);
-        return Err(Error::Later { path, format, known: plan::FORMAT });
-    }
-    let broken = |error: serde_json::Error| record::ReadError::Content { path, reason: error.to_string() };
-    Ok(serde_json::from_value(plan).map_err(broken)?)
+    let plan = read_json_up_to(&folder.plan(), plan::FORMAT)?;
+    plan.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))
 }
 
 /// Why the results are not those of the whole plan, if so.

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use record::ReadError;
+
 /// What a command came to, if not to an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
@@ -66,8 +68,11 @@ impl Failure {
             Self::Conduct(error) => conduct_code(error),
             Self::Lab(error) => lab_code(error),
             Self::Analysis(
-                analysis::Error::NotARun(_) | analysis::Error::Later { .. } | analysis::Error::Incomparable { .. },
-            ) => 2,
+                analysis::Error::NotARun(_)
+                | analysis::Error::Read(ReadError::Later { .. })
+                | analysis::Error::Incomparable { .. },
+            )
+            | Self::Report(report::Error::Record(ReadError::Later { .. })) => 2,
             Self::Analysis(_) | Self::Report(_) | Self::Echo(_) | Self::File { .. } | Self::Ours(_) => 1,
         }
     }

@@ -9,8 +9,8 @@ use jiff::Zoned;
 
 use crate::environment::Environment;
 use crate::events::RunEnding;
-use crate::results::Results;
-use crate::whole::{read_json, write_json};
+use crate::results::{self, Results};
+use crate::whole::{read_json_up_to, refuse_later, write_json};
 use crate::whole_lines::ReadError;
 
 /// Characters of a title that go into a folder's name.
@@ -186,7 +186,7 @@ impl RunFolder {
     /// # Errors
     /// If it cannot be read.
     pub fn read_environment(&self) -> Result<Option<Environment>, ReadError> {
-        read_json(&self.environment())
+        read_json_up_to(&self.environment(), FORMAT)
     }
 
     /// Writes `environment.json` whole.
@@ -202,7 +202,7 @@ impl RunFolder {
     /// # Errors
     /// If it cannot be read.
     pub fn read_ending(&self) -> Result<Option<RunEnding>, ReadError> {
-        read_json(&self.ending())
+        read_json_up_to(&self.ending(), FORMAT)
     }
 
     /// Writes `ending.json` whole.
@@ -218,7 +218,15 @@ impl RunFolder {
     /// # Errors
     /// If it cannot be read.
     pub fn read_results(&self) -> Result<Option<Results>, ReadError> {
-        read_json(&self.analysis())
+        read_json_up_to(&self.analysis(), results::FORMAT)
+    }
+
+    /// Refuses a folder whose results a later version wrote: its records may mean what this version does not know.
+    ///
+    /// # Errors
+    /// [`ReadError::Later`]. Results that are missing or broken are no reason, as they can be made again.
+    pub fn refuse_later_results(&self) -> Result<(), ReadError> {
+        refuse_later(&self.analysis(), results::FORMAT)
     }
 
     /// Writes `analysis.json` whole.

@@ -1,6 +1,6 @@
 //! JSONL: one JSON object a line, for `events.jsonl` and `history.jsonl`. It must not know which objects.
 
-use std::io;
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::marker::PhantomData;
 use std::path::Path;
 
@@ -8,9 +8,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::events::{Event, What};
-use crate::whole_lines::{LineFile, read_lines};
+use crate::folder::FORMAT;
+use crate::whole::refuse_later_head;
+use crate::whole_lines::{LineFile, open, read_lines};
 
 pub use crate::whole_lines::{ReadError, Records};
+
+/// The first event is short; a longer line has no format to be looked for.
+const FIRST_LINE: u64 = 64 << 10;
 
 /// Writes items as lines. They are on their way to the disk after [`Writer::flush`], or when enough have come together.
 #[derive(Debug)]
@@ -68,8 +73,14 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Records<T>, ReadError> {
 /// Reads `events.jsonl` as [`read`] does, without the kinds of events that this version does not know.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read`]; [`ReadError::Later`] if the first line has a `format` that is later than this version's.
 pub fn read_events(path: &Path) -> Result<Records<Event>, ReadError> {
+    let mut beginning = Vec::new();
+    if let Some(file) = open(path)? {
+        let read = BufReader::new(file.take(FIRST_LINE)).read_until(b'\n', &mut beginning);
+        read.map_err(|source| ReadError::Io { path: path.to_path_buf(), source })?;
+    }
+    refuse_later_head(path, &beginning, FORMAT)?;
     let mut records = read::<Event>(path)?;
     records.items.retain(|event| event.what != What::Unknown);
     Ok(records)

@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::whole_lines::{ReadError, bytes_of};
 
@@ -53,3 +54,67 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReadErro
     let broken = |error: serde_json::Error| ReadError::Content { path: path.to_path_buf(), reason: error.to_string() };
     serde_json::from_slice(&bytes).map(Some).map_err(broken)
 }
+
+/// Reads a JSON file whose `format` this version knows up to `known`; `None` if it does not exist.
+///
+/// # Errors
+/// [`ReadError::Later`] of a later format; else as [`read_json`].
+pub fn read_json_up_to<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>, ReadError> {
+    refuse_later(path, known)?;
+    read_json(path)
+}
+
+/// Reads a text; `None` if it does not exist. What is no UTF-8 is shown as such.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn read_text(path: &Path) -> Result<Option<String>, ReadError> {
+    Ok(bytes_of(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// What is looked at first, since a later version's file may not parse as one of today.
+#[derive(Debug, Deserialize)]
+struct Head {
+    #[serde(default)]
+    format: Option<Value>,
+    #[serde(default)]
+    plimsoll: Option<Value>,
+}
+
+/// Refuses a JSON file of a later format than `known`. One that is missing, broken or says no format is left to whoever reads it.
+///
+/// # Errors
+/// [`ReadError::Later`], a format that is no number, or that the file cannot be read.
+pub fn refuse_later(path: &Path, known: u32) -> Result<(), ReadError> {
+    let Some(bytes) = bytes_of(path)? else { return Ok(()) };
+    refuse_later_head(path, &bytes, known)
+}
+
+/// The same of a file, or of a first line, that has been read.
+pub(crate) fn refuse_later_head(path: &Path, json: &[u8], known: u32) -> Result<(), ReadError> {
+    let format = serde_json::from_slice::<Head>(json).ok().and_then(|head| head.format);
+    let Some(format) = format.filter(|format| !format.is_null()) else { return Ok(()) };
+    match format.as_u64() {
+        Some(format) if format <= u64::from(known) => Ok(()),
+        Some(format) => Err(ReadError::Later { path: path.to_path_buf(), format, known, writer: writer(path) }),
+        None => {
+            let reason = format!("its format is {format}, and a format is a whole number from 1");
+            Err(ReadError::Content { path: path.to_path_buf(), reason })
+        }
+    }
+}
+
+/// The version of Plimsoll that made the run folder which a file lies in, if it says so.
+fn writer(path: &Path) -> Option<String> {
+    // Of a run folder itself, or of `trials/001` in it.
+    let said = path.ancestors().skip(1).take(3).find_map(|folder| {
+        let bytes = bytes_of(&folder.join("environment.json")).ok()??;
+        serde_json::from_slice::<Head>(&bytes).ok()?.plimsoll
+    })?;
+    let version = said.as_str().filter(|version| version.len() <= 40 && *version != env!("CARGO_PKG_VERSION"))?;
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || ".+-".contains(character);
+    version.chars().all(is_plain).then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,11 @@
 //! A file that grows by whole lines, and the way to read one that was cut off. It knows nothing of what a line holds.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 /// Bytes kept before they are written of their own accord.
 const BUFFER: usize = 64 * 1024;
@@ -35,6 +38,32 @@ pub enum ReadError {
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
+    },
+    /// What stands there would be waited for, or would never end.
+    #[error("{} is {what}, and a record is a regular file: move it away, or copy the run folder anew", path.display())]
+    NotRegular {
+        /// Where it stands.
+        path: PathBuf,
+        /// What it is, with its article.
+        what: &'static str,
+    },
+    /// The file is of a later version of Plimsoll.
+    #[error(
+        "{} was written by a later version of Plimsoll (format {format}{}; this one, {}, knows formats up to {known}): read \
+         it with that version, or a later one",
+        path.display(),
+        writer.as_deref().map(|writer| format!(", by version {writer}")).unwrap_or_default(),
+        env!("CARGO_PKG_VERSION")
+    )]
+    Later {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u64,
+        /// The newest that this version knows.
+        known: u32,
+        /// The version that wrote it, if the run folder says so.
+        writer: Option<String>,
     },
 }
 
@@ -69,9 +98,14 @@ impl LineFile {
 
     /// Goes on at the end of a file; a last line that was cut off is removed first.
     pub(crate) fn append(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).custom_flags(WITHOUT_WAITING);
+        let mut file = options.open(path)?;
+        if let Some(what) = other_than_regular(file.metadata()?.file_type()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, and no regular file")));
+        }
         let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut file, &mut bytes)?;
+        file.read_to_end(&mut bytes)?;
         let whole = whole_part(&bytes).len() as u64;
         file.set_len(whole)?;
         Ok(Self { file, whole, pending: Vec::new() })
@@ -109,11 +143,48 @@ impl Drop for LineFile {
     }
 }
 
+/// Opening a FIFO would else wait for whoever writes to it, and a terminal would become ours.
+const WITHOUT_WAITING: i32 = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC).bits().cast_signed();
+
+/// Opens a file for reading; `None` if it does not exist. Everything that is read of a run folder is opened here: a folder that
+/// somebody else made may hold a FIFO, a socket or a device in place of a record.
+pub(crate) fn open(path: &Path) -> Result<Option<File>, ReadError> {
+    let failed = |source| ReadError::Io { path: path.to_path_buf(), source };
+    let refused = |what| ReadError::NotRegular { path: path.to_path_buf(), what };
+    let opened = OpenOptions::new().read(true).custom_flags(WITHOUT_WAITING).open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            // A socket cannot be opened at all, and the kernel's words for that help nobody.
+            let what = fs::metadata(path).ok().and_then(|found| other_than_regular(found.file_type()));
+            return Err(what.map_or_else(|| failed(error), refused));
+        }
+    };
+    match other_than_regular(file.metadata().map_err(failed)?.file_type()) {
+        Some(what) => Err(refused(what)),
+        None => Ok(Some(file)),
+    }
+}
+
+/// What it is, if it is no regular file.
+fn other_than_regular(kind: FileType) -> Option<&'static str> {
+    match kind {
+        kind if kind.is_file() => None,
+        kind if kind.is_dir() => Some("a folder"),
+        kind if kind.is_fifo() => Some("a FIFO"),
+        kind if kind.is_socket() => Some("a socket"),
+        kind if kind.is_block_device() || kind.is_char_device() => Some("a device"),
+        _ => Some("something else"),
+    }
+}
+
 /// The bytes of a file; `None` if it does not exist.
 pub(crate) fn bytes_of(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+    let Some(mut file) = open(path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    match file.read_to_end(&mut bytes) {
+        Ok(_) => Ok(Some(bytes)),
         Err(source) => Err(ReadError::Io { path: path.to_path_buf(), source }),
     }
 }

@@ -1,6 +1,7 @@
 //! `plimsoll analyze`: from the records alone to `analysis.json` and `report.html`.
 
-use experiment::plan::Plan;
+use experiment::plan::{self, Plan};
+use record::ReadError;
 use record::folder::RunFolder;
 use record::results::Results;
 
@@ -45,7 +46,10 @@ pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
         what: format!("{} is not a run folder: {why}", folder.path().display()),
         remedy: "give a folder that `plimsoll run` made".to_owned(),
     };
-    record::whole::read_json(&folder.plan())
-        .map_err(|error| no_run(error.to_string()))?
+    record::whole::read_json_up_to(&folder.plan(), plan::FORMAT)
+        .map_err(|error| match error {
+            ReadError::Later { .. } => Failure::Analysis(error.into()),
+            error => no_run(error.to_string()),
+        })?
         .ok_or_else(|| no_run("it has no plan.json".to_owned()))
 }

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use record::folder::RunFolder;
-use record::results::{FORMAT, Results};
+use record::results::Results;
 use report::Listed;
 
 use crate::cli;
@@ -74,9 +74,6 @@ fn all(folders: &[PathBuf]) -> Result<Vec<Found>, Failure> {
 fn read(run: &RunFolder) -> Result<Found, String> {
     let path = run.path().canonicalize().map_err(|error| error.to_string())?;
     let results = run.read_results().map_err(|error| error.to_string())?.ok_or("it has no analysis.json")?;
-    if results.format > FORMAT {
-        return Err(format!("its results are of a later version (format {}, this one knows {FORMAT})", results.format));
-    }
     if !run.report().is_file() {
         return Err("it has no report.html".to_owned());
     }

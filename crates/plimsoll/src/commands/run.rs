@@ -150,7 +150,7 @@ fn with_sets(file: &Path, source: &Source, sets: &[String]) -> String {
 fn resume(path: &Path) -> Result<Begun, Failure> {
     let folder = RunFolder::at(path);
     let plan = analyze::read_plan(&folder)?;
-    let text = std::fs::read_to_string(folder.experiment()).unwrap_or_default();
+    let text = record::whole::read_text(&folder.experiment()).ok().flatten().unwrap_or_default();
     let from = text.lines().next().and_then(|line| line.strip_prefix(FROM));
     let files = from.and_then(|file| Path::new(file).parent()).map(Path::to_path_buf).unwrap_or_default();
     Ok(Begun { plan, files, text: String::new(), folder: Some(folder) })

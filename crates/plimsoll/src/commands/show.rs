@@ -1,5 +1,6 @@
 //! `plimsoll show`: the summary again, from `analysis.json` as it is.
 
+use record::ReadError;
 use record::folder::RunFolder;
 
 use crate::cli;
@@ -15,7 +16,11 @@ pub fn run(arguments: &cli::OneRun) -> Result<Done, Failure> {
     };
     let results = folder
         .read_results()
-        .map_err(|error| no_results(error.to_string()))?
+        .map_err(|error| match error {
+            // What this version makes of its records may not be what they say.
+            ReadError::Later { .. } => Failure::Analysis(error.into()),
+            error => no_results(error.to_string()),
+        })?
         .ok_or_else(|| no_results("it has no analysis.json".to_owned()))?;
     analyze::print(&folder, &results, arguments.json)?;
     Ok(Done::Well)

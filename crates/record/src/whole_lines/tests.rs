@@ -51,7 +51,7 @@ fn a_broken_line_elsewhere_is_an_error_with_file_and_line() {
 fn a_missing_file_is_an_empty_one_and_a_folder_is_an_error() {
     let scratch = Scratch::new("whole-lines");
     assert_eq!(read_lines(&scratch.path("none"), word).unwrap(), Records::default());
-    assert!(matches!(read_lines(&scratch.path(""), word), Err(ReadError::Io { .. })));
+    assert!(matches!(read_lines(&scratch.path(""), word), Err(ReadError::NotRegular { .. })));
 }
 
 #[test]
