@@ -1,8 +1,10 @@
 //! A file that grows by whole lines, and the way to read one that was cut off. It knows nothing of what a line holds.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use crate::private;
 
 /// Bytes kept before they are written of their own accord.
 const BUFFER: usize = 64 * 1024;
@@ -64,12 +66,12 @@ pub(crate) struct LineFile {
 
 impl LineFile {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::create(path)?, whole: 0, pending: Vec::new() })
+        Ok(Self { file: private::create(path)?, whole: 0, pending: Vec::new() })
     }
 
     /// Goes on at the end of a file; a last line that was cut off is removed first.
     pub(crate) fn append(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut file = private::append(path)?;
         let mut bytes = Vec::new();
         io::Read::read_to_end(&mut file, &mut bytes)?;
         let whole = whole_part(&bytes).len() as u64;

@@ -33,7 +33,7 @@ pub fn ensure(known: &Known, name: &str, may_install: bool) -> Result<(), Failur
         return Ok(());
     }
     if may_install {
-        lab::targets::install(&target.path, &target.manifest, true, &mut |line| eprintln!("  {line}"))?;
+        lab::targets::install(&target.path, &target.manifest, true, &mut |line| output::say(&format!("  {line}")))?;
         return Ok(());
     }
     Err(Failure::Lab(lab::Error::NotInstalled { target: name.to_owned(), missing }))
