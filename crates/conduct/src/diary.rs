@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use experiment::secrets::Secrets;
 use record::clock::Clock;
 use record::events::{Event, What};
 use record::folder::TrialFolder;
@@ -13,15 +14,17 @@ pub struct Diary {
     writer: Writer<Event>,
     clock: Option<Clock>,
     before: Vec<(Instant, What)>,
+    secrets: Secrets,
 }
 
 impl Diary {
-    /// Begins the trial's `events.jsonl`.
+    /// Begins the trial's `events.jsonl`, in which none of the secrets is ever written.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn begin(folder: &TrialFolder) -> std::io::Result<Self> {
-        Ok(Self { writer: Writer::create(&folder.events())?, clock: None, before: Vec::new() })
+    pub fn begin(folder: &TrialFolder, secrets: &Secrets) -> std::io::Result<Self> {
+        let writer = Writer::create(&folder.events())?;
+        Ok(Self { writer, clock: None, before: Vec::new(), secrets: secrets.clone() })
     }
 
     /// Load starts at this clock's zero: ties the clock to the calendar and writes down what happened before.
@@ -33,7 +36,7 @@ impl Diary {
         let first = Event { at_s: 0.0, what: What::Clock { unix_s: clock.unix_s() } };
         self.writer.write(&first)?;
         for (at, what) in std::mem::take(&mut self.before) {
-            self.writer.write(&Event { at_s: clock.at_s_of(at), what })?;
+            self.write(clock.at_s_of(at), what)?;
         }
         self.writer.flush()
     }
@@ -47,8 +50,19 @@ impl Diary {
             self.before.push((at, what));
             return Ok(());
         };
-        self.writer.write(&Event { at_s: clock.at_s_of(at), what })?;
+        self.write(clock.at_s_of(at), what)?;
         self.writer.flush()
+    }
+
+    fn write(&mut self, at_s: f64, what: What) -> std::io::Result<()> {
+        let what = if self.secrets.is_empty() { what } else { self.without_secrets(&what)? };
+        self.writer.write(&Event { at_s, what })
+    }
+
+    fn without_secrets(&self, what: &What) -> std::io::Result<What> {
+        let mut value = serde_json::to_value(what)?;
+        self.secrets.hide(&mut value);
+        Ok(serde_json::from_value(value)?)
     }
 
     /// Ends the file. A trial whose load never started gets its clock here, so that its events are not lost.

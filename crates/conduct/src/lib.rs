@@ -15,7 +15,7 @@ pub mod schedule;
 mod trial;
 
 pub use news::{Audience, Interrupts, News, Second};
-pub use playing::{can_play, play};
+pub use playing::{can_play, play, recorded};
 pub use run::Run;
 
 /// Why a run could not go on.
@@ -33,6 +33,9 @@ pub enum Error {
     /// A record could not be read back.
     #[error("cannot read the records: {0}")]
     Broken(String),
+    /// A bug of ours.
+    #[error("a bug ended the run: {0}")]
+    Panicked(String),
     /// The plan asks for something that this version cannot do.
     #[error("this version cannot do that yet: {0}")]
     NotYet(String),

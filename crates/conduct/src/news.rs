@@ -97,6 +97,13 @@ impl Interrupts {
         self.asked.fetch_add(1, Ordering::SeqCst).saturating_add(1)
     }
 
+    /// Nobody can watch any more, or something broke that the run cannot be trusted after: an end in good order, unless one is asked for
+    /// already. Asking so again and again never becomes more urgent.
+    pub fn ask_once(&self) {
+        self.any.store(true, Ordering::SeqCst);
+        let _ = self.asked.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
     /// How often the user asked.
     #[must_use]
     pub fn asked(&self) -> u8 {

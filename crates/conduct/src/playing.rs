@@ -1,9 +1,12 @@
 //! Playing a run: its trials in order, and how it ended. It must not know what happens inside a trial.
 
+use std::any::Any;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use experiment::plan::{Plan, Trial};
 use experiment::search::Finished;
+use experiment::secrets::Secrets;
 use record::events::{Ending, RunEnding, What};
 use record::folder::RunFolder;
 use record::results::SearchStep;
@@ -30,14 +33,33 @@ pub fn can_play(plan: &Plan) -> Result<(), Error> {
 /// What kept the run from going on; the records reach as far as it got.
 pub fn play(run: &Run<'_>, audience: &mut dyn Audience, interrupts: &Interrupts) -> Result<Ending, Error> {
     let registry = lab::registry::Registry::begin(run.folder.path())?;
-    let played = play_trials(run, &registry, audience, interrupts);
+    // What a panic leaves behind is taken down like everything else, and what was measured until then is kept.
+    let playing = AssertUnwindSafe(|| play_trials(run, &registry, audience, interrupts));
+    let played = catch_unwind(playing).unwrap_or_else(|panic| Err(Error::Panicked(panic_text(&*panic))));
     registry.end();
     let ending = match &played {
         Ok((how, reason)) => RunEnding { how: *how, reason: reason.clone() },
         Err(error) => RunEnding { how: Ending::Failed, reason: Some(error.to_string()) },
     };
+    let ending = RunEnding { reason: ending.reason.map(|reason| run.secrets.hidden(&reason).into_owned()), ..ending };
     run.folder.write_ending(&ending).map_err(Error::Record)?;
     played.map(|(how, _)| how)
+}
+
+/// The plan as `plan.json` has it: without secrets.
+///
+/// # Errors
+/// If it cannot be written as JSON.
+pub fn recorded(plan: &Plan, secrets: &Secrets) -> std::io::Result<serde_json::Value> {
+    let mut plan = serde_json::to_value(plan)?;
+    secrets.hide(&mut plan);
+    Ok(plan)
+}
+
+/// What a panic says.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it did not say why").to_owned()
 }
 
 fn play_trials(
@@ -104,7 +126,9 @@ impl Searching {
         }
         let Some(next) = self.plan.next(&self.finished) else { return Ok(None) };
         self.plan.trials.push(next.clone());
-        record::whole::write_json(&run.folder.plan(), &self.plan).map_err(Error::Record)?;
+        recorded(&self.plan, run.secrets)
+            .and_then(|plan| record::whole::write_json(&run.folder.plan(), &plan))
+            .map_err(Error::Record)?;
         Ok(Some(next))
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use experiment::manifest::Manifest;
 use experiment::plan::Plan;
+use experiment::secrets::Secrets;
 use record::folder::RunFolder;
 
 /// Everything needed to play a plan.
@@ -17,6 +18,8 @@ pub struct Run<'a> {
     pub targets: &'a dyn Fn(&str) -> Option<(Manifest, PathBuf)>,
     /// The folder that feed files are relative to.
     pub files: PathBuf,
+    /// What no record may have.
+    pub secrets: &'a Secrets,
     /// This program, for targets that are built in.
     pub plimsoll: PathBuf,
 }

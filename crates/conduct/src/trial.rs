@@ -48,7 +48,7 @@ pub fn play(
         run,
         registry,
         trial,
-        diary: Diary::begin(&folder).map_err(Error::Record)?,
+        diary: Diary::begin(&folder, run.secrets).map_err(Error::Record)?,
         folder,
         audience,
         interrupts,

@@ -19,6 +19,7 @@ mod quoting;
 pub mod schema;
 pub mod search;
 mod section;
+pub mod secrets;
 mod shape;
 pub mod source;
 mod syntax;

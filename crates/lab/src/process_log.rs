@@ -85,7 +85,7 @@ impl Sink {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let file = File::options().create(true).append(true).open(path)?;
+        let file = record::private::append(path)?;
         let head_left = HEAD_BYTES.saturating_sub(file.metadata()?.len());
         let kept = Kept { head_left, file, tail: VecDeque::new(), left_out: 0 };
         Ok(Self { kept, lines: Tail::default(), ears: ears.clone(), open: Open::default() })

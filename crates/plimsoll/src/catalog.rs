@@ -44,7 +44,7 @@ pub fn profiles() -> Result<BTreeMap<String, Profile>, Failure> {
         let source = Source { name: file.path.display().to_string(), text: file.source };
         profile::parse(&file.name, &source)
             .map(|profile| (file.name, profile))
-            .map_err(|problems| Failure::Problems(problems.render(crate::progress::colour_on_stderr())))
+            .map_err(|problems| Failure::Problems(problems.render(crate::output::colour_on_stderr())))
     };
     lab::profiles::all().into_iter().map(read).collect()
 }
@@ -59,7 +59,7 @@ pub fn known() -> Result<Known, Failure> {
         let source =
             Source { name: folder.path.join("target.toml").display().to_string(), text: folder.source.clone() };
         let manifest = manifest::parse(&folder.name, &source)
-            .map_err(|problems| Failure::Problems(problems.render(crate::progress::colour_on_stderr())))?;
+            .map_err(|problems| Failure::Problems(problems.render(crate::output::colour_on_stderr())))?;
         targets.push(Target { manifest, path: folder.path });
     }
     let catalog = Catalog {

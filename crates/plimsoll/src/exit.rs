@@ -1,6 +1,10 @@
 //! Exit codes: the one place that turns an error into a number and a message with a remedy.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::output;
 
 use record::ReadError;
 
@@ -95,7 +99,7 @@ fn conduct_code(error: &conduct::Error) -> u8 {
         conduct::Error::Lab(error) => lab_code(error),
         conduct::Error::Load(error) => load_code(error),
         conduct::Error::NotYet(_) => 2,
-        conduct::Error::Record(_) | conduct::Error::Broken(_) => 1,
+        conduct::Error::Record(_) | conduct::Error::Broken(_) | conduct::Error::Panicked(_) => 1,
     }
 }
 
@@ -120,6 +124,29 @@ fn lab_code(error: &lab::Error) -> u8 {
     if error.is_targets() { 4 } else { 3 }
 }
 
+/// Whether a thread panicked.
+static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Does the program's work. A panic, in whichever thread, is said in words, ends the run in good order, and makes the exit code 1.
+pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        HAS_PANICKED.store(true, Ordering::SeqCst);
+        output::say(&bug(std::thread::current().name().unwrap_or("without a name"), panic));
+        output::end_run();
+    }));
+    let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(ExitCode::FAILURE);
+    if HAS_PANICKED.load(Ordering::SeqCst) { ExitCode::FAILURE } else { code }
+}
+
+fn bug(thread: &str, panic: &std::panic::PanicHookInfo<'_>) -> String {
+    let place = panic.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
+    let why = panic.payload_as_str().unwrap_or("it did not say why");
+    format!(
+        "plimsoll: this is a bug: the thread `{thread}` panicked{place}: {why}\n  the run ends, and its records are kept; \
+         please report these lines"
+    )
+}
+
 /// Says what went wrong, if anything, and gives the exit code.
 pub fn code(done: Result<Done, Failure>) -> ExitCode {
     match done {
@@ -128,13 +155,13 @@ pub fn code(done: Result<Done, Failure>) -> ExitCode {
         Ok(Done::Void) => ExitCode::from(6),
         Ok(Done::Interrupted) => ExitCode::from(130),
         Err(failure @ Failure::Problems(_)) => {
-            eprint!("{failure}");
+            output::say_text(&failure.to_string());
             ExitCode::from(failure.code())
         }
         Err(failure) => {
-            eprintln!("plimsoll: {failure}");
+            output::say(&format!("plimsoll: {failure}"));
             if let Some(remedy) = failure.remedy() {
-                eprintln!("  {remedy}");
+                output::say(&format!("  {remedy}"));
             }
             ExitCode::from(failure.code())
         }

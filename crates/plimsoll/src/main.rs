@@ -1,7 +1,5 @@
-//! The binary: words of the command line in, words and an exit code out. The only room that prints; it must not
+//! The binary: words of the command line in, words and an exit code out. The only room that prints, in `output`; it must not
 //! measure, judge or decide how anything is done.
-
-#![allow(clippy::print_stderr, reason = "this is the room that speaks to the user")]
 
 mod catalog;
 mod cli;
@@ -20,6 +18,10 @@ use clap::Parser as _;
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    exit::guarded(play)
+}
+
+fn play() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Hit(arguments) => commands::hit::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),

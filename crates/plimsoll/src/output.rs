@@ -1,17 +1,33 @@
-//! Standard output, for results only. A reader that has seen enough (`plimsoll show DIR | head`) is no error.
+//! Standard output, for results only, and standard error, for everything else. The only file of the program that prints: what is printed
+//! here cannot make it panic, and a run whose output nobody can see any more ends in good order.
 
-use std::io::{ErrorKind, Write as _};
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use conduct::Interrupts;
+use experiment::secrets::Secrets;
+use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
 use crate::exit::Failure;
 
-/// Prints a text as it is.
+/// Whether something could not be said.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+/// The run that ends when nobody can hear of it any more.
+static RUN: Mutex<Option<Arc<Interrupts>>> = Mutex::new(None);
+/// What is never printed.
+static SECRETS: Mutex<Option<Secrets>> = Mutex::new(None);
+
+/// Prints a text as it is on standard output. A reader that has seen enough (`plimsoll show DIR | head`) is no error.
 ///
 /// # Errors
 /// If standard output cannot be written, for another reason than that nobody reads it any more.
 pub fn text(text: &str) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
+    let text = without_secrets(text);
+    let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::File { what: "cannot write to standard output".to_owned(), error })
@@ -27,4 +43,99 @@ pub fn text(text: &str) -> Result<(), Failure> {
 pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Ours(error.to_string()))?;
     text(&(json + "\n"))
+}
+
+/// Says a line on standard error.
+pub fn say(line: &str) {
+    say_text(&format!("{line}\n"));
+}
+
+/// Says a text on standard error as it is.
+pub fn say_text(text: &str) {
+    // In one piece, so that nothing that another thread says comes between.
+    match io::stderr().lock().write_all(without_secrets(text).as_bytes()) {
+        // A terminal that is full for a moment is not gone.
+        Err(error) if error.kind() != ErrorKind::WouldBlock => lose(),
+        _ => {}
+    }
+}
+
+/// Values that are never printed from now on.
+pub fn hide(secrets: &Secrets) {
+    *SECRETS.lock().unwrap_or_else(PoisonError::into_inner) = Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
+}
+
+fn without_secrets(text: &str) -> std::borrow::Cow<'_, str> {
+    match &*SECRETS.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(secrets) => secrets.hidden(text).into_owned().into(),
+        None => text.into(),
+    }
+}
+
+/// From now on the run is asked to end when its output is gone: a closed terminal, a full disk, a reader that has ended. That is
+/// noticed by what is said, and, between two words, by a thread that waits for it.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub fn ends(run: &Arc<Interrupts>) -> io::Result<()> {
+    *RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(run));
+    if IS_LOST.load(Ordering::SeqCst) {
+        run.ask_once();
+    }
+    std::thread::Builder::new().name("outputs".to_owned()).spawn(await_loss).map(drop)
+}
+
+/// Asks the run to end in good order, if there is one.
+pub fn end_run() {
+    if let Some(run) = &*RUN.lock().unwrap_or_else(PoisonError::into_inner) {
+        run.ask_once();
+    }
+}
+
+fn lose() {
+    IS_LOST.store(true, Ordering::SeqCst);
+    end_run();
+}
+
+/// Waits until nobody is at the other end of one of the two any more. Files never lose theirs.
+fn await_loss() {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    // Nothing is asked for: a loss is always told.
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty()), PollFd::new(&stderr, PollFlags::empty())];
+    loop {
+        match poll(&mut ends, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) if ends.iter().any(|end| end.revents().intersects(PollFlags::ERR | PollFlags::HUP)) => return lose(),
+            _ => return,
+        }
+    }
+}
+
+/// Whether standard error is a terminal.
+#[must_use]
+pub fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Whether stderr takes colours.
+#[must_use]
+pub fn colour_on_stderr() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Whether stdout takes colours.
+#[must_use]
+pub fn colour_on_stdout() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Standard input and output without a buffer, for a program that speaks with another one over them: whoever gets them next must find
+/// every byte.
+///
+/// # Errors
+/// If there are too many open files.
+pub fn bare() -> io::Result<(File, File)> {
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    Ok((File::from(input), File::from(output)))
 }

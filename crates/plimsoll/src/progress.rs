@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 
 use conduct::{Audience, News, Second};
 use experiment::plan::Trial;
@@ -10,22 +9,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use record::events::{Ending, Phase, What};
 use record::results::SearchStep;
 
-/// Whether stderr takes colours.
-#[must_use]
-pub fn colour_on_stderr() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
-
-/// Whether stdout takes colours.
-#[must_use]
-pub fn colour_on_stdout() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
+use crate::output;
 
 /// The audience for this stderr.
 #[must_use]
 pub fn audience(plain: bool) -> Box<dyn Audience> {
-    if plain || !std::io::stderr().is_terminal() { Box::new(Plain::default()) } else { Box::new(Live::new()) }
+    if plain || !output::is_watched() { Box::new(Plain::default()) } else { Box::new(Live::new()) }
 }
 
 /// A line for each thing that happens, and every few seconds one for the load.
@@ -46,7 +35,7 @@ impl Audience for Plain {
         if let News::Second(second) = news {
             self.now.add(second);
             if second.at_s - self.told_s >= Self::EVERY_S {
-                eprintln!("  {:>6.0} s  {}", second.at_s, self.now.words());
+                output::say(&format!("  {:>6.0} s  {}", second.at_s, self.now.words()));
                 self.told_s = second.at_s;
                 self.now = Tally::default();
             }
@@ -57,7 +46,7 @@ impl Audience for Plain {
             self.now = Tally::default();
         }
         if let Some(line) = self.teller.line(news) {
-            eprintln!("{line}");
+            output::say(&line);
         }
     }
 }
@@ -90,7 +79,7 @@ impl Audience for Live {
             }
             _ => {
                 if let Some(line) = self.teller.line(news) {
-                    self.bar.suspend(|| eprintln!("{line}"));
+                    self.bar.suspend(|| output::say(&line));
                 }
             }
         }

@@ -9,6 +9,7 @@ use jiff::Zoned;
 
 use crate::environment::Environment;
 use crate::events::RunEnding;
+use crate::private;
 use crate::results::{self, Results};
 use crate::whole::{read_json_up_to, refuse_later, write_json};
 use crate::whole_lines::ReadError;
@@ -82,7 +83,7 @@ impl RunFolder {
         Self(path.to_path_buf())
     }
 
-    /// Makes a new folder in `parent` (which is made too) for a run that begins `now`, named by the local time and the
+    /// Makes a new private folder in `parent` (which is made too) for a run that begins `now`, named by the local time and the
     /// experiment's title. Two that begin in the same second get different names.
     ///
     /// # Errors
@@ -93,7 +94,7 @@ impl RunFolder {
         fs::create_dir_all(parent)?;
         let mut path = parent.join(&name);
         let mut number = 1;
-        while let Err(error) = fs::create_dir(&path) {
+        while let Err(error) = private::create_folder(&path) {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(error);
             }
@@ -101,7 +102,7 @@ impl RunFolder {
             path = parent.join(format!("{name}-{number}"));
         }
         let folder = Self(path);
-        fs::create_dir(folder.trials())?;
+        private::create_folder(&folder.trials())?;
         Ok(folder)
     }
 
@@ -143,9 +144,11 @@ impl RunFolder {
     /// If it cannot be made; `AlreadyExists` if the trial has records (see [`Self::discard_trial`]).
     pub fn create_trial(&self, id: &str) -> io::Result<TrialFolder> {
         let folder = self.trial(id);
-        fs::create_dir_all(self.trials())?;
-        fs::create_dir(folder.path())?;
-        fs::create_dir(folder.logs())?;
+        if !self.trials().is_dir() {
+            private::create_folder(&self.trials())?;
+        }
+        private::create_folder(folder.path())?;
+        private::create_folder(&folder.logs())?;
         Ok(folder)
     }
 

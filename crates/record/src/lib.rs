@@ -10,6 +10,7 @@ pub mod events;
 pub mod folder;
 pub mod hlog;
 pub mod lines;
+pub mod private;
 pub mod replicas;
 pub mod results;
 pub mod rows;

@@ -1,7 +1,7 @@
 //! Files that are written whole or not at all: a reader sees the old content or the new one, never a part.
 //! It must not be used for records that grow.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::private;
 use crate::whole_lines::{ReadError, bytes_of};
 
 /// Writes a file whole: into a new file beside it, to the disk, then renamed over it.
@@ -30,7 +31,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = private::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

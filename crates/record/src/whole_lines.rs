@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use crate::private;
+
 /// Bytes kept before they are written of their own accord.
 const BUFFER: usize = 64 * 1024;
 
@@ -93,14 +95,12 @@ pub(crate) struct LineFile {
 
 impl LineFile {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::create(path)?, whole: 0, pending: Vec::new() })
+        Ok(Self { file: private::create(path)?, whole: 0, pending: Vec::new() })
     }
 
     /// Goes on at the end of a file; a last line that was cut off is removed first.
     pub(crate) fn append(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).custom_flags(WITHOUT_WAITING);
-        let mut file = options.open(path)?;
+        let mut file = private::append(path)?;
         if let Some(what) = other_than_regular(file.metadata()?.file_type()) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, and no regular file")));
         }
@@ -144,7 +144,7 @@ impl Drop for LineFile {
 }
 
 /// Opening a FIFO would else wait for whoever writes to it, and a terminal would become ours.
-const WITHOUT_WAITING: i32 = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC).bits().cast_signed();
+pub(crate) const WITHOUT_WAITING: i32 = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC).bits().cast_signed();
 
 /// Opens a file for reading; `None` if it does not exist. Everything that is read of a run folder is opened here: a folder that
 /// somebody else made may hold a FIFO, a socket or a device in place of a record.

@@ -86,13 +86,7 @@ impl Shell<'_> {
         self.inspect("after_load");
         match summary {
             Ok(_) => Input::LoadEnded,
-            // A load whose records nobody takes any more says only that; why is for the recording to say.
-            Err(_) if self.recording.as_ref().is_some_and(Recording::has_load_stopped) => self.recording_broke(),
-            Err(error) => {
-                let reason = error.to_string();
-                self.error.get_or_insert(error.into());
-                Input::Broke(reason)
-            }
+            Err(error) => self.broke(Some(error)),
         }
     }
 
@@ -108,14 +102,17 @@ impl Shell<'_> {
     }
 
     fn recording_broke(&mut self) -> Input {
-        // Its threads end only when all who give them something have.
-        if let Some(load) = self.load.take() {
+        // The recording's threads end only when all who give them something have.
+        let engine = self.load.take().and_then(|load| {
             load.abort();
-            // That nobody takes its records is known.
-            let _ = load.join();
-        }
-        let ended = self.close_records();
-        let error = ended.err().unwrap_or_else(|| Error::Broken("recording ended before the trial".to_owned()));
+            load.join().err()
+        });
+        self.broke(engine)
+    }
+
+    /// Ends the recording too, and says what ended the trial.
+    fn broke(&mut self, engine: Option<load::Error>) -> Input {
+        let error = cause(engine, self.close_records().err());
         let reason = error.to_string();
         self.error.get_or_insert(error);
         Input::Broke(reason)
@@ -140,6 +137,17 @@ impl Shell<'_> {
         let read = || read_back(folder, protocol, &services, clock, members_told, &give_up);
         let done = inside(Some(site), read)?;
         Ok(Input::ReadBack(done.keys, done.unread))
+    }
+}
+
+/// What ended a trial whose engine or recording ended early. An engine that only found that nobody takes its records says nothing
+/// of why; any other error of its own is the cause, whichever of the two was seen to end first.
+pub(super) fn cause(engine: Option<load::Error>, recording: Option<Error>) -> Error {
+    match (engine, recording) {
+        (Some(error), None) => error.into(),
+        (Some(error), Some(_)) if !matches!(error, load::Error::RecorderGone) => error.into(),
+        (_, Some(error)) => error,
+        (None, None) => Error::Broken("recording ended before the trial".to_owned()),
     }
 }
 

@@ -59,3 +59,17 @@ fn storage_is_measured_at_the_first_trial_of_each_lab() {
 fn a_plan_with_hosts_can_be_played() {
     assert!(crate::can_play(&plan(vec![trial("001", &["n1", "n2"], false)])).is_ok());
 }
+
+#[test]
+fn an_engines_own_error_outranks_that_the_recording_ended() {
+    let script = || load::Error::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() };
+    let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
+    let cause = |engine, recording| loading::cause(engine, recording).to_string();
+    // The order in which the two were seen to end changes nothing: both are known by then.
+    assert_eq!(cause(Some(script()), None), "script `s.lua`: s.lua:1: boom");
+    assert_eq!(cause(Some(script()), Some(full())), "script `s.lua`: s.lua:1: boom");
+    assert_eq!(cause(Some(load::Error::RecorderGone), Some(full())), full().to_string());
+    assert_eq!(cause(Some(load::Error::RecorderGone), None), load::Error::RecorderGone.to_string());
+    assert_eq!(cause(None, Some(full())), full().to_string());
+    assert!(cause(None, None).contains("ended before the trial"));
+}

@@ -21,6 +21,12 @@ pub(crate) const EXPERIMENT: &[Key] = &[
         .elsewhere(&["repeats", "runs", "iterations", "trials"]),
     Key::new("seed", Kind::Whole { min: 0, max: i64::MAX }, "Where all randomness comes from; same seed, same choices")
         .or("1"),
+    Key::new(
+        "secret",
+        Kind::List(&Kind::Text),
+        "Values that no record may have, each by the end of its path: header.x-token, body, target.with.key",
+    )
+    .elsewhere(&["secrets", "redact", "hide"]),
     TARGET_KEY.required(),
     LAB_KEY,
     PREPARE_KEY,

@@ -11,6 +11,7 @@ use crate::plan::gates::{self, Names};
 use crate::plan::trial::{self, Parts};
 use crate::plan::{FORMAT, Plan, Trial, seed};
 use crate::problem::{Problem, Problems};
+use crate::secrets;
 use crate::section::Section;
 use crate::shape::{Mode, Shape};
 use crate::source::Source;
@@ -35,6 +36,7 @@ pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan,
         return Err(Problems::new(problems, false));
     }
     let layers = overlay::layers(base, &named(sets), &mut problems);
+    secrets::check_names(&layers.base, &mut problems);
     let plan = resolve(source, &start, &layers, catalog, &mut problems);
     match plan {
         Some(plan) if problems.is_empty() => Ok(plan),

@@ -58,6 +58,9 @@ pub struct Hit {
     /// The request's body, or @FILE
     #[arg(short = 'd', long = "data", value_name = "BODY", allow_hyphen_values = true)]
     pub body: Option<String>,
+    /// What no record may have, beside credentials: the name of a header, or body; may be repeated
+    #[arg(long = "secret", value_name = "NAME")]
+    pub secrets: Vec<String>,
     /// What the answer has to be: status=200, header.content-type=text/html, body=ok, or in JSON body/items/0/id=7; may be repeated
     #[arg(long = "expect", value_name = "FIELD=VALUE")]
     pub expects: Vec<String>,

@@ -7,7 +7,7 @@ use record::results::Results;
 
 use crate::cli;
 use crate::exit::{Done, Failure};
-use crate::{output, progress};
+use crate::output;
 
 /// Rebuilds both files and prints the summary.
 pub fn run(arguments: &cli::OneRun) -> Result<Done, Failure> {
@@ -35,7 +35,7 @@ pub fn print(folder: &RunFolder, results: &Results, json: bool) -> Result<(), Fa
         output::json(results)
     } else {
         let plan = read_plan(folder)?;
-        let summary = report::words::summary(results, &plan, progress::colour_on_stdout());
+        let summary = report::words::summary(results, &plan, output::colour_on_stdout());
         output::text(&format!("{summary}\n{}\n", folder.report().display()))
     }
 }

@@ -3,18 +3,23 @@
 use std::path::Path;
 
 use experiment::plan::Plan;
+use experiment::secrets::Secrets;
 use experiment::source::Source;
 
 use crate::catalog::{self, Known};
 use crate::cli;
 use crate::exit::{Done, Failure};
-use crate::{output, placing, progress};
+use crate::{output, placing};
 
 /// Checks a file and prints what `run` would do.
 pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
     let known = catalog::known()?;
-    let plan = plan(&source(&arguments.file)?, &arguments.sets, &known)?;
+    let source = source(&arguments.file)?;
+    let secrets = Secrets::of(&source, &arguments.sets);
+    output::hide(&secrets);
+    let plan = plan(&source, &arguments.sets, &known)?;
     if arguments.json {
+        let plan = conduct::recorded(&plan, &secrets).map_err(|error| Failure::Ours(error.to_string()))?;
         output::json(&plan)?;
     } else {
         output::text(&experiment::timeline::print(&plan))?;
@@ -38,5 +43,5 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
 /// Turns a source into a plan, or into all of its problems.
 pub fn plan(source: &Source, sets: &[String], known: &Known) -> Result<Plan, Failure> {
     experiment::read(source, sets, &known.catalog)
-        .map_err(|problems| Failure::Problems(problems.render(progress::colour_on_stderr())))
+        .map_err(|problems| Failure::Problems(problems.render(output::colour_on_stderr())))
 }

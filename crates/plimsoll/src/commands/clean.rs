@@ -7,7 +7,7 @@ use crate::output;
 pub fn run() -> Result<Done, Failure> {
     let cleaned = lab::registry::clean()?;
     for unreached in &cleaned.unreached {
-        eprintln!("{unreached}");
+        output::say(unreached);
     }
     if cleaned.removed.is_empty() {
         output::text("nothing was left\n")?;

@@ -6,7 +6,7 @@ use record::compared::{Compared, Gated};
 
 use crate::cli;
 use crate::exit::{Done, Failure};
-use crate::{output, progress};
+use crate::output;
 
 /// Compares, writes what was asked for, prints.
 pub fn run(arguments: &cli::Compare) -> Result<Done, Failure> {
@@ -23,7 +23,7 @@ pub fn run(arguments: &cli::Compare) -> Result<Done, Failure> {
     if arguments.json {
         output::json(&compared)?;
     } else {
-        output::text(&report::compared::text(&compared, progress::colour_on_stdout()))?;
+        output::text(&report::compared::text(&compared, output::colour_on_stdout()))?;
     }
     Ok(outcome(&compared, arguments.accept))
 }

@@ -58,7 +58,7 @@ pub fn run(arguments: &cli::Doctor) -> Result<Done, Failure> {
 /// Of a recorded machine only the files are known.
 fn measured(arguments: &cli::Doctor) -> Measured {
     if arguments.root == Path::new("/") {
-        eprintln!("watching for a second what else runs here, and how timers and the disk do");
+        output::say("watching for a second what else runs here, and how timers and the disk do");
         return Measured::here(&arguments.out);
     }
     Measured::without_time(&arguments.out)

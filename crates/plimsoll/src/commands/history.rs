@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli;
 use crate::exit::{Done, Failure};
-use crate::{output, progress};
+use crate::output;
 
 /// Prints the course of each figure.
 pub fn run(arguments: &cli::History) -> Result<Done, Failure> {
@@ -13,7 +13,7 @@ pub fn run(arguments: &cli::History) -> Result<Done, Failure> {
     if arguments.json {
         output::json(&course)?;
     } else {
-        output::text(&report::words::course(&course, progress::colour_on_stdout()))?;
+        output::text(&report::words::course(&course, output::colour_on_stdout()))?;
     }
     Ok(Done::Well)
 }

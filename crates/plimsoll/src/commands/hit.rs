@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use experiment::catalog::Protocol;
 use experiment::plan::Plan;
+use experiment::secrets::Secrets;
 use experiment::source::Source;
 use record::folder::RunFolder;
 use record::results::Results;
@@ -22,7 +23,7 @@ use crate::cli;
 use crate::commands::check;
 use crate::commands::run::{self, Begun};
 use crate::exit::{Done, Failure};
-use crate::{output, progress, signals};
+use crate::{output, signals};
 use asked::{Asked, Wrong};
 use home::Home;
 
@@ -35,13 +36,20 @@ pub fn run(words: &cli::Hit) -> Result<Done, Failure> {
     let asked = asked::read(words, spoken(&known)?).map_err(|wrong| refused(&wrong))?;
     let text = text::experiment(&asked);
     let source = Source { name: SOURCE.to_owned(), text: text.clone() };
+    let secrets = Secrets::of(&source, &[]);
+    if !words.print {
+        output::hide(&secrets);
+    }
     let plan = check::plan(&source, &[], &known)?;
     if words.print {
         output::text(&text)?;
         return Ok(Done::Well);
     }
+    if let Some(hint) = next::about_secrets(&secrets) {
+        output::say(&hint);
+    }
     run::clean_up()?;
-    let begun = Begun::of(plan, text, PathBuf::new());
+    let begun = Begun::of(plan, secrets.hidden_file(&source), secrets, PathBuf::new());
     begun.can_be_played(&known, false)?;
     let interrupts = signals::interrupts()?;
     // Before the folder is made, and after it is no longer read: what is private goes with it.
@@ -50,11 +58,13 @@ pub fn run(words: &cli::Hit) -> Result<Done, Failure> {
     let audience = live::audience(words.plain, &what(&asked));
     let (ending, results) = begun.play(&folder, &known, audience, &interrupts).map_err(next::failure_in_options)?;
     if let Some(page) = &words.report {
-        std::fs::copy(folder.report(), page)
+        // The page is the user's to show; the folder is not.
+        std::fs::read(folder.report())
+            .and_then(|written| std::fs::write(page, written))
             .map_err(|error| Failure::File { what: format!("cannot write {}", page.display()), error })?;
     }
-    tell(words, begun.plan(), &folder, &results)?;
-    Ok(run::outcome(ending, &results, words.accept))
+    let told = tell(words, begun.plan(), &folder, &results);
+    run::done(run::outcome(ending, &results, words.accept), told)
 }
 
 /// What web servers are spoken to in.
@@ -90,7 +100,7 @@ fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, results: &Results) ->
     }
     let first = results.trials.first();
     let latency_ns = first.map(|trial| report::read_latency(&folder.trial(&trial.id))).transpose()?.flatten();
-    let colour = progress::colour_on_stdout();
+    let colour = output::colour_on_stdout();
     let mut text = report::words::at_a_glance(&next::in_options(results), plan, latency_ns.as_ref(), colour);
     let next = next::steps(results, words);
     if !next.is_empty() {

@@ -40,7 +40,7 @@ impl Installation {
     /// Does what is to be done besides packages.
     fn apply(&self, known: &Known) -> Result<(), Failure> {
         let Some(target) = known.target(&self.target) else { return Ok(()) };
-        Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| eprintln!("  {line}"))?)
+        Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| output::say(&format!("  {line}")))?)
     }
 
     /// Versions of what is installed for it on this machine: part to version.
@@ -117,7 +117,7 @@ fn install(known: &Known, all: &[Installation], mut packages: Vec<String>) -> Re
     packages.sort_unstable();
     packages.dedup();
     if !packages.is_empty() {
-        eprintln!("installing {}", packages.join(" "));
+        output::say(&format!("installing {}", packages.join(" ")));
         lab::packages::install(&packages)?;
     }
     for one in all {

@@ -9,12 +9,14 @@ pub fn run(arguments: &cli::Profile) -> Result<Done, Failure> {
     let cli::ProfileCommand::Measure { host } = &arguments.command;
     let text = match host {
         None => {
-            eprintln!("measuring this machine; it takes about ten seconds, and nothing else should run");
+            output::say("measuring this machine; it takes about ten seconds, and nothing else should run");
             lab::runner::machine::measure()
                 .map_err(|reason| Failure::Lab(lab::Error::Host { host: "this machine".to_owned(), reason }))?
         }
         Some(url) => over_ssh(url, |destination| {
-            eprintln!("measuring {destination}; it takes about ten seconds, and nothing else should run there");
+            output::say(&format!(
+                "measuring {destination}; it takes about ten seconds, and nothing else should run there"
+            ));
             let plimsoll = std::env::current_exe()
                 .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
             lab::hosts::measure(destination, &plimsoll).map_err(Failure::Lab)

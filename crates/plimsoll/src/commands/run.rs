@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use conduct::{Audience, Interrupts, Run};
 use experiment::plan::{Plan, TargetKind, Trial};
+use experiment::secrets::{self, Secrets};
 use experiment::source::Source;
 use record::environment::{Build, Environment};
 use record::events::Ending;
@@ -15,7 +16,7 @@ use crate::catalog::{self, Known};
 use crate::cli;
 use crate::commands::{analyze, check, install};
 use crate::exit::{Done, Failure};
-use crate::{progress, signals};
+use crate::{output, progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
@@ -28,20 +29,20 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
     begun.can_be_played(&known, arguments.install)?;
     let interrupts = signals::interrupts()?;
     let folder = begun.open(&arguments.out, &known)?;
-    eprintln!("{}", folder.path().display());
+    output::say(&folder.path().display().to_string());
     let (ending, results) = begun.play(&folder, &known, progress::audience(arguments.plain), &interrupts)?;
-    analyze::print(&folder, &results, arguments.json)?;
-    Ok(outcome(ending, &results, arguments.accept))
+    let printed = analyze::print(&folder, &results, arguments.json);
+    done(outcome(ending, &results, arguments.accept), printed)
 }
 
 /// Removes what interrupted runs left, and says what that was.
 pub fn clean_up() -> Result<(), Failure> {
     let cleaned = lab::registry::clean()?;
     for removed in cleaned.removed {
-        eprintln!("left by an interrupted run, removed: {removed}");
+        output::say(&format!("left by an interrupted run, removed: {removed}"));
     }
     for unreached in cleaned.unreached {
-        eprintln!("after an interrupted run: {unreached}");
+        output::say(&format!("after an interrupted run: {unreached}"));
     }
     Ok(())
 }
@@ -59,18 +60,26 @@ pub fn outcome(ending: Ending, results: &Results, accept: bool) -> Done {
     }
 }
 
+/// What a run came to whose results were printed, or could not be. That an interruption also took the terminal away is no news.
+pub fn done(outcome: Done, printed: Result<(), Failure>) -> Result<Done, Failure> {
+    if outcome == Done::Interrupted { Ok(outcome) } else { printed.map(|()| outcome) }
+}
+
 /// A run that is known in full but has perhaps no folder yet.
 pub struct Begun {
     plan: Plan,
     files: PathBuf,
+    /// For the records: without secrets.
     text: String,
+    secrets: Secrets,
     folder: Option<RunFolder>,
 }
 
 impl Begun {
-    /// A run of this plan, which was made of this text. Feeds would be found beside it, in `files`.
-    pub fn of(plan: Plan, text: String, files: PathBuf) -> Self {
-        Self { plan, files, text, folder: None }
+    /// A run of this plan, which was made of this text, from which its secrets were taken. Feeds would be found beside it, in
+    /// `files`.
+    pub fn of(plan: Plan, text: String, secrets: Secrets, files: PathBuf) -> Self {
+        Self { plan, files, text, secrets, folder: None }
     }
 
     /// The plan.
@@ -98,7 +107,7 @@ impl Begun {
         let write = || -> std::io::Result<RunFolder> {
             let folder = RunFolder::create(out, &self.plan.title, record::clock::calendar())?;
             record::whole::write_whole(&folder.experiment(), self.text.as_bytes())?;
-            record::whole::write_json(&folder.plan(), &self.plan)?;
+            record::whole::write_json(&folder.plan(), &conduct::recorded(&self.plan, &self.secrets)?)?;
             folder.write_environment(&environment(&self.plan, known, folder.path()))?;
             Ok(folder)
         };
@@ -116,7 +125,7 @@ impl Begun {
         let plimsoll = std::env::current_exe()
             .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
         let targets = |name: &str| known.target(name).map(|target| (target.manifest.clone(), target.path.clone()));
-        let run = Run { plan: &self.plan, folder, targets: &targets, files: self.files.clone(), plimsoll };
+        let run = Run { plan: &self.plan, folder, targets: &targets, files: self.files.clone(), plimsoll, secrets: &self.secrets };
         let played = conduct::play(&run, audience.as_mut(), interrupts);
         drop(audience);
         // Whatever happened, what was measured is reported, and says how far it goes.
@@ -128,6 +137,8 @@ impl Begun {
 fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let source = check::source(file)?;
+    let secrets = Secrets::of(&source, &arguments.sets);
+    output::hide(&secrets);
     let mut plan = check::plan(&source, &arguments.sets, known)?;
     if let Some(find) = &mut plan.find {
         find.accepts_void = arguments.accept;
@@ -135,25 +146,61 @@ fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok(Begun::of(plan, with_sets(&file, &source, &arguments.sets), files))
+    Ok(Begun::of(plan, with_sets(&file, &source, &arguments.sets, &secrets), secrets, files))
 }
 
 /// The first line of a run's `experiment.toml`: where it comes from.
 const FROM: &str = "# from ";
 
-/// The experiment as it was played: the file, and above it what was overridden.
-fn with_sets(file: &Path, source: &Source, sets: &[String]) -> String {
-    let notes: String = sets.iter().map(|set| format!("# played with --set {set}\n")).collect();
-    format!("{FROM}{}\n{notes}{}", file.display(), source.text)
+/// The lines below it: what was overridden.
+const SET: &str = "# played with --set ";
+
+/// The experiment as it was played: the file, and above it what was overridden; without secrets.
+fn with_sets(file: &Path, source: &Source, sets: &[String], secrets: &Secrets) -> String {
+    let note = |(number, set): (usize, &String)| format!("{SET}{}\n", secrets.hidden_set(number, set));
+    let notes: String = sets.iter().enumerate().map(note).collect();
+    format!("{FROM}{}\n{notes}{}", file.display(), secrets.hidden_file(source))
 }
 
 fn resume(path: &Path) -> Result<Begun, Failure> {
     let folder = RunFolder::at(path);
-    let plan = analyze::read_plan(&folder)?;
+    let recorded = analyze::read_plan(&folder)?;
     let text = record::whole::read_text(&folder.experiment()).ok().flatten().unwrap_or_default();
     let from = text.lines().next().and_then(|line| line.strip_prefix(FROM));
     let files = from.and_then(|file| Path::new(file).parent()).map(Path::to_path_buf).unwrap_or_default();
-    Ok(Begun { plan, files, text: String::new(), folder: Some(folder) })
+    let (plan, secrets) = with_secrets(recorded, &text, from.map(Path::new), path)?;
+    output::hide(&secrets);
+    Ok(Begun { plan, files, text: String::new(), secrets, folder: Some(folder) })
+}
+
+/// A plan as it was recorded, with its secrets, which are only where they came from.
+fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> Result<(Plan, Secrets), Failure> {
+    let ours = |error: serde_json::Error| Failure::Ours(format!("plan.json: {error}"));
+    let mut plan = serde_json::to_value(&recorded).map_err(ours)?;
+    if secrets::missing(&plan).is_empty() {
+        return Ok((recorded, Secrets::default()));
+    }
+    let sets: Vec<String> = text.lines().skip(1).map_while(|line| line.strip_prefix(SET)).map(str::to_owned).collect();
+    let source = from.and_then(|file| check::source(file).ok());
+    let found = source.map(|source| Secrets::of(&source, &sets)).unwrap_or_default();
+    found.restore(&mut plan);
+    let missing = secrets::missing(&plan);
+    if !missing.is_empty() {
+        let from = from.map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
+        return Err(Failure::Bad {
+            what: format!(
+                "{} cannot go on without its secrets: {} {} left out of the records, and {from} does not say {} any more",
+                run.display(),
+                missing.join(", "),
+                if missing.len() == 1 { "was" } else { "were" },
+                if missing.len() == 1 { "it" } else { "them" },
+            ),
+            remedy: "put the values back into that file, or play the experiment again with {env:NAME} in their place: \
+                     such a run can be resumed wherever the variable is set"
+                .to_owned(),
+        });
+    }
+    Ok((serde_json::from_value(plan).map_err(ours)?, found))
 }
 
 /// How often the disk is asked for a synced write: enough for a median, and a slow one is soon done.

@@ -11,7 +11,7 @@ const FIRST: &str = "experiments/01-first-run.toml";
 const A_MOMENT: Duration = Duration::from_secs(2);
 
 /// The run folder says that it was interrupted, and has results up to there.
-fn is_partial(played: &Played, run: &Path) {
+pub fn is_partial(played: &Played, run: &Path) {
     let results = json(&run.join("analysis.json"));
     assert!(results["partial"].is_string(), "{}\n{results:#}", played.stderr);
     assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
@@ -20,7 +20,7 @@ fn is_partial(played: &Played, run: &Path) {
 
 #[test]
 fn interrupts_and_terminations_keep_what_there_is() {
-    for signals in [&["INT"][..], &["INT", "INT"], &["TERM"]] {
+    for signals in [&["INT"][..], &["INT", "INT"], &["TERM"], &["HUP"], &["HUP", "HUP", "HUP", "HUP", "HUP"]] {
         let stage = Stage::new();
         let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
         playing.wait_for_load(A_MOMENT);

@@ -109,12 +109,25 @@ impl Stage {
         self.spawn(words, None)
     }
 
+    /// Begins to play with these for standard output and standard error.
+    pub fn start_with(&self, words: &[&str], stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Playing {
+        let child = self.command(words).stdout(stdout).stderr(stderr).spawn().unwrap();
+        Playing { child: Some(child), runs: self.runs(), said: Vec::new() }
+    }
+
     fn spawn(&self, words: &[&str], variable: Option<(&str, &str)>) -> Playing {
+        let mut command = self.command(words);
+        let child = command.envs(variable).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Playing { child: Some(child), runs: self.runs(), said: Vec::new() }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
         let mark = self.mark();
         let (name, value) = mark.split_once('=').unwrap();
         let plimsoll = [env!("CARGO_BIN_EXE_plimsoll").to_owned()];
         let mut line = self.through.iter().chain(&plimsoll);
-        let child = Command::new(line.next().unwrap())
+        let mut command = Command::new(line.next().unwrap());
+        command
             .args(line)
             .args(words)
             .current_dir(root())
@@ -123,13 +136,8 @@ impl Stage {
             .env("XDG_RUNTIME_DIR", self.folder.join("registry"))
             .env("TMPDIR", self.folder.join("scratch"))
             .envs(self.variables.iter().map(|(name, path)| (name, path)))
-            .envs(variable)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Playing { child: Some(child), runs: self.runs(), said: Vec::new() }
+            .stdin(Stdio::null());
+        command
     }
 
     /// Begins to play an experiment.
@@ -154,7 +162,8 @@ impl Stage {
         format!("PLIMSOLL_TEST_STAGE={}", self.folder.display())
     }
 
-    fn runs(&self) -> PathBuf {
+    /// Where its run folders go.
+    pub fn runs(&self) -> PathBuf {
         self.folder.join("runs")
     }
 
@@ -211,6 +220,16 @@ impl Playing {
             assert!(count > 0, "ended before `{text}`: {}", String::from_utf8_lossy(&self.said));
             self.said.extend(&piece[..count]);
         }
+    }
+
+    /// What it writes on standard error has no reader from now on.
+    pub fn close_stderr(&mut self) {
+        drop(self.child.as_mut().unwrap().stderr.take());
+    }
+
+    /// What it writes on standard output has no reader from now on.
+    pub fn close_stdout(&mut self) {
+        drop(self.child.as_mut().unwrap().stdout.take());
     }
 
     /// Its process.

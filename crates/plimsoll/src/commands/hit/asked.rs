@@ -20,6 +20,8 @@ pub struct Asked {
     pub method: String,
     /// Names and values, in the order given.
     pub headers: Vec<(String, String)>,
+    /// What no record may have.
+    pub secrets: Vec<String>,
     /// The request's body.
     pub body: Option<String>,
     /// How agents are connected.
@@ -105,6 +107,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<Asked, Vec<Wrong>> 
         place: Place { path: template(place.path), ..place },
         method: operation.name.to_owned(),
         headers: templates(headers),
+        secrets: words.secrets.clone(),
         body: body.map(template),
         connections,
         expects: templates(expects),
@@ -170,7 +173,7 @@ fn headers(given: &[String], wrong: &mut Vec<Wrong>) -> Vec<(String, String)> {
         match header(text) {
             Ok((name, _)) if headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) => {
                 wrong.push(Wrong::new(
-                    format!("-H {text:?}: {name} is given twice"),
+                    format!("-H {name}: it is given twice"),
                     "write its values into one, with commas",
                 ));
             }
@@ -183,7 +186,9 @@ fn headers(given: &[String], wrong: &mut Vec<Wrong>) -> Vec<(String, String)> {
 
 fn header(text: &str) -> Result<(String, String), Wrong> {
     const FORM: &str = "write -H 'Name: value'";
-    let bad = |why: &str| Wrong::new(format!("-H {text:?}: {why}"), FORM);
+    // Of a header only the name: the value may be a secret.
+    let shown = text.split_once(':').map_or(text, |(name, _)| name);
+    let bad = |why: &str| Wrong::new(format!("-H {shown:?}: {why}"), FORM);
     let (name, value) = text.split_once(':').ok_or_else(|| bad("there is no colon"))?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {

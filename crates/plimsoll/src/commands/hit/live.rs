@@ -1,8 +1,6 @@
 //! What is seen of a `plimsoll hit` while it runs: on a terminal a view that is redrawn each second, else a few lines. It must not touch
 //! stdout, and what it shows is not what is reported: that comes from the records.
 
-use std::io::IsTerminal as _;
-
 use conduct::{Audience, News, Second};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +8,7 @@ use record::events::What;
 use report::{numbers, words};
 
 use super::next;
-use crate::progress;
+use crate::output;
 
 /// Columns that are used; a terminal that is narrower breaks the lines.
 const WIDTH: usize = 78;
@@ -27,8 +25,8 @@ const EVERY_S: f64 = 5.0;
 
 /// The audience for this stderr, which is first told what is hit.
 pub fn audience(plain: bool, what: &str) -> Box<dyn Audience> {
-    if plain || !std::io::stderr().is_terminal() {
-        eprintln!("{what}");
+    if plain || !output::is_watched() {
+        output::say(what);
         Box::new(Few { course: Course::default(), told_s: 0.0 })
     } else {
         Box::new(View::new(what))
@@ -160,12 +158,13 @@ impl Audience for Few {
                     some => format!(", {} not ok", numbers::count(some)),
                 };
                 let [_, so_far] = self.course.rates();
-                eprintln!("  {:>6}  {} ok{not_ok}", numbers::seconds(self.told_s), numbers::rate(so_far));
+                let told = numbers::seconds(self.told_s);
+                output::say(&format!("  {told:>6}  {} ok{not_ok}", numbers::rate(so_far)));
             }
             self.course.add(second);
         }
         if let Some(line) = said(news) {
-            eprintln!("{line}");
+            output::say(&line);
         }
     }
 }
@@ -184,7 +183,7 @@ impl View {
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             bar.set_style(style);
         }
-        Self { bar, what: what.to_owned(), course: Course::default(), colour: progress::colour_on_stderr() }
+        Self { bar, what: what.to_owned(), course: Course::default(), colour: output::colour_on_stderr() }
     }
 }
 
@@ -198,7 +197,7 @@ impl Audience for View {
             }
             _ => {
                 if let Some(line) = said(news) {
-                    self.bar.suspend(|| eprintln!("{line}"));
+                    self.bar.suspend(|| output::say(&line));
                 }
             }
         }

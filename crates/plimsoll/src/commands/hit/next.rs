@@ -1,5 +1,6 @@
 //! What to do after a hit, as words to add to the same line. It must not judge: what is wrong with a result stands in its verdict.
 
+use experiment::secrets::Secrets;
 use record::results::{Results, Trial, Trust};
 use report::numbers;
 
@@ -24,6 +25,16 @@ pub fn steps(results: &Results, words: &cli::Hit) -> String {
     }
     let lines: String = steps.into_iter().map(|(option, why)| format!("  {option:OPTION$} {why}\n")).collect();
     format!("On the same line, next:\n{lines}")
+}
+
+/// What is said before the load of credentials that stand in the command line.
+#[must_use]
+pub fn about_secrets(secrets: &Secrets) -> Option<String> {
+    let header = secrets.names().find_map(|name| name.strip_prefix("header."))?;
+    Some(format!(
+        "plimsoll: no record will have the value of `{header}`, but `ps` and the shell's history do; \
+         -H '{header}: {{env:NAME}}' with --templates takes it from the environment"
+    ))
 }
 
 /// Results of attempts that another line may not have, as `attempts.csv` names them, and what to write there.

@@ -14,12 +14,19 @@ pub struct Place {
 /// What nobody names is spoken in this.
 const USUAL: &str = "http";
 
+/// The URL as it may be shown.
+fn without_login(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    url[start..end].rfind('@').map_or_else(|| url.to_owned(), |at| format!("{}…{}", &url[..start], &url[start + at..]))
+}
+
 /// Takes a URL apart whose scheme is one of these, the usual one if it has none; a fragment is the client's and is left out.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn place(url: &str, schemes: &[&str]) -> Result<Place, Wrong> {
-    let bad = |why: &str, remedy: &str| Wrong::new(format!("{url}: {why}"), remedy);
+    let bad = |why: &str, remedy: &str| Wrong::new(format!("{}: {why}", without_login(url)), remedy);
     const FORM: &str = "write a URL such as http://localhost:8080/path";
     if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
         return Err(bad("there are blanks in this URL", "write %20 for a blank"));

@@ -13,6 +13,10 @@ pub fn experiment(asked: &Asked) -> String {
         ("title", quoted(&title)),
         ("asks", quoted("How many requests per second, and how fast are they answered?")),
     ];
+    if !asked.secrets.is_empty() {
+        let names: Vec<String> = asked.secrets.iter().map(|name| quoted(name)).collect();
+        head.push(("secret", format!("[{}]", names.join(", "))));
+    }
     head.extend(asked.seed.map(|seed| ("seed", seed.to_string())));
     let mut load = vec![("agents", asked.agents.to_string()), ("time", quoted(&asked.time))];
     load.extend(asked.rate.map(|rate| ("rate", self::rate(rate))));

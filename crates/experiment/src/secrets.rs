@@ -1,0 +1,307 @@
+//! What an experiment says that no record may: values of headers that carry credentials, passwords in URLs, and whatever the file's
+//! `secret` names. Found in the file, hidden in texts and in JSON, and put back where a run goes on. It must not read the environment.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::overlay;
+use crate::problem::Problem;
+use crate::source::Source;
+use crate::syntax;
+use crate::template::{Part, Template};
+use crate::tree::{Node, Place, Table, Value};
+
+/// Headers whose values are credentials.
+const HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
+/// Words in the names of other headers that carry some: `x-api-key`, `x-auth-token`, `private-token`.
+const HEADER_WORDS: [&str; 7] = ["api-key", "apikey", "credential", "passw", "secret", "session", "token"];
+/// Arguments that are credentials whatever takes them.
+const ARGUMENTS: [&str; 4] = ["passphrase", "passwd", "password", "secret"];
+/// Tables whose entries are given to operations, targets and faults, or held against answers.
+const TABLES: [&str; 2] = ["with", "expect"];
+/// Keys of a plan under which the whole value may be a secret, however short.
+const WHOLE: [&str; 5] = ["with", "expect", "point", "command", "url"];
+/// A value of so many characters is hidden wherever it occurs; a shorter one, which may well be another word, where it was given.
+const DISTINCT: usize = 8;
+
+const MARK: &str = "[redacted ";
+
+/// The secrets of an experiment.
+#[derive(Clone, Default)]
+pub struct Secrets(Vec<Secret>);
+
+#[derive(Clone)]
+struct Secret {
+    /// What stands in its place: `[redacted header.authorization]`.
+    mark: String,
+    /// As the file has it: a template.
+    value: String,
+    /// How it may occur in a text, the longest first.
+    forms: Vec<String>,
+    /// Where the whole value stands; `None` for a piece of one.
+    place: Option<Place>,
+}
+
+/// Without the values.
+impl fmt::Debug for Secrets {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_list().entries(self.0.iter().map(|secret| &secret.mark)).finish()
+    }
+}
+
+impl Secrets {
+    /// Those of an experiment file with its `--set`s. What is wrong with either is for [`crate::read`] to say.
+    #[must_use]
+    pub fn of(source: &Source, sets: &[String]) -> Self {
+        let (base, mut problems) = syntax::parse(&Arc::new(source.clone()));
+        let sources: Vec<Arc<Source>> =
+            sets.iter().map(|text| Arc::new(Source { name: "--set".to_owned(), text: text.clone() })).collect();
+        // A value that a `--set` replaces still stands in the file.
+        let mut found = Search::of(&base);
+        found.look_at(&base);
+        found.look_at(&overlay::layers(base, &sources, &mut problems).base);
+        found.secrets
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What they are called: `header.authorization`.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|secret| secret.mark.strip_prefix(MARK)?.strip_suffix(']'))
+    }
+
+    /// The text without them.
+    #[must_use]
+    pub fn hidden<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.0.iter().fold(Cow::Borrowed(text), |text, secret| {
+            secret.forms.iter().fold(text, |text, form| {
+                if text.contains(form.as_str()) { Cow::Owned(text.replace(form.as_str(), &secret.mark)) } else { text }
+            })
+        })
+    }
+
+    /// The file's text without them.
+    #[must_use]
+    pub fn hidden_file(&self, source: &Source) -> String {
+        let mut text = source.text.clone();
+        let mut places: Vec<(&Place, &str)> = self
+            .0
+            .iter()
+            .filter_map(|secret| Some((secret.place.as_ref().filter(|place| place.rank == 0)?, secret.mark.as_str())))
+            .collect();
+        places.sort_by_key(|(place, _)| std::cmp::Reverse(place.span.start));
+        places.dedup_by_key(|(place, _)| place.span.start);
+        for (place, mark) in places {
+            if text.get(place.span.clone()).is_some() {
+                text.replace_range(place.span.clone(), &format!("\"{mark}\""));
+            }
+        }
+        self.hidden(&text).into_owned()
+    }
+
+    /// The `--set` of this number, from 0, without them.
+    #[must_use]
+    pub fn hidden_set(&self, number: usize, set: &str) -> String {
+        let is_here = |secret: &&Secret| secret.place.as_ref().is_some_and(|place| place.rank == number + 1);
+        match (self.0.iter().find(is_here), set.split_once('=')) {
+            (Some(secret), Some((path, _))) => format!("{path}={}", secret.mark),
+            _ => self.hidden(set).into_owned(),
+        }
+    }
+
+    /// Takes them out of a value.
+    pub fn hide(&self, value: &mut Json) {
+        if !self.is_empty() {
+            self.hide_in(value, false);
+        }
+    }
+
+    fn hide_in(&self, value: &mut Json, is_whole: bool) {
+        let written = match &*value {
+            Json::String(text) => Cow::Borrowed(text.as_str()),
+            Json::Number(number) if is_whole => Cow::Owned(number.to_string()),
+            Json::Array(_) | Json::Object(_) => {
+                self.hide_below(value, is_whole);
+                return;
+            }
+            _ => return,
+        };
+        let whole = self.0.iter().find(|secret| is_whole && secret.value == *written);
+        let hidden = match whole {
+            Some(secret) => secret.mark.clone(),
+            None if value.is_string() => self.hidden(&written).into_owned(),
+            None => return,
+        };
+        *value = Json::String(hidden);
+    }
+
+    fn hide_below(&self, value: &mut Json, is_whole: bool) {
+        match value {
+            Json::Array(list) => list.iter_mut().for_each(|value| self.hide_in(value, is_whole)),
+            Json::Object(table) => {
+                table.iter_mut().for_each(|(key, value)| self.hide_in(value, is_whole || WHOLE.contains(&key.as_str())));
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts them back into a value that they were taken out of.
+    pub fn restore(&self, value: &mut Json) {
+        each_text(value, &mut |text| {
+            for secret in self.0.iter().filter(|secret| text.contains(&secret.mark)).collect::<Vec<_>>() {
+                *text = text.replace(&secret.mark, &secret.value);
+            }
+        });
+    }
+}
+
+/// The names of the secrets that were taken out of a value and not put back.
+#[must_use]
+pub fn missing(value: &Json) -> Vec<String> {
+    let mut names = Vec::new();
+    each_text(&mut value.clone(), &mut |text| {
+        let marks = text.split(MARK).skip(1).filter_map(|rest| rest.split_once(']'));
+        names.extend(marks.map(|(name, _)| name.to_owned()));
+    });
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn each_text(value: &mut Json, visit: &mut impl FnMut(&mut String)) {
+    match value {
+        Json::String(text) => visit(text),
+        Json::Array(list) => list.iter_mut().for_each(|value| each_text(value, visit)),
+        Json::Object(table) => table.values_mut().for_each(|value| each_text(value, visit)),
+        _ => {}
+    }
+}
+
+/// Names in `secret` that no value goes by: whoever misspells one would find the value in the records.
+pub(crate) fn check_names(base: &Table, problems: &mut Vec<Problem>) {
+    let mut search = Search::of(base);
+    search.look_at(base);
+    for (name, place, _) in search.names.iter().filter(|(.., is_used)| !is_used) {
+        problems.push(
+            Problem::absent(place, format!("no value of this file goes by `{name}`"))
+                .expected("unknown value")
+                .hint("name a value by the end of its path, such as \"header.x-token\", \"body\" or \"target.with.key\""),
+        );
+    }
+}
+
+/// Goes through a file.
+struct Search {
+    /// What the file names, where, and whether there is such a value.
+    names: Vec<(String, Place, bool)>,
+    secrets: Secrets,
+}
+
+impl Search {
+    fn of(base: &Table) -> Self {
+        let named = base.get("secret").and_then(Node::list).unwrap_or_default();
+        let names = named.iter().filter_map(|node| Some((node.text()?.to_owned(), node.place.clone(), false)));
+        Self { names: names.collect(), secrets: Secrets::default() }
+    }
+
+    fn look_at(&mut self, base: &Table) {
+        let others = base.entries.iter().filter(|entry| entry.key != "secret");
+        others.for_each(|entry| self.node(&entry.key, &entry.node));
+    }
+
+    fn node(&mut self, path: &str, node: &Node) {
+        match &node.value {
+            Value::Table(table) => {
+                table.entries.iter().for_each(|entry| self.node(&format!("{path}.{}", entry.key), &entry.node));
+            }
+            Value::List(list) => list.iter().for_each(|node| self.node(path, node)),
+            _ => self.value(path, node),
+        }
+    }
+
+    fn value(&mut self, path: &str, node: &Node) {
+        let Some(text) = node.as_written() else { return };
+        let mut is_named = false;
+        for (name, _, is_used) in &mut self.names {
+            let is_this = path.strip_suffix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+            is_named |= is_this;
+            *is_used |= is_this;
+        }
+        let argument = argument(path);
+        if is_named || argument.is_some_and(is_credential) && is_literal(&text) {
+            self.add(argument.unwrap_or(path), &text, Some(node.place.clone()));
+        } else if let Some((login, password)) = login(&text) {
+            self.add(&format!("{path} login"), login, None);
+            self.add(&format!("{path} password"), password, None);
+        }
+    }
+
+    fn add(&mut self, name: &str, value: &str, place: Option<Place>) {
+        let secrets = &mut self.secrets.0;
+        let known = secrets.iter().find(|known| known.value == value).map(|known| known.mark.clone());
+        let taken = |mark: &str| secrets.iter().any(|known| known.mark == mark);
+        let numbered = (1..).map(|number| if number == 1 { name.to_owned() } else { format!("{name} {number}") });
+        let fresh = || numbered.map(|name| format!("{MARK}{name}]")).find(|mark| !taken(mark)).unwrap_or_default();
+        let mark = known.unwrap_or_else(fresh);
+        secrets.push(Secret { mark, value: value.to_owned(), forms: forms(value), place });
+        // What contains another one is hidden first.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.value.len()));
+    }
+}
+
+/// What a path inside a table of arguments says: `header.authorization` of `load.cycle.with.header.authorization`.
+fn argument(path: &str) -> Option<&str> {
+    let after = |table: &str| path.rsplit_once(&format!(".{table}.")).map(|(_, argument)| argument);
+    TABLES.iter().filter_map(|table| after(table)).min_by_key(|argument| argument.len())
+}
+
+fn is_credential(argument: &str) -> bool {
+    match argument.strip_prefix("header.").map(str::to_ascii_lowercase) {
+        Some(header) => {
+            HEADERS.contains(&header.as_str()) || HEADER_WORDS.iter().any(|word| header.replace('_', "-").contains(word))
+        }
+        None => ARGUMENTS.contains(&argument.to_ascii_lowercase().as_str()),
+    }
+}
+
+/// Whether the credential itself stands there: not where it comes from the environment, an answer, a feed or a script.
+fn is_literal(text: &str) -> bool {
+    let Ok(template) = Template::parse(text) else { return true };
+    let is_from_elsewhere =
+        |part: &Part| matches!(part, Part::Env(_) | Part::Slot(_) | Part::Feed { .. } | Part::Script(_));
+    !template.parts.iter().any(is_from_elsewhere) && template.parts.iter().any(|part| matches!(part, Part::Text(_)))
+}
+
+/// `user:password@` of a URL, and the password.
+fn login(text: &str) -> Option<(&str, &str)> {
+    let (_, rest) = text.split_once("://")?;
+    let authority = &rest[..rest.find(['/', '?', '#', ' ']).unwrap_or(rest.len())];
+    let at = authority.rfind('@')?;
+    let (_, password) = authority[..at].split_once(':')?;
+    (!password.is_empty() && !password.contains("{env:")).then_some((&authority[..=at], password))
+}
+
+/// How the value of a template may occur in a text: as written, as sent, or quoted, as in JSON and TOML.
+fn forms(value: &str) -> Vec<String> {
+    let sent = Template::parse(value).ok().and_then(|template| template.constant().map(ToOwned::to_owned));
+    let mut forms: Vec<String> = [Some(value.to_owned()), sent].into_iter().flatten().collect();
+    forms.extend(forms.clone().iter().filter_map(|form| {
+        let quoted = serde_json::to_string(form).ok()?;
+        Some(quoted[1..quoted.len() - 1].to_owned())
+    }));
+    // A login has a colon and an at sign around it, and is no other word.
+    forms.retain(|form| form.chars().count() >= DISTINCT || form.contains(':') && form.ends_with('@'));
+    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    forms.dedup();
+    forms
+}
+
+#[cfg(test)]
+mod tests;

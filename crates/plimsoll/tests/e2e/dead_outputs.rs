@@ -1,0 +1,191 @@
+//! Output that nobody reads any more: a closed terminal, a full disk, a reader that has ended. A run ends like an interrupted one, and what
+//! only prints ends quietly.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::accidents::is_partial;
+use crate::hits::echo;
+use crate::stage::{Playing, Stage, json, until};
+
+const FIRST: &str = "experiments/01-first-run.toml";
+const A_MOMENT: Duration = Duration::from_secs(2);
+
+fn full() -> File {
+    File::options().write(true).open("/dev/full").unwrap()
+}
+
+/// A terminal: the end that shows it, and the end that programs write to.
+fn terminal() -> (OwnedFd, File) {
+    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&shown).unwrap();
+    unlockpt(&shown).unwrap();
+    let name = ptsname(&shown, Vec::new()).unwrap();
+    let no_ctty = i32::try_from(rustix::fs::OFlags::NOCTTY.bits()).unwrap();
+    let written =
+        File::options().read(true).write(true).custom_flags(no_ctty).open(name.to_str().unwrap()).unwrap();
+    (shown, written)
+}
+
+/// The words of a run that nobody would wait for.
+fn long_run(stage: &Stage) -> Vec<String> {
+    let runs = stage.runs().display().to_string();
+    ["run", FIRST, "--set", "load.time=10m", "--out", &runs, "--accept"].map(str::to_owned).to_vec()
+}
+
+fn begin(stage: &Stage, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Playing {
+    let words = long_run(stage);
+    stage.start_with(&words.iter().map(String::as_str).collect::<Vec<_>>(), stdout, stderr)
+}
+
+/// It was interrupted while the load ran, and everything is in order.
+fn ended_in_order(stage: &Stage, playing: Playing) {
+    let played = playing.wait().exits(130);
+    let run = stage.run_folder();
+    is_partial(&played, &run);
+    assert_eq!(json(&run.join("ending.json"))["how"], "interrupted");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_run_whose_stderr_is_a_full_disk_is_interrupted() {
+    let stage = Stage::new();
+    begin(&stage, Stdio::piped(), full()).wait().exits(130);
+    let run = stage.run_folder();
+    assert_eq!(json(&run.join("ending.json"))["how"], "interrupted");
+    assert!(json(&run.join("analysis.json"))["partial"].is_string() && run.join("report.html").exists());
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_run_whose_stderr_loses_its_reader_is_interrupted() {
+    let stage = Stage::new();
+    let mut playing = begin(&stage, Stdio::piped(), Stdio::piped());
+    playing.wait_for_load(A_MOMENT);
+    playing.close_stderr();
+    ended_in_order(&stage, playing);
+}
+
+#[test]
+fn a_run_whose_stdout_loses_its_reader_is_interrupted() {
+    let stage = Stage::new();
+    let mut playing = begin(&stage, Stdio::piped(), Stdio::piped());
+    playing.wait_for_load(A_MOMENT);
+    playing.close_stdout();
+    ended_in_order(&stage, playing);
+}
+
+#[test]
+fn a_run_whose_both_outputs_go_to_head_is_interrupted() {
+    let stage = Stage::new();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut playing = begin(&stage, writer.try_clone().unwrap(), writer);
+    // The path of the run folder.
+    let mut first = [0; 1];
+    while first != *b"\n" {
+        reader.read_exact(&mut first).unwrap();
+    }
+    playing.wait_for_load(A_MOMENT);
+    drop(reader);
+    ended_in_order(&stage, playing);
+}
+
+#[test]
+fn a_run_whose_terminal_is_closed_is_interrupted() {
+    let stage = Stage::new();
+    let (shown, written) = terminal();
+    let mut playing = begin(&stage, written.try_clone().unwrap(), written);
+    playing.wait_for_load(A_MOMENT);
+    drop(shown);
+    ended_in_order(&stage, playing);
+}
+
+#[test]
+fn a_run_that_loses_its_controlling_terminal_is_interrupted() {
+    let mut stage = Stage::new();
+    // As a shell has it: the kernel sends SIGHUP when the terminal goes.
+    stage.within("exec setsid --ctty --wait \"$@\" <&2", std::path::Path::new("/"));
+    let (shown, written) = terminal();
+    let mut playing = begin(&stage, written.try_clone().unwrap(), written);
+    playing.wait_for_load(A_MOMENT);
+    drop(shown);
+    ended_in_order(&stage, playing);
+}
+
+#[test]
+fn a_run_under_nohup_outlives_a_hangup() {
+    let mut stage = Stage::new();
+    stage.within("trap '' HUP; exec \"$@\"", std::path::Path::new("/"));
+    let mut playing = begin(&stage, Stdio::piped(), Stdio::piped());
+    playing.wait_for_load(Duration::ZERO);
+    playing.signal("HUP");
+    playing.signal("INT");
+    // Had the first counted, the second would be the one that ends it at once.
+    playing.wait().exits(130).says(&["ending in good order"]);
+}
+
+#[test]
+fn a_hit_whose_terminal_is_closed_is_interrupted() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let (shown, written) = terminal();
+    let playing = stage.start_with(&["hit", &url, "-c", "2", "-t", "10m"], written.try_clone().unwrap(), written);
+    // Its view has begun.
+    let mut shown = File::from(shown);
+    let mut seen = Vec::new();
+    until("the view is drawn", || {
+        let mut piece = [0; 512];
+        let count = shown.read(&mut piece).unwrap();
+        seen.extend(&piece[..count]);
+        String::from_utf8_lossy(&seen).contains("ok in the last second")
+    });
+    drop(shown);
+    playing.wait().exits(130);
+    drop(server);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn what_only_prints_ends_quietly_without_a_reader() {
+    let stage = Stage::new();
+    for words in [
+        &["schema", "experiment"][..],
+        &["schema", "results"],
+        &["targets"],
+        &["profiles"],
+        &["faults"],
+        &["protocols"],
+        &["completions", "bash"],
+        &["man"],
+        &["new"],
+        &["check", FIRST],
+        &["--help"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let played = stage.start_with(words, writer, Stdio::piped()).wait().exits(0);
+        assert_eq!(played.stderr, "", "{words:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_printed_on_a_full_disk_is_an_error_and_no_panic() {
+    let stage = Stage::new();
+    for words in [&["schema", "experiment"][..], &["targets"], &["check", FIRST]] {
+        let played = stage.start_with(words, full(), Stdio::piped()).wait().exits(1);
+        played.says(&["cannot write to standard output", "No space left"]);
+    }
+}
+
+#[test]
+fn an_error_that_cannot_be_said_keeps_its_exit_code() {
+    let stage = Stage::new();
+    stage.start_with(&["check", "no-such-file.toml"], Stdio::piped(), full()).wait().exits(2);
+    stage.start_with(&["hit", "ftp://nowhere"], Stdio::piped(), full()).wait().exits(2);
+}

@@ -1,0 +1,18 @@
+//! Scripts that fail while the load runs.
+
+use crate::stage::Stage;
+
+#[test]
+fn a_script_that_fails_is_named_every_time() {
+    let stage = Stage::new();
+    stage.file("s.lua", "function boom(t)\n    error(\"boom\")\nend\n");
+    let file = stage.file(
+        "scripted.toml",
+        "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\n[load]\nagents = 4\ntime = \"20s\"\nscript = \"s.lua\"\n\
+         [[load.cycle]]\ncall = \"get\"\nwith = { path = \"/{lua.boom}\" }\n",
+    );
+    // Which thread is seen to end first changes from run to run.
+    for _ in 0..10 {
+        stage.run(&[&file]).exits(2).says(&["s.lua:2: boom"]);
+    }
+}
