@@ -19,6 +19,7 @@ pub mod hosts;
 mod linux;
 mod placeholders;
 pub mod placement;
+pub mod plain_text;
 mod ports;
 pub mod probes;
 mod process_log;

@@ -85,6 +85,7 @@ pub fn up_on(
         observed: VecDeque::new(),
         watched,
         broken: Broken::of(&build.trial.lab),
+        at_once: Arc::clone(&build.at_once),
     };
     site.note_hosts();
     let notices = site.ground.notices.iter().cloned();

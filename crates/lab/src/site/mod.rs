@@ -53,6 +53,8 @@ pub struct Build<'a> {
     pub plimsoll: PathBuf,
     /// Whether the storage of every host is measured first.
     pub measures_storage: bool,
+    /// Set by whoever wants an end at once: from then on no host's answer is waited for.
+    pub at_once: Arc<AtomicBool>,
 }
 
 /// Why a target is not up.
@@ -131,6 +133,8 @@ pub struct Site {
     observed: VecDeque<Observed>,
     watched: Watched,
     broken: breaking::Broken,
+    /// The user wants an end at once.
+    at_once: Arc<AtomicBool>,
 }
 
 impl Site {

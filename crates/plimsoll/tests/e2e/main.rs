@@ -20,6 +20,7 @@ mod first_runs;
 mod histories;
 mod hits;
 mod hits_by_tls;
+mod hostile_hosts;
 mod killed_labs;
 mod labs;
 mod lost_labs;
