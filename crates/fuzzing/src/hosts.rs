@@ -3,12 +3,12 @@
 
 use std::path::Component;
 
-use lab::runner::{Answer, LINE_BYTES, Lines, Refusal, Said};
+use lab::runner::{Answer, HostLines, LINE_BYTES, Refusal, Said};
 use serde_json::Value;
 
 /// Read line by line, as a session does, to the end or to the first thing that is refused.
 pub fn hosts(input: &[u8]) {
-    let mut lines = Lines::of(input);
+    let mut lines = HostLines::of(input);
     while let Ok(Some(line)) = lines.next_line() {
         assert!(line.len() <= LINE_BYTES);
         let Ok(said) = Said::read(line) else { continue };

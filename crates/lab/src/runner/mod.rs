@@ -14,7 +14,7 @@ pub(crate) mod session;
 mod storage;
 mod wire;
 
-pub use said::{Answer, LINE_BYTES, Lines, Refusal, Said};
+pub use said::{Answer, HostLines, LINE_BYTES, Refusal, Said};
 #[cfg(test)]
 pub(crate) use serve::beside;
 pub use serve::serve;

@@ -172,14 +172,14 @@ pub enum Refusal {
     },
 }
 
-/// Lines of somebody who may never end one.
+/// HostLines of somebody who may never end one.
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct HostLines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> HostLines<R> {
     /// What comes from there.
     pub fn of(reader: R) -> Self {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }
@@ -387,17 +387,18 @@ mod tests {
 
     #[test]
     fn a_line_that_does_not_end_is_not_gathered() {
-        let mut lines = Lines::of(io::repeat(b'x'));
+        let mut lines = HostLines::of(io::repeat(b'x'));
         assert_eq!(lines.next_line().unwrap_err(), "it says a line of more than 1 MiB");
         assert!(lines.line.capacity() <= 4 * LINE_BYTES, "{}", lines.line.capacity());
-        let mut lines = Lines::of(&b"one\ntwo"[..]);
+        let mut lines = HostLines::of(&b"one\ntwo"[..]);
         assert_eq!(lines.next_line().unwrap(), Some(&b"one\n"[..]));
         assert_eq!(lines.next_line().unwrap(), None);
     }
 
     #[test]
     fn values_are_counted_before_anything_is_made_of_them() {
-        let many = format!(r#"{{"said":"done","number":1,"answer":{{"is":"ports","ports":[{}0]}}}}"#, "0,".repeat(ELEMENTS));
+        let many =
+            format!(r#"{{"said":"done","number":1,"answer":{{"is":"ports","ports":[{}0]}}}}"#, "0,".repeat(ELEMENTS));
         assert_eq!(read(&many).unwrap_err(), "it has more than 65536 values");
         let text = format!(r#"{{"said":"wrote","process":1,"text":"{}"}}"#, ",[{\\\"".repeat(ELEMENTS));
         assert!(read(&text).is_ok());

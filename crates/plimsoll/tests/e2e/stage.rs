@@ -33,7 +33,7 @@ pub struct Played {
 }
 
 /// What a command came to that was given a time.
-pub struct Measured {
+pub struct PlayedWithin {
     /// `None`: it had not ended by then, and was killed.
     pub played: Option<Played>,
     /// The most memory that it had resident at once.
@@ -235,7 +235,7 @@ impl Playing {
     }
 
     /// Waits for the end, for so long, and watches its memory meanwhile.
-    pub fn wait_within(mut self, within: Duration) -> Measured {
+    pub fn wait_within(mut self, within: Duration) -> PlayedWithin {
         let mut child = self.child.take().unwrap();
         let pipes = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (stdout, stderr) = (gathered(pipes.0), gathered(pipes.1));
@@ -254,7 +254,7 @@ impl Playing {
             said.extend(stderr.join().unwrap());
             Played::from(Output { status, stdout: stdout.join().unwrap(), stderr: said })
         });
-        Measured { played, peak_kib }
+        PlayedWithin { played, peak_kib }
     }
 
     /// Waits for the end.

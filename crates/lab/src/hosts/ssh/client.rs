@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,8 +24,6 @@ const KEPT_BYTES: usize = 64 << 10;
 const TO_BE_READ: Duration = Duration::from_millis(200);
 /// How often whoever waits for a program looks whether the user wants an end.
 const GLANCE: Duration = Duration::from_millis(100);
-/// For whom no user waits.
-pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// What we insist on. The first value that ssh gets for an option holds, and these come first.
 const INSISTED: &[&str] = &[
@@ -166,7 +163,7 @@ impl Client {
         spawn::spawn(command)
     }
 
-    /// Runs a script there to its end, which comes at once if `stop` is set.
+    /// Runs a script there to its end, which comes at once when it is to `stop`.
     ///
     /// # Errors
     /// As [`Self::spawn`].
@@ -176,7 +173,7 @@ impl Client {
         script: &str,
         input: Stdio,
         within: Duration,
-        stop: &AtomicBool,
+        stop: &dyn Fn() -> bool,
     ) -> io::Result<Outcome> {
         play(self.command(self.arguments(part, script)), input, self.patience(within), stop)
     }
@@ -189,17 +186,22 @@ impl Client {
         let mut arguments = self.config_arguments();
         arguments.push("-G".into());
         arguments.extend(self.destination.arguments().into_iter().map(OsString::from));
-        play(self.command(arguments), Stdio::null(), Duration::from_secs(10), &NEVER)
+        play(self.command(arguments), Stdio::null(), Duration::from_secs(10), &never)
     }
 }
 
-/// Runs a command to its end, or kills it when the time is over or `stop` is set.
+/// For what nobody stops before its time.
+pub fn never() -> bool {
+    false
+}
+
+/// Runs a command to its end, or kills it when the time is over or it is to `stop`.
 ///
 /// # Errors
 /// What the system says; `NotFound` if there is no such program.
-pub fn play(mut command: Command, input: Stdio, within: Duration, stop: &AtomicBool) -> io::Result<Outcome> {
-    let (output, output_in) = Written::pipe()?;
-    let (errors, errors_in) = Written::pipe()?;
+pub fn play(mut command: Command, input: Stdio, within: Duration, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
+    let (output, output_in) = SshOutput::pipe()?;
+    let (errors, errors_in) = SshOutput::pipe()?;
     command.stdin(input).stdout(output_in).stderr(errors_in);
     let mut child = spawn::spawn(command)?;
     let status = await_end(&mut child, within, stop)?;
@@ -213,20 +215,20 @@ pub fn play(mut command: Command, input: Stdio, within: Duration, stop: &AtomicB
 /// What a program writes. It is read as it comes, so that nobody is held up, and of very much only the beginning and the end
 /// are kept.
 #[derive(Debug)]
-pub struct Written {
-    ends: Arc<Mutex<Ends>>,
+pub struct SshOutput {
+    ends: Arc<Mutex<OutputEnds>>,
     /// Closed by the reader when it is done.
     done: Receiver<()>,
 }
 
-impl Written {
+impl SshOutput {
     /// Something to write to, and what is written there.
     ///
     /// # Errors
     /// What the system says.
     pub fn pipe() -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
-        let ends = Arc::<Mutex<Ends>>::default();
+        let ends = Arc::<Mutex<OutputEnds>>::default();
         let (until_done, done) = channel();
         let shared = Arc::clone(&ends);
         let read = move || {
@@ -244,7 +246,7 @@ impl Written {
     }
 }
 
-fn read(mut reader: PipeReader, ends: &Arc<Mutex<Ends>>) {
+fn read(mut reader: PipeReader, ends: &Arc<Mutex<OutputEnds>>) {
     let mut buffer = vec![0; KEPT_BYTES];
     loop {
         match reader.read(&mut buffer) {
@@ -260,13 +262,13 @@ fn read(mut reader: PipeReader, ends: &Arc<Mutex<Ends>>) {
 
 /// The beginning and the end of what was written.
 #[derive(Debug, Default)]
-struct Ends {
+struct OutputEnds {
     beginning: Vec<u8>,
     end: VecDeque<u8>,
     left_out: u64,
 }
 
-impl Ends {
+impl OutputEnds {
     fn take(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(KEPT_BYTES - self.beginning.len()));
         self.beginning.extend_from_slice(first);
@@ -291,15 +293,15 @@ impl Ends {
     }
 }
 
-/// Waits for the end of a child, or until `stop` is set.
+/// Waits for the end of a child, or until it is to `stop`.
 ///
 /// # Errors
 /// What the system says.
-pub fn await_end(child: &mut Child, within: Duration, stop: &AtomicBool) -> io::Result<Option<ExitStatus>> {
+pub fn await_end(child: &mut Child, within: Duration, stop: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + within;
     loop {
         let ended = child.try_wait()?;
-        if ended.is_some() || Instant::now() >= until || stop.load(Ordering::SeqCst) {
+        if ended.is_some() || Instant::now() >= until || stop() {
             return Ok(ended);
         }
         pidfd::await_end(child.id(), until.saturating_duration_since(Instant::now()).min(GLANCE));

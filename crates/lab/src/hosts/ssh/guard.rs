@@ -4,13 +4,12 @@
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::client::{self, Client, NEVER, Part, Written};
+use super::client::{self, Client, Part, SshOutput, never};
 use super::{complaint, scripts};
 use crate::plain_text;
 
@@ -37,7 +36,7 @@ pub struct Guard {
     /// As long as it is open, the guard stays.
     input: Option<ChildStdin>,
     _output: ChildStdout,
-    errors: Written,
+    errors: SshOutput,
     patience: Duration,
     /// What it found.
     pub facts: Facts,
@@ -89,8 +88,8 @@ impl Guard {
     ///
     /// # Errors
     /// In words, for the user.
-    pub fn post(client: &Client, run: &str, host: &str, stop: &AtomicBool) -> Result<Self, String> {
-        let (errors, held) = Written::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
+    pub fn post(client: &Client, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
+        let (errors, held) = SshOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut master =
             client.spawn(Part::Master, &scripts::guard(run, host), pipes).map_err(|error| no_ssh(&error))?;
@@ -98,7 +97,7 @@ impl Guard {
             return Err("ssh was started without pipes".to_owned());
         };
         let mut facts = Facts::default();
-        let mut greeting = Greeting::of(&mut output, client.patience(TO_CONNECT), stop);
+        let mut greeting = LoginLines::of(&mut output, client.patience(TO_CONNECT), stop);
         let heard = loop {
             match greeting.next_line() {
                 Ok(Some(line)) if facts.hear(&line) => break Ok(()),
@@ -123,7 +122,7 @@ impl Guard {
     /// Why there is no guard.
     fn failed(&mut self, why: &str, client: &Client) -> String {
         // One that took too long is killed by the drop; one that ended is about to be gone.
-        let status = client::await_end(&mut self.master, Duration::from_secs(1), &NEVER).ok().flatten();
+        let status = client::await_end(&mut self.master, Duration::from_secs(1), &never).ok().flatten();
         let errors = self.errors.text();
         match status.and_then(|status| status.code()) {
             Some(255) => complaint::unreached(&errors, client.destination()),
@@ -140,12 +139,12 @@ impl Guard {
     }
 
     /// Ends it in good order: everything is removed at the other end, which takes a while if a runner has to be ended. Nobody
-    /// waits for that once `at_once` is set: the guard goes on without us.
-    pub fn dismiss(&mut self, at_once: &AtomicBool) {
+    /// waits for that once all is to end at once: the guard goes on without us.
+    pub fn dismiss(&mut self, at_once: &dyn Fn() -> bool) {
         drop(self.input.take());
         let _ = client::await_end(&mut self.master, TO_END, at_once);
-        if at_once.load(Ordering::SeqCst) {
-            let _ = client::await_end(&mut self.master, TO_LET_GO, &NEVER);
+        if at_once() {
+            let _ = client::await_end(&mut self.master, TO_LET_GO, &never);
             let _ = self.master.kill();
         }
     }
@@ -156,7 +155,7 @@ impl Drop for Guard {
         drop(self.input.take());
         // One that has made its folder removes it at once; one that has not may never answer.
         let within = if self.facts.folder.is_empty() { Duration::ZERO } else { TO_GO };
-        if !matches!(client::await_end(&mut self.master, within, &NEVER), Ok(Some(_))) {
+        if !matches!(client::await_end(&mut self.master, within, &never), Ok(Some(_))) {
             let _ = self.master.kill();
         }
         let _ = self.master.wait();
@@ -183,16 +182,16 @@ const TOO_LONG: &str = "it took too long";
 
 /// What a machine says before what is waited for. It may never end, nor ever end a line: there is a time for all of it, however
 /// much comes meanwhile, and a budget.
-pub struct Greeting<'a, I> {
+pub struct LoginLines<'a, I> {
     input: &'a mut I,
     until: Instant,
-    stop: &'a AtomicBool,
+    stop: &'a dyn Fn() -> bool,
     left_bytes: usize,
 }
 
-impl<'a, I: Read + AsFd> Greeting<'a, I> {
-    /// What comes from there, for so long; not once `stop` is set.
-    pub fn of(input: &'a mut I, within: Duration, stop: &'a AtomicBool) -> Self {
+impl<'a, I: Read + AsFd> LoginLines<'a, I> {
+    /// What comes from there, for so long; not once it is to `stop`.
+    pub fn of(input: &'a mut I, within: Duration, stop: &'a dyn Fn() -> bool) -> Self {
         Self { input, until: Instant::now() + within, stop, left_bytes: GREETING_BYTES }
     }
 
@@ -225,7 +224,7 @@ impl<'a, I: Read + AsFd> Greeting<'a, I> {
     /// Waits until something can be read. The clock is looked at each time, also if something always can.
     fn await_more(&mut self) -> io::Result<()> {
         loop {
-            if self.stop.load(Ordering::SeqCst) {
+            if (self.stop)() {
                 return Err(io::Error::other("the user wants an end"));
             }
             let left = self.until.saturating_duration_since(Instant::now()).min(GLANCE);

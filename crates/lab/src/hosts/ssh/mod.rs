@@ -25,9 +25,9 @@ use crate::registry::Ledger;
 use crate::runner::session::Session;
 use crate::runner::{Setup, VERSION};
 use crate::site::Build;
-use client::{Client, NEVER, Part, Written};
+use client::{Client, Part, SshOutput, never};
 use destination::Destination;
-use guard::{Greeting, Guard};
+use guard::{Guard, LoginLines};
 pub(crate) use leftovers::{Leftover, remove};
 pub(crate) use scripts::folder_name;
 
@@ -71,7 +71,7 @@ pub(super) fn reach(
 ) -> Result<Box<dyn Host>, Error> {
     let text = host.ssh.as_deref().unwrap_or_default();
     let mut remote = Remote::reach(&host.name, text, &build.plimsoll, ledger, (stop, &build.at_once))?;
-    let session = remote.start(stop);
+    let session = remote.start(&|| stop.load(Ordering::SeqCst));
     if session.is_err() {
         remote.close();
     }
@@ -81,7 +81,7 @@ pub(super) fn reach(
 
 /// Measures a machine for a profile; nothing is left there.
 pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<Ledger>) -> Result<String, Error> {
-    let remote = Remote::reach(destination, destination, plimsoll, ledger, (&NEVER, &Arc::default()))?;
+    let remote = Remote::reach(destination, destination, plimsoll, ledger, (&AtomicBool::new(false), &Arc::default()))?;
     Attended::raise(destination, Box::new(remote))?.measure()
 }
 
@@ -94,8 +94,9 @@ impl Remote {
         ledger: &Arc<Ledger>,
         (stop, at_once): (&AtomicBool, &Arc<AtomicBool>),
     ) -> Result<Self, Error> {
-        // Between two steps: each has a time limit of its own.
-        let go_on = || if stop.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) };
+        let stop = || stop.load(Ordering::SeqCst);
+        // Between two steps; each also has a time limit of its own.
+        let go_on = || if stop() { Err(Error::Interrupted) } else { Ok(()) };
         let refused = |reason: String| Error::Host { host: name.to_owned(), reason };
         let destination = Destination::read(destination).map_err(refused)?;
         let scratch = ledger.scratch()?;
@@ -115,11 +116,11 @@ impl Remote {
         };
 
         go_on()?;
-        let guard = Guard::post(&client, ledger.id(), name, stop).map_err(refused)?;
+        let guard = Guard::post(&client, ledger.id(), name, &stop).map_err(refused)?;
         let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
         go_on()?;
-        transfer::program(&client, &guard.facts, plimsoll, &scratch, stop).map_err(refused)?;
+        transfer::program(&client, &guard.facts, plimsoll, &scratch, &stop).map_err(refused)?;
         let setup = Setup {
             version: VERSION.to_owned(),
             host: name.to_owned(),
@@ -135,11 +136,11 @@ impl Remote {
     }
 
     /// Starts the runner there.
-    fn start(&mut self, stop: &AtomicBool) -> Result<Arc<Session>, Error> {
+    fn start(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<Session>, Error> {
         let host = self.name.clone();
         let refused = |reason: String| Error::Host { host: host.clone(), reason };
         let script = scripts::runner(&self.guard.facts.folder);
-        let (errors, held) = Written::pipe().map_err(Error::system("hear what ssh says"))?;
+        let (errors, held) = SshOutput::pipe().map_err(Error::system("hear what ssh says"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut carrier =
             self.client.spawn(Part::Passenger, &script, pipes).map_err(|error| refused(guard::no_ssh(&error)))?;
@@ -149,7 +150,7 @@ impl Remote {
         self.let_go();
         self.carrier = Some(carrier);
         let within = self.client.patience(TO_BE_READY);
-        let mut greeting = Greeting::of(&mut output, within, stop);
+        let mut greeting = LoginLines::of(&mut output, within, stop);
         let silent = |error| refused(format!("cannot hear its runner: {error}"));
         while let Some(line) = greeting.next_line().map_err(silent)? {
             if line.strip_prefix(scripts::OURS) == Some("runner") {
@@ -165,7 +166,7 @@ impl Remote {
     fn let_go(&mut self) {
         if let Some(mut carrier) = self.carrier.take() {
             let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
-            if !matches!(client::await_end(&mut carrier, within, &NEVER), Ok(Some(_))) {
+            if !matches!(client::await_end(&mut carrier, within, &never), Ok(Some(_))) {
                 let _ = carrier.kill();
             }
             let _ = carrier.wait();
@@ -191,7 +192,8 @@ impl Machine for Remote {
         if let Some((_, there)) = brought.as_ref().filter(|(here, _)| here == target) {
             return Ok(there.clone());
         }
-        let there = transfer::folder(&self.client, &self.guard.facts, target, &self.at_once).map_err(|reason| {
+        let gone = || !session.is_open() || self.at_once.load(Ordering::SeqCst);
+        let there = transfer::folder(&self.client, &self.guard.facts, target, &gone).map_err(|reason| {
             let host = self.name.clone();
             if session.is_open() { Error::Host { host, reason } } else { Error::HostLost { host, reason } }
         })?;
@@ -202,7 +204,7 @@ impl Machine for Remote {
     fn boot(&mut self) -> Result<Arc<Session>, Error> {
         match self.session.take() {
             Some(session) => Ok(session),
-            None => self.start(&NEVER),
+            None => self.start(&never),
         }
     }
 
@@ -221,7 +223,8 @@ impl Machine for Remote {
     fn close(&mut self) {
         self.session = None;
         self.let_go();
-        self.guard.dismiss(&self.at_once);
+        let at_once = || self.at_once.load(Ordering::SeqCst);
+        self.guard.dismiss(&at_once);
     }
 }
 

@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::client::{self, Client, NEVER, Part, Written};
+use super::client::{self, Client, Part, SshOutput, never};
 use super::guard::{Facts, no_ssh};
 use super::{complaint, scripts};
 use crate::linux::spawn;
@@ -36,7 +35,7 @@ pub fn program(
     facts: &Facts,
     program: &Path,
     scratch: &Path,
-    stop: &AtomicBool,
+    stop: &dyn Fn() -> bool,
 ) -> Result<(), String> {
     let size = fs::metadata(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?.len();
     fits(facts, size)?;
@@ -104,7 +103,7 @@ fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
         let mut command = command()?;
         command.stderr(Stdio::null());
         let mut child = spawn::spawn(command)?;
-        let status = client::await_end(&mut child, TO_PACK, &NEVER)?;
+        let status = client::await_end(&mut child, TO_PACK, &never)?;
         if status.is_none() {
             child.kill()?;
             child.wait()?;
@@ -125,18 +124,18 @@ fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
 ///
 /// # Errors
 /// In words.
-pub fn folder(client: &Client, facts: &Facts, folder: &Path, stop: &AtomicBool) -> Result<PathBuf, String> {
+pub fn folder(client: &Client, facts: &Facts, folder: &Path, stop: &dyn Fn() -> bool) -> Result<PathBuf, String> {
     let mut tar = Command::new("tar");
     tar.arg("-C").arg(folder).args(["-cf", "-", "."]).stdin(Stdio::null()).stdout(Stdio::piped());
     let pack = |error: io::Error| format!("cannot pack {} with tar: {error}", folder.display());
-    let (errors, held) = Written::pipe().map_err(pack)?;
+    let (errors, held) = SshOutput::pipe().map_err(pack)?;
     tar.stderr(held);
     let mut tar = spawn::spawn(tar).map_err(pack)?;
     let archive = tar.stdout.take().map_or_else(Stdio::null, Stdio::from);
     let script = scripts::receive_folder(&facts.folder);
     let outcome = client.run(Part::Passenger, &script, archive, TO_SEND_FOLDER, stop);
     // Whoever it wrote to has read it all, or is gone.
-    if client::await_end(&mut tar, TO_LET_GO, &NEVER).map_err(pack)?.is_none() {
+    if client::await_end(&mut tar, TO_LET_GO, &never).map_err(pack)?.is_none() {
         tar.kill().map_err(pack)?;
     }
     let packed = tar.wait().map_err(pack)?;

@@ -15,9 +15,9 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 use super::Hands;
 use super::state::{Cuts, Links, Peers};
 use crate::hosts::folder_name;
-use crate::linux::network::{self, ALONE, Ownership};
 use crate::linux::network::drops::{self, Cut};
 use crate::linux::network::link::{self, Limits};
+use crate::linux::network::{self, ALONE, Ownership};
 use crate::linux::procfs;
 use crate::runner::groups::Groups;
 use crate::runner::{Refusal, Setup};
@@ -145,7 +145,9 @@ impl HostHands {
         // Where there is no nft, nobody loses packets by it.
         let tables = network::nft_says(&["list", "tables"]).unwrap_or_default();
         if let Some(table) = self.owner.others_losses(interface, &tables) {
-            return Err(cannot(format!("another run of Plimsoll loses packets of the link {interface} (nft table {table})")));
+            return Err(cannot(format!(
+                "another run of Plimsoll loses packets of the link {interface} (nft table {table})"
+            )));
         }
         let most = most.unwrap_or("65535");
         // For whoever tidies up here if we cannot.

@@ -8,7 +8,7 @@ use super::{RUNNER_GONE, Shared};
 use crate::Error;
 use crate::hosts::Ended;
 use crate::plain_text;
-use crate::runner::{Lines, Said};
+use crate::runner::{HostLines, Said};
 
 /// Before the runner speaks, something else may: a login's greeting. Of it, so much is quoted if no runner comes.
 const NOISE_LINES: usize = 5;
@@ -18,7 +18,7 @@ const NOISE_BYTES: usize = 1 << 20;
 /// Answers that nobody waits for: those to orders whose time was over, and what a runner says once. More are a flood.
 const UNASKED: usize = 10_000;
 
-type Output = Lines<Box<dyn Read + Send>>;
+type Output = HostLines<Box<dyn Read + Send>>;
 
 /// Hears on a thread of its own; the first thing is whether the runner is ready.
 pub fn begin(
@@ -27,7 +27,7 @@ pub fn begin(
 ) -> Result<Receiver<Result<Vec<String>, String>>, Error> {
     let (sender, first) = channel();
     let hear = move || {
-        let mut lines = Lines::of(output);
+        let mut lines = HostLines::of(output);
         let reason = match until_ready(&mut lines, sender) {
             Ok(()) => hear(&mut lines, &shared),
             Err(reason) => reason,

@@ -293,7 +293,10 @@ fn its_processes_are_dead_when_the_runner_is() {
 fn garbage_on_the_line_is_the_end_of_it() {
     let session = fake(|number, _| Some(if number == 0 { READY.to_owned() } else { "what?\n".to_owned() })).unwrap();
     let error = session.ask(Order::Sample, LONG).unwrap_err();
-    assert_eq!(error.to_string(), "host n1 does not answer any more: its runner said what is no message: what? (it is no message)");
+    assert_eq!(
+        error.to_string(),
+        "host n1 does not answer any more: its runner said what is no message: what? (it is no message)"
+    );
 }
 
 #[test]
@@ -336,8 +339,7 @@ fn nobody_waits_once_all_is_to_end_at_once() {
     let (from, mut output) = std::io::pipe().unwrap();
     output.write_all(READY.as_bytes()).unwrap();
     let at_once = Arc::new(AtomicBool::new(false));
-    let session =
-        Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &at_once).unwrap();
+    let session = Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &at_once).unwrap();
     let asked = std::thread::scope(|scope| {
         let asks = scope.spawn(|| session.ask(Order::Figures, LONG * 60));
         at_once.store(true, Ordering::SeqCst);

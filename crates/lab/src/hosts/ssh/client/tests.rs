@@ -44,7 +44,7 @@ fn the_users_patience_holds_where_there_is_one() {
 fn shell(script: &str, within: Duration) -> Outcome {
     let mut command = Command::new("sh");
     command.args(["-c", script]);
-    play(command, Stdio::null(), within, &NEVER).unwrap()
+    play(command, Stdio::null(), within, &never).unwrap()
 }
 
 #[test]
@@ -72,7 +72,9 @@ fn of_what_a_program_writes_the_beginning_and_the_end_are_kept_however_much_it_i
     let script = "echo first; head -c 3000000000 /dev/zero; echo last; echo bad >&2; exit 255";
     let outcome = shell(script, Duration::from_secs(600));
     let note = "\n… 2 GB more, not kept\n";
-    assert!(outcome.output.starts_with("first\n") && outcome.output.contains(note) && outcome.output.ends_with("last\n"));
+    assert!(
+        outcome.output.starts_with("first\n") && outcome.output.contains(note) && outcome.output.ends_with("last\n")
+    );
     // A zero is shown as six characters.
     assert!(outcome.output.len() <= 2 * 6 * KEPT_BYTES + note.len(), "{}", outcome.output.len());
     assert_eq!(outcome.errors, "bad\n");
@@ -89,7 +91,7 @@ fn what_a_program_writes_can_be_shown() {
 fn whoever_wants_an_end_does_not_wait_for_a_program() {
     let mut command = Command::new("sleep");
     command.arg("1000");
-    let outcome = play(command, Stdio::null(), Duration::from_secs(1000), &AtomicBool::new(true)).unwrap();
+    let outcome = play(command, Stdio::null(), Duration::from_secs(1000), &|| true).unwrap();
     assert!(outcome.status.is_none());
 }
 

@@ -41,9 +41,7 @@ fn without_a_place_it_says_why() {
 fn no_more_than_a_line_is_read() {
     let (mut reader, mut writer) = io::pipe().unwrap();
     writer.write_all(b"first\r\nsecond").unwrap();
-    let line = |reader: &mut io::PipeReader, ms| {
-        Greeting::of(reader, Duration::from_millis(ms), &NEVER).next_line()
-    };
+    let line = |reader: &mut io::PipeReader, ms| LoginLines::of(reader, Duration::from_millis(ms), &never).next_line();
     assert_eq!(line(&mut reader, 10_000).unwrap().as_deref(), Some("first"));
     let mut rest = [0; 6];
     reader.read_exact(&mut rest).unwrap();
@@ -64,16 +62,15 @@ fn chatter(text: &'static [u8]) -> io::PipeReader {
 fn a_host_that_never_stops_talking_is_not_heard_for_ever() {
     for text in [&b"x"[..], b"hello\n"] {
         let mut reader = chatter(text);
-        let mut greeting = Greeting::of(&mut reader, Duration::from_secs(600), &NEVER);
+        let mut greeting = LoginLines::of(&mut reader, Duration::from_secs(600), &never);
         let error = std::iter::repeat_with(|| greeting.next_line()).find_map(Result::err).unwrap();
         assert!(error.to_string().contains("more than 256 KiB"), "{error}");
     }
     // Within the budget, the clock decides, though there is always more to read.
     let mut reader = chatter(b"hello\n");
-    let mut greeting = Greeting::of(&mut reader, Duration::ZERO, &NEVER);
+    let mut greeting = LoginLines::of(&mut reader, Duration::ZERO, &never);
     assert_eq!(greeting.next_line().unwrap_err().kind(), io::ErrorKind::TimedOut);
-    let stop = AtomicBool::new(true);
-    let mut greeting = Greeting::of(&mut reader, Duration::from_secs(600), &stop);
+    let mut greeting = LoginLines::of(&mut reader, Duration::from_secs(600), &|| true);
     assert!(greeting.next_line().unwrap_err().to_string().contains("wants an end"));
 }
 
