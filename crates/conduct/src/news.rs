@@ -1,5 +1,6 @@
 //! What the conductor tells whoever watches: a progress line, a live view, a test. It must not decide anything.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use experiment::plan;
@@ -82,19 +83,22 @@ pub trait Audience {
 pub struct Interrupts {
     asked: AtomicU8,
     any: AtomicBool,
+    at_once: Arc<AtomicBool>,
 }
 
 impl Interrupts {
     /// Nobody asked yet.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { asked: AtomicU8::new(0), any: AtomicBool::new(false) }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// The user asks (again). Returns how often by now.
     pub fn ask(&self) -> u8 {
         self.any.store(true, Ordering::SeqCst);
-        self.asked.fetch_add(1, Ordering::SeqCst).saturating_add(1)
+        let asked = self.asked.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+        self.at_once.store(asked > 1, Ordering::SeqCst);
+        asked
     }
 
     /// Nobody can watch any more, or something broke that the run cannot be trusted after: an end in good order, unless one is asked for
@@ -108,6 +112,12 @@ impl Interrupts {
     #[must_use]
     pub fn asked(&self) -> u8 {
         self.asked.load(Ordering::SeqCst)
+    }
+
+    /// A flag that is true once the user has asked twice: then not even an end in good order is waited for.
+    #[must_use]
+    pub fn at_once(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.at_once)
     }
 
     /// A flag that is true once the user has asked, for work that can stop in the middle.

@@ -228,6 +228,7 @@ impl Shell<'_> {
             logs: self.folder.logs(),
             plimsoll: self.run.plimsoll.clone(),
             measures_storage: measures_storage(self.run.plan, self.trial),
+            at_once: self.interrupts.at_once(),
         };
         let caller = Arc::new(ProtocolCaller {
             protocol: self.trial.target.protocol.clone(),

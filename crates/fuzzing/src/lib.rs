@@ -10,6 +10,7 @@
 mod answers;
 mod expectations;
 mod experiments;
+mod hosts;
 pub mod mutation;
 mod place;
 mod places;
@@ -35,6 +36,7 @@ pub static TARGETS: &[Target] = &[
     Target { name: "command", body: answers::command, mutants: 6000 },
     Target { name: "expectation", body: expectations::expectation, mutants: 3000 },
     Target { name: "experiment", body: experiments::experiment, mutants: 400 },
+    Target { name: "hosts", body: hosts::hosts, mutants: 6000 },
     Target { name: "http", body: answers::http, mutants: 6000 },
     Target { name: "lines", body: answers::lines, mutants: 4000 },
     Target { name: "manifest", body: experiments::manifest, mutants: 300 },

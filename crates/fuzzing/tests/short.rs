@@ -54,6 +54,11 @@ fn experiment() {
 }
 
 #[test]
+fn hosts() {
+    short("hosts");
+}
+
+#[test]
 fn http() {
     short("http");
 }

@@ -195,6 +195,7 @@ impl Bench {
             logs: self.folder.join("logs"),
             plimsoll: PathBuf::from("plimsoll"),
             measures_storage: false,
+            at_once: Arc::default(),
         }
     }
 

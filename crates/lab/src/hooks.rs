@@ -86,8 +86,11 @@ impl Hook {
         let (mut answer, mut complaint) = (String::new(), String::new());
         let status = self.run(&mut |stream, line| {
             let text = if stream == Stream::Output { &mut answer } else { &mut complaint };
-            text.push_str(line);
-            text.push('\n');
+            // What is longer is no answer, and need not be gathered to know that.
+            if text.len() <= self.answer_bytes {
+                text.push_str(line);
+                text.push('\n');
+            }
         })?;
         if !status.success() {
             let last = complaint.trim().lines().last().unwrap_or("it wrote nothing");

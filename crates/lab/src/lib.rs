@@ -21,6 +21,7 @@ mod listeners;
 pub mod packages;
 mod placeholders;
 pub mod placement;
+pub mod plain_text;
 mod ports;
 pub mod probes;
 mod process_log;

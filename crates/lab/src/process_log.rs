@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::ears::Ears;
+use crate::plain_text;
 
 /// The beginning of a log, kept as it comes.
 const HEAD_BYTES: u64 = 16 << 20;
@@ -201,8 +202,8 @@ impl Lines {
     }
 }
 
-/// For a message: without what would move a terminal's cursor.
+/// For a message: what would move a terminal's cursor is written out.
 pub fn readable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.trim_end().chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| !c.is_control()).collect()
+    plain_text::line(&text.trim_end().replace('\t', " "))
 }

@@ -18,7 +18,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("conduct", &["analysis", "experiment", "lab", "load", "record"]),
     ("echo", &[]),
     ("experiment", &[]),
-    ("fuzzing", &["experiment", "load", "record"]),
+    ("fuzzing", &["experiment", "lab", "load", "record"]),
     ("lab", &["experiment", "record"]),
     ("load", &["experiment", "record"]),
     ("plimsoll", &["analysis", "conduct", "echo", "experiment", "lab", "load", "record", "report"]),

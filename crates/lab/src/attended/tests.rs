@@ -51,7 +51,7 @@ impl Machine for Thread {
         let (from, output) = std::io::pipe().unwrap();
         self.power = Some(to.try_clone().unwrap());
         self.serving = Some(beside(input, output));
-        Session::open(Box::new(to), Box::new(from), &self.setup, LONG)
+        Session::open(Box::new(to), Box::new(from), &self.setup, LONG, &Default::default())
     }
 
     fn crash(&mut self) -> Result<(), Error> {

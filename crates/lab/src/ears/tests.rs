@@ -16,7 +16,7 @@ fn only_lines_with_a_text_are_heard_and_each_once() {
     ears.hear("cannot: {inconsistent_database, 'n2@h\u{f6}st'}".as_bytes());
     let heard: Vec<_> = ears.take().into_iter().map(|one| (one.text, one.alarming, one.line)).collect();
     let expected = [
-        ("waits for", false, " it waits for n2 since it cannot start[0m"),
+        ("waits for", false, " it waits for n2 since it cannot start\\u{1b}[0m"),
         ("inconsistent_database", true, "cannot: {inconsistent_database, 'n2@höst'}"),
     ];
     assert_eq!(heard, expected.map(|(text, alarming, line)| (text.to_owned(), alarming, line.to_owned())));

@@ -24,7 +24,7 @@ use crate::registry::{Ledger, Registry};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::site::Build;
-pub(crate) use ssh::Leftover;
+pub(crate) use ssh::{Leftover, folder_name};
 
 /// A kind of host.
 #[derive(Debug)]

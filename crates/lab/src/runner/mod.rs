@@ -7,14 +7,14 @@ pub(crate) mod cores;
 pub(crate) mod groups;
 mod load_average;
 pub mod machine;
-mod said;
+pub(crate) mod said;
 mod sampler;
 mod serve;
 pub(crate) mod session;
 mod storage;
 mod wire;
 
-pub use said::{Answer, Refusal, Said};
+pub use said::{Answer, HostLines, LINE_BYTES, Refusal, Said};
 #[cfg(test)]
 pub(crate) use serve::beside;
 pub use serve::serve;
@@ -30,9 +30,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const HOST_MARK: &str = "PLIMSOLL_HOST";
 /// Version of the language that is spoken here: the program's.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Of a line, either way; what is longer is no message. The longest that is meant holds all records of a member
-/// ([`crate::hooks::AUDIT_BYTES`]) as a text, in which quotes and ends of lines take two characters, and what was complained of.
-const LINE_BYTES: u64 = 320 << 20;
+/// Of an order; what is longer is none. What a runner says has limits of its own, in `said`.
+const ORDER_BYTES: u64 = 16 << 20;
 
 /// The first line it is told.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -7,19 +7,29 @@ mod process;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Answer, Order, Program, Refusal, Request, Setup};
 use crate::Error;
 use crate::hosts::{Process, Start};
+use crate::{hooks, plain_text};
 use process::{Feed, RemoteProcess};
 
-/// For an order that takes no time to be carried out.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Why nothing is heard, where nothing else is known.
+pub(crate) const RUNNER_GONE: &str = "its runner is gone";
+/// … and where the user wanted an end at once.
+pub(crate) const ENDED_AT_ONCE: &str = "the run was ended at once";
+/// For an order that takes no time to be carried out. Who is later than this, or than a longer one's time, counts as lost.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// For a program to be started: a slow disk may have to give it first.
 const START_PATIENCE: Duration = Duration::from_secs(60);
+/// How often whoever waits looks whether all is to end at once.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Beside what a program may print: the notes that something was left out.
+const NOTES_BYTES: usize = 4 << 10;
 
 /// A conversation with a runner. Dropped, its input is closed, and the runner ends with all that it started.
 #[derive(Debug)]
@@ -28,6 +38,8 @@ pub(crate) struct Session {
     out: Mutex<Out>,
     /// What the runner said of the host when it was ready.
     notices: Vec<String>,
+    /// The user wants an end at once: no answer is waited for any more.
+    at_once: Arc<AtomicBool>,
 }
 
 /// What is asked.
@@ -52,8 +64,58 @@ struct State {
     lost: Option<String>,
     /// Why the runner is about to end, if that is known beforehand.
     ending: Option<String>,
-    pending: BTreeMap<u64, Sender<Result<Answer, Refusal>>>,
+    pending: BTreeMap<u64, Pending>,
     feeds: BTreeMap<u64, Arc<Feed>>,
+}
+
+/// Whoever waits for an answer.
+#[derive(Debug)]
+struct Pending {
+    asker: Sender<Result<Answer, Refusal>>,
+    /// What a program has printed so far.
+    output: String,
+    errors: String,
+    /// How much more it may.
+    left_bytes: usize,
+}
+
+impl Pending {
+    fn of(asker: Sender<Result<Answer, Refusal>>, order: &Order) -> Self {
+        let left_bytes = match order {
+            Order::Run { program, .. } => {
+                program.keeps_bytes.unwrap_or(hooks::ANSWER_BYTES) + hooks::ANSWER_BYTES + NOTES_BYTES
+            }
+            _ => 0,
+        };
+        Self { asker, output: String::new(), errors: String::new(), left_bytes }
+    }
+
+    /// Keeps a piece of what a program printed. False: that is more than it was to keep.
+    fn take(&mut self, to_errors: bool, text: &str) -> bool {
+        let Some(left_bytes) = self.left_bytes.checked_sub(text.len()) else { return false };
+        self.left_bytes = left_bytes;
+        if to_errors {
+            self.errors.push_str(text);
+        } else {
+            self.output.push_str(text);
+        }
+        true
+    }
+
+    /// With all that came before it.
+    fn answered(mut self, answer: Answer) {
+        let answer = match answer {
+            Answer::Ran { how, output, errors } => {
+                self.output.push_str(&output);
+                self.errors.push_str(&errors);
+                // What is printed to standard output may be data; of errors there is nothing to do but to show them.
+                Answer::Ran { how, output: self.output, errors: plain_text::lines(&self.errors) }
+            }
+            other => other,
+        };
+        // Who does not wait any more is not told.
+        let _ = self.asker.send(Ok(answer));
+    }
 }
 
 impl Session {
@@ -66,6 +128,7 @@ impl Session {
         output: Box<dyn Read + Send>,
         setup: &Setup,
         within: Duration,
+        at_once: &Arc<AtomicBool>,
     ) -> Result<Arc<Self>, Error> {
         let failed = |reason: String| Error::Host { host: setup.host.clone(), reason };
         let shared = Arc::new(Shared { host: setup.host.clone(), state: Mutex::default() });
@@ -73,24 +136,32 @@ impl Session {
         let first = hearing::begin(output, Arc::clone(&shared))?;
         // If it is gone already, that is heard.
         let _ = lines.send(line(setup)?);
-        let notices = match first.recv_timeout(within) {
+        let notices = match within_or_at_once(&first, within, at_once) {
             Ok(notices) => notices.map_err(failed)?,
+            Err(RecvTimeoutError::Timeout) if at_once.load(Ordering::SeqCst) => return Err(Error::Interrupted),
             Err(RecvTimeoutError::Timeout) => {
                 return Err(failed(format!("its runner was not ready within {} s", within.as_secs_f64())));
             }
             Err(RecvTimeoutError::Disconnected) => return Err(failed(shared.reason())),
         };
-        Ok(Arc::new(Self { shared, out: Mutex::new(Out { number: 0, lines: Some(lines) }), notices }))
+        let (out, at_once) = (Mutex::new(Out { number: 0, lines: Some(lines) }), Arc::clone(at_once));
+        Ok(Arc::new(Self { shared, out, notices, at_once }))
     }
 
     /// Has an order carried out.
     ///
     /// # Errors
-    /// What the runner refused, [`Error::HostLost`] if it is gone or does not answer in time.
+    /// What the runner refused, [`Error::HostLost`] if it is gone or does not answer in time. It is not asked again then: whoever
+    /// is stopped, or hangs, would cost that time with every order. A sample is no order: one that is late is one that is
+    /// missing.
     pub fn ask(&self, order: Order, within: Duration) -> Result<Answer, Error> {
-        let about = About::of(&order);
+        let (about, is_sample) = (About::of(&order), order == Order::Sample);
         let (number, answer) = self.send(order, None)?;
-        self.answer(number, &answer, within)?.map_err(|why| about.error(&self.shared.host, why))
+        let answer = self.answer(number, &answer, within);
+        if matches!(&answer, Err(Error::HostLost { .. })) && !is_sample {
+            self.give_up(&no_answer(within));
+        }
+        answer?.map_err(|why| about.error(&self.shared.host, why))
     }
 
     /// Starts a process; its output goes to `start.log`.
@@ -102,7 +173,8 @@ impl Session {
         let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;
         // From here on it is ended with this, whatever goes wrong.
         let mut process = RemoteProcess::new(Arc::clone(self), number, feed);
-        match self.answer(number, &answer, START_PATIENCE)? {
+        let answer = self.answer(number, &answer, START_PATIENCE);
+        match answer.inspect_err(|_| self.give_up(&no_answer(START_PATIENCE)))? {
             Ok(Answer::Started { pid }) => {
                 process.pid = pid;
                 Ok(Box::new(process))
@@ -118,6 +190,11 @@ impl Session {
     /// Whether the runner still answers, as far as is known.
     pub fn is_open(&self) -> bool {
         self.shared.state().lost.is_none()
+    }
+
+    /// Why it does not, if it does not.
+    pub fn lost_for(&self) -> Option<String> {
+        self.shared.state().lost.clone()
     }
 
     /// What a user should know of the host.
@@ -144,13 +221,26 @@ impl Session {
         self.shared.lose(reason);
     }
 
+    /// Whether all is to end at once; then nothing is heard any more.
+    fn is_at_once(&self) -> bool {
+        let at_once = self.at_once.load(Ordering::SeqCst);
+        if at_once {
+            self.give_up(ENDED_AT_ONCE);
+        }
+        at_once
+    }
+
     fn out(&self) -> MutexGuard<'_, Out> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends an order; gives its number and where its answer comes.
     fn send(&self, order: Order, feed: Option<Arc<Feed>>) -> Result<(u64, Receiver<Result<Answer, Refusal>>), Error> {
+        if self.is_at_once() {
+            return Err(self.lost());
+        }
         let (sender, answer) = channel();
+        let pending = Pending::of(sender, &order);
         let mut out = self.out();
         let number = out.number + 1;
         let line = line(&Request { number, order })?;
@@ -161,7 +251,7 @@ impl Session {
                 drop(state);
                 return Err(self.lost());
             }
-            state.pending.insert(number, sender);
+            state.pending.insert(number, pending);
             state.feeds.extend(feed.map(|feed| (number, feed)));
         }
         out.number = number;
@@ -176,12 +266,12 @@ impl Session {
         answer: &Receiver<Result<Answer, Refusal>>,
         within: Duration,
     ) -> Result<Result<Answer, Refusal>, Error> {
-        answer.recv_timeout(within).map_err(|error| match error {
+        within_or_at_once(answer, within, &self.at_once).map_err(|error| match error {
             RecvTimeoutError::Disconnected => self.lost(),
+            RecvTimeoutError::Timeout if self.is_at_once() => self.lost(),
             RecvTimeoutError::Timeout => {
                 self.shared.state().pending.remove(&number);
-                let reason = format!("no answer within {} s", within.as_secs_f64());
-                Error::HostLost { host: self.shared.host.clone(), reason }
+                Error::HostLost { host: self.shared.host.clone(), reason: no_answer(within) }
             }
         })
     }
@@ -191,7 +281,8 @@ impl Session {
     }
 
     fn unexpected(&self, answer: &Answer) -> Error {
-        Error::Host { host: self.shared.host.clone(), reason: format!("its runner gave the answer {answer:?}") }
+        let answer = plain_text::beginning(&format!("{answer:?}"), plain_text::LINE_CHARACTERS);
+        Error::Host { host: self.shared.host.clone(), reason: format!("its runner gave the answer {answer}") }
     }
 }
 
@@ -202,7 +293,7 @@ impl Shared {
 
     /// Why nothing is heard any more.
     fn reason(&self) -> String {
-        self.state().lost.clone().unwrap_or_else(|| "its runner is gone".to_owned())
+        self.state().lost.clone().unwrap_or_else(|| RUNNER_GONE.to_owned())
     }
 
     /// Nothing is heard from now on. The first reason is the one that counts.
@@ -215,6 +306,22 @@ impl Shared {
         drop(state);
         for feed in feeds.values() {
             feed.lose();
+        }
+    }
+}
+
+fn no_answer(within: Duration) -> String {
+    format!("no answer within {} s", within.as_secs_f64())
+}
+
+/// Waits for what comes, but not once all is to end at once.
+fn within_or_at_once<T>(from: &Receiver<T>, within: Duration, at_once: &AtomicBool) -> Result<T, RecvTimeoutError> {
+    let begun = Instant::now();
+    loop {
+        let left = within.saturating_sub(begun.elapsed());
+        match from.recv_timeout(left.min(GLANCE)) {
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() && !at_once.load(Ordering::SeqCst) => {}
+            came => return came,
         }
     }
 }

@@ -8,12 +8,16 @@ use std::time::{Duration, Instant};
 use record::rows::Metric;
 
 use super::exposition;
+use crate::plain_text;
 use crate::url::Place;
 
 /// For everything, from the connection to the last byte.
 const PATIENCE: Duration = Duration::from_millis(800);
 /// Of an answer; what is longer is not read.
 const ANSWER_BYTES: usize = 4 << 20;
+
+/// Of the figures in an answer; a name can stand there with any number of labels.
+const FIGURES: usize = 2000;
 
 /// Where a host's figures are, and which of them are recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,10 +37,10 @@ impl Endpoint {
         let Some(body) = body(&answer) else { return Vec::new() };
         let text = String::from_utf8_lossy(&body);
         let kept = exposition::figures(&text).filter(|figure| self.keep.iter().any(|name| name == figure.name));
-        let metrics = kept.map(|figure| Metric {
+        let metrics = kept.take(FIGURES).map(|figure| Metric {
             at_s,
             host: self.host.clone(),
-            name: format!("{}{}", figure.name, figure.labels),
+            name: plain_text::line(&format!("{}{}", figure.name, figure.labels)),
             value: figure.value,
         });
         metrics.collect()

@@ -43,7 +43,10 @@ fn a_host_is_asked_by_the_runner_that_it_has_at_the_time() {
         let version = VERSION.to_owned();
         let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let setup = Setup { version, run, host: name.to_owned(), folder: folder.join(name), ..Setup::default() };
-        (Session::open(Box::new(to), Box::new(from), &setup, Duration::from_secs(30)).unwrap(), serving)
+        (
+            Session::open(Box::new(to), Box::new(from), &setup, Duration::from_secs(30), &Default::default()).unwrap(),
+            serving,
+        )
     };
     let (session, serving) = runner("n2");
     let sources = Sources::of(["ssh", "ssh"].into_iter(), "none");

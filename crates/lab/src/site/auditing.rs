@@ -11,6 +11,7 @@ use super::layout::HookHost;
 use crate::everywhere::on_all;
 use crate::hooks::{AUDIT_BYTES, Hook};
 use crate::hosts::Host;
+use crate::plain_text;
 
 /// The hook's name.
 const AUDIT: &str = "audit";
@@ -91,7 +92,10 @@ fn table(answer: Value) -> Result<Table, String> {
     };
     let held = |(key, value): (String, Value)| match held(value) {
         Some(held) => Ok((key, held)),
-        None => Err(format!("its record `{key}` is neither a text nor {{\"value\": TEXT, \"version\": TEXT}}")),
+        None => {
+            let key = plain_text::line(&key);
+            Err(format!("its record `{key}` is neither a text nor {{\"value\": TEXT, \"version\": TEXT}}"))
+        }
     };
     records.into_iter().map(held).collect()
 }

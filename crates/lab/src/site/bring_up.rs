@@ -86,6 +86,7 @@ pub fn up_on(
         observed: VecDeque::new(),
         watched,
         broken: Broken::of(&build.trial.lab),
+        at_once: Arc::clone(&build.at_once),
     };
     site.note_hosts();
     let notices = site.ground.notices.iter().cloned();
@@ -266,10 +267,10 @@ impl Site {
     /// The host that went by itself, if one did: of what ran there nothing can be said.
     fn lost_host(&self) -> Option<Error> {
         let lost = self.hosts.iter().find(|host| !host.is_up())?;
-        Some(Error::HostLost {
-            host: lost.name().to_owned(),
-            reason: "it went while the target was being started".to_owned(),
-        })
+        let why =
+            lost.session().and_then(|session| session.lost_for()).map_or_else(String::new, |why| format!(": {why}"));
+        let reason = format!("it went while the target was being started{why}");
+        Some(Error::HostLost { host: lost.name().to_owned(), reason })
     }
 
     /// [`Site::start`], on cores and disks that are not slow yet where the lab says so.

@@ -56,6 +56,8 @@ pub struct Build<'a> {
     pub plimsoll: PathBuf,
     /// Whether the storage of every host is measured first.
     pub measures_storage: bool,
+    /// Set by whoever wants an end at once: from then on no host's answer is waited for.
+    pub at_once: Arc<AtomicBool>,
 }
 
 /// Why a target is not up.
@@ -142,6 +144,8 @@ pub struct Site {
     observed: VecDeque<Observed>,
     watched: Watched,
     broken: breaking::Broken,
+    /// The user wants an end at once.
+    at_once: Arc<AtomicBool>,
 }
 
 impl Site {

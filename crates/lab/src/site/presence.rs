@@ -10,6 +10,7 @@ use super::{Build, Observed, Site, Watched};
 use crate::Error;
 use crate::everywhere::on_all;
 use crate::hosts::{Ended, Host};
+use crate::runner::session::{ENDED_AT_ONCE, RUNNER_GONE};
 use crate::sampling::Sources;
 
 /// The kind of host that is this machine, which the probes read directly.
@@ -123,15 +124,18 @@ impl Site {
             return;
         }
         let (name, kind) = (host.name().to_owned(), host.kind());
+        let lost_for = host.session().and_then(|session| session.lost_for());
+        let expected = expected || lost_for.as_deref() == Some(ENDED_AT_ONCE);
         self.watched.sources.set(&name, None);
         let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
         tell(What::HostDown { host: name.clone(), expected });
         if !expected {
-            let why = if kind == "ssh" {
+            let otherwise = if kind == "ssh" {
                 "the connection to it broke: whether it went down itself cannot be told from here"
             } else {
                 "its runner ended, which is Plimsoll's program and no part of the target"
             };
+            let why = lost_for.filter(|why| why != RUNNER_GONE).unwrap_or_else(|| otherwise.to_owned());
             tell(What::Notice { text: format!("host {name} was lost without a fault: {why}") });
         }
         for post in 0..self.posts.len() {

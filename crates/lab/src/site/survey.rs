@@ -12,7 +12,7 @@ use super::layout::Service;
 use crate::everywhere::on_all;
 use crate::hosts::{Ended, Host};
 use crate::linux::procfs;
-use crate::{Error, probes, targets};
+use crate::{Error, plain_text, probes, targets};
 
 /// Choices of ports before giving up: on a real machine one may be taken.
 const TRIES: usize = 20;
@@ -106,7 +106,8 @@ fn check_installed(
         return Ok(());
     };
     let checked = hook.run_on(host)?;
-    let missing: Vec<&str> = checked.output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let output = plain_text::lines(&checked.output);
+    let missing: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let reason = match checked.ended {
         Ended::Exit(0) => return Ok(()),
         Ended::Exit(1) if !missing.is_empty() => {

@@ -2,6 +2,7 @@
 //! It must not stop at the first thing that resists, nor wait for one host after the other.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -13,6 +14,9 @@ use crate::hosts::Host;
 
 /// Between SIGKILL and the end of a process.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether the user wants an end at once.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// How.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +84,11 @@ impl Site {
             let Some(post) = self.posts.get_mut(index) else { return };
             let within = Duration::try_from_secs_f64(post.stop_within_s).unwrap_or_default();
             if let Some(process) = &mut post.process {
-                process.wait(within.saturating_sub(asked.elapsed()));
+                // Whoever has lost patience meanwhile is not waited for.
+                while !self.at_once.load(Ordering::SeqCst)
+                    && asked.elapsed() < within
+                    && process.wait(within.saturating_sub(asked.elapsed()).min(GLANCE)).is_none()
+                {}
             }
             self.note_end(index);
         }

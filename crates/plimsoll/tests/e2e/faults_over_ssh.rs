@@ -54,6 +54,44 @@ fn faults_over_ssh_are_felt_and_healed() {
 }
 
 #[test]
+fn the_end_of_one_run_leaves_the_faults_of_another_on_the_same_machine() {
+    let (mut stage, mut other) = (Stage::new().with_shelves(), Stage::new().with_shelves());
+    let Some(machines) = Machines::make(&stage, 2) else { return };
+    stage.beside(&machines);
+    other.beside(&machines);
+    let machine = machines.of(1);
+    let before = machine.network();
+    let slow = ("slow_link", "5m", "on = \"n1\"\nwith = { rate = \"20mbit\" }");
+    let cut = ("partition", "5m", "on = \"n1\"");
+    let begin = |stage: &Stage, faults: &[(&str, &str, &str)]| {
+        let file = experiment(stage, LAB, "/", faults, 0.1);
+        stage.start_run(&[&file, "--set", "load.time=10m"])
+    };
+    let mut first = begin(&stage, &[slow]);
+    first.wait_for_event("\"fault_begun\"");
+    // The other cannot shape a link that is shaped, and says so; what it drops is its own.
+    let mut second = begin(&other, &[slow, cut]);
+    second.wait_for_event("\"fault_begun\"");
+    second.wait_for_event("another run of Plimsoll");
+    let ours = machine.network();
+    assert!(ours.contains("htb") && ours.matches("table inet plimsoll-run-").count() == 1, "{ours}");
+    second.signal("INT");
+    second.wait().exits(130);
+    let left = machine.network();
+    assert!(left.contains("htb") && left.contains("20Mbit") && !left.contains("table inet"), "{left}");
+    // And its guard, which does what a killed runner cannot.
+    let mut third = begin(&other, &[cut]);
+    third.wait_for_event("\"fault_begun\"");
+    third.signal("KILL");
+    third.wait();
+    until("the guard has removed what the killed one left", || machine.network() == left);
+    first.signal("INT");
+    first.wait().exits(130);
+    assert_eq!(machine.network(), before);
+    assert_eq!(machines.leftovers(), [""; 0]);
+}
+
+#[test]
 fn a_killed_lab_heals_machines_over_ssh() {
     let mut stage = Stage::new().with_shelves();
     let Some(machines) = Machines::make(&stage, 2) else { return };

@@ -32,6 +32,14 @@ pub struct Played {
     pub stderr: String,
 }
 
+/// What a command came to that was given a time.
+pub struct PlayedWithin {
+    /// `None`: it had not ended by then, and was killed.
+    pub played: Option<Played>,
+    /// The most memory that it had resident at once.
+    pub peak_kib: u64,
+}
+
 /// A command that still runs. Killed when dropped, so that a failing test leaves nothing.
 pub struct Playing {
     child: Option<Child>,
@@ -65,6 +73,11 @@ impl Stage {
     pub fn beside(&mut self, machines: &Machines) {
         self.through = machines.through();
         self.variables.push(("PLIMSOLL_SSH_CONFIG", machines.config()));
+    }
+
+    /// From now on everything is played with this variable in its environment.
+    pub fn set(&mut self, name: &'static str, value: impl Into<PathBuf>) {
+        self.variables.push((name, value.into()));
     }
 
     /// From now on everything is played by a shell that does this first, with `$0` for the path and `$@` for what is played.
@@ -245,6 +258,29 @@ impl Playing {
         assert!(sent.success());
     }
 
+    /// Waits for the end, for so long, and watches its memory meanwhile.
+    pub fn wait_within(mut self, within: Duration) -> PlayedWithin {
+        let mut child = self.child.take().unwrap();
+        let pipes = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (stdout, stderr) = (gathered(pipes.0), gathered(pipes.1));
+        let (begun, mut peak_kib) = (Instant::now(), 0);
+        let status = loop {
+            peak_kib = peak_kib.max(peak_of(child.id()));
+            match child.try_wait().unwrap() {
+                Some(status) => break Some(status),
+                None if begun.elapsed() > within => break None,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        self.child = Some(child);
+        let played = status.map(|status| {
+            let mut said = std::mem::take(&mut self.said);
+            said.extend(stderr.join().unwrap());
+            Played::from(Output { status, stdout: stdout.join().unwrap(), stderr: said })
+        });
+        PlayedWithin { played, peak_kib }
+    }
+
     /// Waits for the end.
     pub fn wait(mut self) -> Played {
         let mut output = self.child.take().unwrap().wait_with_output().unwrap();
@@ -358,6 +394,23 @@ pub fn children(of: u32) -> Vec<u32> {
         status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == of.to_string()))
     };
     numbers.filter(is_child).collect()
+}
+
+/// The most memory that a process has had resident at once, KiB; 0 if it has ended.
+fn peak_of(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    peak.and_then(|peak| peak.parse().ok()).unwrap_or(0)
+}
+
+/// All that comes from a pipe, to its end.
+fn gathered(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+    let read = move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    std::thread::Builder::new().spawn(read).unwrap()
 }
 
 fn only_folder(path: &Path) -> Option<PathBuf> {

@@ -86,7 +86,7 @@ fn quoted_lines_are_few_short_and_harmless() {
         "i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo $i; done; printf 'a\\033[2Jb\\tc\\n'; head -c 2000 /dev/zero | tr '\\0' y",
     );
     assert_eq!(lines.len(), 20);
-    assert_eq!(lines[18], "a[2Jb c");
+    assert_eq!(lines[18], "a\\u{1b}[2Jb c");
     assert_eq!(lines[19], "y".repeat(500));
 }
 

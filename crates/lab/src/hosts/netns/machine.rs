@@ -2,9 +2,11 @@
 //! it.
 
 use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use record::events::HostFigures;
@@ -16,6 +18,7 @@ use super::{KIND, keeper};
 use crate::Error;
 use crate::attended::Machine;
 use crate::linux::{pidfd, procfs, spawn};
+use crate::plain_text;
 use crate::registry::{Ledger, MARK};
 use crate::runner::session::Session;
 use crate::runner::{Order, Setup, Wiring};
@@ -23,6 +26,8 @@ use crate::runner::{Order, Setup, Wiring};
 /// For a keeper to make its host.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Of what a keeper said, so much of the end is looked at for its last words.
+const WORDS_BYTES: i64 = 16 << 10;
 /// Where the target's folder is inside.
 pub const TARGET: &str = "/run/plimsoll/target";
 
@@ -32,11 +37,19 @@ pub struct Kept {
     keeper: Child,
     name: String,
     words: PathBuf,
+    /// The user wants an end at once.
+    at_once: Arc<AtomicBool>,
 }
 
 impl Kept {
     /// Starts `plimsoll runner` and tells it what to be. `words` gets what it says on standard error.
-    pub fn start(plimsoll: &Path, setup: &Setup, words: &Path, ledger: &Ledger) -> Result<(Self, Arc<Session>), Error> {
+    pub fn start(
+        plimsoll: &Path,
+        setup: &Setup,
+        words: &Path,
+        ledger: &Ledger,
+        at_once: &Arc<AtomicBool>,
+    ) -> Result<(Self, Arc<Session>), Error> {
         let doing = || format!("start host {}", setup.host);
         let errors = File::create(words).map_err(Error::system(format!("write {}", words.display())))?;
         let mut command = Command::new(plimsoll);
@@ -45,14 +58,15 @@ impl Kept {
         ledger.announce(&setup.host, "runner")?;
         let mut child = spawn::spawn(command).map_err(Error::system(doing()))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let mut kept = Self { keeper: child, name: setup.host.clone(), words: words.to_path_buf() };
+        let (name, words) = (setup.host.clone(), words.to_path_buf());
+        let mut kept = Self { keeper: child, name, words, at_once: Arc::clone(at_once) };
         let started_ticks = procfs::stat(kept.pid()).map_or(0, |stat| stat.started_ticks);
         let registered = ledger.started(kept.pid(), started_ticks);
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::System { doing: doing(), error: std::io::ErrorKind::BrokenPipe.into() });
         };
         let session = registered
-            .and_then(|()| Session::open(Box::new(input), Box::new(output), setup, START_PATIENCE))
+            .and_then(|()| Session::open(Box::new(input), Box::new(output), setup, START_PATIENCE, at_once))
             .map_err(|error| kept.explained(error))
             .inspect_err(|_| drop(kept.kill()))?;
         Ok((kept, session))
@@ -65,10 +79,31 @@ impl Kept {
 
     /// With what it said on standard error: a panic, or what the linker could not find.
     fn explained(&self, error: Error) -> Error {
-        let said = fs::read_to_string(&self.words).unwrap_or_default();
+        let said = self.last_words().unwrap_or_default();
         let Error::Host { host, reason } = error else { return error };
         let last = said.lines().rfind(|line| !line.trim().is_empty());
-        Error::Host { host, reason: last.map_or(reason.clone(), |last| format!("{reason} ({})", last.trim())) }
+        let quoted = |last: &str| plain_text::beginning(last.trim(), plain_text::LINE_CHARACTERS);
+        Error::Host { host, reason: last.map_or(reason.clone(), |last| format!("{reason} ({})", quoted(last))) }
+    }
+
+    fn last_words(&self) -> std::io::Result<String> {
+        let mut file = File::open(&self.words)?;
+        if file.metadata()?.len().cast_signed() > WORDS_BYTES {
+            file.seek(SeekFrom::End(-WORDS_BYTES))?;
+        }
+        let mut said = Vec::new();
+        file.take(WORDS_BYTES.cast_unsigned()).read_to_end(&mut said)?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Has what was stopped go on: the keeper and the first process inside. Who stands still notices no end.
+    fn wake(&self) -> Option<procfs::Stat> {
+        let pid = self.pid();
+        let first = procfs::alive().into_iter().find(|stat| stat.parent == pid);
+        for process in procfs::stat(pid).iter().chain(&first) {
+            pidfd::signal(process, Signal::CONT);
+        }
+        first
     }
 
     /// Ends it and all that is inside, at once, and waits until all of that is gone.
@@ -79,8 +114,7 @@ impl Kept {
         // The first process inside takes all others with it, and the keeper ends when all are gone. Killed itself, it
         // would not be waited for.
         let pid = self.pid();
-        let first = procfs::alive().into_iter().find(|stat| stat.parent == pid);
-        if let Some(first) = first {
+        if let Some(first) = self.wake() {
             pidfd::signal(&first, Signal::KILL);
             pidfd::await_end(pid, PATIENCE);
         }
@@ -94,9 +128,10 @@ impl Kept {
         Err(Error::Host { host: self.name.clone(), reason: "it does not end, most likely for a disk".to_owned() })
     }
 
-    /// Waits for its end; kills it when the time is over.
+    /// Waits for its end; kills it when the time is over, or at once if that is wanted.
     pub fn end(&mut self) -> Result<(), Error> {
-        if !self.has_ended() {
+        if !self.has_ended() && !self.at_once.load(Ordering::SeqCst) {
+            self.wake();
             pidfd::await_end(self.pid(), PATIENCE);
         }
         self.kill()
@@ -125,6 +160,8 @@ pub struct Virtual {
     pub volume: Option<Volume>,
     pub switch: Arc<Switch>,
     pub ledger: Arc<Ledger>,
+    /// The user wants an end at once.
+    pub at_once: Arc<AtomicBool>,
     pub kept: Option<Kept>,
     /// Started already and not yet handed out.
     pub session: Option<Arc<Session>>,
@@ -134,7 +171,7 @@ impl Virtual {
     /// Makes its namespaces, without cables.
     pub fn start(&mut self) -> Result<Arc<Session>, Error> {
         let words = self.folder.join("runner.log");
-        let (kept, session) = Kept::start(&self.plimsoll, &self.setup, &words, &self.ledger)?;
+        let (kept, session) = Kept::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
         self.kept = Some(kept);
         Ok(session)
     }

@@ -50,7 +50,7 @@ pub(super) fn raise(
     ledger.grouped()?;
     // Where there are none, the hosts that need them say so.
     let _ = groups::make_top(ledger.id(), envelopes.len());
-    let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger)?);
+    let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger, &build.at_once)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
     let mut machines = all_or_none(at_once(hosts, |(index, envelope)| {
         if stop.load(Ordering::SeqCst) {
@@ -181,6 +181,7 @@ impl<'a> Site<'a> {
             volume,
             switch: Arc::clone(switch),
             ledger: Arc::clone(ledger),
+            at_once: Arc::clone(&self.build.at_once),
             kept: None,
             session: None,
         })

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,7 +33,13 @@ pub struct Switch {
 
 impl Switch {
     /// Makes it, with its bridges.
-    pub fn make(cables: Cables, plimsoll: &Path, folder: &Path, ledger: &Ledger) -> Result<Self, Error> {
+    pub fn make(
+        cables: Cables,
+        plimsoll: &Path,
+        folder: &Path,
+        ledger: &Ledger,
+        at_once: &Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
         let setup = Setup {
             version: VERSION.to_owned(),
             host: NAME.to_owned(),
@@ -41,7 +48,7 @@ impl Switch {
             isolation: Some(Isolation { is_switch: true, ..Isolation::default() }),
             ..Setup::default()
         };
-        let (kept, session) = Kept::start(plimsoll, &setup, &folder.join("switch.log"), ledger)?;
+        let (kept, session) = Kept::start(plimsoll, &setup, &folder.join("switch.log"), ledger, at_once)?;
         let switch = Self { cables, session, kept: Mutex::new(kept) };
         switch.ip(&switch.cables.bridges())?;
         Ok(switch)

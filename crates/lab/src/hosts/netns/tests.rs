@@ -235,6 +235,7 @@ fn own() {
         logs: folder.join("logs"),
         plimsoll: built(),
         measures_storage: false,
+        at_once: Default::default(),
     };
     let disk = Disk { write_iops: Some(100.0), ..Disk::default() };
     let envelopes = vec![Envelope { disk, ..Envelope::default() }, Envelope::default()];

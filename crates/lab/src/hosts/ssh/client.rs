@@ -1,20 +1,29 @@
 //! The system's `ssh`, as a program that is started: with the user's own configuration, agent and jump hosts, and without
 //! anything that would ask somebody. It must not know what is done at the other end.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::destination::Destination;
 use crate::linux::{pidfd, spawn};
+use crate::plain_text;
 
 /// Names a configuration file for ssh instead of the user's own.
 const CONFIG: &str = "PLIMSOLL_SSH_CONFIG";
+/// All that is waited for here is waited for this many times as long: for tests of machines that do not answer.
+const PATIENCE: &str = "PLIMSOLL_SSH_PATIENCE";
+/// Of what a program writes, so much of the beginning is kept, and as much of the end.
+const KEPT_BYTES: usize = 64 << 10;
+/// For output that is on its way when its program has ended.
+const TO_BE_READ: Duration = Duration::from_millis(200);
+/// How often whoever waits for a program looks whether the user wants an end.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// What we insist on. The first value that ssh gets for an option holds, and these come first.
 const INSISTED: &[&str] = &[
@@ -24,7 +33,11 @@ const INSISTED: &[&str] = &[
     "RemoteCommand=none",
     "PermitLocalCommand=no",
     "ClearAllForwardings=yes",
+    // Whoever is root there could use it, and log in as the user wherever the user can.
+    "ForwardAgent=no",
+    "GSSAPIDelegateCredentials=no",
     "ForwardX11=no",
+    "Tunnel=no",
     "ControlPersist=no",
     // A machine that is gone without a word is noticed after 15 s.
     "ServerAliveInterval=5",
@@ -40,6 +53,7 @@ pub struct Client {
     folder: PathBuf,
     socket: String,
     connect_timeout_s: Option<u32>,
+    patience: f64,
 }
 
 /// Which part a connection has.
@@ -81,7 +95,20 @@ impl Client {
     pub fn new(destination: Destination, folder: &Path, socket: &str) -> Self {
         let config = std::env::var_os(CONFIG).filter(|path| !path.is_empty());
         let config = config.map(|path| std::path::absolute(&path).unwrap_or_else(|_| path.into()));
-        Self { destination, config, folder: folder.to_path_buf(), socket: socket.to_owned(), connect_timeout_s: None }
+        let patience = std::env::var(PATIENCE).ok().and_then(|times| times.parse().ok());
+        Self {
+            destination,
+            config,
+            folder: folder.to_path_buf(),
+            socket: socket.to_owned(),
+            connect_timeout_s: None,
+            patience: patience.filter(|times| (0.001..=1000.0).contains(times)).unwrap_or(1.0),
+        }
+    }
+
+    /// How long is waited for what may usually take so long.
+    pub fn patience(&self, usual: Duration) -> Duration {
+        usual.mul_f64(self.patience)
     }
 
     /// Gives up connecting after so long, unless the user's configuration says otherwise.
@@ -136,12 +163,19 @@ impl Client {
         spawn::spawn(command)
     }
 
-    /// Runs a script there to its end.
+    /// Runs a script there to its end, which comes at once when it is to `stop`.
     ///
     /// # Errors
     /// As [`Self::spawn`].
-    pub fn run(&self, part: Part, script: &str, input: Stdio, within: Duration) -> io::Result<Outcome> {
-        play(self.command(self.arguments(part, script)), input, within)
+    pub fn run(
+        &self,
+        part: Part,
+        script: &str,
+        input: Stdio,
+        within: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Outcome> {
+        play(self.command(self.arguments(part, script)), input, self.patience(within), stop)
     }
 
     /// What the user's configuration makes of the destination: `ssh -G`.
@@ -152,57 +186,125 @@ impl Client {
         let mut arguments = self.config_arguments();
         arguments.push("-G".into());
         arguments.extend(self.destination.arguments().into_iter().map(OsString::from));
-        play(self.command(arguments), Stdio::null(), Duration::from_secs(10))
+        play(self.command(arguments), Stdio::null(), Duration::from_secs(10), &never)
     }
 }
 
-/// Runs a command to its end, or kills it. What it writes goes to memory: nobody has to read along.
+/// For what nobody stops before its time.
+pub fn never() -> bool {
+    false
+}
+
+/// Runs a command to its end, or kills it when the time is over or it is to `stop`.
 ///
 /// # Errors
 /// What the system says; `NotFound` if there is no such program.
-pub fn play(mut command: Command, input: Stdio, within: Duration) -> io::Result<Outcome> {
-    let (mut output, mut errors) = (memory()?, memory()?);
-    command.stdin(input).stdout(output.try_clone()?).stderr(errors.try_clone()?);
+pub fn play(mut command: Command, input: Stdio, within: Duration, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
+    let (output, output_in) = SshOutput::pipe()?;
+    let (errors, errors_in) = SshOutput::pipe()?;
+    command.stdin(input).stdout(output_in).stderr(errors_in);
     let mut child = spawn::spawn(command)?;
-    let status = await_end(&mut child, within)?;
+    let status = await_end(&mut child, within, stop)?;
     if status.is_none() {
         let _ = child.kill();
         child.wait()?;
     }
-    Ok(Outcome { status, output: written(&mut output)?, errors: written(&mut errors)? })
+    Ok(Outcome { status, output: output.text(), errors: errors.text() })
 }
 
-/// A file without a name.
+/// What a program writes. It is read as it comes, so that nobody is held up, and of very much only the beginning and the end
+/// are kept.
+#[derive(Debug)]
+pub struct SshOutput {
+    ends: Arc<Mutex<OutputEnds>>,
+    /// Closed by the reader when it is done.
+    done: Receiver<()>,
+}
+
+impl SshOutput {
+    /// Something to write to, and what is written there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn pipe() -> io::Result<(Self, PipeWriter)> {
+        let (reader, writer) = io::pipe()?;
+        let ends = Arc::<Mutex<OutputEnds>>::default();
+        let (until_done, done) = channel();
+        let shared = Arc::clone(&ends);
+        let read = move || {
+            read(reader, &shared);
+            drop::<std::sync::mpsc::Sender<()>>(until_done);
+        };
+        std::thread::Builder::new().name("ssh's words".to_owned()).spawn(read)?;
+        Ok((Self { ends, done }, writer))
+    }
+
+    /// As a text that can be shown, once the program has ended. What it left running may hold the other end of the pipe for ever.
+    pub fn text(&self) -> String {
+        let _ = self.done.recv_timeout(TO_BE_READ);
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+}
+
+fn read(mut reader: PipeReader, ends: &Arc<Mutex<OutputEnds>>) {
+    let mut buffer = vec![0; KEPT_BYTES];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return,
+            // Nobody wants to know any more. Whoever writes on, be it what ssh left running, is told by its pipe.
+            Ok(_) if Arc::strong_count(ends) == 1 => return,
+            Ok(count) => ends.lock().unwrap_or_else(PoisonError::into_inner).take(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// The beginning and the end of what was written.
+#[derive(Debug, Default)]
+struct OutputEnds {
+    beginning: Vec<u8>,
+    end: VecDeque<u8>,
+    left_out: u64,
+}
+
+impl OutputEnds {
+    fn take(&mut self, bytes: &[u8]) {
+        let (first, rest) = bytes.split_at(bytes.len().min(KEPT_BYTES - self.beginning.len()));
+        self.beginning.extend_from_slice(first);
+        let last = &rest[rest.len().saturating_sub(KEPT_BYTES)..];
+        let over = (self.end.len() + last.len()).saturating_sub(KEPT_BYTES);
+        self.end.drain(..over);
+        self.end.extend(last);
+        self.left_out += (over + rest.len() - last.len()) as u64;
+    }
+
+    fn text(&self) -> String {
+        let (front, back) = self.end.as_slices();
+        let text = |bytes: &[u8]| plain_text::lines(&String::from_utf8_lossy(bytes));
+        let end = [front, back].concat();
+        match self.left_out {
+            0 => text(&[&self.beginning, end.as_slice()].concat()),
+            bytes => {
+                let note = format!("… {} more, not kept", plain_text::amount(bytes));
+                format!("{}\n{note}\n{}", text(&self.beginning), text(&end))
+            }
+        }
+    }
+}
+
+/// Waits for the end of a child, or until it is to `stop`.
 ///
 /// # Errors
 /// What the system says.
-pub fn memory() -> io::Result<File> {
-    Ok(memfd_create("ssh", MemfdFlags::CLOEXEC)?.into())
-}
-
-/// All that was written to it.
-///
-/// # Errors
-/// What the system says.
-pub fn written(file: &mut File) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Waits for the end of a child.
-///
-/// # Errors
-/// What the system says.
-pub fn await_end(child: &mut Child, within: Duration) -> io::Result<Option<ExitStatus>> {
+pub fn await_end(child: &mut Child, within: Duration, stop: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + within;
     loop {
         let ended = child.try_wait()?;
-        if ended.is_some() || Instant::now() >= until {
+        if ended.is_some() || Instant::now() >= until || stop() {
             return Ok(ended);
         }
-        pidfd::await_end(child.id(), until.saturating_duration_since(Instant::now()));
+        pidfd::await_end(child.id(), until.saturating_duration_since(Instant::now()).min(GLANCE));
     }
 }
 

@@ -1,7 +1,6 @@
 //! The one connection to a host, and the guard at its other end, who makes a folder there and removes it when the connection
 //! ends, whatever ends it. It must not know what the folder is for.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -10,8 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::client::{self, Client, Part};
+use super::client::{self, Client, Part, SshOutput, never};
 use super::{complaint, scripts};
+use crate::plain_text;
 
 /// For connecting and the first look: names, keys and a slow machine's login included.
 const TO_CONNECT: Duration = Duration::from_secs(40);
@@ -19,6 +19,14 @@ const TO_CONNECT: Duration = Duration::from_secs(40);
 const TO_END: Duration = Duration::from_secs(20);
 /// For a guard that nothing was started beside.
 const TO_GO: Duration = Duration::from_secs(5);
+/// For whatever is let go of when all is to end at once: it goes by itself.
+pub const TO_LET_GO: Duration = Duration::from_secs(1);
+/// Whoever has said so much before what is waited for will not say that.
+const GREETING_BYTES: usize = 256 << 10;
+/// Places that are named where no program may run.
+const PLACES: usize = 8;
+/// How often whoever waits looks whether the user wants an end.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// A guard, with the connection that carries all others to its host. Dropped, it is let go: it
 /// removes its folder, now or when it notices.
@@ -28,7 +36,8 @@ pub struct Guard {
     /// As long as it is open, the guard stays.
     input: Option<ChildStdin>,
     _output: ChildStdout,
-    errors: File,
+    errors: SshOutput,
+    patience: Duration,
     /// What it found.
     pub facts: Facts,
 }
@@ -56,17 +65,18 @@ impl Facts {
     /// Takes in a line. True: it was the last.
     fn hear(&mut self, line: &str) -> bool {
         let Some(said) = line.strip_prefix(scripts::OURS) else {
-            line.clone_into(&mut self.aside);
+            self.aside = plain_text::beginning(line, plain_text::LINE_CHARACTERS);
             return false;
         };
         let (what, value) = said.split_once(' ').unwrap_or((said, ""));
+        let value = plain_text::beginning(value, plain_text::LINE_CHARACTERS);
         match what {
-            "system" => value.clone_into(&mut self.system),
-            "from" => value.clone_into(&mut self.from),
-            "noexec" => self.noexec.push(value.to_owned()),
+            "system" => self.system = value,
+            "from" => self.from = value,
+            "noexec" if self.noexec.len() < PLACES => self.noexec.push(value),
             "free" => self.free_kib = value.parse().ok(),
             "gzip" => self.has_gzip = true,
-            "folder" => value.clone_into(&mut self.folder),
+            "folder" => self.folder = value,
             _ => {}
         }
         matches!(what, "folder" | "nowhere")
@@ -78,60 +88,65 @@ impl Guard {
     ///
     /// # Errors
     /// In words, for the user.
-    pub fn post(client: &Client, run: &str, host: &str) -> Result<Self, String> {
-        let errors = client::memory().map_err(|error| format!("no memory for what ssh says: {error}"))?;
-        let held = errors.try_clone().map_err(|error| format!("no memory for what ssh says: {error}"))?;
+    pub fn post(client: &Client, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
+        let (errors, held) = SshOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut master =
             client.spawn(Part::Master, &scripts::guard(run, host), pipes).map_err(|error| no_ssh(&error))?;
         let (input, Some(mut output)) = (master.stdin.take(), master.stdout.take()) else {
             return Err("ssh was started without pipes".to_owned());
         };
-        let until = Instant::now() + TO_CONNECT;
         let mut facts = Facts::default();
+        let mut greeting = LoginLines::of(&mut output, client.patience(TO_CONNECT), stop);
         let heard = loop {
-            match line(&mut output, until) {
+            match greeting.next_line() {
                 Ok(Some(line)) if facts.hear(&line) => break Ok(()),
                 Ok(Some(_)) => {}
-                Ok(None) => break Err("it ended"),
-                Err(_) => break Err("it took too long"),
+                Ok(None) => break Err("it ended".to_owned()),
+                Err(error) => break Err(error.to_string()),
             }
         };
-        let mut guard = Self { master, input, _output: output, errors, facts };
+        let patience = client.patience(TO_CONNECT);
+        let mut guard = Self { master, input, _output: output, errors, patience, facts };
         match heard {
             Ok(()) if guard.facts.folder.is_empty() => {
                 let why = nowhere(&guard.facts);
-                guard.dismiss();
+                guard.dismiss(stop);
                 Err(why)
             }
             Ok(()) => Ok(guard),
-            Err(why) => Err(guard.failed(why, client)),
+            Err(why) => Err(guard.failed(&why, client)),
         }
     }
 
     /// Why there is no guard.
     fn failed(&mut self, why: &str, client: &Client) -> String {
         // One that took too long is killed by the drop; one that ended is about to be gone.
-        let status = client::await_end(&mut self.master, Duration::from_secs(1)).ok().flatten();
-        let errors = client::written(&mut self.errors).unwrap_or_default();
+        let status = client::await_end(&mut self.master, Duration::from_secs(1), &never).ok().flatten();
+        let errors = self.errors.text();
         match status.and_then(|status| status.code()) {
             Some(255) => complaint::unreached(&errors, client.destination()),
             Some(code) => {
                 let said = [errors, std::mem::take(&mut self.facts.aside)].join("\n");
                 format!("its login shell did not do what was asked (exit {code}): {}", complaint::last_line(&said))
             }
-            None if self.facts == Facts::default() => {
-                let seconds = TO_CONNECT.as_secs();
+            None if self.facts == Facts::default() && why == TOO_LONG => {
+                let seconds = self.patience.as_secs_f64();
                 complaint::unreached(&format!("{errors}\nno connection after {seconds} s\n"), client.destination())
             }
             None => format!("cannot look at it: {why}"),
         }
     }
 
-    /// Ends it in good order: everything is removed at the other end, which takes a while if a runner has to be ended.
-    pub fn dismiss(&mut self) {
+    /// Ends it in good order: everything is removed at the other end, which takes a while if a runner has to be ended. Nobody
+    /// waits for that once all is to end at once: the guard goes on without us.
+    pub fn dismiss(&mut self, at_once: &dyn Fn() -> bool) {
         drop(self.input.take());
-        let _ = client::await_end(&mut self.master, TO_END);
+        let _ = client::await_end(&mut self.master, TO_END, at_once);
+        if at_once() {
+            let _ = client::await_end(&mut self.master, TO_LET_GO, &never);
+            let _ = self.master.kill();
+        }
     }
 }
 
@@ -140,7 +155,7 @@ impl Drop for Guard {
         drop(self.input.take());
         // One that has made its folder removes it at once; one that has not may never answer.
         let within = if self.facts.folder.is_empty() { Duration::ZERO } else { TO_GO };
-        if !matches!(client::await_end(&mut self.master, within), Ok(Some(_))) {
+        if !matches!(client::await_end(&mut self.master, within, &never), Ok(Some(_))) {
             let _ = self.master.kill();
         }
         let _ = self.master.wait();
@@ -163,25 +178,64 @@ fn nowhere(facts: &Facts) -> String {
     format!("programs must not run in its folders for temporary files ({}); set TMPDIR there", facts.noexec.join(", "))
 }
 
-/// Reads one line and not a byte more. `None`: the end came first.
-///
-/// # Errors
-/// `TimedOut`, or what the system says.
-pub fn line(input: &mut (impl Read + AsFd), until: Instant) -> io::Result<Option<String>> {
-    let mut bytes = Vec::new();
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&left)) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Err(Errno::INTR) => continue,
-            waited => waited?,
-        };
-        let mut byte = [0];
-        match input.read(&mut byte)? {
-            0 => return Ok(None),
-            _ if byte[0] == b'\n' => return Ok(Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())),
-            _ => bytes.push(byte[0]),
+const TOO_LONG: &str = "it took too long";
+
+/// What a machine says before what is waited for. It may never end, nor ever end a line: there is a time for all of it, however
+/// much comes meanwhile, and a budget.
+pub struct LoginLines<'a, I> {
+    input: &'a mut I,
+    until: Instant,
+    stop: &'a dyn Fn() -> bool,
+    left_bytes: usize,
+}
+
+impl<'a, I: Read + AsFd> LoginLines<'a, I> {
+    /// What comes from there, for so long; not once it is to `stop`.
+    pub fn of(input: &'a mut I, within: Duration, stop: &'a dyn Fn() -> bool) -> Self {
+        Self { input, until: Instant::now() + within, stop, left_bytes: GREETING_BYTES }
+    }
+
+    /// The next line, read without a byte of what follows it. `None`: the end came first.
+    ///
+    /// # Errors
+    /// `TimedOut`; that too much was said; what the system says; `Other` once the user wants an end.
+    pub fn next_line(&mut self) -> io::Result<Option<String>> {
+        let mut bytes = Vec::new();
+        loop {
+            self.await_more()?;
+            let mut byte = [0];
+            match self.input.read(&mut byte) {
+                Ok(0) => return Ok(None),
+                Ok(_) if byte[0] == b'\n' => {
+                    return Ok(Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()));
+                }
+                Ok(_) => bytes.push(byte[0]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            self.left_bytes = self.left_bytes.saturating_sub(1);
+            if self.left_bytes == 0 {
+                let reason = format!("it says more than {} KiB, and not what is waited for", GREETING_BYTES >> 10);
+                return Err(io::Error::other(reason));
+            }
+        }
+    }
+
+    /// Waits until something can be read. The clock is looked at each time, also if something always can.
+    fn await_more(&mut self) -> io::Result<()> {
+        loop {
+            if (self.stop)() {
+                return Err(io::Error::other("the user wants an end"));
+            }
+            let left = self.until.saturating_duration_since(Instant::now()).min(GLANCE);
+            if left.is_zero() {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, TOO_LONG));
+            }
+            let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+            match poll(&mut [PollFd::new(&*self.input, PollFlags::IN)], Some(&left)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                waited => return waited.map(drop).map_err(Into::into),
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::client::{Client, Part};
+use super::client::{Client, Part, never};
 use super::destination::Destination;
 use super::guard::no_ssh;
 use super::{complaint, scripts};
@@ -39,7 +39,8 @@ pub fn remove(left: &Leftover, run: &str) -> Result<Vec<String>, String> {
     let destination = Destination::read(&left.destination).map_err(why)?;
     let client = Client::new(destination, &std::env::temp_dir(), "none").with_connect_timeout(CONNECT_TIMEOUT_S);
     let script = scripts::clean(run, &left.folder);
-    let outcome = client.run(Part::Alone, &script, Stdio::null(), WITHIN).map_err(|error| why(no_ssh(&error)))?;
+    let outcome =
+        client.run(Part::Alone, &script, Stdio::null(), WITHIN, &never).map_err(|error| why(no_ssh(&error)))?;
     if !outcome.is_ok() {
         return Err(why(complaint::unreached(&outcome.errors, client.destination())));
     }

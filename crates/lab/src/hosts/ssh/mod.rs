@@ -9,12 +9,11 @@ mod leftovers;
 mod scripts;
 mod transfer;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use experiment::plan;
 use record::events::HostFigures;
@@ -26,10 +25,11 @@ use crate::registry::Ledger;
 use crate::runner::session::Session;
 use crate::runner::{Setup, VERSION};
 use crate::site::Build;
-use client::{Client, Part};
+use client::{Client, Part, SshOutput, never};
 use destination::Destination;
-use guard::Guard;
+use guard::{Guard, LoginLines};
 pub(crate) use leftovers::{Leftover, remove};
+pub(crate) use scripts::folder_name;
 
 /// The table's entry.
 pub static KIND: Kind = Kind { name: "ssh", help: "a real machine over ssh; nothing has to be installed there" };
@@ -56,6 +56,10 @@ struct Remote {
     /// The ssh that carries the runner. Goes before the guard does.
     carrier: Option<Child>,
     guard: Guard,
+    /// The user wants an end at once.
+    at_once: Arc<AtomicBool>,
+    /// Started already and not yet handed out.
+    session: Option<Arc<Session>>,
 }
 
 /// Reaches one host and puts a runner on it.
@@ -66,13 +70,18 @@ pub(super) fn reach(
     stop: &AtomicBool,
 ) -> Result<Box<dyn Host>, Error> {
     let text = host.ssh.as_deref().unwrap_or_default();
-    let remote = Remote::reach(&host.name, text, &build.plimsoll, ledger, stop)?;
+    let mut remote = Remote::reach(&host.name, text, &build.plimsoll, ledger, (stop, &build.at_once))?;
+    let session = remote.start(&|| stop.load(Ordering::SeqCst));
+    if session.is_err() {
+        remote.close();
+    }
+    remote.session = Some(session?);
     Ok(Box::new(Attended::raise(&host.name, Box::new(remote))?))
 }
 
 /// Measures a machine for a profile; nothing is left there.
 pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<Ledger>) -> Result<String, Error> {
-    let remote = Remote::reach(destination, destination, plimsoll, ledger, &AtomicBool::new(false))?;
+    let remote = Remote::reach(destination, destination, plimsoll, ledger, (&AtomicBool::new(false), &Arc::default()))?;
     Attended::raise(destination, Box::new(remote))?.measure()
 }
 
@@ -83,15 +92,16 @@ impl Remote {
         destination: &str,
         plimsoll: &Path,
         ledger: &Arc<Ledger>,
-        stop: &AtomicBool,
+        (stop, at_once): (&AtomicBool, &Arc<AtomicBool>),
     ) -> Result<Self, Error> {
-        // Between two steps: each has a time limit of its own.
-        let go_on = || if stop.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) };
+        let stop = || stop.load(Ordering::SeqCst);
+        // Between two steps; each also has a time limit of its own.
+        let go_on = || if stop() { Err(Error::Interrupted) } else { Ok(()) };
         let refused = |reason: String| Error::Host { host: name.to_owned(), reason };
         let destination = Destination::read(destination).map_err(refused)?;
         let scratch = ledger.scratch()?;
         let socket = format!("ssh-{}", SOCKETS.fetch_add(1, Ordering::Relaxed));
-        let folder_name = scripts::folder_name(ledger.id(), name);
+        let folder_name = folder_name(ledger.id(), name);
         ledger.remote(&destination.text, &folder_name)?;
 
         let client = Client::new(destination, &scratch, &socket);
@@ -106,11 +116,11 @@ impl Remote {
         };
 
         go_on()?;
-        let guard = Guard::post(&client, ledger.id(), name).map_err(refused)?;
+        let guard = Guard::post(&client, ledger.id(), name, &stop).map_err(refused)?;
         let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
         go_on()?;
-        transfer::program(&client, &guard.facts, plimsoll, &scratch).map_err(refused)?;
+        transfer::program(&client, &guard.facts, plimsoll, &scratch, &stop).map_err(refused)?;
         let setup = Setup {
             version: VERSION.to_owned(),
             host: name.to_owned(),
@@ -120,13 +130,43 @@ impl Remote {
         };
         go_on()?;
         let (name, address) = (name.to_owned(), address.to_string());
-        Ok(Self { name, client, address, setup, brought: Mutex::default(), carrier: None, guard })
+        let at_once = Arc::clone(at_once);
+        let brought = Mutex::default();
+        Ok(Self { name, client, address, setup, brought, carrier: None, guard, at_once, session: None })
+    }
+
+    /// Starts the runner there.
+    fn start(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<Session>, Error> {
+        let host = self.name.clone();
+        let refused = |reason: String| Error::Host { host: host.clone(), reason };
+        let script = scripts::runner(&self.guard.facts.folder);
+        let (errors, held) = SshOutput::pipe().map_err(Error::system("hear what ssh says"))?;
+        let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
+        let mut carrier =
+            self.client.spawn(Part::Passenger, &script, pipes).map_err(|error| refused(guard::no_ssh(&error)))?;
+        let (Some(input), Some(mut output)) = (carrier.stdin.take(), carrier.stdout.take()) else {
+            return Err(refused("ssh was started without pipes".to_owned()));
+        };
+        self.let_go();
+        self.carrier = Some(carrier);
+        let within = self.client.patience(TO_BE_READY);
+        let mut greeting = LoginLines::of(&mut output, within, stop);
+        let silent = |error| refused(format!("cannot hear its runner: {error}"));
+        while let Some(line) = greeting.next_line().map_err(silent)? {
+            if line.strip_prefix(scripts::OURS) == Some("runner") {
+                return Session::open(Box::new(input), Box::new(output), &self.setup, within, &self.at_once);
+            }
+        }
+        drop(input);
+        self.let_go();
+        Err(refused(complaint::unreached(&errors.text(), self.client.destination())))
     }
 
     /// Waits for the ssh that carried the runner, whose input is closed.
     fn let_go(&mut self) {
         if let Some(mut carrier) = self.carrier.take() {
-            if !matches!(client::await_end(&mut carrier, TO_END), Ok(Some(_))) {
+            let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
+            if !matches!(client::await_end(&mut carrier, within, &never), Ok(Some(_))) {
                 let _ = carrier.kill();
             }
             let _ = carrier.wait();
@@ -152,7 +192,8 @@ impl Machine for Remote {
         if let Some((_, there)) = brought.as_ref().filter(|(here, _)| here == target) {
             return Ok(there.clone());
         }
-        let there = transfer::folder(&self.client, &self.guard.facts, target).map_err(|reason| {
+        let gone = || !session.is_open() || self.at_once.load(Ordering::SeqCst);
+        let there = transfer::folder(&self.client, &self.guard.facts, target, &gone).map_err(|reason| {
             let host = self.name.clone();
             if session.is_open() { Error::Host { host, reason } } else { Error::HostLost { host, reason } }
         })?;
@@ -161,28 +202,10 @@ impl Machine for Remote {
     }
 
     fn boot(&mut self) -> Result<Arc<Session>, Error> {
-        let host = self.name.clone();
-        let refused = |reason: String| Error::Host { host: host.clone(), reason };
-        let script = scripts::runner(&self.guard.facts.folder);
-        let mut errors = client::memory().map_err(Error::system("get memory for what ssh says"))?;
-        let held = errors.try_clone().map_err(Error::system("get memory for what ssh says"))?;
-        let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
-        let mut carrier =
-            self.client.spawn(Part::Passenger, &script, pipes).map_err(|error| refused(guard::no_ssh(&error)))?;
-        let (Some(input), Some(mut output)) = (carrier.stdin.take(), carrier.stdout.take()) else {
-            return Err(refused("ssh was started without pipes".to_owned()));
-        };
-        self.let_go();
-        self.carrier = Some(carrier);
-        let until = Instant::now() + TO_BE_READY;
-        while let Some(line) = guard::line(&mut output, until).map_err(|error| refused(silent(&error)))? {
-            if line.strip_prefix(scripts::OURS) == Some("runner") {
-                return Session::open(Box::new(input), Box::new(output), &self.setup, TO_BE_READY);
-            }
+        match self.session.take() {
+            Some(session) => Ok(session),
+            None => self.start(&never),
         }
-        self.let_go();
-        let errors = client::written(&mut errors).unwrap_or_default();
-        Err(refused(complaint::unreached(&errors, self.client.destination())))
     }
 
     fn crash(&mut self) -> Result<(), Error> {
@@ -198,8 +221,10 @@ impl Machine for Remote {
     }
 
     fn close(&mut self) {
+        self.session = None;
         self.let_go();
-        self.guard.dismiss();
+        let at_once = || self.at_once.load(Ordering::SeqCst);
+        self.guard.dismiss(&at_once);
     }
 }
 
@@ -217,13 +242,6 @@ fn suits(facts: &guard::Facts) -> Result<(), String> {
         return Err(format!("the name of its folder for temporary files is odd: {}", facts.folder));
     }
     Ok(())
-}
-
-fn silent(error: &io::Error) -> String {
-    if error.kind() == io::ErrorKind::TimedOut {
-        return format!("its runner did not start within {} s", TO_BE_READY.as_secs());
-    }
-    format!("cannot hear its runner: {error}")
 }
 
 #[cfg(test)]

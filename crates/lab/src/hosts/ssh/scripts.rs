@@ -1,6 +1,8 @@
 //! What is run on a machine at the other end of ssh, as shell commands that any login shell passes on to `sh`. They use what
 //! every small system has. They must not touch anything but the one folder they made and the processes started from it.
 
+use crate::linux::network::Ownership;
+
 /// Marks the lines that are ours: a login shell may say more.
 pub const OURS: &str = "plimsoll ";
 /// In the environment of the runner there and of all that it starts; its value is the folder.
@@ -11,16 +13,17 @@ const PLACES: &str = r#""$TMPDIR" /var/tmp /tmp "$HOME""#;
 
 /// `end` waits for the processes that were started from folder `$d`, kills those that stay, and removes the folder. Should
 /// the runner have been killed, it also removes what the kernel still holds of it: dropped packets, slow links, cgroups; what
-/// stands still goes on, for it could not be ended. It says nothing: whoever might listen is gone, and that would end it.
+/// stands still goes on, for it could not be ended. All of it carries the folder's name, or a number made of it: what another run
+/// has imposed on the same machine stays. It says nothing: whoever might listen is gone, and that would end it.
 const END: &str = concat!(
     r#"end() { exec 2>/dev/null; n=0; "#,
     r#"for f in $(find /sys/fs/cgroup -path "*/plimsoll-RUN/*" -name freezer.state); do echo THAWED >$f; done; "#,
     r#"while p=$(grep -lzxF "PLIMSOLL_REMOTE=$d" /proc/[0-9]*/environ); [ -n "$p" ] && [ $n -lt 120 ]; do "#,
     r#"if [ $n -ge 100 ]; then for e in $p; do e=${e#/proc/}; kill -9 ${e%/environ}; done; fi; "#,
     r#"n=$((n+1)); sleep 0.1; done; "#,
-    r#"nft list tables | while read -r w f t; do case $t in plimsoll|plimsoll_loss_*) nft delete table $f $t;; esac; done; "#,
-    r#"for i in /sys/class/net/*; do i=${i##*/}; tc qdisc show dev $i | grep -q "htb 9e83: root" && "#,
-    r#"{ tc qdisc del dev $i root; tc qdisc del dev $i ingress; ip link del $(printf %.15s ifb-$i); }; done; "#,
+    r#"nft list tables | while read -r w f t; do case $t in NAME|NAME.*) nft delete table $f $t;; esac; done; "#,
+    r#"for i in /sys/class/net/*; do i=${i##*/}; tc qdisc show dev $i | grep -q "htb HANDLE: root" && "#,
+    r#"{ tc qdisc del dev $i root; tc qdisc del dev $i ingress; ip link del $(printf %.15s ifb-HANDLE-$i); }; done; "#,
     r#"[ -f "$d/data/segments" ] && read -r i s <"$d/data/segments" && ip link set $i gso_max_segs $s; "#,
     r#"find /sys/fs/cgroup -depth -type d -path "*/plimsoll-RUN/*" -exec rmdir {} \;; "#,
     r#"find /sys/fs/cgroup -depth -type d -name "plimsoll-RUN" -exec rmdir {} \;; "#,
@@ -81,7 +84,9 @@ pub fn clean(run: &str, name: &str) -> String {
 }
 
 fn named(script: &str, run: &str, name: &str) -> String {
-    shell(&script.replace("NAME", name).replace("RUN", run))
+    let handle = Ownership::of(name).root_handle();
+    // The name last: what it contains is not replaced.
+    shell(&script.replace("RUN", run).replace("HANDLE", &handle).replace("NAME", name))
 }
 
 /// Through a login shell of any kind: on one line, in single quotes, with none of them inside.

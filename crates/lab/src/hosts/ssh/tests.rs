@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::process::Signal;
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::client::{self, Client, Part};
+use super::client::{self, Client, Part, SshOutput, never};
 use super::guard::{Facts, no_ssh};
 use super::{complaint, scripts};
 use crate::linux::spawn;
@@ -30,19 +30,26 @@ static PACKING: Mutex<()> = Mutex::new(());
 ///
 /// # Errors
 /// In words: little space, another C library, a broken connection.
-pub fn program(client: &Client, facts: &Facts, program: &Path, scratch: &Path) -> Result<(), String> {
+pub fn program(
+    client: &Client,
+    facts: &Facts,
+    program: &Path,
+    scratch: &Path,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), String> {
     let size = fs::metadata(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?.len();
     fits(facts, size)?;
     let packed = packed(program, scratch, facts.has_gzip);
     let (path, unpack) = packed.as_ref().map_or((program, "cat"), |(path, unpack)| (path.as_path(), *unpack));
     let input = File::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let script = scripts::receive_program(&facts.folder, unpack);
-    let outcome = client.run(Part::Passenger, &script, input.into(), TO_SEND).map_err(|error| no_ssh(&error))?;
+    let outcome = client.run(Part::Passenger, &script, input.into(), TO_SEND, stop);
+    let outcome = outcome.map_err(|error| no_ssh(&error))?;
     if outcome.is_ok() {
         return Ok(());
     }
     if outcome.status.is_none() {
-        return Err(format!("it did not take this program within {} s", TO_SEND.as_secs()));
+        return Err(format!("it did not take this program within {} s", client.patience(TO_SEND).as_secs_f64()));
     }
     if outcome.is_ssh() {
         return Err(complaint::unreached(&outcome.errors, client.destination()));
@@ -96,7 +103,7 @@ fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
         let mut command = command()?;
         command.stderr(Stdio::null());
         let mut child = spawn::spawn(command)?;
-        let status = client::await_end(&mut child, TO_PACK)?;
+        let status = client::await_end(&mut child, TO_PACK, &never)?;
         if status.is_none() {
             child.kill()?;
             child.wait()?;
@@ -117,18 +124,18 @@ fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
 ///
 /// # Errors
 /// In words.
-pub fn folder(client: &Client, facts: &Facts, folder: &Path) -> Result<PathBuf, String> {
-    let mut errors = client::memory().map_err(|error| format!("no memory for what tar says: {error}"))?;
+pub fn folder(client: &Client, facts: &Facts, folder: &Path, stop: &dyn Fn() -> bool) -> Result<PathBuf, String> {
     let mut tar = Command::new("tar");
     tar.arg("-C").arg(folder).args(["-cf", "-", "."]).stdin(Stdio::null()).stdout(Stdio::piped());
     let pack = |error: io::Error| format!("cannot pack {} with tar: {error}", folder.display());
-    tar.stderr(errors.try_clone().map_err(pack)?);
+    let (errors, held) = SshOutput::pipe().map_err(pack)?;
+    tar.stderr(held);
     let mut tar = spawn::spawn(tar).map_err(pack)?;
     let archive = tar.stdout.take().map_or_else(Stdio::null, Stdio::from);
     let script = scripts::receive_folder(&facts.folder);
-    let outcome = client.run(Part::Passenger, &script, archive, TO_SEND_FOLDER);
+    let outcome = client.run(Part::Passenger, &script, archive, TO_SEND_FOLDER, stop);
     // Whoever it wrote to has read it all, or is gone.
-    if client::await_end(&mut tar, TO_LET_GO).map_err(pack)?.is_none() {
+    if client::await_end(&mut tar, TO_LET_GO, &never).map_err(pack)?.is_none() {
         tar.kill().map_err(pack)?;
     }
     let packed = tar.wait().map_err(pack)?;
@@ -138,8 +145,7 @@ pub fn folder(client: &Client, facts: &Facts, folder: &Path) -> Result<PathBuf, 
         return Err(format!("it did not take the target's folder {}: {last}", folder.display()));
     }
     if !packed.success() {
-        let errors = client::written(&mut errors).unwrap_or_default();
-        return Err(format!("cannot pack {} with tar: {}", folder.display(), complaint::last_line(&errors)));
+        return Err(format!("cannot pack {} with tar: {}", folder.display(), complaint::last_line(&errors.text())));
     }
     Ok(Path::new(&facts.folder).join("target"))
 }

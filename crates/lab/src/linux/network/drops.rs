@@ -7,11 +7,8 @@ use std::net::Ipv4Addr;
 
 use experiment::profile::Link;
 
-use super::link::Toward;
-use super::{Trouble, interfaces, nft};
-
-/// Table of cuts, in the families `inet` and `netdev`.
-const CUT: &str = "plimsoll";
+use super::link::{Limits, Toward};
+use super::{Ownership, Trouble, interfaces, nft};
 
 /// A cut: what comes from and what goes to these hosts vanishes. `None` is everybody, an empty list nobody.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,14 +19,14 @@ pub struct Cut {
     pub to: Option<Vec<Ipv4Addr>>,
 }
 
-/// Makes these all the cuts there are. What TCP port `spared`, here or there, sends and gets always passes.
-pub fn cut(cuts: &[Cut], spared: Option<u16>) -> Result<(), Trouble> {
+/// Makes these all the cuts there are of this owner. What TCP port `spared`, here or there, sends and gets always passes.
+pub fn cut(cuts: &[Cut], spared: Option<u16>, owner: &Ownership) -> Result<(), Trouble> {
     if cuts.is_empty() {
-        return uncut_all();
+        return uncut_all(owner);
     }
     let rule = |whom: &Option<Vec<Ipv4Addr>>| Rule { whom: whom.clone(), loss_pct: 100.0 };
     let rules = Rules {
-        table: CUT.to_owned(),
+        table: owner.cuts_table().to_owned(),
         arriving: cuts.iter().map(|cut| rule(&cut.from)).collect(),
         leaving: cuts.iter().map(|cut| rule(&cut.to)).collect(),
         spared,
@@ -38,32 +35,27 @@ pub fn cut(cuts: &[Cut], spared: Option<u16>) -> Result<(), Trouble> {
     rules.put()
 }
 
-/// Lifts every cut.
-pub fn uncut_all() -> Result<(), Trouble> {
-    nft(&removal(CUT))
+/// Lifts every cut of this owner.
+pub fn uncut_all(owner: &Ownership) -> Result<(), Trouble> {
+    nft(&removal(owner.cuts_table()))
 }
 
 /// Loses packets of one interface as [`super::link::shape`] says, in both directions.
-pub fn lose(interface: &str, all: &Link, toward: &[Toward], spared: Option<u16>) -> Result<(), Trouble> {
-    let rules = losses(all, toward);
+pub fn lose(interface: &str, limits: &Limits<'_>) -> Result<(), Trouble> {
+    let rules = losses(limits.all, limits.toward);
     if rules.iter().all(|rule| rule.loss_pct <= 0.0) {
         return Ok(());
     }
     let devices = vec![interface.to_owned()];
     let (arriving, leaving) = (rules.clone(), rules);
-    Rules { table: losses_of(interface), arriving, leaving, spared, devices }.put()
+    let table = limits.owner.losses_table(interface);
+    Rules { table, arriving, leaving, spared: limits.spared, devices }.put()
 }
 
 /// Loses nothing of that interface any more.
-pub fn lose_nothing(interface: &str) {
+pub fn lose_nothing(interface: &str, owner: &Ownership) {
     // Where there is no nft, nothing was lost.
-    let _ = nft(&removal(&losses_of(interface)));
-}
-
-/// Table of an interface's losses.
-fn losses_of(interface: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    format!("plimsoll_loss_{}", interface.chars().map(plain).collect::<String>())
+    let _ = nft(&removal(&owner.losses_table(interface)));
 }
 
 /// Packets of these that vanish, percent. The first rule that is about a packet decides.

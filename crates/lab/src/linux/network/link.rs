@@ -8,12 +8,10 @@ use std::sync::{Mutex, PoisonError};
 
 use experiment::profile::Link;
 
-use super::{Trouble, drops, ip, ip_says, tc};
+use super::{ALONE, Ownership, Trouble, drops, ip, ip_says, tc, tc_says};
 
 /// More than any link: for the packets that a class only tells from others.
 const UNLIMITED: &str = "400gbit";
-/// Major number of a queue that tells packets apart: by it, what was left over is known for ours.
-const ROOT: &str = "9e83";
 /// What may wait where nothing has to.
 const UNLIMITED_QUEUE_BYTES: f64 = (4 << 20) as f64;
 /// Of a full Ethernet frame.
@@ -39,12 +37,14 @@ pub struct Limits<'a> {
     pub ports: &'a [Port],
     /// A TCP port, here or there, without any limit.
     pub spared: Option<u16>,
+    /// Whose limits these are.
+    pub owner: &'a Ownership,
 }
 
 impl<'a> Limits<'a> {
     /// The same toward everybody, through every port.
     pub fn of(all: &'a Link) -> Self {
-        Self { all, toward: &[], ports: &[], spared: None }
+        Self { all, toward: &[], ports: &[], spared: None, owner: &ALONE }
     }
 
     fn links(&self) -> impl Iterator<Item = &'a Link> {
@@ -53,10 +53,10 @@ impl<'a> Limits<'a> {
     }
 }
 
-/// Makes an interface like that. Whatever it was like before is over, also if this fails.
+/// Makes an interface like that. Whatever the same owner made of it before is over, also if this fails.
 pub fn shape(interface: &str, limits: Limits<'_>) -> Result<(), Trouble> {
-    clear(interface);
-    impose(interface, limits).inspect_err(|_| clear(interface))
+    clear(interface, limits.owner);
+    impose(interface, limits).inspect_err(|_| clear(interface, limits.owner))
 }
 
 /// Like [`shape`], for an interface that nothing was done to.
@@ -68,7 +68,7 @@ pub fn impose(interface: &str, limits: Limits<'_>) -> Result<(), Trouble> {
     if !text.tc.is_empty() {
         tc(&text.tc)?;
     }
-    drops::lose(interface, limits.all, limits.toward, limits.spared)
+    drops::lose(interface, &limits)
 }
 
 /// Takes an interface down. The kernel forgets its routes; [`up`] makes them again.
@@ -95,19 +95,15 @@ fn again(interface: &str, routes: &str) -> String {
     made.map(|route| format!("route replace {} dev {interface}\n", route.replace(" linkdown", ""))).collect()
 }
 
-/// Takes every limit off. What is not there cannot be removed, and that is no trouble.
-fn clear(interface: &str) {
-    // One at a time: a batch ends at the first that fails.
-    let _ = tc(&format!("qdisc del dev {interface} root\n"));
-    let _ = tc(&format!("qdisc del dev {interface} ingress\n"));
-    let _ = ip(&format!("link del {}\n", arriving(interface)));
-    drops::lose_nothing(interface);
-}
-
-/// The device that what arrives is sent through.
-fn arriving(interface: &str) -> String {
-    // The kernel takes 15 bytes.
-    format!("ifb-{interface}").chars().take(15).collect()
+/// Takes every limit off that is the owner's. What is not there cannot be removed, and that is no trouble.
+fn clear(interface: &str, owner: &Ownership) {
+    if owner.has_shaped(&tc_says(&["qdisc", "show", "dev", interface]).unwrap_or_default()) {
+        // One at a time: a batch ends at the first that fails.
+        let _ = tc(&format!("qdisc del dev {interface} root\n"));
+        let _ = tc(&format!("qdisc del dev {interface} ingress\n"));
+    }
+    let _ = ip(&format!("link del {}\n", owner.arriving(interface)));
+    drops::lose_nothing(interface, owner);
 }
 
 /// What `ip` and `tc` are told.
@@ -124,7 +120,7 @@ fn commands(interface: &str, limits: Limits<'_>) -> Commands {
         direction(&mut text.tc, interface, "dst", limits);
     }
     if is_limited {
-        let ifb = arriving(interface);
+        let ifb = limits.owner.arriving(interface);
         let _ = writeln!(text.ip, "link add {ifb} type ifb\nlink set {ifb} up");
         let redirect = format!("u32 match u32 0 0 action mirred egress redirect dev {ifb}");
         let _ = writeln!(text.tc, "qdisc add dev {interface} ingress");
@@ -135,7 +131,7 @@ fn commands(interface: &str, limits: Limits<'_>) -> Commands {
         let toward: Vec<Toward> = limits.toward.iter().map(|(peers, link)| (peers.clone(), undelayed(link))).collect();
         let slow = limits.ports.iter().filter(|(_, link)| link.rate_bits_per_s.is_some());
         let ports: Vec<Port> = slow.map(|(port, link)| (*port, undelayed(link))).collect();
-        let arriving = Limits { all: &all, toward: &toward, ports: &ports, spared: limits.spared };
+        let arriving = Limits { all: &all, toward: &toward, ports: &ports, ..limits };
         direction(&mut text.tc, &ifb, "src", arriving);
     }
     // A large segment that the kernel cuts up at the very end would be lost as a whole.
@@ -147,26 +143,27 @@ fn commands(interface: &str, limits: Limits<'_>) -> Commands {
 
 /// Limits one direction at the root of a device; `end` is which address of a packet is the other host's.
 fn direction(text: &mut String, device: &str, end: &str, limits: Limits<'_>) {
-    let Limits { all, toward, ports, spared } = limits;
+    let Limits { all, toward, ports, spared, owner } = limits;
+    let root = owner.root_handle();
     let mut queues = Queues { text, device, handle: 0 };
     if toward.is_empty() && spared.is_none() {
         return queues.link("root", all, ports);
     }
-    queues.apart("root", ROOT);
+    queues.apart("root", &root);
     let links = [all].into_iter().chain(toward.iter().map(|(_, link)| link));
     for (class, link) in (1..).zip(links) {
-        let at = queues.class(ROOT, class);
+        let at = queues.class(&root, class);
         queues.link(&at, link, ports);
     }
     // One protocol may have one preference. What is spared comes first.
     if let Some(port) = spared {
         let last = toward.len() + 2;
-        queues.class(ROOT, last);
-        queues.port(ROOT, port, last);
+        queues.class(&root, last);
+        queues.port(&root, port, last);
     }
     for ((class, preference), (peers, _)) in (2..).zip(3..).zip(toward) {
         for address in peers {
-            queues.filter(ROOT, preference, &format!("ip u32 match ip {end} {address}/32"), class);
+            queues.filter(&root, preference, &format!("ip u32 match ip {end} {address}/32"), class);
         }
     }
 }

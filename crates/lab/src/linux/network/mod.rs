@@ -4,11 +4,70 @@
 pub mod drops;
 pub mod link;
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::procfs;
+
+/// Whose the rules and queues are that a run makes: in a network that others use as well they carry its name, so that its end
+/// takes off its own and nobody else's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ownership {
+    name: Cow<'static, str>,
+}
+
+/// In a network of one's own there is nobody else.
+pub static ALONE: Ownership = Ownership { name: Cow::Borrowed("plimsoll") };
+
+impl Ownership {
+    /// By a name that no other has on the machine, of letters, digits and `-`.
+    pub fn of(name: &str) -> Self {
+        Self { name: Cow::Owned(name.to_owned()) }
+    }
+
+    /// Major number of the queue at the root of an interface, in the hexadecimal digits that `tc` shows; not one that the kernel
+    /// gives by itself.
+    pub fn root_handle(&self) -> String {
+        if *self == ALONE {
+            return "9e83".to_owned();
+        }
+        format!("{:x}", 0x1000 + crc32fast::hash(self.name.as_bytes()) % 0x7000)
+    }
+
+    /// Table of the cuts.
+    pub fn cuts_table(&self) -> &str {
+        &self.name
+    }
+
+    /// Table of an interface's losses.
+    pub fn losses_table(&self, interface: &str) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        format!("{}.{}", self.name, interface.chars().map(plain).collect::<String>())
+    }
+
+    /// The device that what arrives at an interface is sent through.
+    pub fn arriving(&self, interface: &str) -> String {
+        let whose = if *self == ALONE { String::new() } else { format!("{}-", self.root_handle()) };
+        // The kernel takes 15 bytes.
+        format!("ifb-{whose}{interface}").chars().take(15).collect()
+    }
+
+    /// Whether the queues at an interface are ours: `says` is what `tc qdisc show` says of it.
+    pub fn has_shaped(&self, says: &str) -> bool {
+        let root = format!(" {}: root", self.root_handle());
+        *self == ALONE || says.lines().any(|line| line.starts_with("qdisc htb") && line.contains(&root))
+    }
+
+    /// Tables of other runs by which packets of an interface are lost: `says` is what `nft list tables` says.
+    pub fn others_losses(&self, interface: &str, says: &str) -> Option<String> {
+        let ours = self.losses_table(interface);
+        let end = ours.strip_prefix(self.name.as_ref()).unwrap_or_default().to_owned();
+        let mut tables = says.lines().filter_map(|line| line.split_whitespace().nth(2));
+        tables.find(|name| name.starts_with("plimsoll") && name.ends_with(&end) && *name != ours).map(str::to_owned)
+    }
+}
 
 /// Why something could not be done to the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +116,16 @@ pub fn interfaces() -> Vec<String> {
     let text = procfs::text(Path::new("/proc/thread-self/net/dev")).unwrap_or_default();
     let names = text.lines().skip(2).filter_map(|line| line.split_once(':'));
     names.map(|(name, _)| name.trim().to_owned()).filter(|name| name != "lo" && !name.starts_with("ifb-")).collect()
+}
+
+/// What `tc` says.
+pub fn tc_says(arguments: &[&str]) -> Result<String, Trouble> {
+    run("tc", arguments, "", "ask for queues")
+}
+
+/// What `nft` says.
+pub fn nft_says(arguments: &[&str]) -> Result<String, Trouble> {
+    run("nft", arguments, "", "ask for packet filters")
 }
 
 /// Whether this namespace passes packets on.

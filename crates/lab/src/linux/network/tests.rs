@@ -117,7 +117,7 @@ fn with_a_neighbour(work: impl FnOnce(&UdpSocket, &Receiver<u8>) + Send + 'stati
         let socket = UdpSocket::bind((HERE, 0)).unwrap();
         socket.connect((THERE, 9)).unwrap();
         work(&socket, &heard);
-        drops::uncut_all().unwrap();
+        drops::uncut_all(&ALONE).unwrap();
         socket.send(&[255]).unwrap();
         neighbour.join().unwrap();
     });
@@ -145,13 +145,13 @@ fn what_is_cut_off_vanishes_and_nobody_is_told() {
         assert_eq!(heard.recv().unwrap(), 1);
         let cuts = [Cut { from: only(&[]), to: only(&[THERE]) }, Cut { from: None, to: None }];
         for cut in &cuts {
-            drops::cut(std::slice::from_ref(cut), None).unwrap();
+            drops::cut(std::slice::from_ref(cut), None, &ALONE).unwrap();
             send(2);
         }
-        drops::cut(&[Cut { from: only(&[THERE]), to: only(&[HERE]) }], None).unwrap();
+        drops::cut(&[Cut { from: only(&[THERE]), to: only(&[HERE]) }], None, &ALONE).unwrap();
         send(4);
         assert_eq!(heard.recv().unwrap(), 4);
-        drops::uncut_all().unwrap();
+        drops::uncut_all(&ALONE).unwrap();
         send(5);
         assert_eq!(heard.recv().unwrap(), 5);
         assert_eq!(said("nft", &["list", "ruleset"]), "");
@@ -166,6 +166,33 @@ fn a_link_that_loses_all_loses_both_ways() {
         link::shape("eth0", Limits::of(&Link::default())).unwrap();
         socket.send(&[2]).unwrap();
         assert_eq!(heard.recv_timeout(Duration::from_secs(20)).unwrap(), 2);
+    });
+}
+
+#[test]
+fn what_one_run_takes_off_a_shared_interface_is_its_own() {
+    let (one, other) = (Ownership::of("plimsoll-run-1-n1"), Ownership::of("plimsoll-run-2-n1"));
+    assert_ne!(one.root_handle(), other.root_handle());
+    apart(move || {
+        ip("link add eth0 type veth peer name far\nlink set eth0 up\nlink set far up\n").unwrap();
+        let slow = link(Some(1e6), Some(5.0));
+        let limits = Limits { spared: Some(22), owner: &one, ..Limits::of(&slow) };
+        link::shape("eth0", limits).unwrap();
+        drops::cut(&[Cut { from: None, to: None }], Some(22), &one).unwrap();
+        let in_force = || said("tc", &["qdisc"]) + &said("ip", &["-o", "link"]) + &said("nft", &["list", "ruleset"]);
+        let before = in_force();
+        assert!(one.has_shaped(&said("tc", &["qdisc", "show", "dev", "eth0"])), "{before}");
+        let tables = said("nft", &["list", "tables"]);
+        assert_eq!(other.others_losses("eth0", &tables).as_deref(), Some("plimsoll-run-1-n1.eth0"));
+        assert_eq!((one.others_losses("eth0", &tables), other.others_losses("eth1", &tables)), (None, None));
+
+        drops::uncut_all(&other).unwrap();
+        link::shape("eth0", Limits { spared: Some(22), owner: &other, ..Limits::of(&Link::default()) }).unwrap();
+        assert_eq!(in_force(), before);
+        drops::uncut_all(&one).unwrap();
+        link::shape("eth0", Limits { spared: Some(22), owner: &one, ..Limits::of(&Link::default()) }).unwrap();
+        assert_eq!(said("nft", &["list", "ruleset"]), "");
+        assert!(!said("tc", &["qdisc"]).contains("htb") && !said("ip", &["-o", "link"]).contains("ifb"));
     });
 }
 

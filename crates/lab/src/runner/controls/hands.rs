@@ -14,9 +14,10 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
 use super::Hands;
 use super::state::{Cuts, Links, Peers};
-use crate::linux::network;
+use crate::hosts::folder_name;
 use crate::linux::network::drops::{self, Cut};
 use crate::linux::network::link::{self, Limits};
+use crate::linux::network::{self, ALONE, Ownership};
 use crate::linux::procfs;
 use crate::runner::groups::Groups;
 use crate::runner::{Refusal, Setup};
@@ -30,6 +31,8 @@ pub(super) struct HostHands {
     /// Made by us, and nobody else's.
     is_isolated: bool,
     connection: Option<Connection>,
+    /// Whose what it does to the network is.
+    owner: Ownership,
     /// How the link was shaped last.
     shaped: Mutex<Links>,
     /// The interface of a real host that is shaped, and how many segments it took at once.
@@ -64,6 +67,10 @@ impl HostHands {
             data: volume.map_or_else(|| setup.folder.clone(), |volume| volume.at.clone()),
             has_volume: volume.is_some(),
             is_isolated: setup.isolation.is_some(),
+            owner: match setup.isolation {
+                Some(_) => ALONE.clone(),
+                None => Ownership::of(&folder_name(&setup.run, &setup.host)),
+            },
             connection: std::env::var("SSH_CONNECTION").ok().and_then(|text| Connection::parse(&text)),
             shaped: Mutex::new(Links { all: setup.envelope.link.clone(), ..Links::default() }),
             segments: Mutex::default(),
@@ -107,7 +114,7 @@ impl HostHands {
             links.toward.iter().map(|(peers, link)| (peers.iter().copied().collect(), link.clone())).collect();
         let ports: Vec<link::Port> = links.ports.iter().map(|(port, link)| (*port, link.clone())).collect();
         let spared = self.connection()?.map(|connection| connection.port);
-        let limits = Limits { all: &links.all, toward: &toward, ports: &ports, spared };
+        let limits = Limits { all: &links.all, toward: &toward, ports: &ports, spared, owner: &self.owner };
         for interface in self.interfaces()? {
             if !self.is_isolated {
                 self.remember(&interface)?;
@@ -131,7 +138,15 @@ impl HostHands {
         let discipline = discipline.unwrap_or("unknown");
         if !PLAIN.contains(&discipline) {
             return Err(cannot(format!(
-                "the link {interface} is shaped already ({discipline}), and that could not be put back"
+                "the link {interface} is shaped already ({discipline}), by another run of Plimsoll or by somebody else, and \
+                 that could not be put back"
+            )));
+        }
+        // Where there is no nft, nobody loses packets by it.
+        let tables = network::nft_says(&["list", "tables"]).unwrap_or_default();
+        if let Some(table) = self.owner.others_losses(interface, &tables) {
+            return Err(cannot(format!(
+                "another run of Plimsoll loses packets of the link {interface} (nft table {table})"
             )));
         }
         let most = most.unwrap_or("65535");
@@ -170,7 +185,7 @@ impl Hands for HostHands {
         self.need_root("dropping packets")?;
         let rules = rules(cuts);
         if rules.is_empty() {
-            return Ok(drops::uncut_all()?);
+            return Ok(drops::uncut_all(&self.owner)?);
         }
         let spared = self.connection()?.map(|connection| connection.port);
         let is_total = rules.iter().any(|cut| cut.from.is_none() || cut.to.is_none());
@@ -182,7 +197,7 @@ impl Hands for HostHands {
                 "{mount} comes over the network, and a host that cannot read it might not be healed: use `pause`"
             )));
         }
-        Ok(drops::cut(&rules, spared)?)
+        Ok(drops::cut(&rules, spared, &self.owner)?)
     }
 
     fn link(&self, links: &Links) -> Result<(), Refusal> {

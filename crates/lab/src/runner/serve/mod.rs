@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use super::{LINE_BYTES, Order, Refusal, Request, Said, Setup, VERSION};
+use super::{ORDER_BYTES, Order, Refusal, Request, Said, Setup, VERSION};
 use crate::hosts::netns::keeper;
 use orders::Runner;
 use voice::Voice;
@@ -50,7 +50,7 @@ fn failed(voice: &Voice, reason: String) -> u8 {
 fn setup(input: &mut impl Read) -> Result<Setup, String> {
     let mut line = Vec::new();
     let mut byte = [0];
-    while !line.ends_with(b"\n") && line.len() as u64 <= LINE_BYTES {
+    while !line.ends_with(b"\n") && line.len() as u64 <= ORDER_BYTES {
         match input.read(&mut byte) {
             Ok(0) => break,
             Ok(_) => line.push(byte[0]),
@@ -106,7 +106,7 @@ fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, voice: &Voice) -> Endi
     let mut line = Vec::new();
     loop {
         line.clear();
-        match input.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line) {
+        match input.by_ref().take(ORDER_BYTES).read_until(b'\n', &mut line) {
             // A line without its end was cut off with the conversation.
             Ok(_) if !line.ends_with(b"\n") => return Ending::Silent,
             Ok(_) => {}

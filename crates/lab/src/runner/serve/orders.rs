@@ -94,7 +94,7 @@ impl Runner {
             return self.start(number, program);
         }
         match self.perform(number, order) {
-            Ok(answer) => self.voice.say(&Said::Done { number, answer }),
+            Ok(answer) => self.voice.answer(number, answer),
             Err(why) => self.voice.refused(number, why),
         }
     }

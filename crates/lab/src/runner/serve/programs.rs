@@ -80,6 +80,7 @@ fn give(stdin: Option<ChildStdin>, input: String) -> io::Result<()> {
 /// What comes from a pipe.
 struct Gathered {
     kept: Arc<Mutex<Vec<u8>>>,
+    keeps_bytes: usize,
     /// Closed by the reader when it is done.
     done: Receiver<()>,
 }
@@ -106,12 +107,20 @@ impl Gathered {
             drop(until_done);
         };
         std::thread::Builder::new().name("output".to_owned()).spawn(read)?;
-        Ok(Self { kept, done })
+        Ok(Self { kept, keeps_bytes, done })
     }
 
     /// All of it, once the program has ended. What it left running may hold the other end of the pipe for ever.
     fn text(&self) -> String {
         let _ = self.done.recv_timeout(PATIENCE);
-        String::from_utf8_lossy(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::from_utf8_lossy(&kept).into_owned();
+        // What is no text grows when it is made one; whoever asked counts on what was to be kept.
+        if text.len() > kept.len().max(self.keeps_bytes) {
+            let end = (0..=self.keeps_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            text.push_str("\n[the rest, which is not text, left out]\n");
+        }
+        text
     }
 }

@@ -15,6 +15,8 @@ use crate::runner::{Answer, Control, Order, Program};
 const MEASURE_PATIENCE: Duration = Duration::from_secs(120);
 /// For what may have to wait for a disk: folders; and for faults.
 const SLOW_PATIENCE: Duration = Duration::from_secs(60);
+/// For a fault to be lifted. Nothing is started or measured for that.
+const LIFT_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Session {
     /// Runs a program to its end; killed after `within`.
@@ -29,7 +31,7 @@ impl Session {
     /// So many different ports on which nothing listens.
     pub fn ports(&self, count: usize) -> Result<Vec<u16>, Error> {
         match self.ask(Order::Ports { count }, PATIENCE)? {
-            Answer::Ports { ports } => Ok(ports),
+            Answer::Ports { ports } if ports.len() == count => Ok(ports),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -62,7 +64,7 @@ impl Session {
 
     /// Lifts it.
     pub fn lift(&self, key: &str) -> Result<(), Error> {
-        self.ask(Order::Lift { key: key.to_owned() }, SLOW_PATIENCE).map(drop)
+        self.ask(Order::Lift { key: key.to_owned() }, LIFT_PATIENCE).map(drop)
     }
 
     /// Measures the storage in the host's folder, for so long.

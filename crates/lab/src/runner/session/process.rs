@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::{PATIENCE, Session};
+use super::{GLANCE, PATIENCE, Session};
 use crate::Error;
 use crate::ears::Ears;
 use crate::hosts::{Ended, Process, Start};
@@ -114,7 +114,12 @@ impl Process for RemoteProcess {
             if left.is_zero() {
                 break;
             }
-            state = self.feed.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            let glance = left.min(GLANCE);
+            state = self.feed.changed.wait_timeout(state, glance).unwrap_or_else(PoisonError::into_inner).0;
+            // That ends every process, so its state must not be held.
+            drop(state);
+            self.session.is_at_once();
+            state = self.feed.state();
         }
         state.ended
     }

@@ -38,7 +38,7 @@ fn host() -> Host {
     let (input, to) = std::io::pipe().unwrap();
     let (from, output) = std::io::pipe().unwrap();
     let serving = beside(input, output);
-    let session = Session::open(Box::new(to), Box::new(from), &told(&folder), LONG).unwrap();
+    let session = Session::open(Box::new(to), Box::new(from), &told(&folder), LONG, &Default::default()).unwrap();
     Host { session, folder, serving: Some(serving) }
 }
 
@@ -76,7 +76,7 @@ fn fake(mut says: impl FnMut(usize, &str) -> Option<String> + Send + 'static) ->
         }
     };
     std::thread::Builder::new().spawn(hear).unwrap();
-    Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG)
+    Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &Default::default())
 }
 
 const READY: &str =
@@ -235,7 +235,7 @@ fn a_runner_that_refuses_is_quoted() {
     let (from, output) = std::io::pipe().unwrap();
     let serving = beside(input, output);
     let setup = Setup { version: "0.0.1".to_owned(), ..told(&folder) };
-    let error = Session::open(Box::new(to), Box::new(from), &setup, LONG).unwrap_err();
+    let error = Session::open(Box::new(to), Box::new(from), &setup, LONG, &Default::default()).unwrap_err();
     assert!(error.to_string().contains("and 0.0.1 was asked for"), "{error}");
     assert_eq!(serving.join().unwrap(), 1);
 }
@@ -293,7 +293,10 @@ fn its_processes_are_dead_when_the_runner_is() {
 fn garbage_on_the_line_is_the_end_of_it() {
     let session = fake(|number, _| Some(if number == 0 { READY.to_owned() } else { "what?\n".to_owned() })).unwrap();
     let error = session.ask(Order::Sample, LONG).unwrap_err();
-    assert_eq!(error.to_string(), "host n1 does not answer any more: its runner said what is no message: what?");
+    assert_eq!(
+        error.to_string(),
+        "host n1 does not answer any more: its runner said what is no message: what? (it is no message)"
+    );
 }
 
 #[test]
@@ -315,4 +318,85 @@ fn what_cannot_be_done_to_a_host_is_said_as_a_fault() {
     });
     let error = session.unwrap().impose("x", &Control::Freeze).unwrap_err();
     assert!(matches!(&error, Error::Fault(reason) if reason == "no netem here"), "{error}");
+}
+
+#[test]
+fn whoever_missed_a_deadline_is_not_asked_again() {
+    let session = fake(|number, _| Some(if number == 0 { READY.to_owned() } else { String::new() })).unwrap();
+    let late = session.ask(Order::CheckPort { port: 1 }, Duration::from_millis(50)).unwrap_err();
+    assert!(matches!(&late, Error::HostLost { .. }), "{late}");
+    assert!(!session.is_open());
+    // It would be waited for ten times as long as this test may take.
+    for order in [Order::Figures, Order::Lift { key: "x".to_owned() }, Order::Sample] {
+        let again = session.ask(order, LONG * 60).unwrap_err();
+        assert_eq!(again.to_string(), "host n1 does not answer any more: no answer within 0.05 s");
+    }
+}
+
+#[test]
+fn nobody_waits_once_all_is_to_end_at_once() {
+    let (input, to) = std::io::pipe().unwrap();
+    let (from, mut output) = std::io::pipe().unwrap();
+    output.write_all(READY.as_bytes()).unwrap();
+    let at_once = Arc::new(AtomicBool::new(false));
+    let session = Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &at_once).unwrap();
+    let asked = std::thread::scope(|scope| {
+        let asks = scope.spawn(|| session.ask(Order::Figures, LONG * 60));
+        at_once.store(true, Ordering::SeqCst);
+        asks.join().unwrap()
+    });
+    assert_eq!(asked.unwrap_err().to_string(), "host n1 does not answer any more: the run was ended at once");
+    assert!(!session.is_open());
+    drop((input, output));
+}
+
+/// A runner that says this to the first order and is never heard to the end.
+fn floods(text: String) -> Error {
+    let (input, to) = std::io::pipe().unwrap();
+    let (from, mut output) = std::io::pipe().unwrap();
+    let speak = move || {
+        let mut heard = BufReader::new(input).lines();
+        heard.next();
+        output.write_all(READY.as_bytes()).unwrap();
+        heard.next();
+        while output.write_all(text.as_bytes()).is_ok() {}
+    };
+    std::thread::Builder::new().spawn(speak).unwrap();
+    let session =
+        Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &Default::default()).unwrap();
+    session.run(&Program { keeps_bytes: Some(1 << 20), ..Program::default() }, "", LONG).unwrap_err()
+}
+
+#[test]
+fn a_flood_is_not_heard_to_its_end() {
+    for (text, why) in [
+        ("x", "it says a line of more than 1 MiB"),
+        (READY, "more than 10000 things that nobody had asked"),
+        ("{\"said\":\"done\",\"number\":77,\"answer\":{\"is\":\"nothing\"}}\n", "that nobody had asked"),
+        ("{\"said\":\"printed\",\"number\":1,\"to_errors\":true,\"text\":\"xxxxxxxx\"}\n", "than was to be kept"),
+    ] {
+        // In pieces that fill the pipe quickly.
+        let error = floods(text.repeat((64 << 10) / text.len())).to_string();
+        assert!(error.starts_with("host n1 does not answer any more: its runner ") && error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn what_a_program_prints_is_put_together_again_and_its_errors_can_be_shown() {
+    let host = host();
+    let script = "head -c 400000 /dev/zero | tr '\\000' '\\001'; printf '\\033[2Jbad\\n' >&2";
+    let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+    let output = host.session.run(&Program { command, ..Program::default() }, "", LONG).unwrap();
+    assert_eq!(output.output, "\u{1}".repeat(400_000));
+    assert_eq!(output.errors, "\\u{1b}[2Jbad\n");
+}
+
+#[test]
+fn what_is_no_text_is_kept_within_the_same_bounds() {
+    let host = host();
+    let script = "head -c 3000000 /dev/zero | tr '\\000' '\\377'";
+    let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+    let program = Program { command, keeps_bytes: Some(1 << 20), ..Program::default() };
+    let output = host.session.run(&program, "", LONG).unwrap().output;
+    assert!(output.ends_with("left out]\n") && output.len() < (1 << 20) + 100, "{}", output.len());
 }

@@ -1,5 +1,6 @@
 //! Faults of a site's hosts: states imposed on them and lifted, crashes and boots. It must not know how a host does that.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use record::events::HostFigures;
@@ -7,6 +8,7 @@ use record::events::HostFigures;
 use crate::Error;
 use crate::everywhere::at_once;
 use crate::hosts::{Host, Output};
+use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::site::Site;
 
@@ -53,7 +55,17 @@ impl Site {
         // With a host that is down, all that was imposed on it is gone.
         let items = items.map(|(_, host)| host).filter(|host| host.is_up()).collect();
         let done = at_once(items, |host: &mut Box<dyn Host>| host.lift(key));
+        if done.iter().any(|one| matches!(one, Err(Error::HostLost { .. }))) {
+            self.ask_all_whether_they_answer();
+        }
         done.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+    }
+
+    /// Where one host does not answer any more, others may not either: they are asked at the same time, and who is silent then
+    /// counts as lost. Else each would be waited for with its own fault, one after the other.
+    fn ask_all_whether_they_answer(&self) {
+        let sessions = self.hosts.iter().filter(|host| host.is_up()).filter_map(|host| host.session()).collect();
+        drop(at_once(sessions, |session: Arc<Session>| session.figures().map(drop)));
     }
 
     /// Ends a host at once, with all that runs on it.

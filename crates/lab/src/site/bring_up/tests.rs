@@ -72,7 +72,7 @@ fn what_a_host_takes_long_for_is_given_up_when_the_user_wants_an_end() {
     let (from, output) = std::io::pipe().unwrap();
     let serving = beside(input, output);
     let long = Duration::from_secs(600);
-    let session = Session::open(Box::new(to), Box::new(from), &setup, long).unwrap();
+    let session = Session::open(Box::new(to), Box::new(from), &setup, long, &Default::default()).unwrap();
     let program = Program { command: vec!["sleep".to_owned(), "600".to_owned()], ..Program::default() };
     let sessions = [session];
     let ran = interruptible(&sessions, &AtomicBool::new(true), || sessions[0].run(&program, "", long));

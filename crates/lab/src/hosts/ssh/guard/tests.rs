@@ -41,12 +41,42 @@ fn without_a_place_it_says_why() {
 fn no_more_than_a_line_is_read() {
     let (mut reader, mut writer) = io::pipe().unwrap();
     writer.write_all(b"first\r\nsecond").unwrap();
-    let soon = || Instant::now() + Duration::from_millis(50);
-    assert_eq!(line(&mut reader, soon()).unwrap().as_deref(), Some("first"));
+    let line = |reader: &mut io::PipeReader, ms| LoginLines::of(reader, Duration::from_millis(ms), &never).next_line();
+    assert_eq!(line(&mut reader, 10_000).unwrap().as_deref(), Some("first"));
     let mut rest = [0; 6];
     reader.read_exact(&mut rest).unwrap();
     assert_eq!(&rest, b"second");
-    assert_eq!(line(&mut reader, soon()).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert_eq!(line(&mut reader, 50).unwrap_err().kind(), io::ErrorKind::TimedOut);
     drop(writer);
-    assert_eq!(line(&mut reader, soon()).unwrap(), None);
+    assert_eq!(line(&mut reader, 10_000).unwrap(), None);
+}
+
+/// Writes without an end, from a thread, until nobody reads.
+fn chatter(text: &'static [u8]) -> io::PipeReader {
+    let (reader, mut writer) = io::pipe().unwrap();
+    std::thread::Builder::new().spawn(move || while writer.write_all(text).is_ok() {}).unwrap();
+    reader
+}
+
+#[test]
+fn a_host_that_never_stops_talking_is_not_heard_for_ever() {
+    for text in [&b"x"[..], b"hello\n"] {
+        let mut reader = chatter(text);
+        let mut greeting = LoginLines::of(&mut reader, Duration::from_secs(600), &never);
+        let error = std::iter::repeat_with(|| greeting.next_line()).find_map(Result::err).unwrap();
+        assert!(error.to_string().contains("more than 256 KiB"), "{error}");
+    }
+    // Within the budget, the clock decides, though there is always more to read.
+    let mut reader = chatter(b"hello\n");
+    let mut greeting = LoginLines::of(&mut reader, Duration::ZERO, &never);
+    assert_eq!(greeting.next_line().unwrap_err().kind(), io::ErrorKind::TimedOut);
+    let mut greeting = LoginLines::of(&mut reader, Duration::from_secs(600), &|| true);
+    assert!(greeting.next_line().unwrap_err().to_string().contains("wants an end"));
+}
+
+#[test]
+fn what_a_guard_says_can_be_shown() {
+    let (facts, _) = heard(&["\u{1b}[2Jhello", "plimsoll system Linux\u{7}", "plimsoll folder /tmp/\u{202e}x"]);
+    assert_eq!((facts.aside.as_str(), facts.system.as_str()), ("\\u{1b}[2Jhello", "Linux\\u{7}"));
+    assert!(!scripts::is_plain(&facts.folder), "{}", facts.folder);
 }

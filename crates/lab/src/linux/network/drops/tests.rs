@@ -32,5 +32,5 @@ fn nobody_is_not_everybody() {
 
 #[test]
 fn a_table_name_has_no_odd_characters() {
-    assert_eq!(losses_of("enp1s0.4"), "plimsoll_loss_enp1s0_4");
+    assert_eq!(crate::linux::network::ALONE.losses_table("enp1s0.4"), "plimsoll.enp1s0_4");
 }

@@ -74,7 +74,10 @@ fn a_port_that_is_only_late_is_so_one_way() {
 fn a_slow_port_is_slow_toward_everybody_and_spares_the_way_of_orders() {
     let (link, slow) = (Link::default(), Link { rate_bits_per_s: Some(1e6), ..Link::default() });
     let toward = [(vec![[10, 83, 0, 2].into()], Link { rate_bits_per_s: Some(5e6), ..Link::default() })];
-    let text = commands("eth0", Limits { all: &link, toward: &toward, ports: &[(7000, slow)], spared: Some(22) });
+    let text = commands(
+        "eth0",
+        Limits { all: &link, toward: &toward, ports: &[(7000, slow)], spared: Some(22), owner: &ALONE },
+    );
     assert_eq!((text.tc.matches("rate 1000000bit").count(), text.tc.matches("rate 5000000bit").count()), (4, 2));
     assert!(text.tc.contains("match ip dport 22 0xffff flowid 9e83:3\n"));
     assert!(text.tc.starts_with("qdisc add dev eth0 root handle 9e83: htb default 1\n"));

@@ -1,0 +1,84 @@
+//! What a host says to Plimsoll: whatever its bytes are, they are read within a budget, and what is made of them is small, can be
+//! and can be shown.
+
+use std::path::Component;
+
+use lab::runner::{Answer, HostLines, LINE_BYTES, Refusal, Said};
+use serde_json::Value;
+
+/// Read line by line, as a session does, to the end or to the first thing that is refused.
+pub fn hosts(input: &[u8]) {
+    let mut lines = HostLines::of(input);
+    while let Ok(Some(line)) = lines.next_line() {
+        assert!(line.len() <= LINE_BYTES);
+        let Ok(said) = Said::read(line) else { continue };
+        believe(&said);
+        // What was believed once is believed again.
+        believe(&Said::read(&serde_json::to_vec(&said).unwrap()).unwrap());
+    }
+}
+
+fn believe(said: &Said) {
+    match said {
+        Said::Ready { version, pid, folder, notices } => {
+            assert!(notices.len() <= 21 && *pid <= 4_194_304);
+            assert!(!folder.components().any(|part| part == Component::ParentDir));
+            notices.iter().chain([version]).for_each(|text| shown(text, 600));
+        }
+        Said::Failed { reason } => shown(reason, 5000),
+        Said::Refused { why, .. } => refused(why),
+        Said::Ended { how, .. } => assert!((-255..=255).contains(how)),
+        Said::Done { answer, .. } => answered(answer),
+        Said::Wrote { .. } | Said::Printed { .. } => {}
+    }
+}
+
+fn answered(answer: &Answer) {
+    match answer {
+        Answer::Started { pid } => assert!((1..=4_194_304).contains(pid)),
+        Answer::Ran { how, .. } => assert!((-255..=255).contains(how)),
+        Answer::Ports { ports } => assert!(ports.len() <= 1024 && !ports.contains(&0)),
+        Answer::Folder { path } => {
+            shown(path.to_str().unwrap(), 5000);
+            assert!(path.as_os_str().is_empty() || path.is_absolute());
+            assert!(!path.components().any(|part| part == Component::ParentDir));
+        }
+        Answer::Samples { rows } => {
+            assert!(rows.len() <= 1024);
+            rows.iter().for_each(|row| can_be(&serde_json::to_value(row).unwrap()));
+        }
+        Answer::Figures { figures } => can_be(&serde_json::to_value(figures).unwrap()),
+        Answer::Text { text } => assert!(!text.replace(['\n', '\t'], "").chars().any(char::is_control)),
+        Answer::Nothing => {}
+    }
+}
+
+fn refused(why: &Refusal) {
+    match why {
+        Refusal::NoProgram { program } => shown(program, 5000),
+        Refusal::PortTaken { .. } => {}
+        Refusal::Cannot { reason } => shown(reason, 5000),
+        Refusal::System { doing, error } => [doing, error].into_iter().for_each(|text| shown(text, 5000)),
+    }
+}
+
+/// A figure is a number from 0 to what is exact, a text can be shown.
+fn can_be(figures: &Value) {
+    for (name, figure) in figures.as_object().unwrap() {
+        match figure {
+            Value::Null => {}
+            Value::Number(number) => {
+                assert!((0.0..=9_007_199_254_740_992.0).contains(&number.as_f64().unwrap()), "{name}: {number}");
+            }
+            Value::String(text) => shown(text, 5000),
+            other => panic!("{name}: {other}"),
+        }
+    }
+}
+
+/// Of at most so many characters before they were written out, none of which moves a cursor or turns the text around.
+fn shown(text: &str, characters: usize) {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    assert!(!text.chars().any(|c| turns(c) || (c.is_control() && c != '\t')), "{text:?}");
+    assert!(text.chars().count() <= characters * "\\u{10ffff}".len());
+}

@@ -1,0 +1,222 @@
+//! Hosts that are broken, hostile or hang: behind a fake `ssh`, which does what its mode says, and virtual ones whose keepers are
+//! stopped for ever. Each run ends in bounded time and memory, and names the host.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::machine;
+use crate::stage::{PlayedWithin, Stage, children};
+
+/// Below that of a run that is told nonsense.
+const MOST_KIB: u64 = 200 << 10;
+/// In which every mode has ended: the longest deadline that one runs into is a minute, and this machine may be busy.
+const IN_TIME: Duration = Duration::from_secs(170);
+
+/// What is found as `ssh`. It plays honestly what its mode has nothing to say about, and never does what it is asked to.
+const FAKE: &str = r#"#!/bin/sh
+for script; do :; done
+case " $* " in *" -G "*) echo "hostname 127.0.0.1"; exit 0;; esac
+case $script in
+  *mktemp*) part=guard;;
+  *--version*) part=send;;
+  *"tar -xof"*) part=folder;;
+  *) part=runner;;
+esac
+guard() {
+  echo "plimsoll system $(uname -sm)"; echo "plimsoll from 127.0.0.1 1 127.0.0.1 22"; echo "plimsoll free 99999999"
+  echo "plimsoll folder /nowhere/plimsoll-run"
+}
+ready() {
+  echo "plimsoll runner"; read -r setup
+  echo '{"said":"ready","version":"x","pid":7,"folder":"/nowhere","notices":[]}'
+}
+figures() { read -r order; echo '{"said":"done","number":1,"answer":{"is":"figures","figures":{"cores":2}}}'; }
+zeros() { yes ,0 | tr -d '\n' | head -c "$1"; }
+case $MODE.$part in
+  "a line without an end.guard") exec head -c 400000000000 /dev/zero;;
+  "lines without an end.guard") exec yes "hello there";;
+  "notices without an end.runner")
+    ready; exec yes '{"said":"ready","version":"x","pid":7,"folder":"/nowhere","notices":["a","b","c"]}';;
+  "complaints without an end.guard") guard; exec yes "complaint" >&2;;
+  "complaints without an end.runner") exec yes "complaint" >&2;;
+  "24 GB of output.send") head -c 24000000000 /dev/zero; exit 1;;
+  "a giant line.runner") ready; exec head -c 400000000 /dev/zero;;
+  "a giant array.runner")
+    ready; printf '{"said":"done","number":1,"answer":{"is":"ports","ports":[0'; zeros 300000000; echo ']}}'; exec sleep 1000;;
+  "no answer to a folder.folder") exec sleep 1000;;
+  "no answer to a folder.runner") ready; figures; exec sleep 2;;
+  "many arrays.runner")
+    ready; while printf '{"said":"done","number":1,"answer":{"is":"ports","ports":[0'; do zeros 900000; echo ']}}'; done;;
+  "no answer.runner") ready; exec sleep 1000;;
+  "an answer, then none.guard") guard; exec sleep 1000;;
+  "an answer, then none.runner") ready; figures; exec sleep 1000;;
+  "closed at once.guard") exit 0;;
+  "garbage.runner") ready; exec head -c 50000000 /dev/urandom;;
+  "escape sequences.runner")
+    printf '\033]0;owned\007\033[2J\n' >&2; printf '\033]0;owned\007\n'; echo "plimsoll runner"
+    printf '\033[2J\302\2332J\342\200\256hello\n'
+    echo '{"said":"failed","reason":"\u001b]0;owned\u0007 \u009b2J \u202eno room"}';;
+  "lying numbers.runner")
+    ready; figures; while read -r order; do
+      number=${order#*\"number\":}; number=${number%%,*}
+      echo '{"said":"done","number":'"$number"',"answer":{"is":"ports","ports":[0,65535]}}'
+    done;;
+  *.guard) guard; exec cat >/dev/null;;
+  *.send | *.folder) exec cat >/dev/null;;
+  *.runner) ready; exec cat >/dev/null;;
+esac
+"#;
+
+/// What each mode is called, and what is said of it beside the host's name.
+const MODES: &[(&str, &str)] = &[
+    ("a line without an end", "more than 256 KiB"),
+    ("lines without an end", "more than 256 KiB"),
+    ("notices without an end", "things that nobody had asked"),
+    ("complaints without an end", "ssh says: complaint"),
+    // As fast as it is read, or until the time is over.
+    ("24 GB of output", "host n1"),
+    ("a giant line", "a line of more than 1 MiB"),
+    ("a giant array", "a line of more than 1 MiB"),
+    ("many arrays", "more than 65536 values"),
+    ("no answer", "no answer within 20 s"),
+    ("an answer, then none", "no answer within"),
+    ("no answer to a folder", "does not answer any more"),
+    ("closed at once", "login shell"),
+    ("garbage", "host n1"),
+    ("escape sequences", "no room"),
+    ("lying numbers", "these are no ports"),
+];
+
+fn measured(mode: &str) -> (Stage, PlayedWithin) {
+    let mut stage = Stage::new();
+    let programs = stage.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let fake = PathBuf::from(stage.file("programs/ssh", FAKE));
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    stage.set("PATH", path);
+    stage.set("MODE", mode);
+    // Of the time for connecting, sending and starting.
+    stage.set("PLIMSOLL_SSH_PATIENCE", "0.25");
+    let file = stage.file(
+        "hostile.toml",
+        "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\n[lab]\nssh = [\"hostile.invalid\"]\n\
+         [load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\ncall = \"get\"\nwith = { path = \"/\" }\n",
+    );
+    let measured = stage.start_run(&[&file]).wait_within(IN_TIME);
+    (stage, measured)
+}
+
+/// Why a mode did not end as it should.
+fn judged(mode: &str, says: &str) -> Result<(), String> {
+    let (stage, PlayedWithin { played, peak_kib }) = measured(mode);
+    let Some(played) = played else { return Err(format!("not ended within {} s", IN_TIME.as_secs())) };
+    let (said, code) = (played.stdout + &played.stderr, played.code);
+    if peak_kib > MOST_KIB {
+        return Err(format!("it had {} MiB", peak_kib >> 10));
+    }
+    if code != 3 || !said.contains("host n1") || !said.contains(says) {
+        return Err(format!("exit {code}, and nothing of `{says}` in: {said}"));
+    }
+    let events = fs::read_to_string(stage.run_folder().join("trials/001/events.jsonl")).unwrap_or_default();
+    let moves = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+    if said.contains(moves) || events.contains(moves) {
+        return Err(format!("it shows what moves a cursor: {said:?} {events:?}"));
+    }
+    match stage.leftovers() {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("left over: {left:?}")),
+    }
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "how many modes ended well is the figure of this test")]
+fn whatever_a_host_says_the_run_ends_in_time_and_in_bounded_memory() {
+    let (next, failed) = (Mutex::new(MODES.iter()), Mutex::new(Vec::new()));
+    let play = || {
+        while let Some((mode, says)) = { next.lock().unwrap().next() } {
+            let begun = Instant::now();
+            let judged = judged(mode, says);
+            eprintln!("{mode}: {judged:?} after {:.1} s", begun.elapsed().as_secs_f64());
+            failed.lock().unwrap().extend(judged.err().map(|why| format!("{mode}: {why}")));
+        }
+    };
+    // Most of them wait for a deadline.
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(play))));
+    let failed = failed.into_inner().unwrap();
+    let well = MODES.len() - failed.len();
+    eprintln!(
+        "hostile hosts: {well} of {} ended in time, below {} MiB, with the host named",
+        MODES.len(),
+        MOST_KIB >> 10
+    );
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// A lab of virtual hosts in which faults hold for longer than the test lasts, on different hosts.
+fn broken_lab(stage: &Stage) -> String {
+    let fault = |number: u32| {
+        format!(
+            "[[fault]]\nname = \"cut{number}\"\nkind = \"partition\"\non = \"n{number}\"\nat = \"{}ms\"\nfor = \"9m\"\n",
+            100 * number
+        )
+    };
+    let text = format!(
+        "title = \"lab\"\nasks = \"Does it end?\"\n[target]\nuse = \"notebook\"\n\
+         [lab]\nhosts = 4\nmeasure_storage = false\n\
+         [load]\nagents = 2\ntime = \"10m\"\ntimeout = \"1s\"\nthink = \"10ms\"\nwarmup = \"0s\"\n\
+         [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n{}",
+        (1..=4).map(fault).collect::<String>()
+    );
+    stage.file("lab.toml", text)
+}
+
+/// Plays it until all faults are in force, and stops every keeper, the switch's among them, for ever.
+fn stopped(stage: &Stage) -> crate::stage::Playing {
+    let mut playing = stage.start_run(&[&broken_lab(stage)]);
+    for number in 1..=4 {
+        playing.wait_for_event(&format!("\"fault_begun\",\"fault\":\"cut{number}\""));
+    }
+    let keepers = children(playing.pid());
+    assert!(keepers.len() >= 5, "{keepers:?}");
+    for keeper in keepers {
+        assert!(Command::new("sh").args(["-c", "kill -s STOP $0", &keeper.to_string()]).status().unwrap().success());
+    }
+    playing
+}
+
+#[test]
+fn a_run_whose_keepers_are_stopped_for_ever_ends_when_it_is_asked_to() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let stage = Stage::new().with_shelves();
+    let playing = stopped(&stage);
+    playing.signal("INT");
+    // One host is waited for, and then all others at the same time: 50 s. One after the other they were minutes.
+    let PlayedWithin { played, .. } = playing.wait_within(Duration::from_secs(120));
+    let played = played.expect("it ends by itself").exits(130);
+    assert!(played.stderr.contains("does not answer any more: no answer within"), "{}", played.stderr);
+    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn a_run_whose_keepers_are_stopped_for_ever_ends_at_once_when_it_is_asked_twice() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let stage = Stage::new().with_shelves();
+    let mut playing = stopped(&stage);
+    playing.signal("INT");
+    playing.wait_for_words("ending in good order");
+    playing.signal("INT");
+    // It waits for nobody: a few seconds, where nothing else runs. The first heal alone would be given 30.
+    let PlayedWithin { played, .. } = playing.wait_within(Duration::from_secs(25));
+    let played = played.expect("it ends at once").exits(130);
+    assert!(!played.stderr.contains("no answer within"), "{}", played.stderr);
+    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
