@@ -146,7 +146,9 @@ impl Secrets {
         match value {
             Json::Array(list) => list.iter_mut().for_each(|value| self.hide_in(value, is_whole)),
             Json::Object(table) => {
-                table.iter_mut().for_each(|(key, value)| self.hide_in(value, is_whole || WHOLE.contains(&key.as_str())));
+                table
+                    .iter_mut()
+                    .for_each(|(key, value)| self.hide_in(value, is_whole || WHOLE.contains(&key.as_str())));
             }
             _ => {}
         }
@@ -190,9 +192,9 @@ pub(crate) fn check_names(base: &Table, problems: &mut Vec<Problem>) {
     search.look_at(base);
     for (name, place, _) in search.names.iter().filter(|(.., is_used)| !is_used) {
         problems.push(
-            Problem::absent(place, format!("no value of this file goes by `{name}`"))
-                .expected("unknown value")
-                .hint("name a value by the end of its path, such as \"header.x-token\", \"body\" or \"target.with.key\""),
+            Problem::absent(place, format!("no value of this file goes by `{name}`")).expected("unknown value").hint(
+                "name a value by the end of its path, such as \"header.x-token\", \"body\" or \"target.with.key\"",
+            ),
         );
     }
 }
@@ -265,7 +267,8 @@ fn argument(path: &str) -> Option<&str> {
 fn is_credential(argument: &str) -> bool {
     match argument.strip_prefix("header.").map(str::to_ascii_lowercase) {
         Some(header) => {
-            HEADERS.contains(&header.as_str()) || HEADER_WORDS.iter().any(|word| header.replace('_', "-").contains(word))
+            HEADERS.contains(&header.as_str())
+                || HEADER_WORDS.iter().any(|word| header.replace('_', "-").contains(word))
         }
         None => ARGUMENTS.contains(&argument.to_ascii_lowercase().as_str()),
     }

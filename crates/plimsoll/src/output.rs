@@ -62,7 +62,8 @@ pub fn say_text(text: &str) {
 
 /// Values that are never printed from now on.
 pub fn hide(secrets: &Secrets) {
-    *SECRETS.lock().unwrap_or_else(PoisonError::into_inner) = Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
+    *SECRETS.lock().unwrap_or_else(PoisonError::into_inner) =
+        Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
 }
 
 fn without_secrets(text: &str) -> std::borrow::Cow<'_, str> {

@@ -144,7 +144,8 @@ impl Drop for LineFile {
 }
 
 /// Opening a FIFO would else wait for whoever writes to it, and a terminal would become ours.
-pub(crate) const WITHOUT_WAITING: i32 = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC).bits().cast_signed();
+pub(crate) const WITHOUT_WAITING: i32 =
+    OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC).bits().cast_signed();
 
 /// Opens a file for reading; `None` if it does not exist. Everything that is read of a run folder is opened here: a folder that
 /// somebody else made may hold a FIFO, a socket or a device in place of a record.

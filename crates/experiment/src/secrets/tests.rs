@@ -28,7 +28,9 @@ fn a_secret_is_hidden_where_it_stands_in_the_file_and_in_its_comments() {
     for secret in ["s3cr3t-t0ken", "hunter2", "1234}", "0123456789", "x-tenant = \"acme\""] {
         assert!(!hidden.contains(secret), "{secret} in {hidden}");
     }
-    for kept in ["sid={sid}", "{env:KEY}", "header.accept = \"acme\"", "[redacted header.authorization]", "[redacted body]"] {
+    for kept in
+        ["sid={sid}", "{env:KEY}", "header.accept = \"acme\"", "[redacted header.authorization]", "[redacted body]"]
+    {
         assert!(hidden.contains(kept), "no {kept} in {hidden}");
     }
     assert!(syntax::parse(&Arc::new(source(&hidden))).1.is_empty(), "it is a file still: {hidden}");
@@ -46,7 +48,8 @@ fn a_value_that_a_set_replaces_is_hidden_too() {
 #[test]
 fn a_short_secret_is_hidden_where_it_is_given_and_no_other_word_is() {
     let secrets = Secrets::of(&source(FILE), &[]);
-    let mut plan = json!({ "title": "acme", "with": { "header.x-tenant": "acme" }, "url": "http://me:hunter2@localhost:8080" });
+    let mut plan =
+        json!({ "title": "acme", "with": { "header.x-tenant": "acme" }, "url": "http://me:hunter2@localhost:8080" });
     secrets.hide(&mut plan);
     assert_eq!(plan["title"], "acme");
     assert_eq!(plan["with"]["header.x-tenant"], "[redacted header.x-tenant]");
@@ -56,7 +59,8 @@ fn a_short_secret_is_hidden_where_it_is_given_and_no_other_word_is() {
 #[test]
 fn what_was_hidden_is_put_back_or_named() {
     let secrets = Secrets::of(&source(FILE), &[]);
-    let plan = json!({ "with": { "header.authorization": "Bearer s3cr3t-t0ken", "body": "{{\"pin\": 1234}}" }, "agents": 4 });
+    let plan =
+        json!({ "with": { "header.authorization": "Bearer s3cr3t-t0ken", "body": "{{\"pin\": 1234}}" }, "agents": 4 });
     let mut hidden = plan.clone();
     secrets.hide(&mut hidden);
     assert_eq!(missing(&hidden), ["body", "header.authorization"]);

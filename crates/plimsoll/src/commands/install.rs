@@ -40,7 +40,9 @@ impl Installation {
     /// Does what is to be done besides packages.
     fn apply(&self, known: &Known) -> Result<(), Failure> {
         let Some(target) = known.target(&self.target) else { return Ok(()) };
-        Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| output::say(&format!("  {line}")))?)
+        Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| {
+            output::say(&format!("  {line}"))
+        })?)
     }
 
     /// Versions of what is installed for it on this machine: part to version.

@@ -125,7 +125,14 @@ impl Begun {
         let plimsoll = std::env::current_exe()
             .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
         let targets = |name: &str| known.target(name).map(|target| (target.manifest.clone(), target.path.clone()));
-        let run = Run { plan: &self.plan, folder, targets: &targets, files: self.files.clone(), plimsoll, secrets: &self.secrets };
+        let run = Run {
+            plan: &self.plan,
+            folder,
+            targets: &targets,
+            files: self.files.clone(),
+            plimsoll,
+            secrets: &self.secrets,
+        };
         let played = conduct::play(&run, audience.as_mut(), interrupts);
         drop(audience);
         // Whatever happened, what was measured is reported, and says how far it goes.

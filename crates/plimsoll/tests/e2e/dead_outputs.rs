@@ -28,8 +28,7 @@ fn terminal() -> (OwnedFd, File) {
     unlockpt(&shown).unwrap();
     let name = ptsname(&shown, Vec::new()).unwrap();
     let no_ctty = i32::try_from(rustix::fs::OFlags::NOCTTY.bits()).unwrap();
-    let written =
-        File::options().read(true).write(true).custom_flags(no_ctty).open(name.to_str().unwrap()).unwrap();
+    let written = File::options().read(true).write(true).custom_flags(no_ctty).open(name.to_str().unwrap()).unwrap();
     (shown, written)
 }
 

@@ -54,7 +54,8 @@ fn a_run_records_and_says_no_secret() {
     let file = stage.file("secrets.toml", experiment(&url));
     let variable = ("PLANTED", "pl4nted-variable");
     let runs = stage.runs().display().to_string();
-    let words = ["run", &file, "--set", "load.cycle.post.with.header.x-token=pl4nted-tenant", "--out", &runs, "--accept"];
+    let words =
+        ["run", &file, "--set", "load.cycle.post.with.header.x-token=pl4nted-tenant", "--out", &runs, "--accept"];
     let run = stage.play_with(variable, &words).exits(0);
     let folder = stage.run_folder();
     let shown = stage.play(&["show", folder.to_str().unwrap()]).exits(0);
@@ -62,7 +63,9 @@ fn a_run_records_and_says_no_secret() {
     let checked = stage.play(&["check", &file, "--json"]).exits(0);
     is_clean(&folder, &[&run, &shown, &analyzed, &checked]);
     let recorded = fs::read_to_string(folder.join("experiment.toml")).unwrap();
-    for kept in ["[redacted header.authorization]", "[redacted body]", "{env:PLANTED}", "x-token=[redacted header.x-tenant]"] {
+    for kept in
+        ["[redacted header.authorization]", "[redacted body]", "{env:PLANTED}", "x-token=[redacted header.x-tenant]"]
+    {
         assert!(recorded.contains(kept), "no {kept} in {recorded}");
     }
 }
@@ -72,7 +75,8 @@ fn the_target_gets_the_secrets_that_the_records_lack() {
     let stage = Stage::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let hit = stage.start(&["hit", &url, "-c", "1", "-t", "1s", "-H", "Authorization: Bearer pl4nted-bearer", "--accept"]);
+    let hit =
+        stage.start(&["hit", &url, "-c", "1", "-t", "1s", "-H", "Authorization: Bearer pl4nted-bearer", "--accept"]);
     // The first connection may be one that only looks whether anybody listens.
     let mut request = Vec::new();
     while !String::from_utf8_lossy(&request).contains("\r\n\r\n") {
@@ -109,9 +113,25 @@ fn a_hit_records_no_secret_and_points_to_the_environment() {
     let runs = stage.runs().display().to_string();
     let played = stage
         .play(&[
-            "hit", &url, "-c", "2", "-t", "1s", "--accept", "--out", &runs,
-            "-H", "Authorization: Bearer pl4nted-bearer", "-H", "X-Tenant: pl4nted-tenant", "--secret", "X-Tenant",
-            "-d", "{\"pin\": \"pl4nted-body\"}", "--secret", "body",
+            "hit",
+            &url,
+            "-c",
+            "2",
+            "-t",
+            "1s",
+            "--accept",
+            "--out",
+            &runs,
+            "-H",
+            "Authorization: Bearer pl4nted-bearer",
+            "-H",
+            "X-Tenant: pl4nted-tenant",
+            "--secret",
+            "X-Tenant",
+            "-d",
+            "{\"pin\": \"pl4nted-body\"}",
+            "--secret",
+            "body",
         ])
         .exits(0)
         .says(&["`Authorization`", "{env:NAME}"]);
