@@ -36,7 +36,7 @@ fi
 
 # Nor are services that have just come to start with the system. What was there before is the administrator's.
 [ ${#new[@]} -gt 0 ] || exit 0
-units=$(dpkg --listfiles "${new[@]}" | grep -E '^(/usr)?/lib/systemd/system/[^@]*\.(service|socket)$|^/etc/init\.d/.' || true)
+units=$(dpkg --listfiles "${new[@]}" 2>/dev/null | grep -E '^(/usr)?/lib/systemd/system/[^@]*\.(service|socket)$|^/etc/init\.d/.' || true)
 for unit in $units; do
     case $unit in
         /etc/init.d/*) update-rc.d "${unit##*/}" disable ;;
