@@ -10,13 +10,14 @@ pub use hit::Hit;
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
-  1    Plimsoll itself failed (a full disk, a bug)
+  1    Plimsoll itself failed (a full disk, a bug, results that cannot be printed)
   2    bad file or arguments
   3    the lab could not be built, or something is not installed
   4    the target failed to start
   5    a requirement was violated
   6    the result is void
-  130  interrupted; the records are kept, and a partial report is written";
+  130  interrupted (Ctrl-C, SIGTERM, SIGHUP, or nobody is left to read what it prints); the records are
+       kept, and a partial report is written";
 
 const COMPARING: &str = "Examples:
   plimsoll compare runs/before runs/after

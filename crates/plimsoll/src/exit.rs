@@ -167,3 +167,23 @@ pub fn code(done: Result<Done, Failure>) -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn a_panic_has_the_exit_code_of_a_bug_in_whichever_thread() {
+        let here = guarded(|| panic!("here"));
+        assert_eq!(format!("{here:?}"), format!("{:?}", ExitCode::from(1)));
+        let elsewhere = guarded(|| {
+            let thread = std::thread::Builder::new().name("elsewhere".to_owned()).spawn(|| panic!("there"));
+            assert!(thread.unwrap().join().is_err());
+            ExitCode::SUCCESS
+        });
+        assert_eq!(format!("{elsewhere:?}"), format!("{:?}", ExitCode::from(1)));
+        drop(std::panic::take_hook());
+    }
+}

@@ -45,9 +45,10 @@ pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     text(&(json + "\n"))
 }
 
-/// Says a line on standard error.
+/// Says a line on standard error. What others have put into it must not command the terminal.
 pub fn say(line: &str) {
-    say_text(&format!("{line}\n"));
+    let is_command = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    say_text(&format!("{}\n", report::words::visible(line).replace(is_command, "\u{fffd}")));
 }
 
 /// Says a text on standard error as it is.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
 
+use record::events::Phase;
+
 use super::*;
 
 fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
@@ -72,4 +74,48 @@ fn an_engines_own_error_outranks_that_the_recording_ended() {
     assert_eq!(cause(Some(load::Error::RecorderGone), None), load::Error::RecorderGone.to_string());
     assert_eq!(cause(None, Some(full())), full().to_string());
     assert!(cause(None, None).contains("ended before the trial"));
+}
+
+/// Somebody who watches and panics.
+struct Clumsy;
+
+impl Audience for Clumsy {
+    fn tell(&mut self, news: &News<'_>) {
+        if matches!(news, News::Happened { what: What::Phase { phase: Phase::Load }, .. }) {
+            panic!("dropped the pencil");
+        }
+    }
+}
+
+#[test]
+fn a_panic_ends_a_run_in_order_and_with_an_error() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut trial = trial("001", &[], false);
+    trial.target.kind = TargetKind::Running { url: format!("http://{}/", listener.local_addr().unwrap()) };
+    let plan = plan(vec![trial]);
+    let runs = std::env::temp_dir().join(format!("plimsoll-conduct-panic-{}", std::process::id()));
+    let folder = record::folder::RunFolder::create(&runs, "a panic", record::clock::calendar()).unwrap();
+    let run = Run {
+        plan: &plan,
+        folder: &folder,
+        targets: &|_| None,
+        files: runs.clone(),
+        secrets: &Default::default(),
+        plimsoll: std::env::current_exe().unwrap(),
+    };
+    let played = crate::play(&run, &mut Clumsy, &Interrupts::new());
+    let ending = folder.read_ending().unwrap();
+    std::fs::remove_dir_all(&runs).unwrap();
+    assert!(matches!(&played, Err(Error::Panicked(text)) if text == "dropped the pencil"), "{played:?}");
+    let ending = ending.expect("how it ended is recorded");
+    assert_eq!(ending.how, Ending::Failed);
+    assert!(ending.reason.is_some_and(|reason| reason.contains("dropped the pencil")));
+}
+
+#[test]
+fn who_has_nobody_to_watch_is_asked_once() {
+    let interrupts = Interrupts::new();
+    (0..5).for_each(|_| interrupts.ask_once());
+    assert_eq!(interrupts.asked(), 1);
+    assert_eq!(interrupts.ask(), 2, "the user may still be in a hurry");
 }

@@ -7,6 +7,7 @@ use super::expectation::{self, Keep};
 use super::field::Part;
 use super::operation::Ending;
 use super::worker::{Worker, source};
+use crate::protocols::held::{BUDGET_BYTES, FREE_BYTES, Held};
 use crate::protocols::{Answer, Asked, Cause, Progress, Protocol};
 
 /// What an answer is to its operation.
@@ -40,6 +41,11 @@ impl<P: Protocol> Worker<P> {
             return;
         }
         let mut input = std::mem::take(&mut connection.input);
+        if !connection.held.grow_to(input.len() + bytes.len()) {
+            self.give_back(input);
+            self.bad(number, Cause::TooLarge, now);
+            return;
+        }
         input.extend_from_slice(bytes);
         match self.look(number, &input, false, now) {
             // It stays where it is: a long answer must not be copied again with each of its pieces.
@@ -47,8 +53,49 @@ impl<P: Protocol> Worker<P> {
                 input.drain(..used);
                 self.connections[number].input = input;
             }
-            _ => self.give_back(input),
+            _ => {
+                self.connections[number].held = Held::default();
+                self.give_back(input);
+            }
         }
+    }
+
+    /// What came on a connection is no answer that could be taken.
+    fn bad(&mut self, number: usize, cause: Cause, now: u64) {
+        if cause == Cause::TooLarge {
+            self.tell_of_budget();
+        }
+        self.link_lost(number, cause, now);
+    }
+
+    fn tell_of_budget(&mut self) {
+        if self.control.is_first_beyond_budget() {
+            self.tally.notices.push(format!(
+                "the answers that expectations and `keep` look into hold more than {} MiB in all, which is the most that they may: \
+                 operations fail with `answer too large`, or keep nothing; use fewer agents, or expect less of long answers",
+                BUDGET_BYTES >> 20
+            ));
+        }
+    }
+
+    /// Tells of an answer that is only a redirect, which nobody expected; `ok` as it is.
+    fn redirected(&mut self, index: usize, input: &[u8]) -> Option<Cause> {
+        let agent = &self.agents[index];
+        let step = &self.script.steps[usize::from(agent.step)];
+        let decoder = &self.connections[agent.connection as usize].decoder;
+        let (status, to) = P::redirect(decoder, input).filter(|_| step.status.is_none())?;
+        if self.control.is_first_redirect() {
+            let to = to.map_or_else(String::new, |to| {
+                let to: String = String::from_utf8_lossy(to).chars().filter(|c| !c.is_control()).take(200).collect();
+                format!(" to {to}")
+            });
+            let name = &self.script.names[step.name];
+            self.tally.notices.push(format!(
+                "`{name}` is answered with a redirect ({status}{to}), which is not followed: the figures are those of the redirect; \
+                 give the address that it leads to, or expect the status {status} if the redirect is what is to be measured"
+            ));
+        }
+        Some(Cause::Redirect(status))
     }
 
     /// The target closed the connection. Some answers end so.
@@ -96,7 +143,7 @@ impl<P: Protocol> Worker<P> {
                     seen = input.len().min(seen + answer.used);
                 }
                 Progress::Bad(cause) => {
-                    self.link_lost(number, cause, now);
+                    self.bad(number, cause, now);
                     return None;
                 }
                 Progress::More { .. } if ended => {
@@ -132,7 +179,8 @@ impl<P: Protocol> Worker<P> {
             Judged::Failed | Judged::Moot => None,
         };
         if let Some((outcome, cause)) = done {
-            self.tally.attempt(name, cause);
+            let redirected = if outcome == Outcome::Ok { self.redirected(index, input) } else { None };
+            self.tally.attempt(name, redirected.unwrap_or(cause));
             let read = self.audited_value(index, input, answer.result);
             let applied = self.applied(index, answer.result);
             // What was sent is told before slots that it was made of are filled anew.
@@ -254,6 +302,15 @@ impl<P: Protocol> Worker<P> {
             return;
         };
         let kept = &mut self.slots[index * self.script.slots + usize::from(slot)];
+        let more = part.len().saturating_sub(kept.capacity());
+        if more > 0 && part.len() > FREE_BYTES {
+            if !self.kept_held.grow_to(self.kept_bytes + more) {
+                agent.kept &= !(1 << slot);
+                self.tell_of_budget();
+                return;
+            }
+            self.kept_bytes += more;
+        }
         kept.clear();
         kept.extend_from_slice(part);
         agent.kept |= 1 << slot;

@@ -5,6 +5,7 @@ use rustix::fd::OwnedFd;
 
 use super::agent::Agent;
 use super::sealed::Sealed;
+use crate::protocols::held::Held;
 use crate::protocols::{Cause, Protocol};
 
 /// No agent.
@@ -58,6 +59,8 @@ pub struct Connection<P: Protocol> {
     pub decoder: P::Decoder,
     /// Bytes of an answer that is not whole.
     pub input: Vec<u8>,
+    /// What these have of the budget of answers.
+    pub held: Held,
     /// Bytes of requests that the socket did not take yet.
     pub output: Vec<u8>,
 }
@@ -76,6 +79,7 @@ impl<P: Protocol> Connection<P> {
             connect_after_ns: 0,
             decoder: P::Decoder::default(),
             input: Vec::new(),
+            held: Held::default(),
             output: Vec::new(),
         }
     }

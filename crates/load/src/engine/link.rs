@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::connection::{Link, NOBODY, Stream};
 use super::sources::use_for;
 use super::worker::{Worker, source};
+use crate::protocols::held::Held;
 use crate::protocols::{Cause, Protocol};
 use crate::values::Values;
 
@@ -335,6 +336,7 @@ impl<P: Protocol> Worker<P> {
         P::rest(&mut connection.decoder, &mut self.memory);
         let waiting = connection.waiting.disband();
         let (input, output) = (std::mem::take(&mut connection.input), std::mem::take(&mut connection.output));
+        connection.held = Held::default();
         self.give_back(input);
         self.give_back(output);
         waiting

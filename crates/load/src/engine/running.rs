@@ -16,6 +16,8 @@ const ABORT: u8 = 2;
 pub struct Control {
     orders: AtomicU8,
     is_flooded: AtomicBool,
+    has_told_of_redirects: AtomicBool,
+    has_told_of_budget: AtomicBool,
 }
 
 impl Control {
@@ -31,6 +33,16 @@ impl Control {
     pub fn flood(&self) {
         self.is_flooded.store(true, Ordering::Relaxed);
         self.stop();
+    }
+
+    /// Whether nobody has told of redirects yet; from now on somebody has.
+    pub fn is_first_redirect(&self) -> bool {
+        !self.has_told_of_redirects.swap(true, Ordering::Relaxed)
+    }
+
+    /// The same of the budget of answers.
+    pub fn is_first_beyond_budget(&self) -> bool {
+        !self.has_told_of_budget.swap(true, Ordering::Relaxed)
     }
 
     pub fn is_flooded(&self) -> bool {

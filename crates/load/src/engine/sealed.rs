@@ -159,6 +159,11 @@ impl<P: Protocol> Worker<P> {
         if let Err(cause) = sealed.session.take(bytes) {
             // The peer is told why, if it can be.
             let _ = sealed.write();
+            let refused = sealed.session.refused().filter(|_| !self.has_told_of_certificate);
+            if let Some(why) = refused {
+                self.has_told_of_certificate = true;
+                self.tally.notices.push(format!("TLS: the target's certificate is not taken: {why}"));
+            }
             return Err(cause);
         }
         if sealed.session.is_shaking() {

@@ -24,6 +24,7 @@ use super::script::Script;
 use super::sources::Sources;
 use super::tally::{Identity, Tally, Totals};
 use super::wheel::Wheel;
+use crate::protocols::held::Held;
 use crate::protocols::Protocol;
 use crate::ring::Ring;
 use crate::tls::Peers;
@@ -104,6 +105,12 @@ pub struct Worker<P: Protocol> {
     pub(super) has_told_of_again: bool,
     /// Whether bytes that nobody asked for have been reported.
     pub(super) has_told_of_unasked: bool,
+    /// The same of its certificate.
+    pub(super) has_told_of_certificate: bool,
+    /// What slots hold.
+    pub(super) kept_held: Held,
+    /// Bytes that long values have taken in slots.
+    pub(super) kept_bytes: usize,
     /// Whether a lack of ports or descriptors has been reported.
     pub(super) has_told_of_lack: bool,
     /// Of agents whose protocol runs programs.
@@ -185,6 +192,9 @@ impl<P: Protocol> Worker<P> {
             failure: None,
             has_told_of_again: false,
             has_told_of_unasked: false,
+            has_told_of_certificate: false,
+            kept_held: Held::default(),
+            kept_bytes: 0,
             has_told_of_lack: false,
             attendants: Vec::new(),
             agents,

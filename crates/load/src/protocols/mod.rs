@@ -13,6 +13,7 @@ use crate::values::{Argument, Values};
 use crate::{Error, Interval, Orders, Running};
 
 pub(crate) mod command;
+pub(crate) mod held;
 pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod redis;
@@ -133,6 +134,11 @@ pub trait Protocol: Sized + Send + Sync + 'static {
 
     /// The answer has been dealt with, or the connection is gone: the decoder starts over and gives back its memory.
     fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
+
+    /// The status and the destination of an answer that only says where another one is to be had.
+    fn redirect<'a>(_decoder: &'a Self::Decoder, _input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
+        None
+    }
 
     /// The word for the answer's status: `ok`, `not_found`, `200`.
     fn status<'a>(decoder: &'a Self::Decoder, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
@@ -285,6 +291,10 @@ pub enum Cause {
     BadAnswer,
     /// What came is longer than any answer may be.
     TooLong,
+    /// All answers together hold more than they may.
+    TooLarge,
+    /// Answered with the place of another answer, as an attempt is told of: its operation is `ok`.
+    Redirect(u16),
     /// One of [`Protocol::REFUSALS`].
     Answer(u8),
     /// A status of 400 or more.
@@ -314,6 +324,8 @@ impl Cause {
             Self::TlsBroken => "tls: broken",
             Self::BadAnswer => "bad answer",
             Self::TooLong => "answer too long",
+            Self::TooLarge => "answer too large",
+            Self::Redirect(status) => return format!("redirect {status}"),
             Self::Answer(number) => {
                 let name = refusals.get(usize::from(number)).map_or("?", |refusal| refusal.name);
                 return format!("answer: {name}");

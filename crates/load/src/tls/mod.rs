@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use experiment::plan;
-use rustls::client::Resumption;
-use rustls::crypto::ring;
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -15,6 +15,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use crate::protocols::Cause;
 
 mod anybody;
+mod named;
 
 /// Sessions that a thread remembers, to resume them: more than the services it goes to.
 const SESSIONS: usize = 256;
@@ -38,38 +39,34 @@ impl Trust {
         let mut config = if self.tls.insecure {
             let anybody = Arc::new(anybody::Anybody(provider));
             builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+        } else if let Some(ca) = &self.tls.ca {
+            let named = Arc::new(self.named(ca, provider)?);
+            builder.dangerous().with_custom_certificate_verifier(named).with_no_client_auth()
         } else {
-            builder.with_root_certificates(self.roots()?).with_no_client_auth()
+            builder.with_root_certificates(roots_of_this_machine()?).with_no_client_auth()
         };
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(config)
     }
 
-    fn roots(&self) -> Result<RootCertStore, String> {
+    /// Whom a file vouches for.
+    fn named(&self, ca: &str, provider: Arc<CryptoProvider>) -> Result<named::Named, String> {
         let mut roots = RootCertStore::empty();
-        let Some(ca) = &self.tls.ca else {
-            // What else is in there that cannot be read must not keep the others from being trusted.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                return Err(
-                    "this machine trusts nobody: install its CA certificates (ca-certificates), or name a file \
-                            with `tls.ca`"
-                        .to_owned(),
-                );
-            }
-            return Ok(roots);
-        };
+        let mut known = Vec::new();
         let path = self.files.join(ca);
         let wrong = |reason: String| format!("`{}`: {reason}", path.display());
         let certificates = CertificateDer::pem_file_iter(&path).map_err(|error| wrong(error.to_string()))?;
         for certificate in certificates {
             let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-            roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+            roots.add(certificate.clone()).map_err(|error| wrong(error.to_string()))?;
+            known.push(certificate);
         }
         if roots.is_empty() {
             return Err(wrong("there is no certificate in it".to_owned()));
         }
-        Ok(roots)
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let authorities = authorities.map_err(|error| wrong(error.to_string()))?;
+        Ok(named::Named { authorities, certificates: known })
     }
 
     fn name(&self, host: &str) -> Result<ServerName<'static>, String> {
@@ -77,6 +74,17 @@ impl Trust {
         let refused = |_| format!("`{name}` is neither a name nor an address that a certificate can be made out to");
         ServerName::try_from(name.to_owned()).map_err(refused)
     }
+}
+
+fn roots_of_this_machine() -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    // What else is in there that cannot be read must not keep the others from being trusted.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err("this machine trusts nobody: install its CA certificates (ca-certificates), or name a file with `tls.ca`"
+            .to_owned());
+    }
+    Ok(roots)
 }
 
 /// The services of a load that are spoken to by TLS.
@@ -117,55 +125,68 @@ impl Peers {
 
 /// A session, from its first word to its last.
 #[derive(Debug)]
-pub struct Session(ClientConnection);
+pub struct Session {
+    connection: ClientConnection,
+    /// Why the peer's certificate was refused.
+    refused: Option<rustls::Error>,
+}
 
 impl Session {
     fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Cause> {
         let mut session = ClientConnection::new(config, name).map_err(|_| Cause::TlsHandshake)?;
         // A request is taken whole, however long it is: it is in memory anyway.
         session.set_buffer_limit(None);
-        Ok(Self(session))
+        Ok(Self { connection: session, refused: None })
     }
 
     /// Whether the two have not agreed yet.
     pub fn is_shaking(&self) -> bool {
-        self.0.is_handshaking()
+        self.connection.is_handshaking()
     }
 
     /// Takes some of the bytes that came. What they mean is to be [read](Self::read) before more are taken.
     pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), Cause> {
-        let is_shaking = self.0.is_handshaking();
+        let is_shaking = self.connection.is_handshaking();
         let before = sealed.len();
-        let took = self.0.read_tls(sealed);
+        let took = self.connection.read_tls(sealed);
         if took.is_err() || sealed.len() == before {
             return Err(if is_shaking { Cause::TlsHandshake } else { Cause::TlsBroken });
         }
-        self.0.process_new_packets().map(drop).map_err(|error| cause(&error, is_shaking))
+        self.connection.process_new_packets().map(drop).map_err(|error| {
+            let cause = cause(&error, is_shaking);
+            self.refused = Some(error).filter(|_| cause == Cause::TlsCertificate);
+            cause
+        })
+    }
+
+    /// Why the peer's certificate was refused, in words, where it was.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.as_ref().map(ToString::to_string)
     }
 
     /// Some of what the bytes that came mean; 0 if the peer has ended the session, and `None` if there is nothing (more) to read now.
     pub fn read(&mut self, clear: &mut [u8]) -> Option<usize> {
-        self.0.reader().read(clear).ok()
+        self.connection.reader().read(clear).ok()
     }
 
     /// Says something; it is sent by [`Self::write_to`].
     pub fn say(&mut self, clear: &[u8]) -> Result<(), Cause> {
-        self.0.writer().write_all(clear).map_err(|_| Cause::TlsBroken)
+        self.connection.writer().write_all(clear).map_err(|_| Cause::TlsBroken)
     }
 
     /// Ends the session; this is said, too.
     pub fn end(&mut self) {
-        self.0.send_close_notify();
+        self.connection.send_close_notify();
     }
 
     /// Whether there is something to be sent.
     pub fn wants_write(&self) -> bool {
-        self.0.wants_write()
+        self.connection.wants_write()
     }
 
     /// Sends as much as is taken at once.
     pub fn write_to(&mut self, out: &mut dyn Write) -> io::Result<usize> {
-        self.0.write_tls(out)
+        self.connection.write_tls(out)
     }
 }
 

@@ -44,6 +44,25 @@ impl Authority {
         self.vouch_by(names, change, rustls::DEFAULT_VERSIONS)
     }
 
+    /// A server's side whose certificate is its own authority, as `openssl req -x509` makes them, and a file with it.
+    pub fn of_itself(names: &[&str], change: impl Fn(&mut CertificateParams)) -> (ServerConfig, Self) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let authority = Self::new();
+        std::fs::write(&authority.file, certificate.pem()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(rustls::DEFAULT_VERSIONS)
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+            .unwrap();
+        (config, authority)
+    }
+
     pub fn vouch_by(
         &self,
         names: &[&str],

@@ -81,6 +81,21 @@ fn certificates_that_are_not_trusted() {
 }
 
 #[test]
+fn a_certificate_that_signed_itself_is_trusted_by_its_own_file_alone() {
+    let (config, file) = Authority::of_itself(LOCAL, |_| {});
+    let server = Secret::serve(config, always(HELLO));
+    let came = get_from(&server, file.trusted());
+    assert!(came.summary.ok > 0 && came.summary.failed == 0, "{:?} {:?}", came.summary, came.notices());
+    assert_all_failed_by(&get_from(&server, Authority::new().trusted()), "tls: bad certificate");
+    let (config, file) = Authority::of_itself(&["other.example"], |_| {});
+    assert_all_failed_by(&get_from(&Secret::serve(config, always(HELLO)), file.trusted()), "tls: bad certificate");
+    let (config, file) = Authority::of_itself(LOCAL, expired);
+    let came = get_from(&Secret::serve(config, always(HELLO)), file.trusted());
+    assert_all_failed_by(&came, "tls: bad certificate");
+    assert!(came.notices().iter().any(|notice| notice.contains("expired")), "the reason is told: {:?}", came.notices());
+}
+
+#[test]
 fn a_server_can_be_asked_for_by_another_name() {
     let authority = Authority::new();
     let server = Secret::serve(authority.vouch(&["service.example"], |_| {}), |stream, _| {

@@ -25,7 +25,7 @@ pub fn text(compared: &Compared, colour: bool) -> String {
     parts.push(warnings);
     parts.push(lines(&outcome(compared), ""));
     parts.retain(|part| !part.is_empty());
-    parts.join("\n")
+    crate::words::visible(&parts.join("\n")).into_owned()
 }
 
 fn sides(compared: &Compared) -> String {

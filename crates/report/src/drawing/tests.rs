@@ -153,3 +153,12 @@ fn a_drawn_chart_escapes_its_words_and_carries_its_values() {
     assert_eq!(lines[0]["s"].to_string(), "[0,1]");
     assert!(lines[1].get("s").is_none() && lines[1].get("x").is_none());
 }
+
+#[test]
+fn what_turns_letters_round_is_shown() {
+    let turned = "ok\u{202e}drow\u{2066}";
+    assert_eq!(super::markup::escaped(turned), "ok[U+202E]drow[U+2066]");
+    assert_eq!(super::markup::visible(turned), "ok[U+202E]drow[U+2066]");
+    assert_eq!(super::markup::json_in_script("\"\u{202e}\""), "\"[U+202E]\"");
+    assert_eq!(super::markup::visible("\u{5e9}\u{5dc}\u{5d5}\u{5dd}"), "\u{5e9}\u{5dc}\u{5d5}\u{5dd}", "letters are letters");
+}

@@ -9,6 +9,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
 use serde::Serialize;
 
+use crate::drawing::markup::visible;
 use crate::{Error, Input};
 
 const TEMPLATES: [(&str, &str); 4] = [
@@ -38,6 +39,13 @@ impl Templates {
     fn new() -> Result<Self, Error> {
         let mut environment = minijinja::Environment::new();
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        environment.set_formatter(|out, state, value| match value.as_str() {
+            Some(text) if !value.is_safe() => {
+                let seen = Value::from(visible(text).into_owned());
+                minijinja::escape_formatter(out, state, &seen)
+            }
+            _ => minijinja::escape_formatter(out, state, value),
+        });
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         for (name, source) in TEMPLATES {
             environment.add_template(name, source).map_err(|error| broken(name, &error))?;
@@ -54,4 +62,28 @@ impl Templates {
 
 fn broken(template: &'static str, error: &minijinja::Error) -> Error {
     Error::Template { template, reason: format!("{error:#}") }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn a_saved_name_is_no_formula_of_a_spreadsheet() {
+        // The script runs in a browser alone; that every cell passes by the guard is what can be seen here.
+        let guard = r"typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text";
+        let cell = SCRIPT.split("const cell =").nth(1).and_then(|rest| rest.split("};").next()).unwrap();
+        assert!(cell.contains(guard), "{cell}");
+        assert!(SCRIPT.contains("row.map(cell)"));
+    }
+
+    #[test]
+    fn what_turns_letters_round_is_shown_by_every_template() {
+        let mut templates = Templates::new().unwrap();
+        templates.0.add_template("x.html", "{{ name }}{{ drawn|safe }}").unwrap();
+        let page = templates.fill("x.html", &serde_json::json!({ "name": "a\u{202e}<b", "drawn": "<i>" })).unwrap();
+        assert_eq!(page, "a[U+202E]&lt;b<i>");
+    }
 }

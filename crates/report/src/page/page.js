@@ -148,8 +148,10 @@
     return new XMLSerializer().serializeToString(copy);
   };
   const cell = (value) => {
-    const plain = value === null || value === undefined ? '' : String(value);
-    return /[",\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+    const text = value === null || value === undefined ? '' : String(value);
+    // A name that a spreadsheet would take for a formula stays a text; a number may be negative.
+    const plain = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\n\r]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
   };
   const csvOf = (chart) => {
     const rows = [];

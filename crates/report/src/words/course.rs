@@ -22,7 +22,7 @@ pub fn course(course: &Course, colour: bool) -> String {
     if course.series.is_empty() {
         parts.push("no usable trial has any of the figures\n".to_owned());
     }
-    parts.join("\n")
+    super::visible(&parts.join("\n")).into_owned()
 }
 
 fn heading(course: &Course) -> String {

@@ -5,8 +5,8 @@ use experiment::plan::Plan;
 use hdrhistogram::Histogram;
 use record::results::{Generator, Quantiles, Results, Trial};
 
-use super::summary::{lines, partial, verdict};
-use super::{answer, bars, capital};
+use super::summary::{lines, partial, redirected, verdict};
+use super::{answer, bars, capital, visible};
 use crate::facts::{operations, planned};
 use crate::numbers;
 
@@ -28,7 +28,7 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
     let mut parts = vec![lines(&answer::beside_the_verdict(results, plan), "  ", "  ", WIDTH)];
     if let Some(trial) = results.trials.first().filter(|trial| operations(trial) + trial.outcomes.unfinished > 0) {
         let at_rate = planned(plan, &trial.id).and_then(|trial| trial.load.as_ref()?.rate.as_ref()).is_some();
-        parts.push(requests(trial) + &outcomes(trial) + &causes(trial));
+        parts.push(requests(trial) + &outcomes(trial) + &causes(trial) + &redirects(trial));
         parts.push(latencies(trial, at_rate));
         parts.extend(latency_ns.map(distribution));
     }
@@ -38,7 +38,7 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
     let partial = if is_told { String::new() } else { partial(results, WIDTH) };
     parts.push(verdict(results, colour, WIDTH) + &partial + &generator);
     parts.retain(|part| !part.is_empty());
-    parts.join("\n")
+    visible(&parts.join("\n")).into_owned()
 }
 
 /// `  requests    634,567 in all; 63,412/s ok over 10 s (95 % interval 62,900–63,900/s)`
@@ -77,7 +77,7 @@ fn outcomes(trial: &Trial) -> String {
 
 /// Why attempts were not `ok`, what happened most first. An operation that is tried again is several attempts.
 fn causes(trial: &Trial) -> String {
-    let mut causes: Vec<(&String, &u64)> = trial.attempt_results.iter().filter(|(result, _)| *result != "ok").collect();
+    let mut causes: Vec<(&String, &u64)> = trial.attempt_results.iter().filter(|(result, _)| *result != "ok" && !result.starts_with("redirect ")).collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let named = |result: &str| match result {
         "wrong" => "an answer that is not the expected one".to_owned(),
@@ -86,6 +86,17 @@ fn causes(trial: &Trial) -> String {
     let told: Vec<String> =
         causes.into_iter().map(|(result, count)| format!("{} ({})", named(result), numbers::count(*count))).collect();
     if told.is_empty() { String::new() } else { line("causes", &told.join(", ")) }
+}
+
+/// Answers that only say where another one is to be had. They count as `ok`.
+fn redirects(trial: &Trial) -> String {
+    let told: Vec<String> =
+        redirected(trial).map(|(status, count)| format!("{} of status {status}", numbers::count(count))).collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    let what = "which count as ok and are not followed: these are not the figures of what they lead to";
+    line("redirects", &format!("{}, {what}", told.join(", ")))
 }
 
 /// A table of quantiles: of the latency and, where it is something else, of the service time.

@@ -22,6 +22,7 @@ use record::results::{Results, Trust};
 use crate::facts::is_measured;
 use crate::tables::{Tone, trust_word};
 
+pub use crate::drawing::markup::visible;
 pub use answer::answer;
 pub use bars::bars;
 pub use course::course;

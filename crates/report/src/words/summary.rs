@@ -1,12 +1,13 @@
 //! The summary that `run` and `show` print: the answer, the verdict, and the tables that fit on a terminal.
 
 use experiment::plan::Plan;
-use record::results::Results;
+use record::results::{Results, Trial};
 
 use super::aligned::{plain, set, toned, wrapped};
-use super::{answer, meaning};
+use super::{answer, meaning, visible};
 use crate::Input;
 use crate::facts::groups;
+use crate::numbers;
 use crate::tables::{self, Tone, comparison};
 
 /// Columns of the terminal that are used at most.
@@ -52,8 +53,33 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
             section(&table.title, &set(&table, WIDTH, colour))
         });
     }
+    parts.push(redirects(results));
     parts.retain(|part| !part.is_empty());
-    parts.join("\n")
+    visible(&parts.join("\n")).into_owned()
+}
+
+/// Answers that were only redirects, which count as `ok`: nobody should take their speed for that of what they lead to.
+fn redirects(results: &Results) -> String {
+    let mut told: Vec<&str> = results.trials.iter().flat_map(redirected).map(|(status, _)| status).collect();
+    let count: u64 = results.trials.iter().flat_map(redirected).map(|(_, count)| count).sum();
+    told.sort_unstable();
+    told.dedup();
+    if count == 0 {
+        return String::new();
+    }
+    let text = format!(
+        "note: {} answers were redirects (status {}), which are not followed and count as ok; give the address that they lead to, \
+         or expect that status",
+        numbers::count(count),
+        told.join(", ")
+    );
+    lines(&text, "", "      ", WIDTH)
+}
+
+/// Statuses of redirects, and how many there were of each.
+pub fn redirected(trial: &Trial) -> impl Iterator<Item = (&str, u64)> {
+    let results = trial.attempt_results.iter();
+    results.filter_map(|(result, count)| Some((result.strip_prefix("redirect ")?, *count)))
 }
 
 fn heading(results: &Results) -> String {

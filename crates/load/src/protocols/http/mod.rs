@@ -4,6 +4,7 @@
 
 use experiment::catalog;
 
+use super::held::Held;
 use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
 use crate::values::layout::Layout;
 use crate::values::{Values, write_decimal};
@@ -47,11 +48,15 @@ pub struct Memory {
     last: Vec<Last>,
     /// Buffers for answers that come in pieces.
     spare: Vec<Vec<u8>>,
+    /// What these take.
+    spare_bytes: usize,
 }
 
 /// Most buffers, and their largest size, that are kept for the next answer.
 const SPARE: usize = 1024;
 const SPARE_BYTES: usize = 1024 * 1024;
+/// What they may take together: what is kept for later is in no budget.
+const SPARE_BYTES_IN_ALL: usize = 64 * 1024 * 1024;
 
 /// Where in an answer a connection is, and what was kept of it so far.
 #[derive(Debug, Default)]
@@ -66,6 +71,8 @@ pub struct Decoder {
     beside: u64,
     /// Header block and body, as far as they are wanted, if the answer did not come in one piece.
     stored: Vec<u8>,
+    /// What `stored` has of the budget.
+    held: Held,
     /// Whether the wanted fields are in `stored`.
     is_stored: bool,
 }
@@ -152,9 +159,18 @@ impl Protocol for Http {
 
     fn rest(decoder: &mut Decoder, memory: &mut Memory) {
         let stored = std::mem::take(decoder).stored;
-        if stored.capacity() > 0 && stored.capacity() <= SPARE_BYTES && memory.spare.len() < SPARE {
+        let is_small = stored.capacity() > 0 && stored.capacity() <= SPARE_BYTES;
+        if is_small && memory.spare.len() < SPARE && memory.spare_bytes + stored.capacity() <= SPARE_BYTES_IN_ALL {
+            memory.spare_bytes += stored.capacity();
             memory.spare.push(stored);
         }
+    }
+
+    /// 300 to 399 but 304 Not Modified (RFC 9110, 15.4).
+    fn redirect<'a>(decoder: &'a Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
+        let head = decoder.head.filter(|head| matches!(head.status, 300..=303 | 305..=399))?;
+        let whole = if decoder.is_stored { decoder.stored.as_slice() } else { input.get(decoder.head_at..)? };
+        Some((head.status, whole.get(..head.length).and_then(|block| head::header(block, "location"))))
     }
 
     fn status<'a>(decoder: &'a Decoder, _input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
@@ -173,6 +189,7 @@ impl Memory {
 
     fn buffer(&mut self) -> Vec<u8> {
         let mut buffer = self.spare.pop().unwrap_or_default();
+        self.spare_bytes -= buffer.capacity();
         buffer.clear();
         buffer
     }
@@ -286,6 +303,9 @@ impl Decoder {
             return Err(Cause::TooLong);
         }
         if request.wants_body {
+            if !self.held.grow_to(self.stored.len() + data.len()) {
+                return Err(Cause::TooLarge);
+            }
             self.stored.extend_from_slice(data);
         }
         Ok(())

@@ -317,3 +317,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_wanted_body_beyond_the_budget_of_all_answers_is_too_large() {
+    use crate::protocols::held::Budget;
+    static SMALL: Budget = Budget::of(2 * 1024 * 1024);
+    let (wanting, letting_go) = (compiled("get", &[("path", "/")], &["body"]), compiled("get", &[("path", "/")], &[]));
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n";
+    let piece = vec![b'x'; 900 * 1024];
+    let after = |request: &Request, pieces: usize| {
+        let (mut decoder, mut memory) = (Decoder { held: Held::of(&SMALL), ..Decoder::default() }, Memory::default());
+        let first = decoder.decode(request, &mut memory, head, false);
+        assert!(matches!(first, Ok(Progress::More { .. })));
+        (0..pieces).map(|_| decoder.decode(request, &mut memory, &piece, false)).last().unwrap()
+    };
+    assert!(matches!(after(&wanting.request, 2), Ok(Progress::More { .. })));
+    assert_eq!(after(&wanting.request, 3), Err(Cause::TooLarge));
+    assert!(matches!(after(&letting_go.request, 4), Ok(Progress::More { .. })), "what nobody looks into is let go");
+    assert!(matches!(after(&wanting.request, 2), Ok(Progress::More { .. })), "and everything was given back");
+}

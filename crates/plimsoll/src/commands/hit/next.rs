@@ -45,7 +45,9 @@ const FAILURES: [(&str, &str, &str); 2] = [
 
 fn against_failures(trial: &Trial) -> Vec<(String, &'static str)> {
     let happened = FAILURES.iter().filter(|(result, ..)| trial.attempt_results.contains_key(*result));
-    happened.map(|(_, option, why)| ((*option).to_owned(), *why)).collect()
+    let redirected = trial.attempt_results.keys().any(|result| result.starts_with("redirect "));
+    let address = redirected.then(|| ("another URL".to_owned(), "that of the redirects' destination: none is followed"));
+    happened.map(|(_, option, why)| ((*option).to_owned(), *why)).chain(address).collect()
 }
 
 fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static str)> {
