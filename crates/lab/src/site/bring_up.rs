@@ -85,6 +85,7 @@ pub fn up_on(
         observed: VecDeque::new(),
         watched,
         broken: Broken::of(&build.trial.lab),
+        is_switch_lost: false,
     };
     site.note_hosts();
     let notices = site.ground.notices.iter().cloned();

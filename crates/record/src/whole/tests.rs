@@ -27,7 +27,10 @@ fn a_fifo_socket_device_or_folder_in_place_of_a_record_is_refused_at_once() {
             lines::read_events(&path).unwrap_err().to_string(),
             crate::hlog::read(&path).unwrap_err().to_string(),
         ];
-        assert!(said.iter().all(|said| said.contains(&format!("is {what}, and a record is a regular file"))), "{said:?}");
+        assert!(
+            said.iter().all(|said| said.contains(&format!("is {what}, and a record is a regular file"))),
+            "{said:?}"
+        );
     }
     assert!(lines::Writer::<Value>::append(&fifo).unwrap_err().to_string().contains("a FIFO"));
 }
