@@ -81,8 +81,9 @@ impl Usual {
             let silent = silence.map(|silence| silence[1].min(until));
             let last = |counts: &Counts| counts.last_in(end, near).map(|slot| slot + 1);
             match [silent, last(timeline.failed()), last(timeline.wrong())].into_iter().flatten().max() {
-                Some(later) => end = later,
-                None => return end,
+                // A silence may last beyond the stretch, whose end is as far as one goes.
+                Some(later) if later > end => end = later,
+                _ => return end,
             }
         }
     }

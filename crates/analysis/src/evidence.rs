@@ -1,6 +1,7 @@
 //! All records of a trial, in memory; of the log of latencies only sums, so it is read last, when it is known which part of it is
 //! measured. It must not draw conclusions.
 
+use experiment::plan;
 use record::ReadError;
 use record::events::{Ending, Event, History, Phase, What};
 use record::folder::TrialFolder;
@@ -10,6 +11,7 @@ use record::replicas::{self, Replica};
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
 use crate::operations::LoadLog;
+use crate::sound::{self, Reach};
 
 /// What a trial left behind. A file that is missing is an empty one.
 #[derive(Debug, Default)]
@@ -25,11 +27,26 @@ pub(crate) struct Evidence {
     pub replicas: Vec<Replica>,
     /// Names of the files whose last line was cut off.
     pub torn: Vec<&'static str>,
+    /// Names of the files that are not there, of those that every load begins with.
+    pub absent: Vec<&'static str>,
+}
+
+/// What every load begins to write before its first operation, and is not there.
+fn absent(folder: &TrialFolder) -> Vec<&'static str> {
+    let begun = [
+        (folder.load_hlog(), "load.hlog"),
+        (folder.outcomes(), "outcomes.csv"),
+        (folder.attempts(), "attempts.csv"),
+        (folder.generator(), "generator.csv"),
+        (folder.samples(), "samples.csv"),
+        (folder.history(), "history.jsonl"),
+    ];
+    begun.into_iter().filter(|(path, _)| !path.exists()).map(|(_, name)| name).collect()
 }
 
 impl Evidence {
     /// Reads all but the log of latencies.
-    pub fn read(folder: &TrialFolder) -> Result<Self, ReadError> {
+    pub fn read(planned: &plan::Trial, folder: &TrialFolder) -> Result<Self, ReadError> {
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
         let samples = rows::read::<Sample>(&folder.samples())?;
@@ -46,7 +63,7 @@ impl Evidence {
             (history.torn, "history.jsonl"),
             (replicas.torn, "replicas.jsonl"),
         ];
-        Ok(Self {
+        let evidence = Self {
             load: LoadLog::default(),
             slots: slots.items,
             attempts: attempts.items,
@@ -56,13 +73,28 @@ impl Evidence {
             history: history.items,
             replicas: replicas.items,
             torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
-        })
+            absent: absent(folder),
+        };
+        sound::records(folder, Reach::of(planned), &evidence)?;
+        Ok(evidence)
     }
 
     /// Reads the log of latencies; those of intervals that begin at `measured_from_s` or later are also summed up apart.
-    pub fn read_log(&mut self, folder: &TrialFolder, measured_from_s: f64) -> Result<(), ReadError> {
+    pub fn read_log(
+        &mut self,
+        planned: &plan::Trial,
+        folder: &TrialFolder,
+        measured_from_s: f64,
+    ) -> Result<(), ReadError> {
         self.load = LoadLog::measured_from(measured_from_s);
-        let log = hlog::visit(&folder.load_hlog(), |interval| self.load.add(&interval))?;
+        let (reach, mut sound) = (Reach::of(planned), Ok(()));
+        let log = hlog::visit(&folder.load_hlog(), |interval| {
+            if sound.is_ok() {
+                sound = sound::interval(folder, reach, &interval);
+                self.load.add(&interval);
+            }
+        })?;
+        sound?;
         if log.torn {
             self.torn.insert(0, "load.hlog");
         }

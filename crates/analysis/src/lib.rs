@@ -26,6 +26,7 @@ mod run;
 mod safe_load;
 mod said;
 mod scaling;
+mod sound;
 mod stats;
 mod surroundings;
 mod trial;

@@ -24,6 +24,8 @@ pub(crate) struct LoadLog {
     /// `ok` latency second by second, coarsely.
     pub latency: LatencySeconds,
     succeeded: Vec<Succeeded>,
+    /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
+    ended: BTreeMap<i64, u64>,
     last_s: Option<f64>,
 }
 
@@ -56,6 +58,11 @@ impl LoadLog {
                 count: interval.histogram.len(),
             });
         }
+        if tag.time == Time::Latency && tag.outcome != Outcome::Unfinished {
+            // Starts are written to the millisecond.
+            let ended = self.ended.entry((interval.start_s + 5e-4).floor() as i64).or_default();
+            *ended = ended.saturating_add(interval.histogram.len());
+        }
         // Starts are written to the millisecond.
         if interval.start_s >= self.measured_from_s - 5e-4 {
             let measured = self.measured.entry(tag.operation.clone()).or_default();
@@ -69,6 +76,11 @@ impl LoadLog {
     pub fn measured(&self) -> &BTreeMap<String, Totals> {
         let ended = self.measured.values().any(|totals| totals.outcomes() != Outcomes::default());
         if ended { &self.measured } else { &self.totals }
+    }
+
+    /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
+    pub fn ended(&self) -> &BTreeMap<i64, u64> {
+        &self.ended
     }
 
     /// End of the last interval, seconds since load start.

@@ -11,9 +11,9 @@ use crate::audit::pooled::pooled;
 use crate::evidence::Evidence;
 use crate::safe_load::{self, Step};
 use crate::trial::judged;
-use crate::verdict::{Finding, OfRun, of_used, run_verdict};
+use crate::verdict::{Finding, OfRun, lost_trial, of_used, run_verdict};
 use crate::versions::Earlier;
-use crate::{Error, claims, comparisons, cost, outages, scaling};
+use crate::{Error, claims, comparisons, cost, outages, scaling, sound};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -23,14 +23,15 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let plan = plan_of(folder)?;
     folder.refuse_later_results()?;
     let ids = folder.trial_ids().map_err(Error::List)?;
+    let is_over = folder.read_ending()?.is_some_and(|ending| ending.how == Ending::Done);
     let mut trials: Vec<Trial> = Vec::new();
     let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
     let mut steps: Vec<Step> = Vec::new();
     let mut earlier = Earlier::default();
     for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
         let trial_folder = folder.trial(&planned.id);
-        let mut evidence = Evidence::read(&trial_folder)?;
-        let of_run = OfRun { plan: Some(&plan), earlier: Some(&earlier) };
+        let mut evidence = Evidence::read(planned, &trial_folder)?;
+        let of_run = OfRun { plan: Some(&plan), earlier: Some(&earlier), is_over };
         let (trial, found) = judged(planned, &trial_folder, &mut evidence, of_run)?;
         earlier.add(planned, &evidence);
         steps.extend(plan.find.as_ref().map(|find| safe_load::step(find, &trial, &found)));
@@ -45,6 +46,8 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     } else {
         findings = of_used(&trials, findings);
     }
+    let lost = plan.trials.iter().filter(|planned| is_over && !ids.contains(&planned.id));
+    findings.extend(lost.map(|planned| (planned.id.clone(), vec![lost_trial()])));
     Ok(Results {
         format: FORMAT,
         partial,
@@ -72,7 +75,9 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
 
 pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
     let plan = read_json_up_to(&folder.plan(), plan::FORMAT)?;
-    plan.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))
+    let plan = plan.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))?;
+    sound::plan(&folder.plan(), &plan)?;
+    Ok(plan)
 }
 
 /// Why the results are not those of the whole plan, if so.

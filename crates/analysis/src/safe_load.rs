@@ -40,8 +40,8 @@ pub fn finished(
     folder: &TrialFolder,
 ) -> Result<Option<(Finished, SearchStep)>, Error> {
     let Some(find) = &plan.find else { return Ok(None) };
-    let mut evidence = Evidence::read(folder)?;
-    let of_run = OfRun { plan: Some(plan), earlier: None };
+    let mut evidence = Evidence::read(planned, folder)?;
+    let of_run = OfRun { plan: Some(plan), ..OfRun::default() };
     let (trial, findings) = judged(planned, folder, &mut evidence, of_run)?;
     let step = step(find, &trial, &findings);
     Ok(step.finished.map(|finished| (finished, step.step)))

@@ -21,7 +21,7 @@ const BIN_S: f64 = 0.1;
 /// # Errors
 /// If a record cannot be read, or is broken elsewhere than at its end.
 pub fn trial(planned: &plan::Trial, folder: &TrialFolder) -> Result<Trial, Error> {
-    let mut evidence = Evidence::read(folder)?;
+    let mut evidence = Evidence::read(planned, folder)?;
     judged(planned, folder, &mut evidence, verdict::OfRun::default()).map(|(trial, _)| trial)
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn judged(
         .zip(timeline.as_ref())
         .and_then(|(load, timeline)| LoadWindow::of(load, evidence, timeline))
         .unzip();
-    evidence.read_log(folder, window.as_ref().map_or(0.0, LoadWindow::latency_from_s))?;
+    evidence.read_log(planned, folder, window.as_ref().map_or(0.0, LoadWindow::latency_from_s))?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     trial.steady = steady;
     trial.emulated = emulation::emulated(&planned.lab, &trial);

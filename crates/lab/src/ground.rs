@@ -2,17 +2,21 @@
 //! that are started inside inherit both. It must not know what is done inside.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 use std::os::fd::AsFd as _;
 
 use crate::Error;
+use crate::runner::session::Session;
 
 /// Where the clients are. The default: this machine as it is.
 #[derive(Debug, Default)]
 pub struct Ground {
     /// The network namespace; `None`: this program's own.
     pub(crate) network: Option<OwnedFd>,
+    /// Who keeps that network, if somebody does.
+    pub(crate) switch: Option<Arc<Session>>,
     /// CPUs of the machine; empty: all.
     pub(crate) cpus: Vec<u32>,
     /// What the user should know of how it was made.
@@ -24,6 +28,11 @@ impl Ground {
     #[must_use]
     pub fn cpus(&self) -> &[u32] {
         &self.cpus
+    }
+
+    /// Why the network has no keeper any more, if that went by itself.
+    pub(crate) fn lost_switch(&self) -> Option<String> {
+        self.switch.as_ref()?.lost_by_itself()
     }
 
     /// Does `work` on a thread that is there; threads that it starts stay there.

@@ -99,6 +99,11 @@ pub enum What {
         /// Whether Plimsoll meant it to be (a fault, or the end of the trial).
         expected: bool,
     },
+    /// The switch between a lab's virtual hosts was lost, although nobody meant it to be.
+    SwitchLost {
+        /// Why, as far as is known.
+        reason: String,
+    },
     /// A line of a target's log that its `[log]` calls notable.
     Log {
         /// Host.

@@ -111,3 +111,15 @@ fn stalls_of_a_machine_and_chance_raise_no_alarm() {
     // Chance makes such a silence in one of a hundred loads, and it counts only if it is no usual one.
     assert!(alarms <= 2, "{alarms} false alarms in 200 loads");
 }
+
+/// The end of the silence was looked for beyond the end of the stretch, for ever.
+#[test]
+fn a_silence_that_outlasts_its_stretch_ends_with_it() {
+    let made = Made::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
+    let timeline = made.timeline();
+    let usual = Usual::of(&timeline, [0.0, 6.0], &[[2.0, 12.5]], false);
+    let stretch = Stretch { from_s: 0.0, until_s: 2.0, counted_until_s: 2.0, timeout_s: 1.0, settled_s: 1.0 };
+    let (found, settled_s) = between(&timeline, &Evidence::default(), &usual, &stretch, 0.0);
+    assert_eq!((found.len(), settled_s), (1, None), "{found:?}");
+    assert!(found[0].at_s < 0.4, "{found:?}");
+}

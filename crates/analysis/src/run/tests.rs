@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use experiment::plan::Plan;
 use record::events::{Event, RunEnding, What};
 use record::lines::Writer;
-use record::whole::write_json;
+use record::whole::{read_json, write_json};
 
 use super::*;
 use crate::made_up;
@@ -136,4 +136,15 @@ fn records_cut_off_anywhere_give_results() {
         assert!(found.with_warmup.latency_us.is_none_or(|latency| latency.count == all.ok));
         assert!(found.measured_s.is_none_or(|[from_s, until_s]| from_s <= until_s));
     }
+}
+
+#[test]
+fn a_trial_whose_folder_is_gone_from_a_run_that_ended_makes_it_void() {
+    let run = Scratch::new("gone", 1);
+    run.end(Ending::Interrupted, None);
+    let is_lost = || analyze(&run.0).unwrap().verdict.reasons.iter().any(|reason| reason.contains("has no records"));
+    assert!(!is_lost(), "nobody has played it yet");
+    run.end(Ending::Done, None);
+    assert!(is_lost());
+    assert_eq!(analyze(&run.0).unwrap().verdict.is, record::results::Trust::Void);
 }

@@ -229,6 +229,8 @@ fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, b
 /// Time in bins in which some operations failed and others succeeded.
 fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
     let bin = ((PARTIAL_BIN_S / timeline.slot_s()).round() as usize).max(1);
+    // Beyond the last slot nothing ended, whatever happened there.
+    let end = end.min(timeline.slots());
     let both = |from: &usize| {
         let until = (from + bin).min(end);
         timeline.failed().between(*from, until) > 0 && timeline.ok().between(*from, until) > 0

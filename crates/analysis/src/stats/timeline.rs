@@ -6,6 +6,9 @@ use record::rows::OutcomeSlot;
 /// Slots beyond this are a broken file and not a long load: `outcomes.csv` stays under 200,000 rows.
 const MOST_SLOTS: usize = 4_000_000;
 
+/// Slots that a load may still have had after the last in which anything ended: as many as it ever has.
+const SLOTS_AFTER: usize = 250_000;
+
 /// Counts per slot since load start.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Timeline {
@@ -57,7 +60,7 @@ impl Counts {
 impl Timeline {
     /// The timeline of a trial's `outcomes.csv`; `None` without rows.
     pub fn of(slots: &[OutcomeSlot]) -> Option<Self> {
-        let slot_s = slots.first().map(|slot| slot.slot_s).filter(|&slot_s| slot_s > 0.0)?;
+        let slot_s = slots.first().map(|slot| slot.slot_s).filter(|&slot_s| slot_s > 0.0 && slot_s.is_finite())?;
         let index = |slot: &OutcomeSlot| {
             let index = (slot.at_s / slot_s).round();
             (index >= 0.0 && index < MOST_SLOTS as f64).then_some(index as usize)
@@ -79,10 +82,17 @@ impl Timeline {
         self.slot_s
     }
 
-    /// The slot that begins at or before `at_s`.
+    /// Slots up to the last in which anything ended.
+    pub fn slots(&self) -> usize {
+        self.ok.sums.len() - 1
+    }
+
+    /// The slot that begins at or before `at_s`. However late that is said to be, whoever walks up to it comes to an end: nothing is
+    /// counted so far beyond the last slot.
     pub fn slot_of(&self, at_s: f64) -> usize {
         // Slots begin at multiples that a decimal fraction only approximates.
-        (at_s.max(0.0) / self.slot_s + 1e-6).floor() as usize
+        let slot = (at_s.max(0.0) / self.slot_s + 1e-6).floor() as usize;
+        slot.min(self.slots() + SLOTS_AFTER)
     }
 
     /// When a slot begins, seconds since load start.

@@ -35,6 +35,8 @@ pub(crate) struct OfRun<'a> {
     pub plan: Option<&'a Plan>,
     /// With what its earlier trials were played.
     pub earlier: Option<&'a Earlier>,
+    /// Whether it came to its end, and every trial of it so did, too.
+    pub is_over: bool,
 }
 
 /// When a rule's figure speaks against a trial.
@@ -65,6 +67,8 @@ impl Threshold {
         match (suspect, void) {
             (_, true) => Trust::Void,
             (true, _) => Trust::Suspect,
+            // What cannot be compared with a threshold is not within it.
+            _ if figure.is_nan() => Trust::Void,
             _ => Trust::Valid,
         }
     }
@@ -126,6 +130,12 @@ pub(crate) fn verdict(findings: &[Finding]) -> Verdict {
         rules: sorted.iter().map(|finding| finding.rule.to_owned()).collect(),
         reasons: sorted.into_iter().map(|finding| finding.reason.clone()).collect(),
     }
+}
+
+/// What is found of a trial that the run has played, and that has no records at all.
+pub(crate) fn lost_trial() -> Finding {
+    let reason = "it has no records, although the run came to its end".to_owned();
+    Finding { rule: "missing_records", trust: Trust::Void, reason }
 }
 
 fn remedy(rule: &str) -> &'static str {

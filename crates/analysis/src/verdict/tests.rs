@@ -24,6 +24,9 @@ struct Case {
     trial: Trial,
     plan: Option<Plan>,
     earlier: Earlier,
+    is_over: bool,
+    /// What is lost of the records once they are whole.
+    loses: fn(&mut Evidence),
 }
 
 impl Case {
@@ -43,12 +46,43 @@ impl Case {
             trial,
             plan: None,
             earlier: Earlier::default(),
+            is_over: false,
+            loses: |_| {},
         }
+    }
+
+    /// The records of a load of 20 s in which happened what the slots say. The rows of the generator are of another thread than
+    /// those of the cases.
+    fn complete(&mut self) {
+        let second = |slot: &OutcomeSlot| slot.at_s.floor();
+        for at_s in (1..=20_u8).map(f64::from) {
+            let ended = self.evidence.slots.iter().filter(|slot| second(slot) == at_s - 1.0);
+            let operations = ended.map(|slot| u64::from(slot.ok + slot.failed)).sum();
+            let row = GeneratorSecond { at_s, interval_s: 1.0, thread: 9, operations, ..GeneratorSecond::default() };
+            let row = GeneratorSecond { due: Some(operations), ..row };
+            self.evidence.generator.push(row);
+            self.evidence.samples.push(Sample { at_s, host: "local".into(), ..Sample::default() });
+        }
+        for slot in self.evidence.slots.clone() {
+            for (result, outcome, count) in [("ok", "ok", slot.ok), ("status 503", "failed", slot.failed)] {
+                let (at_s, operation, count) = (second(&slot) + 1.0, "get".to_owned(), u64::from(count));
+                self.evidence.attempts.push(Attempts { at_s, operation, result: result.to_owned(), count });
+                let mut histogram = hdrhistogram::Histogram::<u64>::new(2).unwrap();
+                histogram.record_n(2_000_000, count).unwrap();
+                let (tag, start_s, length_s) = (format!("get/{outcome}/latency"), second(&slot), 1.0);
+                self.evidence.load.add(&record::hlog::Interval { tag, start_s, length_s, histogram });
+            }
+        }
+        let outcomes = self.trial.outcomes;
+        let get = record::results::Operation { outcomes, ..Default::default() };
+        self.trial.operations = BTreeMap::from([("get".to_owned(), get)]);
     }
 
     fn spoiled(spoil: impl FnOnce(&mut Self)) -> Vec<Finding> {
         let mut case = Self::good();
         spoil(&mut case);
+        case.complete();
+        (case.loses)(&mut case.evidence);
         let timeline = Timeline::of(&case.evidence.slots);
         findings(&Facts {
             planned: &case.planned,
@@ -56,7 +90,7 @@ impl Case {
             window: Some(&case.window),
             timeline: timeline.as_ref(),
             trial: &case.trial,
-            run: OfRun { plan: case.plan.as_ref(), earlier: Some(&case.earlier) },
+            run: OfRun { plan: case.plan.as_ref(), earlier: Some(&case.earlier), is_over: case.is_over },
         })
     }
 
@@ -186,16 +220,32 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("generator_throttled", Void, |case| case.trial.generator.throttled_pct = Some(5.0)),
     ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
     ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
-    ("lost_host", Suspect, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
+    ("lost_host", Void, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
     ("lost_process", Suspect, |case| case.event(down(false))),
+    ("lost_switch", Void, |case| case.event(What::SwitchLost { reason: "its runner ended".into() })),
     ("missing_fault", Void, |case| case.planned.faults.push(made_up::fault("oops", 10.0))),
+    ("missing_records", Void, |case| case.loses = |evidence| evidence.generator.clear()),
+    ("missing_records", Void, |case| case.loses = |evidence| evidence.generator.truncate(12)),
+    ("missing_records", Void, |case| case.loses = |evidence| drop(evidence.generator.drain(10..12))),
+    ("missing_records", Void, |case| case.loses = |evidence| evidence.samples.clear()),
+    ("missing_records", Void, |case| case.loses = |evidence| evidence.samples.truncate(10)),
+    ("missing_records", Void, |case| case.loses = |evidence| evidence.attempts.clear()),
+    ("missing_records", Void, |case| case.loses = |evidence| evidence.absent = vec!["samples.csv"]),
+    ("missing_records", Void, |case| case.event(What::Replicas { rounds: 2, settled: true })),
     ("no_baseline", Suspect, |case| {
         case.trial.faults.push(Fault { outage: Some(Outage::default()), ..Fault::default() });
     }),
     ("no_steady_state", Suspect, |case| case.window.steady = Some(false)),
     ("quantile_refused", Suspect, |case| case.asks("latency_us.p999", 2_994)),
     ("quantile_refused", Suspect, |case| case.asks("ratio(latency_us.p99, a, b)", 298)),
-    ("records_disagree", Suspect, |case| case.trial.outcomes.failed = 1),
+    ("records_disagree", Void, |case| case.trial.outcomes.failed = 1),
+    ("records_disagree", Void, |case| case.trial.outcomes.ok -= 1),
+    ("records_disagree", Void, |case| case.loses = |evidence| evidence.attempts[0].count -= 1),
+    ("records_disagree", Void, |case| case.loses = |evidence| evidence.generator[3].operations += 1),
+    ("records_disagree", Void, |case| case.loses = |evidence| evidence.slots[0].ok -= 1),
+    // What was still open at the end is in no other record.
+    ("records_disagree", Void, |case| case.loses = |evidence| evidence.generator[3].due = Some(5_001)),
+    ("records_disagree", Void, |case| case.event(What::Audit { keys: 9, unread: 0 })),
     ("restarted_target", Suspect, |case| case.replaced(5.0, 1)),
     ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
     ("stall_in_outage", Suspect, |case| {
@@ -211,7 +261,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
     ("unaudited_member", Suspect, |case| case.silent("n2")),
     ("unhealed_fault", Suspect, |case| case.event(What::Notice { text: "fault `x` could not be healed: no".into() })),
-    ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 9, unread: 1 })),
+    ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 0, unread: 1 })),
     ("unsettled_replicas", Suspect, |case| case.trial.consistency.replicas_settled = Some(false)),
     ("versions_changed", Suspect, |case| case.programs("1", "2")),
 ];
@@ -394,4 +444,70 @@ fn unconnected(at_s: f64) -> GeneratorSecond {
 fn down(expected: bool) -> What {
     let last_lines = vec!["it goes".to_owned(), "down".to_owned()];
     What::ProcessDown { host: "n1".into(), process: "server".into(), how: "exit 1".into(), expected, last_lines }
+}
+
+#[test]
+fn a_lost_record_is_named_with_the_seconds_that_it_lacks() {
+    let reason = |loses: fn(&mut Evidence)| Case::spoiled(|case| case.loses = loses).remove(0).reason;
+    assert_eq!(reason(|evidence| evidence.generator.truncate(12)), "generator.csv lacks 8 s of 20 s");
+    assert_eq!(reason(|evidence| evidence.samples.clear()), "samples.csv lacks 20 s of 20 s");
+    assert_eq!(reason(|evidence| evidence.attempts.clear()), "attempts.csv lacks 1 s of 20 s");
+    assert_eq!(reason(|evidence| evidence.absent.push("load.hlog")), "load.hlog is not there: 20 s of 20 s");
+    assert_eq!(
+        reason(|evidence| evidence.attempts[0].count = 4_000),
+        "load.hlog holds 5000 operations `get` that ended ok and attempts.csv 4000: one of them is incomplete"
+    );
+    assert_eq!(
+        reason(|evidence| evidence.generator[3].operations = 7),
+        "load.hlog holds 5000 operations and generator.csv 7: one of them is incomplete"
+    );
+}
+
+#[test]
+fn lost_evidence_never_makes_a_verdict_better() {
+    let spoil: Spoil = |case| {
+        case.trial.generator.late_us_p99 = Some(50_000.0);
+        case.planned.load.as_mut().unwrap().think_s = 0.01;
+    };
+    let before = verdict(&Case::spoiled(spoil)).is;
+    // What the analysis makes of an empty generator.csv.
+    let after = Case::spoiled(|case| {
+        case.loses = |evidence| evidence.generator.clear();
+        case.trial.generator = Generator::default();
+    });
+    assert!(before == Void && verdict(&after).is >= before, "{after:?}");
+}
+
+#[test]
+fn a_trial_that_was_cut_off_may_lack_its_last_seconds_and_no_others() {
+    let found = |loses: fn(&mut Evidence)| -> Vec<&'static str> {
+        let cut = Case::spoiled(|case| {
+            case.evidence.events.clear();
+            case.loses = loses;
+        });
+        cut.into_iter().map(|finding| finding.rule).collect()
+    };
+    assert_eq!(found(|_| {}), ["cut_off"]);
+    assert_eq!(found(|evidence| evidence.generator.truncate(18)), ["cut_off"]);
+    assert_eq!(found(|evidence| evidence.generator.truncate(3)), ["cut_off"], "nothing says that there was more");
+    assert_eq!(found(|evidence| drop(evidence.generator.drain(3..9))), ["cut_off", "missing_records"]);
+    assert_eq!(found(|evidence| evidence.attempts.clear()), ["cut_off", "missing_records"]);
+    assert_eq!(found(|evidence| evidence.load = Default::default()), ["cut_off", "missing_records"]);
+    assert_eq!(found(|evidence| evidence.slots[0].ok -= 1), ["cut_off", "records_disagree"]);
+}
+
+#[test]
+fn a_trial_without_an_end_in_a_run_that_has_one_is_void() {
+    let found = Case::spoiled(|case| {
+        case.evidence.events.clear();
+        case.is_over = true;
+    });
+    assert!(found.iter().any(|finding| finding.rule == "missing_records" && finding.trust == Void), "{found:?}");
+    assert_eq!(verdict(&found).reasons[0], "events.jsonl has no end, although the run came to one");
+}
+
+#[test]
+fn a_figure_that_is_no_number_is_never_within_a_threshold() {
+    let found = Case::spoiled(|case| case.trial.machine.steal_pct = Some(f64::NAN));
+    assert_eq!(verdict(&found).is, Void);
 }

@@ -64,6 +64,8 @@ struct State {
     lost: Option<String>,
     /// Why the runner is about to end, if that is known beforehand.
     ending: Option<String>,
+    /// Nobody had it end.
+    is_by_itself: bool,
     pending: BTreeMap<u64, Pending>,
     feeds: BTreeMap<u64, Arc<Feed>>,
 }
@@ -197,6 +199,12 @@ impl Session {
         self.shared.state().lost.clone()
     }
 
+    /// Why nothing is heard any more, if nobody ended the conversation or knew beforehand that it would end.
+    pub fn lost_by_itself(&self) -> Option<String> {
+        let state = self.shared.state();
+        state.lost.clone().filter(|_| state.is_by_itself)
+    }
+
     /// What a user should know of the host.
     pub fn notices(&self) -> &[String] {
         &self.notices
@@ -218,6 +226,7 @@ impl Session {
     /// Ends the conversation: who waits for an answer does not get one, and every process counts as killed.
     pub fn give_up(&self, reason: &str) {
         self.out().lines = None;
+        self.shared.state().ending.get_or_insert_with(|| reason.to_owned());
         self.shared.lose(reason);
     }
 
@@ -300,7 +309,10 @@ impl Shared {
     fn lose(&self, reason: &str) {
         let mut state = self.state();
         let known = state.ending.take();
-        state.lost.get_or_insert_with(|| known.unwrap_or_else(|| reason.to_owned()));
+        if state.lost.is_none() {
+            state.is_by_itself = known.is_none();
+            state.lost = Some(known.unwrap_or_else(|| reason.to_owned()));
+        }
         state.pending.clear();
         let feeds = std::mem::take(&mut state.feeds);
         drop(state);

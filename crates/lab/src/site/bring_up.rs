@@ -87,6 +87,7 @@ pub fn up_on(
         watched,
         broken: Broken::of(&build.trial.lab),
         at_once: Arc::clone(&build.at_once),
+        is_switch_lost: false,
     };
     site.note_hosts();
     let notices = site.ground.notices.iter().cloned();

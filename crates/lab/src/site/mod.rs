@@ -85,7 +85,7 @@ pub struct Member {
 pub struct Observed {
     /// When it was seen.
     pub at: Instant,
-    /// `HostUp`, `HostDown`, `ProcessUp`, `ProcessDown` or `Log`; or a `Notice` about them.
+    /// `HostUp`, `HostDown`, `SwitchLost`, `ProcessUp`, `ProcessDown` or `Log`; or a `Notice` about them.
     pub what: What,
 }
 
@@ -146,6 +146,8 @@ pub struct Site {
     broken: breaking::Broken,
     /// The user wants an end at once.
     at_once: Arc<AtomicBool>,
+    /// Whether it was told that the switch is lost.
+    is_switch_lost: bool,
 }
 
 impl Site {
@@ -219,6 +221,7 @@ impl Site {
     /// Notes what happened, for the next [`Site::poll`].
     fn look(&mut self) {
         self.note_hosts();
+        self.note_switch();
         for index in 0..self.posts.len() {
             self.note_end(index);
         }

@@ -91,6 +91,18 @@ impl Site {
         }
     }
 
+    /// Looks whether the switch between the hosts went by itself; tells so, once.
+    pub(super) fn note_switch(&mut self) {
+        let Some(reason) = self.ground.lost_switch() else { return };
+        if std::mem::replace(&mut self.is_switch_lost, true) {
+            return;
+        }
+        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        tell(What::SwitchLost { reason: reason.clone() });
+        let text = format!("the switch between the hosts was lost without a fault: {reason}");
+        tell(What::Notice { text });
+    }
+
     /// A host is up (again): tells so, once.
     pub(super) fn host_up(&mut self, index: usize) {
         let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };

@@ -81,8 +81,10 @@ fn roots_of_this_machine() -> Result<RootCertStore, String> {
     // What else is in there that cannot be read must not keep the others from being trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        return Err("this machine trusts nobody: install its CA certificates (ca-certificates), or name a file with `tls.ca`"
-            .to_owned());
+        return Err(
+            "this machine trusts nobody: install its CA certificates (ca-certificates), or name a file with `tls.ca`"
+                .to_owned(),
+        );
     }
     Ok(roots)
 }

@@ -70,14 +70,18 @@ fn nonsense() {
 
 #[test]
 fn redirects_are_told_of_and_are_not_silently_ok() {
-    let server = always("HTTP/1.1 301 Moved Permanently\r\nLocation: https://example.org/new\r\nContent-Length: 0\r\n\r\n");
+    let server =
+        always("HTTP/1.1 301 Moved Permanently\r\nLocation: https://example.org/new\r\nContent-Length: 0\r\n\r\n");
     let came = get(&server, &[]);
     assert!(came.summary.ok > 0 && came.summary.failed == 0, "{:?}", came.summary);
     assert_eq!(came.attempts("redirect 301"), came.summary.ok);
     assert_eq!(came.attempts("ok"), 0);
     let notices = came.notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
-    assert!(notices[0].contains("301 to https://example.org/new") && notices[0].contains("not followed"), "{notices:?}");
+    assert!(
+        notices[0].contains("301 to https://example.org/new") && notices[0].contains("not followed"),
+        "{notices:?}"
+    );
     // Who expects it has asked for it.
     let expected = get(&server, &["status=301"]);
     assert_eq!(expected.attempts("ok"), expected.summary.ok);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::labs::{played, stage};
 use crate::machine;
+use crate::stage::Played;
 
 /// Sixteen hosts, two of them with a disk of their own, and faults that nothing but the end of the trial heals.
 const MANY: &str =
@@ -97,6 +98,56 @@ fn a_host_that_dies_while_a_lab_is_made_is_named_and_all_is_taken_down() {
         assert_eq!(stage.leftovers(), [""; 0], "{wait_ms}");
         assert_eq!(machine::added_since(&before), [""; 0], "{wait_ms}");
     }
+}
+
+/// Kills some of the processes that hold a lab while its load runs, the switch's first; what the run said, and its trial.
+fn killed(hosts: usize, which: std::ops::Range<usize>) -> Played {
+    let (stage, file) = stage(&format!("hosts = {hosts}"), "");
+    let runs = stage.path().join("runs");
+    let mut playing = stage.start(&["run", &file, "--set", "load.time=4s", "--json", "--out", runs.to_str().unwrap()]);
+    playing.wait_for_load(Duration::from_millis(800));
+    let keepers = keepers(playing.pid());
+    assert_eq!(keepers.len(), hosts + 1, "a switch, and one for each host");
+    let pids: Vec<String> = keepers[which].iter().map(u32::to_string).collect();
+    let killed = Command::new("sh").args(["-c", "kill -s KILL \"$@\"", "sh"]).args(&pids).status().unwrap();
+    assert!(killed.success());
+    let played = playing.wait().exits(6);
+    let trial = &played.json()["trials"][0];
+    assert_eq!((&trial["ended"], &trial["verdict"]["is"]), (&"done".into(), &"void".into()), "{trial:#}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+    played
+}
+
+/// Whether a rule spoke against the trial.
+fn is_held_against(played: &Played, rule: &str) -> bool {
+    played.json()["trials"][0]["verdict"]["rules"].as_array().unwrap().contains(&rule.into())
+}
+
+#[test]
+fn a_switch_that_is_killed_is_noticed_and_voids_the_trial() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let played = killed(2, 0..1).says(&["the switch between the hosts was lost without a fault"]);
+    assert!(is_held_against(&played, "lost_switch") && !is_held_against(&played, "lost_host"), "{}", played.stdout);
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn a_keeper_that_is_killed_voids_the_trial() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let played = killed(3, 2..3).says(&["was lost without a fault"]);
+    assert!(is_held_against(&played, "lost_host") && !is_held_against(&played, "lost_switch"), "{}", played.stdout);
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn keepers_that_are_all_killed_void_the_trial() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let played = killed(3, 1..4).says(&["host n1 was lost", "host n2 was lost", "host n3 was lost"]);
+    assert!(is_held_against(&played, "lost_host"), "{}", played.stdout);
+    assert_eq!(machine::added_since(&before), [""; 0]);
 }
 
 /// The processes that hold the hosts of a run.

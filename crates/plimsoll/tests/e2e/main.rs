@@ -8,6 +8,7 @@ mod bad_files;
 mod comparing;
 mod connections;
 mod contents;
+mod corruptions;
 mod costs;
 mod courts;
 mod crashes;

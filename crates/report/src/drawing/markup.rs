@@ -39,7 +39,11 @@ fn shown(character: char) -> String {
 
 /// JSON that can stand inside a `<script>` element: `</script>` and `<!--` cannot occur in it.
 pub fn json_in_script(json: &str) -> String {
-    visible(json).replace('<', "\\u003c").replace('>', "\\u003e").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    visible(json)
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
 }
 
 /// A place on paper, to a tenth.

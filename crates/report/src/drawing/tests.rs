@@ -160,5 +160,9 @@ fn what_turns_letters_round_is_shown() {
     assert_eq!(super::markup::escaped(turned), "ok[U+202E]drow[U+2066]");
     assert_eq!(super::markup::visible(turned), "ok[U+202E]drow[U+2066]");
     assert_eq!(super::markup::json_in_script("\"\u{202e}\""), "\"[U+202E]\"");
-    assert_eq!(super::markup::visible("\u{5e9}\u{5dc}\u{5d5}\u{5dd}"), "\u{5e9}\u{5dc}\u{5d5}\u{5dd}", "letters are letters");
+    assert_eq!(
+        super::markup::visible("\u{5e9}\u{5dc}\u{5d5}\u{5dd}"),
+        "\u{5e9}\u{5dc}\u{5d5}\u{5dd}",
+        "letters are letters"
+    );
 }

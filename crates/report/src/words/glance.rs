@@ -77,7 +77,11 @@ fn outcomes(trial: &Trial) -> String {
 
 /// Why attempts were not `ok`, what happened most first. An operation that is tried again is several attempts.
 fn causes(trial: &Trial) -> String {
-    let mut causes: Vec<(&String, &u64)> = trial.attempt_results.iter().filter(|(result, _)| *result != "ok" && !result.starts_with("redirect ")).collect();
+    let mut causes: Vec<(&String, &u64)> = trial
+        .attempt_results
+        .iter()
+        .filter(|(result, _)| *result != "ok" && !result.starts_with("redirect "))
+        .collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let named = |result: &str| match result {
         "wrong" => "an answer that is not the expected one".to_owned(),

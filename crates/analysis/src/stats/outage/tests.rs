@@ -233,3 +233,22 @@ proptest! {
         prop_assert!(outage.back_to_baseline_s.is_none_or(|back_s| back_s >= 0.0));
     }
 }
+
+#[test]
+fn a_time_of_ages_hence_is_not_walked_to() {
+    let made = Made::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 0.0 });
+    let timeline = made.timeline();
+    for late_s in [4_294_967_296.0, 1e15, f64::INFINITY, f64::NAN] {
+        let times = Times {
+            at_s: 15.0,
+            healed_s: Some(late_s),
+            baseline_from_s: Some(0.0),
+            until_s: late_s,
+            counted_until_s: late_s,
+            timeout_s: 1.0,
+        };
+        let outage = outage(&timeline, &LatencySeconds::default(), times);
+        assert_eq!(outage.back_to_baseline_s, None, "{late_s}");
+        assert_eq!(outage.failed, 0);
+    }
+}

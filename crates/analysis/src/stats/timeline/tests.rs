@@ -50,3 +50,13 @@ fn impossible_rows_are_no_reason_to_fill_the_memory() {
     let far = Timeline::of(&[slot(0.0, 1, 0), slot(1e15, 1, 0), slot(-5.0, 1, 0), slot(f64::NAN, 1, 0)]).unwrap();
     assert_eq!(far.ok().between(0, usize::MAX), 1);
 }
+
+#[test]
+fn however_late_a_time_is_said_to_be_the_way_to_it_has_an_end() {
+    let timeline = Timeline::of(&[slot(0.0, 1, 0), slot(2.0, 1, 0)]).unwrap();
+    for at_s in [4_294_967_296.0, 1e15, f64::INFINITY] {
+        assert_eq!(timeline.slot_of(at_s), timeline.slots() + SLOTS_AFTER, "{at_s}");
+    }
+    assert_eq!((timeline.slot_of(f64::NAN), timeline.slot_of(-5.0)), (0, 0));
+    assert_eq!(timeline.slot_of(200.0), 200_000, "the longest load of 1 ms slots");
+}

@@ -187,10 +187,10 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "lost_host",
-        looks_at: "hosts that were lost although nobody meant it",
+        looks_at: "hosts that were lost although nobody meant it: their keeper or runner ended, or the connection to it broke",
         unit: "",
-        threshold: SUSPECT_IF_SO,
-        why: "The target ran on fewer hosts than was asked for.",
+        threshold: VOID_IF_SO,
+        why: "The target ran on fewer hosts than was asked for, and it was not the target that failed.",
         remedy: "Read the notices in events.jsonl for why",
         weigh: target::lost_host,
     },
@@ -205,6 +205,15 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: target::lost_process,
     },
     Rule {
+        name: "lost_switch",
+        looks_at: "whether the switch between virtual hosts was lost although nobody meant it",
+        unit: "",
+        threshold: VOID_IF_SO,
+        why: "Hosts cannot be plugged in or pulled out any more, and nobody keeps the network that the load went through.",
+        remedy: "Look for who ended Plimsoll's runner, such as the kernel for want of memory, and play the trial again",
+        weigh: target::lost_switch,
+    },
+    Rule {
         name: "missing_fault",
         looks_at: "planned faults that never began",
         unit: "",
@@ -212,6 +221,16 @@ pub(crate) const RULES: &[Rule] = &[
         why: "The trial is not the one that was asked for.",
         remedy: "Read the notices in events.jsonl; perhaps what the fault follows never happened",
         weigh: faults::missing_fault,
+    },
+    Rule {
+        name: "missing_records",
+        looks_at: "seconds of the load that a record lacks, and records that are not there at all",
+        unit: "s",
+        threshold: VOID_IF_SO,
+        why: "What speaks against a trial may stand in what is lost: without `generator.csv` none of its operations was late. A trial \
+              that was cut off may lack its last two seconds.",
+        remedy: "Copy the run folder again, whole; if it was never whole, play the trial again",
+        weigh: records::missing_records,
     },
     Rule {
         name: "no_baseline",
@@ -252,10 +271,11 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "records_disagree",
-        looks_at: "difference between the counts of load.hlog and outcomes.csv",
+        looks_at: "difference between the counts of load.hlog, outcomes.csv, generator.csv and attempts.csv, and of the keys in \
+                   events.jsonl and history.jsonl",
         unit: "operations",
-        threshold: SUSPECT_IF_SO,
-        why: "Both are written from the same operations: if they differ, one is incomplete.",
+        threshold: VOID_IF_SO,
+        why: "They are written from the same operations: if they differ, one is incomplete, and what it lacks may be what went wrong.",
         remedy: "This is a bug worth reporting, with the run folder",
         weigh: records::records_disagree,
     },

@@ -1,6 +1,10 @@
-//! Rules about the records: whether they are whole. They must not look at what is in them.
+//! Rules about the records: whether they are whole, and tell the same. They must not look at what that is: evidence that is lost
+//! must never make a trial look better than it was.
 
-use record::events::{Ending, Event, Phase, What};
+use std::collections::BTreeMap;
+
+use record::events::{By, Ending, Event, History, Phase, What};
+use record::rows::{OutcomeSlot, Sample, THIS_MACHINE};
 
 use super::{Facts, Weighed};
 
@@ -16,16 +20,318 @@ pub(super) fn cut_off(facts: &Facts<'_>) -> Weighed {
     Some((1.0, reason))
 }
 
+/// A record of a finished trial may lack so much of the load at its end: its last row is due when the load is over.
+const LATE_S: f64 = 1.5;
+
+/// What an interruption may take from a record: the second that was being written, and the one before it.
+const CUT_OFF_S: f64 = 2.0;
+
+/// Rows of the generator may lie this far apart.
+const APART_S: f64 = 0.25;
+
+/// The probes begin with a reading that has no row, and sleep through seconds on a machine that stands still.
+const SLEPT_S: f64 = 5.0;
+
+/// How long the load ran, and whether its records were brought to their end.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    /// Seconds that each record must have.
+    for_s: f64,
+    is_finished: bool,
+}
+
+/// `None` without a load, or if it never began.
+fn ran(facts: &Facts<'_>) -> Option<Ran> {
+    let load = facts.planned.load.as_ref()?;
+    let evidence = facts.evidence;
+    let left = [Phase::Draining, Phase::Auditing, Phase::Stopping].map(|phase| evidence.entered_s(phase));
+    let left_s = left.into_iter().flatten().min_by(f64::total_cmp);
+    let ran = match evidence.ending() {
+        Some((Ending::Done, _)) => Ran { for_s: left_s.unwrap_or(load.time_s).min(load.time_s), is_finished: true },
+        Some((Ending::Interrupted, _)) if left_s.is_some() => {
+            Ran { for_s: left_s.unwrap_or(0.0).min(load.time_s), is_finished: true }
+        }
+        _ => {
+            let slots = evidence.slots.iter().map(|slot| slot.at_s);
+            let rows = evidence.generator.iter().map(|row| row.at_s);
+            let attempts = evidence.attempts.iter().map(|row| row.at_s);
+            let last_s = slots.chain(rows).chain(attempts).chain(evidence.load.last_s()).max_by(f64::total_cmp)?;
+            Ran { for_s: last_s.min(load.time_s) - CUT_OFF_S, is_finished: false }
+        }
+    };
+    (ran.for_s > 0.0).then_some(ran)
+}
+
+/// A record that lacks part of what was recorded, and how that is said.
+#[derive(Debug, Clone, PartialEq)]
+struct Lacking {
+    file: &'static str,
+    /// Seconds of the load that it lacks.
+    lacks_s: f64,
+    what: String,
+}
+
+/// The records that lack seconds of the load, or are not there at all.
+fn lacking(facts: &Facts<'_>) -> Vec<Lacking> {
+    let mut lacking: Vec<Lacking> = Vec::new();
+    let evidence = facts.evidence;
+    if facts.run.is_over && evidence.ending().is_none() {
+        let what = "events.jsonl has no end, although the run came to one".to_owned();
+        lacking.push(Lacking { file: "events.jsonl", lacks_s: 0.0, what });
+    }
+    if evidence.events.iter().any(|event| matches!(event.what, What::Replicas { .. })) && evidence.replicas.is_empty() {
+        let what = "replicas.jsonl holds nobody, although the members were asked".to_owned();
+        lacking.push(Lacking { file: "replicas.jsonl", lacks_s: 0.0, what });
+    }
+    let Some(ran) = ran(facts) else { return lacking };
+    let for_s = ran.for_s;
+    for &file in evidence.absent.iter().filter(|_| ran.is_finished) {
+        lacking.push(Lacking {
+            file,
+            lacks_s: for_s,
+            what: format!("{file} is not there: {for_s:.0} s of {for_s:.0} s"),
+        });
+    }
+    let mut seconds = |file: &'static str, lacks_s: f64| {
+        if lacks_s > 0.0 && !lacking.iter().any(|known| known.file == file) {
+            lacking.push(Lacking { file, lacks_s, what: format!("{file} lacks {lacks_s:.0} s of {for_s:.0} s") });
+        }
+    };
+    let generator_s = uncovered_s(facts, ran);
+    seconds("generator.csv", generator_s);
+    seconds("samples.csv", unsampled_s(facts, ran));
+    if generator_s == 0.0 && !evidence.absent.contains(&"generator.csv") {
+        let ended = Ended::of_generator(facts);
+        for (file, other) in [
+            ("load.hlog", Ended::of_log(facts)),
+            ("outcomes.csv", Ended::of_outcomes(facts)),
+            ("attempts.csv", Ended::of_attempts(facts)),
+        ] {
+            seconds(file, ended.seconds_that_lack_in(&other, for_s));
+        }
+    }
+    lacking
+}
+
+/// Seconds of the load in which no thread of the generator has a row.
+fn uncovered_s(facts: &Facts<'_>, ran: Ran) -> f64 {
+    let rows = facts.evidence.generator.iter().filter(|row| row.interval_s > 0.0);
+    let mut covered: Vec<[f64; 2]> = rows.map(|row| [row.at_s - row.interval_s, row.at_s]).collect();
+    covered.sort_by(|one, other| one[0].total_cmp(&other[0]));
+    let (mut until_s, mut uncovered_s) = (0.0_f64, 0.0);
+    for [from_s, end_s] in covered {
+        let gap_s = from_s.min(ran.for_s) - until_s;
+        if gap_s > APART_S {
+            uncovered_s += gap_s;
+        }
+        until_s = until_s.max(end_s);
+    }
+    let late_s = ran.for_s - until_s;
+    if late_s >= LATE_S || (late_s > APART_S && until_s == 0.0) { uncovered_s + late_s } else { uncovered_s }
+}
+
+/// Seconds of the load for which this machine has no sample.
+fn unsampled_s(facts: &Facts<'_>, ran: Ran) -> f64 {
+    let is_lab = !facts.planned.lab.hosts.is_empty();
+    let is_machine = |row: &&Sample| row.process.is_empty() && (!is_lab || row.host == THIS_MACHINE);
+    let mut at: Vec<f64> = facts.evidence.samples.iter().filter(is_machine).map(|row| row.at_s).collect();
+    at.sort_by(f64::total_cmp);
+    let (mut last_s, mut unsampled_s) = (0.0_f64, 0.0);
+    for at_s in at.into_iter().filter(|at_s| *at_s > 0.0) {
+        let gap_s = at_s.min(ran.for_s) - last_s;
+        if gap_s > SLEPT_S {
+            unsampled_s += gap_s;
+        }
+        last_s = last_s.max(at_s);
+    }
+    // The first row may come with the second reading.
+    let late_s = ran.for_s - last_s;
+    if late_s >= LATE_S + f64::from(u8::from(last_s == 0.0)) { unsampled_s + late_s } else { unsampled_s }
+}
+
+/// Operations that ended (any outcome but unfinished) by the second in which they did.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Ended {
+    seconds: BTreeMap<i64, u64>,
+}
+
+impl Ended {
+    fn add(&mut self, second: i64, count: u64) {
+        let ended = self.seconds.entry(second).or_default();
+        *ended = ended.saturating_add(count);
+    }
+
+    /// Of rows that are written at the end of their second.
+    fn of_rows(rows: impl Iterator<Item = (f64, u64)>) -> Self {
+        let mut ended = Self::default();
+        rows.for_each(|(at_s, count)| ended.add((at_s - 1e-6).floor() as i64, count));
+        ended
+    }
+
+    fn of_generator(facts: &Facts<'_>) -> Self {
+        Self::of_rows(facts.evidence.generator.iter().map(|row| (row.at_s, row.operations)))
+    }
+
+    fn of_attempts(facts: &Facts<'_>) -> Self {
+        Self::of_rows(facts.evidence.attempts.iter().map(|row| (row.at_s, row.count)))
+    }
+
+    fn of_log(facts: &Facts<'_>) -> Self {
+        Self { seconds: facts.evidence.load.ended().clone() }
+    }
+
+    fn of_outcomes(facts: &Facts<'_>) -> Self {
+        let mut ended = Self::default();
+        for slot in &facts.evidence.slots {
+            ended.add((slot.at_s + 1e-6).floor() as i64, of_slot(slot));
+        }
+        ended
+    }
+
+    /// Those of the seconds that end by `until_s`.
+    fn by(&self, until_s: f64) -> u64 {
+        let rows = self.seconds.range(..(until_s + 1e-6).floor() as i64);
+        rows.fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    fn all(&self) -> u64 {
+        self.by(1e15)
+    }
+
+    /// Seconds of the load in which operations ended here and none in the other record, where that holds less in all.
+    fn seconds_that_lack_in(&self, other: &Self, for_s: f64) -> f64 {
+        if other.by(for_s) >= self.by(for_s) {
+            return 0.0;
+        }
+        let of_load = self.seconds.range(0..(for_s + 1e-6).floor() as i64).filter(|(_, count)| **count > 0);
+        of_load.filter(|(second, _)| other.seconds.get(second).is_none_or(|count| *count == 0)).count() as f64
+    }
+}
+
+fn of_slot(slot: &OutcomeSlot) -> u64 {
+    [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from).iter().sum()
+}
+
+pub(super) fn missing_records(facts: &Facts<'_>) -> Weighed {
+    let lacking = lacking(facts);
+    let worst_s = lacking.iter().map(|one| one.lacks_s).fold(1.0, f64::max);
+    let what: Vec<&str> = lacking.iter().map(|one| one.what.as_str()).collect();
+    (!what.is_empty()).then(|| (worst_s, what.join("; ")))
+}
+
 pub(super) fn records_disagree(facts: &Facts<'_>) -> Weighed {
-    // A trial that was cut off has written one of the two further than the other.
-    facts.evidence.ending()?;
+    let lacking = lacking(facts);
+    let is_whole = |file: &str| !lacking.iter().any(|one| one.file == file);
+    let differing =
+        disagreements(facts).into_iter().find(|differing| differing.files.iter().all(|file| is_whole(file)))?;
+    let Disagreement { files: [one, other], counts: [a, b], of } = differing;
+    Some((a.abs_diff(b) as f64, format!("{one} holds {a} {of} and {other} {b}: one of them is incomplete")))
+}
+
+/// Two records that do not tell the same.
+#[derive(Debug, Clone, PartialEq)]
+struct Disagreement {
+    files: [&'static str; 2],
+    counts: [u64; 2],
+    /// What was counted.
+    of: String,
+}
+
+fn disagreements(facts: &Facts<'_>) -> Vec<Disagreement> {
+    let mut found = Vec::new();
+    let mut hold = |one: (&'static str, u64), other: (&'static str, u64), of: &str| {
+        if one.1 != other.1 {
+            let (files, counts) = ([one.0, other.0], [one.1, other.1]);
+            found.push(Disagreement { files, counts, of: of.to_owned() });
+        }
+    };
     let outcomes = facts.trial.outcomes;
     let logged = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong;
-    let rows = facts.evidence.slots.iter();
-    let counted: u64 =
-        rows.map(|slot| [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from).iter().sum::<u64>()).sum();
-    let what = format!("load.hlog holds {logged} operations and outcomes.csv {counted}: one of them is incomplete");
-    Some((logged.abs_diff(counted) as f64, what))
+    let Some(ran) = ran(facts).filter(|ran| !ran.is_finished) else {
+        if facts.evidence.ending().is_none() {
+            return found;
+        }
+        hold(("load.hlog", logged), ("outcomes.csv", Ended::of_outcomes(facts).all()), "operations");
+        if facts.planned.load.is_some() {
+            hold(("load.hlog", logged), ("generator.csv", Ended::of_generator(facts).all()), "operations");
+            attempts_disagree(facts, &mut hold);
+            starts_disagree(facts, &mut hold);
+        }
+        history_disagrees(facts, &mut hold);
+        return found;
+    };
+    // Cut off: one may have been written further than the other, but none lacks what came well before the end.
+    let (log, generator) = (Ended::of_log(facts).by(ran.for_s), Ended::of_generator(facts).by(ran.for_s));
+    let of = format!("operations of the first {:.0} s", ran.for_s.floor());
+    hold(("load.hlog", log), ("generator.csv", generator), &of);
+    let slots = || facts.evidence.slots.iter();
+    let until_s = ran.for_s.floor();
+    let surely: u64 = slots().filter(|slot| slot.at_s + slot.slot_s <= until_s + 1e-6).map(of_slot).sum();
+    let perhaps: u64 = slots().filter(|slot| slot.at_s < until_s - 1e-6).map(of_slot).sum();
+    if !(surely..=perhaps.max(surely)).contains(&log) {
+        hold(("load.hlog", log), ("outcomes.csv", surely), &of);
+    }
+    if Ended::of_attempts(facts).by(ran.for_s) < log {
+        hold(("load.hlog", log), ("attempts.csv", Ended::of_attempts(facts).by(ran.for_s)), &of);
+    }
+    found
+}
+
+/// An operation ends `ok` or `wrong` with its last attempt, and otherwise with one or more that failed.
+fn attempts_disagree(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
+    let rows = || facts.evidence.attempts.iter();
+    for (name, operation) in &facts.trial.operations {
+        let attempts = |is: fn(&str) -> bool| -> u64 {
+            rows().filter(|row| row.operation == *name && is(&row.result)).map(|row| row.count).sum()
+        };
+        let counted = operation.outcomes;
+        let ended = |how: &str| format!("operations `{name}` that ended {how}");
+        hold(("load.hlog", counted.ok), ("attempts.csv", attempts(|result| result == "ok")), &ended("ok"));
+        hold(("load.hlog", counted.wrong), ("attempts.csv", attempts(|result| result == "wrong")), &ended("wrong"));
+        let (others, bad) = (attempts(|result| !matches!(result, "ok" | "wrong")), counted.failed + counted.timeout);
+        if others < bad {
+            hold(("load.hlog", bad), ("attempts.csv", others), &ended("failed or in a timeout"));
+        }
+    }
+    let unknown = rows().filter(|row| !facts.trial.operations.contains_key(&row.operation) && row.result == "ok");
+    hold(("load.hlog", 0), ("attempts.csv", unknown.map(|row| row.count).sum()), "operations that it does not name");
+}
+
+/// What was to start and was not dropped has ended or was left unfinished. Of more dropped ones nothing follows: a load that stops when
+/// its backlog is full drops what would have been due later.
+fn starts_disagree(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
+    let rows = || facts.evidence.generator.iter();
+    let is_done = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
+    let Some(due) = rows().map(|row| row.due).sum::<Option<u64>>().filter(|_| is_done) else { return };
+    let started = due.saturating_sub(rows().map(|row| row.dropped).sum());
+    let outcomes = facts.trial.outcomes;
+    let told = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
+    if started > told {
+        hold(("generator.csv", started), ("load.hlog", told), "operations that were to start");
+    }
+}
+
+/// What was read back stands in the history, and each such key had been written.
+fn history_disagrees(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
+    let Some((keys, _)) = read_back(facts) else { return };
+    let lines = |is: fn(&History) -> bool| facts.evidence.history.iter().filter(|line| is(line)).count() as u64;
+    let changes = lines(|line| line.by != By::Audit && matches!(line.effect.as_str(), "write" | "remove"));
+    if changes < keys {
+        hold(("events.jsonl", keys), ("history.jsonl", changes), "audited keys that were written");
+    }
+    let read = lines(|line| line.by == By::Audit);
+    let told_by_members =
+        read == 0 && facts.evidence.events.iter().any(|event| matches!(event.what, What::Replicas { .. }));
+    if !told_by_members {
+        hold(("events.jsonl", keys), ("history.jsonl", read), "keys that were read back");
+    }
+}
+
+fn read_back(facts: &Facts<'_>) -> Option<(u64, u64)> {
+    facts.evidence.events.iter().rev().find_map(|event| match event.what {
+        What::Audit { keys, unread } => Some((keys, unread)),
+        _ => None,
+    })
 }
 
 pub(super) fn torn_records(facts: &Facts<'_>) -> Weighed {
@@ -36,10 +342,7 @@ pub(super) fn torn_records(facts: &Facts<'_>) -> Weighed {
 }
 
 pub(super) fn unread_keys(facts: &Facts<'_>) -> Weighed {
-    let (keys, unread) = facts.evidence.events.iter().rev().find_map(|event| match event.what {
-        What::Audit { keys, unread } => Some((keys, unread)),
-        _ => None,
-    })?;
+    let (keys, unread) = read_back(facts)?;
     Some((unread as f64, format!("{unread} of {} audited keys could not be read back", keys + unread)))
 }
 

@@ -38,6 +38,17 @@ pub(super) fn lost_process(facts: &Facts<'_>) -> Weighed {
     Some((1.0, format!("the target's process {name} ended at {at_s:.1} s although nobody meant it to ({how}){last}")))
 }
 
+pub(super) fn lost_switch(facts: &Facts<'_>) -> Weighed {
+    let (reason, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::SwitchLost { reason } => Some((reason, event.at_s)),
+        _ => None,
+    })?;
+    Some((
+        1.0,
+        format!("the switch between the hosts was lost at {at_s:.1} s although nobody meant it to be: {reason}"),
+    ))
+}
+
 pub(super) fn no_success(facts: &Facts<'_>) -> Weighed {
     facts.planned.load.as_ref()?;
     Some((f64::from(u8::from(facts.trial.outcomes.ok == 0)), "no operation succeeded".to_owned()))

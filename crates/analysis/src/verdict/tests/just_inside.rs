@@ -1,6 +1,8 @@
 //! What is just inside of every threshold: none of it is held against a trial.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use record::events::{By, History, Outcome};
+
 use super::*;
 
 const JUST_INSIDE: &[Spoil] = &[
@@ -47,7 +49,30 @@ const JUST_INSIDE: &[Spoil] = &[
     |case| case.window.until_s = 7.0,
     |case| case.window.steady = None,
     |case| case.event(down(true)),
-    |case| case.event(What::Audit { keys: 9, unread: 0 }),
+    |case| {
+        case.event(What::Audit { keys: 1, unread: 0 });
+        case.evidence.history = vec![line(By::Load, "write"), line(By::Audit, "read")];
+    },
+    |case| {
+        // The members told what they hold, and nobody had to be asked key by key.
+        case.event(What::Audit { keys: 1, unread: 0 });
+        case.event(What::Replicas { rounds: 2, settled: true });
+        case.evidence.history = vec![line(By::Load, "write")];
+        case.evidence.replicas = vec![Replica { member: "n1".into(), holds: Ok(Table::new()) }];
+    },
+    // The last row is due when the load is over.
+    |case| case.loses = |evidence| drop(evidence.generator.pop()),
+    |case| case.loses = |evidence| drop(evidence.samples.pop()),
+    // The machine stood still, or one row is lost.
+    |case| case.loses = |evidence| drop(evidence.samples.drain(8..12)),
+    |case| {
+        // Without a load nobody makes one.
+        case.planned.load = None;
+        case.trial.outcomes = Outcomes::default();
+        case.evidence.slots.clear();
+        case.loses =
+            |evidence| *evidence = Evidence { events: std::mem::take(&mut evidence.events), ..Evidence::default() };
+    },
     |case| case.trial.consistency.replicas_settled = Some(true),
     |case| {
         // Whom a fault took down and nobody was to bring back, nobody misses.
@@ -69,6 +94,20 @@ const JUST_INSIDE: &[Spoil] = &[
         case.evidence.generator.push(unconnected(11.0));
     },
 ];
+
+fn line(by: By, effect: &str) -> History {
+    History {
+        at_s: 9.0,
+        by,
+        agent: None,
+        effect: effect.to_owned(),
+        space: String::new(),
+        key: "k".to_owned(),
+        value: None,
+        outcome: Outcome::Ok,
+        applied: Some(true),
+    }
+}
 
 #[test]
 fn what_is_just_inside_is_not_held_against_it() {

@@ -70,7 +70,8 @@ pub(super) fn raise(
     }))?;
     switch.route_clients()?;
     let notices = needs::notices(build.trial, placement, &site.scratch);
-    let ground = Ground { network: Some(switch.network()?), cpus: placement.generator_cpus.clone(), notices };
+    let (network, cpus) = (Some(switch.network()?), placement.generator_cpus.clone());
+    let ground = Ground { network, switch: Some(switch.session()), cpus, notices };
     Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
 }
 

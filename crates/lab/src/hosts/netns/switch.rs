@@ -80,6 +80,11 @@ impl Switch {
         Ok(File::open(&path).map_err(Error::system(format!("open {path}")))?.into())
     }
 
+    /// The conversation with its runner: as long as that lives, so does the switch.
+    pub fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session)
+    }
+
     fn ip(&self, batch: &str) -> Result<(), Error> {
         let program = Program {
             role: String::new(),

@@ -46,7 +46,8 @@ const FAILURES: [(&str, &str, &str); 2] = [
 fn against_failures(trial: &Trial) -> Vec<(String, &'static str)> {
     let happened = FAILURES.iter().filter(|(result, ..)| trial.attempt_results.contains_key(*result));
     let redirected = trial.attempt_results.keys().any(|result| result.starts_with("redirect "));
-    let address = redirected.then(|| ("another URL".to_owned(), "that of the redirects' destination: none is followed"));
+    let address =
+        redirected.then(|| ("another URL".to_owned(), "that of the redirects' destination: none is followed"));
     happened.map(|(_, option, why)| ((*option).to_owned(), *why)).chain(address).collect()
 }
 

@@ -1,0 +1,185 @@
+//! Whether what stands in a record can be: times that are finite and within reach of the trial, counts that can be summed up. What
+//! comes after it may then walk from one time to the next. It must not judge what is possible but odd.
+
+use std::path::Path;
+
+use experiment::plan;
+use record::ReadError;
+use record::events::{Event, History};
+use record::folder::TrialFolder;
+use record::hlog::Interval;
+use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
+
+use crate::evidence::Evidence;
+
+/// A preparation may take so long before the load, and a read-back or a generator that was stopped so long after it, seconds.
+const BESIDE_S: f64 = 7.0 * 86_400.0;
+
+/// No trial is planned to last so long, seconds.
+const MOST_PLANNED_S: f64 = 10.0 * 366.0 * 86_400.0;
+
+/// Longest slot of `outcomes.csv`, seconds.
+const LONGEST_SLOT_S: f64 = 3_600.0;
+
+/// No row counts so many.
+const MOST: u64 = 1_000_000_000_000;
+
+/// No thread has so many agents.
+const MOST_AGENTS: u32 = 100_000_000;
+
+/// Times that a record of a trial may speak of, seconds since load start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Reach {
+    until_s: f64,
+}
+
+/// What cannot be, in words; `Ok` if all can.
+type Can = Result<(), String>;
+
+impl Reach {
+    pub fn of(planned: &plan::Trial) -> Self {
+        let load_s = planned.load.as_ref().map_or(0.0, |load| load.time_s + load.drain_s);
+        Self { until_s: load_s + BESIDE_S }
+    }
+
+    fn time(self, name: &str, at_s: f64) -> Can {
+        match at_s {
+            at_s if !at_s.is_finite() => Err(format!("`{name}` is {at_s}, and a time is a finite number")),
+            at_s if at_s < -BESIDE_S || at_s > self.until_s => {
+                let until_s = self.until_s - BESIDE_S;
+                Err(format!("`{name}` is {at_s}, and the plan's load ends {until_s} s after its start"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn length(self, name: &str, length_s: f64) -> Can {
+        match length_s {
+            length_s if length_s < 0.0 => Err(format!("`{name}` is {length_s}, and a length is not negative")),
+            length_s => self.time(name, length_s),
+        }
+    }
+
+    fn interval(self, interval: &Interval) -> Can {
+        self.length("StartTimestamp", interval.start_s)?;
+        self.length("Interval_Length", interval.length_s)
+    }
+}
+
+/// Checks an interval of `load.hlog`.
+pub(crate) fn interval(folder: &TrialFolder, reach: Reach, interval: &Interval) -> Result<(), ReadError> {
+    let named = |reason: String| format!("the interval `{}`: {reason}", interval.tag);
+    reach.interval(interval).map_err(|reason| content(&folder.load_hlog(), named(reason)))
+}
+
+/// Checks all records but the log of latencies.
+pub(crate) fn records(folder: &TrialFolder, reach: Reach, evidence: &Evidence) -> Result<(), ReadError> {
+    let slot_s = evidence.slots.first().map_or(0.0, |slot| slot.slot_s);
+    rows(&folder.outcomes(), &evidence.slots, |row| slot(reach, slot_s, row))?;
+    rows(&folder.attempts(), &evidence.attempts, |row| attempts(reach, row))?;
+    rows(&folder.samples(), &evidence.samples, |row| sample(reach, row))?;
+    rows(&folder.generator(), &evidence.generator, |row| generator(reach, row))?;
+    rows(&folder.events(), &evidence.events, |Event { at_s, .. }| reach.time("at_s", *at_s))?;
+    rows(&folder.history(), &evidence.history, |History { at_s, .. }| reach.time("at_s", *at_s))
+}
+
+/// Checks what a plan says of time.
+pub(crate) fn plan(path: &Path, plan: &plan::Plan) -> Result<(), ReadError> {
+    for trial in &plan.trials {
+        let Some(load) = &trial.load else { continue };
+        let times = [
+            ("time_s", load.time_s),
+            ("ramp_s", load.ramp_s),
+            ("timeout_s", load.timeout_s),
+            ("drain_s", load.drain_s),
+            ("think_s", load.think_s),
+        ];
+        if let Some((name, time_s)) = times.into_iter().find(|(_, time_s)| !(0.0..=MOST_PLANNED_S).contains(time_s)) {
+            let reason = format!("trial {}: `{name}` is {time_s}, and no load lasts so long", trial.id);
+            return Err(content(path, reason));
+        }
+    }
+    Ok(())
+}
+
+fn rows<T>(path: &Path, rows: &[T], can: impl Fn(&T) -> Can) -> Result<(), ReadError> {
+    let wrong = rows.iter().enumerate().find_map(|(index, row)| Some((index, can(row).err()?)));
+    wrong.map_or(Ok(()), |(index, reason)| Err(content(path, format!("row {}: {reason}", index + 1))))
+}
+
+fn content(path: &Path, reason: String) -> ReadError {
+    ReadError::Content { path: path.to_path_buf(), reason }
+}
+
+fn slot(reach: Reach, slot_s: f64, row: &OutcomeSlot) -> Can {
+    reach.length("at_s", row.at_s)?;
+    if !(row.slot_s > 0.0 && row.slot_s <= LONGEST_SLOT_S) {
+        return Err(format!("`slot_s` is {}, and a slot is longer than 0 and at most {LONGEST_SLOT_S} s", row.slot_s));
+    }
+    if row.slot_s != slot_s {
+        return Err(format!("`slot_s` is {}, and it is {slot_s} in the first row", row.slot_s));
+    }
+    Ok(())
+}
+
+fn attempts(reach: Reach, row: &Attempts) -> Can {
+    reach.time("at_s", row.at_s)?;
+    count("count", row.count)
+}
+
+fn generator(reach: Reach, row: &GeneratorSecond) -> Can {
+    reach.time("at_s", row.at_s)?;
+    reach.length("interval_s", row.interval_s)?;
+    let figures =
+        [("cpu_pct", row.cpu_pct), ("in_flight_mean", row.in_flight_mean), ("latency_sum_s", row.latency_sum_s)];
+    figures.into_iter().try_for_each(|(name, figure)| finite(name, figure))?;
+    let some =
+        [("run_delay_pct", row.run_delay_pct), ("late_us_p99", row.late_us_p99), ("late_us_max", row.late_us_max)];
+    some.into_iter().try_for_each(|(name, figure)| figure.map_or(Ok(()), |figure| finite(name, figure)))?;
+    if row.agents > MOST_AGENTS {
+        return Err(format!("`agents` is {}, and no thread has so many", row.agents));
+    }
+    let counts = [
+        ("operations", row.operations),
+        ("cycles", row.cycles),
+        ("connects", row.connects),
+        ("connect_failures", row.connect_failures),
+        ("dropped", row.dropped),
+        ("due", row.due.unwrap_or(0)),
+    ];
+    counts.into_iter().try_for_each(|(name, value)| count(name, value))
+}
+
+fn sample(reach: Reach, row: &Sample) -> Can {
+    reach.time("at_s", row.at_s)?;
+    let figures = [
+        ("cpu_user_pct", row.cpu_user_pct),
+        ("cpu_system_pct", row.cpu_system_pct),
+        ("cpu_iowait_pct", row.cpu_iowait_pct),
+        ("cpu_steal_pct", row.cpu_steal_pct),
+        ("cpu_strangers_pct", row.cpu_strangers_pct),
+        ("cpu_throttled_pct", row.cpu_throttled_pct),
+        ("run_delay_pct", row.run_delay_pct),
+        ("load1", row.load1),
+        ("load5", row.load5),
+        ("load15", row.load15),
+        ("psi_cpu_some_pct", row.psi_cpu_some_pct),
+        ("psi_io_some_pct", row.psi_io_some_pct),
+        ("psi_memory_some_pct", row.psi_memory_some_pct),
+        ("calendar_ahead_s", row.calendar_ahead_s),
+    ];
+    figures.into_iter().try_for_each(|(name, figure)| figure.map_or(Ok(()), |figure| finite(name, figure)))?;
+    count("processes_replaced", row.processes_replaced.unwrap_or(0))?;
+    count("oom_kills", row.oom_kills.unwrap_or(0))
+}
+
+fn finite(name: &str, figure: f64) -> Can {
+    if figure.is_finite() { Ok(()) } else { Err(format!("`{name}` is {figure}, and a figure is a finite number")) }
+}
+
+fn count(name: &str, count: u64) -> Can {
+    if count <= MOST { Ok(()) } else { Err(format!("`{name}` is {count}, and no row counts so many")) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,416 @@
+//! Run folders that were damaged at random: whatever stands in one, its readers end, say what is wrong, and never call a trial
+//! better than it was for evidence that is lost.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a test waits for others, and says what it has tried"
+)]
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use record::folder::RunFolder;
+use record::results::{Results, Trust};
+
+use crate::machine;
+use crate::stage::{Stage, json, root};
+
+/// How many, unless `PLIMSOLL_TEST_CORRUPTIONS` says otherwise.
+const CORRUPTIONS: u64 = 60;
+/// So many are read by a process each, and of the others every tenth; the rest by the same code in this process.
+const BY_PROCESS: u64 = 40;
+/// A reader that takes longer hangs. Long, because a busy machine is no bug.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const LAB: &str = "[lab]\nhosts = 2\nmeasure_storage = false\n";
+const RUN: &str = r#"
+title = "to be damaged"
+asks  = "Does every reader end?"
+[target]
+use = "echo"
+[load]
+agents  = 8
+time    = "6s"
+timeout = "300ms"
+think   = "5ms"
+warmup  = "0s"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+[[fault]]
+name = "pause"
+kind = "pause"
+on   = "n1"
+at   = "2s"
+for  = "500ms"
+"#;
+
+/// What a run folder holds that is read again.
+const RECORDS: [&str; 12] = [
+    "plan.json",
+    "environment.json",
+    "ending.json",
+    "analysis.json",
+    "experiment.toml",
+    "trials/001/load.hlog",
+    "trials/001/outcomes.csv",
+    "trials/001/attempts.csv",
+    "trials/001/samples.csv",
+    "trials/001/generator.csv",
+    "trials/001/events.jsonl",
+    "trials/001/history.jsonl",
+];
+
+/// Those without which a finished trial cannot be believed, whatever was in them.
+const EVIDENCE: [&str; 6] =
+    ["load.hlog", "outcomes.csv", "attempts.csv", "samples.csv", "generator.csv", "events.jsonl"];
+
+/// Numbers that no clock shows and no count reaches.
+const NUMBERS: [&str; 12] = [
+    "4294967296",
+    "1e15",
+    "-1e15",
+    "inf",
+    "-inf",
+    "NaN",
+    "18446744073709551615",
+    "-1",
+    "1e308",
+    "0",
+    "999999999999999999999999999999",
+    "0.000000001",
+];
+
+/// What is done to a record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Damage {
+    BitFlips,
+    Cut,
+    Doubled,
+    Swapped,
+    Deleted,
+    Emptied,
+    Number,
+    Another,
+    Fifo,
+}
+
+const DAMAGES: [Damage; 9] = [
+    Damage::BitFlips,
+    Damage::Cut,
+    Damage::Doubled,
+    Damage::Swapped,
+    Damage::Deleted,
+    Damage::Emptied,
+    Damage::Number,
+    Damage::Another,
+    Damage::Fifo,
+];
+
+impl Damage {
+    /// Whether evidence is gone, and none put in its place.
+    fn removes(self) -> bool {
+        matches!(self, Self::Cut | Self::Deleted | Self::Emptied)
+    }
+
+    fn inflict(self, folder: &Path, file: &str, random: &mut fastrand::Rng) {
+        let path = folder.join(file);
+        let mut bytes = fs::read(&path).unwrap_or_default();
+        match self {
+            Self::Deleted => return fs::remove_file(&path).unwrap(),
+            Self::Fifo => {
+                fs::remove_file(&path).unwrap();
+                assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+                return;
+            }
+            Self::Emptied => bytes.clear(),
+            Self::Cut => bytes.truncate(random.usize(..=bytes.len() / 2)),
+            Self::BitFlips => {
+                for _ in 0..random.u32(1..=8) {
+                    if let Some(byte) = random.choice(&mut bytes[..]) {
+                        *byte ^= 1 << random.u32(..8);
+                    }
+                }
+            }
+            Self::Doubled | Self::Swapped => {
+                let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+                if lines.is_empty() {
+                    return;
+                }
+                let (one, other) = (random.usize(..lines.len()), random.usize(..lines.len()));
+                if self == Self::Swapped {
+                    lines.swap(one, other)
+                } else {
+                    lines.insert(other, lines[one])
+                }
+                bytes = lines.concat();
+            }
+            Self::Number => bytes = with_number(&bytes, random),
+            Self::Another => bytes = fs::read(folder.join(RECORDS[random.usize(..RECORDS.len())])).unwrap_or_default(),
+        }
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+/// One of the numbers in a text replaced.
+fn with_number(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
+    let starts: Vec<usize> =
+        (0..bytes.len()).filter(|at| is_digit(&bytes[*at]) && (*at == 0 || !is_digit(&bytes[*at - 1]))).collect();
+    let Some(&start) = random.choice(&starts) else { return bytes.to_vec() };
+    let end = bytes[start..].iter().position(|byte| !is_digit(byte)).map_or(bytes.len(), |length| start + length);
+    [&bytes[..start], NUMBERS[random.usize(..NUMBERS.len())].as_bytes(), &bytes[end..]].concat()
+}
+
+/// What a reader came to.
+#[derive(Debug)]
+enum Came {
+    /// It read the folder, to this verdict if it says one.
+    Read(Option<Trust>),
+    /// It said what is wrong.
+    Named(String),
+    Panicked(String),
+    Hung,
+    /// Neither of these: no exit code that is documented, or an error without words.
+    Odd(String),
+}
+
+/// Reads a damaged folder by a process of its own.
+fn by_process(stage: &Stage, command: &str, intact: &Path, damaged: &Path) -> Came {
+    let page = damaged.with_file_name("contents.html");
+    let (intact, path, page) = (intact.to_str().unwrap(), damaged.to_str().unwrap(), page.to_str().unwrap());
+    let words = match command {
+        "compare" => vec!["compare", intact, path, "--accept"],
+        "contents" => vec!["contents", path, "--out", page],
+        command => vec![command, path],
+    };
+    // Files, so that nobody has to read along.
+    let said = ["stdout", "stderr"].map(|name| stage.path().join(name));
+    let to = |index: usize| Stdio::from(fs::File::create(&said[index]).unwrap());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(&words)
+        .current_dir(root())
+        .env("XDG_RUNTIME_DIR", stage.path().join("registry"))
+        .env("TMPDIR", stage.path().join("scratch"))
+        .stdin(Stdio::null())
+        .stdout(to(0))
+        .stderr(to(1))
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if begun.elapsed() > PATIENCE => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                return Came::Hung;
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let errors = String::from_utf8_lossy(&fs::read(&said[1]).unwrap()).into_owned();
+    match status.code() {
+        _ if errors.contains("panicked at") => Came::Panicked(errors),
+        Some(101) | None => Came::Panicked(format!("{status}: {errors}")),
+        Some(0) if command == "analyze" => match RunFolder::at(damaged).read_results() {
+            Ok(Some(results)) => Came::Read(Some(results.verdict.is)),
+            other => Came::Odd(format!("exit 0 and no results: {other:?}")),
+        },
+        // What is compared or listed is void or violated, and that has been read.
+        Some(0 | 5 | 6) => Came::Read(None),
+        Some(1 | 2) if errors.starts_with("plimsoll: ") => Came::Named(errors),
+        _ => Came::Odd(format!("{status}: {errors}")),
+    }
+}
+
+/// The same as `analyze`, `compare` and `history`, in this process.
+fn in_process(command: &str, intact: &Path, damaged: &Path) -> Came {
+    let (command, intact, damaged) = (command.to_owned(), intact.to_path_buf(), damaged.to_path_buf());
+    let (sender, came) = channel();
+    std::thread::spawn(move || {
+        let read = catch_unwind(AssertUnwindSafe(|| read(&command, &intact, &damaged)));
+        let _ = sender.send(match read {
+            Ok(Ok(verdict)) => Came::Read(verdict),
+            Ok(Err(said)) if said.is_empty() => Came::Odd("an error without words".to_owned()),
+            Ok(Err(said)) => Came::Named(said),
+            Err(_) => Came::Panicked("in this process, see above".to_owned()),
+        });
+    });
+    match came.recv_timeout(PATIENCE) {
+        Ok(came) => came,
+        Err(RecvTimeoutError::Timeout) => Came::Hung,
+        Err(RecvTimeoutError::Disconnected) => Came::Panicked("its thread is gone".to_owned()),
+    }
+}
+
+fn read(command: &str, intact: &Path, damaged: &Path) -> Result<Option<Trust>, String> {
+    let words = |error: &dyn std::fmt::Display| error.to_string();
+    match command {
+        "compare" => {
+            let compared = analysis::compare(&[intact, damaged], &analysis::Options::default());
+            compared.map(|compared| drop(report::compared::text(&compared, false))).map_err(|error| words(&error))?;
+            Ok(None)
+        }
+        "history" => {
+            let course = analysis::history(&[damaged], &[]).map_err(|error| words(&error))?;
+            drop(report::words::course(&course, false));
+            Ok(None)
+        }
+        _ => {
+            let folder = RunFolder::at(damaged);
+            let results = analysis::analyze(&folder).map_err(|error| words(&error))?;
+            let plan = record::whole::read_json(&folder.plan()).map_err(|error| words(&error))?;
+            let plan = plan.ok_or("no plan")?;
+            let answer = report::words::answer(&results, &plan);
+            let results = Results { answer, ..results };
+            let input = report::read(&folder, &results, &plan).map_err(|error| words(&error))?;
+            report::page(&input).map_err(|error| words(&error))?;
+            drop(report::words::summary(&results, &plan, false));
+            Ok(Some(results.verdict.is))
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().unwrap().is_dir() {
+            copy(&path, &copied);
+        } else {
+            fs::copy(&path, &copied).unwrap();
+        }
+    }
+}
+
+/// A run of one trial, played to its end.
+fn recorded(stage: &Stage) -> PathBuf {
+    let turn = machine::turn();
+    let file = stage.file("damaged.toml", format!("{RUN}{}", if turn.is_some() { LAB } else { "" }));
+    let trial = &stage.run(&[&file]).exits(0).json()["trials"][0];
+    assert_eq!(trial["ended"], "done", "{trial:#}");
+    let rules = trial["verdict"]["rules"].to_string();
+    assert!(!rules.contains("missing_records") && !rules.contains("records_disagree"), "nothing is lost yet: {rules}");
+    stage.run_folder()
+}
+
+/// What came of all corruptions.
+#[derive(Default)]
+struct Counts {
+    panics: u64,
+    hangs: u64,
+    named: u64,
+    read: u64,
+    /// Those that speak against the readers, in words.
+    wrong: Vec<String>,
+}
+
+impl Counts {
+    fn count(&mut self, what: &str, came: Came, at_least: Option<Trust>) {
+        let wrong = match came {
+            Came::Read(Some(verdict)) if at_least.is_some_and(|at_least| verdict < at_least) => {
+                self.read += 1;
+                Some(format!("is {verdict:?}, and with all evidence it is at least {at_least:?}"))
+            }
+            Came::Read(_) => {
+                self.read += 1;
+                None
+            }
+            Came::Named(_) => {
+                self.named += 1;
+                None
+            }
+            Came::Panicked(said) => {
+                self.panics += 1;
+                Some(format!("panicked: {said}"))
+            }
+            Came::Hung => {
+                self.hangs += 1;
+                Some("hung".to_owned())
+            }
+            Came::Odd(said) => Some(said),
+        };
+        self.wrong.extend(wrong.map(|wrong| format!("{what}: {wrong}")));
+    }
+}
+
+#[test]
+fn no_damaged_record_hangs_or_breaks_a_reader_or_makes_a_verdict_better() {
+    let number = std::env::var("PLIMSOLL_TEST_CORRUPTIONS").ok().and_then(|text| text.parse().ok());
+    let number = number.unwrap_or(CORRUPTIONS);
+    let stage = Stage::new();
+    let intact = recorded(&stage);
+    let verdict = RunFolder::at(&intact).read_results().unwrap().unwrap().verdict.is;
+    let mut random = fastrand::Rng::with_seed(number);
+    let mut counts = Counts::default();
+    for index in 0..number {
+        // Each record meets each damage in turn; the reader is drawn.
+        let (file, damage) = (RECORDS[index as usize % RECORDS.len()], DAMAGES[random.usize(..DAMAGES.len())]);
+        let command = ["analyze", "analyze", "show", "compare", "history", "contents"][random.usize(..6)];
+        let damaged = stage.path().join("damaged");
+        copy(&intact, &damaged);
+        damage.inflict(&damaged, file, &mut random);
+        let is_process = index < BY_PROCESS || index % 10 == 0;
+        let came = match is_process {
+            true => by_process(&stage, command, &intact, &damaged),
+            false => in_process(command, &intact, &damaged),
+        };
+        let is_evidence = EVIDENCE.iter().any(|name| file.ends_with(name));
+        let at_least = match damage.removes() {
+            true if is_evidence => Some(Trust::Void),
+            true => Some(verdict),
+            false => None,
+        };
+        counts.count(&format!("corruption {index}: {damage:?} {file}, {command}"), came, at_least);
+        fs::remove_dir_all(&damaged).unwrap();
+    }
+    let Counts { panics, hangs, named, read, wrong } = counts;
+    eprintln!("{number} corruptions: {panics} panics, {hangs} hangs, {named} named errors, {read} read");
+    assert_eq!(wrong, [""; 0], "seed {number}");
+}
+
+/// The folder of a later version: whoever reads it says so, instead of reading it as if it were of today.
+#[test]
+fn a_later_format_is_refused_by_every_reader() {
+    let stage = Stage::new();
+    let golden = root().join("crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes");
+    let (intact, later) = (stage.path().join("intact"), stage.path().join("later"));
+    copy(&golden, &intact);
+    fs::write(intact.join("report.html"), "<!doctype html>").unwrap();
+    let (intact_name, name) = (intact.to_str().unwrap(), later.to_str().unwrap());
+    let readers: [&[&str]; 5] =
+        [&["analyze", name], &["show", name], &["compare", intact_name, name], &["history", name], &["contents", name]];
+    for (file, readers) in
+        [("analysis.json", &readers[..]), ("plan.json", &readers[..3]), ("environment.json", &readers[2..4])]
+    {
+        copy(&intact, &later);
+        let mut content = json(&later.join(file));
+        content["format"] = 99.into();
+        fs::write(later.join(file), content.to_string()).unwrap();
+        for words in readers {
+            stage.play(words).exits(2).says(&[file, "later version of Plimsoll", "format 99"]);
+        }
+        fs::remove_dir_all(&later).unwrap();
+    }
+}
+
+#[test]
+fn a_fifo_in_place_of_a_record_is_refused_at_once() {
+    let stage = Stage::new();
+    let golden = root().join("crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes");
+    for file in ["plan.json", "analysis.json", "trials/001/events.jsonl", "trials/001/load.hlog"] {
+        let damaged = stage.path().join("damaged");
+        copy(&golden, &damaged);
+        Damage::Fifo.inflict(&damaged, file, &mut fastrand::Rng::with_seed(1));
+        match by_process(&stage, "analyze", &golden, &damaged) {
+            Came::Named(said) => assert!(said.contains("a FIFO") && said.contains(file), "{said}"),
+            other => panic!("{file}: {other:?}"),
+        }
+        fs::remove_dir_all(&damaged).unwrap();
+    }
+}
