@@ -12,7 +12,7 @@ use crate::{output, placing, progress};
 
 /// Checks a file and prints what `run` would do.
 pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
-    let known = catalog::known()?;
+    let known = catalog::known(Some(&arguments.file))?;
     let plan = plan(&source(&arguments.file)?, &arguments.sets, &known)?;
     if arguments.json {
         output::json(&plan)?;

@@ -7,13 +7,7 @@ use crate::output;
 
 /// Installs (or only names) what a target needs.
 pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
-    let known = catalog::known()?;
-    if known.target(&arguments.target).is_none() {
-        return Err(Failure::Bad {
-            what: format!("no target `{}`", arguments.target),
-            remedy: "`plimsoll targets` lists them".to_owned(),
-        });
-    }
+    let known = catalog::known(None)?;
     if arguments.check {
         let missing = missing(&known, &arguments.target)?;
         for line in &missing {
@@ -28,11 +22,11 @@ pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
 /// Makes sure that a target is installed: installs it if allowed, else says what is missing.
 pub fn ensure(known: &Known, name: &str, may_install: bool) -> Result<(), Failure> {
     let missing = missing(known, name)?;
-    let Some(target) = known.target(name) else { return Ok(()) };
     if missing.is_empty() {
         return Ok(());
     }
     if may_install {
+        let target = known.trusted_target(name)?;
         lab::targets::install(&target.path, &target.manifest, true, &mut |line| eprintln!("  {line}"))?;
         return Ok(());
     }
@@ -41,9 +35,8 @@ pub fn ensure(known: &Known, name: &str, may_install: bool) -> Result<(), Failur
 
 /// What a target lacks on this machine, a line each.
 pub fn missing(known: &Known, name: &str) -> Result<Vec<String>, Failure> {
+    let target = known.trusted_target(name)?;
     let mut missing = Vec::new();
-    if let Some(target) = known.target(name) {
-        lab::targets::install(&target.path, &target.manifest, false, &mut |line| missing.push(line.to_owned()))?;
-    }
+    lab::targets::install(&target.path, &target.manifest, false, &mut |line| missing.push(line.to_owned()))?;
     Ok(missing)
 }

@@ -19,11 +19,10 @@ use crate::{progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
-    clean_up()?;
-    let known = catalog::known()?;
-    let begun = match &arguments.resume {
+    clean_up();
+    let (begun, known) = match &arguments.resume {
         Some(folder) => resume(folder)?,
-        None => begin(arguments, &known)?,
+        None => begin(arguments)?,
     };
     begun.can_be_played(&known, arguments.install)?;
     let interrupts = signals::interrupts()?;
@@ -34,16 +33,21 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
     Ok(outcome(ending, &results, arguments.accept))
 }
 
-/// Removes what interrupted runs left, and says what that was.
-pub fn clean_up() -> Result<(), Failure> {
-    let cleaned = lab::registry::clean()?;
-    for removed in cleaned.removed {
+/// Removes what interrupted runs left, and says what that was. What cannot be removed is said, too, and holds nobody up.
+pub fn clean_up() {
+    let cleaned = lab::registry::clean();
+    for removed in &cleaned.removed {
         eprintln!("left by an interrupted run, removed: {removed}");
     }
-    for unreached in cleaned.unreached {
+    for unreached in &cleaned.unreached {
         eprintln!("after an interrupted run: {unreached}");
     }
-    Ok(())
+    for left in &cleaned.left_alone {
+        eprintln!("left alone: {left}");
+    }
+    for failed in &cleaned.failed {
+        eprintln!("left by an interrupted run, and still there: {failed}");
+    }
 }
 
 /// The first of 130, 6, 5 that applies.
@@ -83,6 +87,9 @@ impl Begun {
     pub fn can_be_played(&self, known: &Known, install: bool) -> Result<(), Failure> {
         conduct::can_play(&self.plan)?;
         lab::hosts::can_make(self.plan.possible())?;
+        for name in target_names(self.plan.possible()) {
+            known.trusted_target(name)?;
+        }
         for name in installed_here(&self.plan) {
             install::ensure(known, name, install)?;
         }
@@ -125,17 +132,18 @@ impl Begun {
     }
 }
 
-fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
+fn begin(arguments: &cli::Run) -> Result<(Begun, Known), Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let source = check::source(file)?;
-    let mut plan = check::plan(&source, &arguments.sets, known)?;
+    let known = catalog::known(Some(file))?;
+    let mut plan = check::plan(&source, &arguments.sets, &known)?;
     if let Some(find) = &mut plan.find {
         find.accepts_void = arguments.accept;
     }
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok(Begun::of(plan, with_sets(&file, &source, &arguments.sets), files))
+    Ok((Begun::of(plan, with_sets(&file, &source, &arguments.sets), files), known))
 }
 
 /// The first line of a run's `experiment.toml`: where it comes from.
@@ -147,13 +155,19 @@ fn with_sets(file: &Path, source: &Source, sets: &[String]) -> String {
     format!("{FROM}{}\n{notes}{}", file.display(), source.text)
 }
 
-fn resume(path: &Path) -> Result<Begun, Failure> {
+/// A plan is code as an experiment file is, and what is played again is removed first: a folder that another user can have
+/// written is refused.
+fn resume(path: &Path) -> Result<(Begun, Known), Failure> {
     let folder = RunFolder::at(path);
+    if path.exists() {
+        lab::trusted::tree(path)?;
+    }
     let plan = analyze::read_plan(&folder)?;
     let text = std::fs::read_to_string(folder.experiment()).unwrap_or_default();
     let from = text.lines().next().and_then(|line| line.strip_prefix(FROM));
     let files = from.and_then(|file| Path::new(file).parent()).map(Path::to_path_buf).unwrap_or_default();
-    Ok(Begun { plan, files, text: String::new(), folder: Some(folder) })
+    let known = catalog::known(from.map(Path::new))?;
+    Ok((Begun { plan, files, text: String::new(), folder: Some(folder) }, known))
 }
 
 /// How often the disk is asked for a synced write: enough for a median, and a slow one is soon done.

@@ -22,6 +22,7 @@ mod hits;
 mod hits_by_tls;
 mod killed_labs;
 mod labs;
+mod local_attacks;
 mod lost_labs;
 mod machine;
 mod open_loops;

@@ -17,6 +17,7 @@ use crate::Error;
 use crate::attended::Machine;
 use crate::linux::{pidfd, procfs, spawn};
 use crate::registry::{Ledger, MARK};
+use crate::remains::Group;
 use crate::runner::session::Session;
 use crate::runner::{Order, Setup, Wiring};
 
@@ -46,8 +47,8 @@ impl Kept {
         let mut child = spawn::spawn(command).map_err(Error::system(doing()))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let mut kept = Self { keeper: child, name: setup.host.clone(), words: words.to_path_buf() };
-        let started_ticks = procfs::stat(kept.pid()).map_or(0, |stat| stat.started_ticks);
-        let registered = ledger.started(kept.pid(), started_ticks);
+        // Its output is our order book: who else is in its group has the mark.
+        let registered = ledger.started(&Group::of(kept.pid(), Vec::new()));
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::System { doing: doing(), error: std::io::ErrorKind::BrokenPipe.into() });
         };
