@@ -129,8 +129,11 @@ pub fn in_pid_namespace_with(test: &str, variables: &[(&str, &std::ffi::OsStr)])
         println!("skipped: a pid namespace needs root");
         return false;
     }
+    // Folders are named by pids, and those in there are those of others here.
+    let folder = Scratch::new();
     let mut command = std::process::Command::new("unshare");
-    command.args(["--pid", "--fork", "--mount-proc"]).args(ourselves(test)).envs(variables.iter().copied());
+    command.args(["--pid", "--fork", "--mount-proc"]).args(ourselves(test));
+    command.env("TMPDIR", &*folder).envs(variables.iter().copied());
     let played = command.env("IN_PID_NAMESPACE", "1").output().unwrap();
     let said = String::from_utf8_lossy(&played.stdout);
     assert!(played.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&played.stderr));

@@ -489,7 +489,8 @@ fn begin_inside() {
 }
 
 fn in_pid_namespace_with(test: &str, registry: &Path) -> bool {
-    crate::fixture::in_pid_namespace_with(test, &[("REGISTRY", registry.as_os_str())])
+    let parent = registry.parent().unwrap().as_os_str();
+    crate::fixture::in_pid_namespace_with(test, &[("REGISTRY", registry.as_os_str()), ("TMPDIR", parent)])
 }
 
 #[test]
