@@ -11,6 +11,8 @@ use crate::profile::Profile;
 pub struct Catalog {
     /// Target folders found, by name.
     pub targets: BTreeMap<String, Manifest>,
+    /// Target folders found that may not be run, by name: why, and what to do.
+    pub refused_targets: BTreeMap<String, (String, String)>,
     /// Profiles found, by name.
     pub profiles: BTreeMap<String, Profile>,
     /// Protocols the load engine speaks.

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use crate::trusted::Distrust;
+
 /// Who holds a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
@@ -186,9 +188,15 @@ pub enum Error {
         /// Why not.
         error: std::io::Error,
     },
-    /// A folder for private files that belongs to somebody else.
-    #[error("{} belongs to somebody else", path.display())]
-    NotPrivate {
+    /// Something that another user can have written, where that must not be.
+    #[error("{0}")]
+    Distrusted(Box<Distrust>),
+    /// There is no place for private files: what is there is not the caller's alone.
+    #[error("no place for private files: {0}")]
+    NoPrivateFolder(Box<Distrust>),
+    /// The folder for temporary files is not there.
+    #[error("there is no folder {}, where temporary files should go", path.display())]
+    NoTemporaryFolder {
         /// The folder.
         path: PathBuf,
     },
@@ -235,7 +243,11 @@ impl Error {
             Self::System { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
                 "free some space; TMPDIR says where targets keep their data".to_owned()
             }
-            Self::NotPrivate { path } => format!("remove {}, or set XDG_RUNTIME_DIR", path.display()),
+            Self::Distrusted(found) => found.remedy(),
+            Self::NoPrivateFolder(_) => {
+                "remove that, or set XDG_RUNTIME_DIR and TMPDIR to folders that only you can write to".to_owned()
+            }
+            Self::NoTemporaryFolder { .. } => "make it, or set TMPDIR to another one".to_owned(),
             Self::Manifest(_)
             | Self::Hook { .. }
             | Self::DoesNotFit { .. }
@@ -246,6 +258,14 @@ impl Error {
             | Self::NotYet(_)
             | Self::System { .. } => return None,
         })
+    }
+
+    /// For `map_err`: what another can have written is in the way of files of our own.
+    pub(crate) fn for_private_files(self) -> Self {
+        match self {
+            Self::Distrusted(found) => Self::NoPrivateFolder(found),
+            other => other,
+        }
     }
 
     /// For `map_err`: what was being done when the machine refused.

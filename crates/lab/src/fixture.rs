@@ -123,6 +123,46 @@ impl Adjust for Process {
     }
 }
 
+/// Has the ignored test of that name play in a pid namespace of its own. False where this user cannot make one.
+pub fn in_pid_namespace_with(test: &str, variables: &[(&str, &std::ffi::OsStr)]) -> bool {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: a pid namespace needs root");
+        return false;
+    }
+    // Folders are named by pids, and those in there are those of others here.
+    let folder = Scratch::new();
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc"]).args(ourselves(test));
+    command.env("TMPDIR", &*folder).envs(variables.iter().copied());
+    let played = command.env("IN_PID_NAMESPACE", "1").output().unwrap();
+    let said = String::from_utf8_lossy(&played.stdout);
+    assert!(played.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&played.stderr));
+    true
+}
+
+/// The same without anything to be told.
+pub fn in_pid_namespace(test: &str) -> bool {
+    in_pid_namespace_with(test, &[])
+}
+
+/// In a pid namespace of our own: a process of somebody else's in the group `pid`, whose leader is gone.
+pub fn stranger(pid: u32) -> u32 {
+    use std::os::unix::process::CommandExt as _;
+    assert!(
+        std::env::var_os("IN_PID_NAMESPACE").is_some(),
+        "not here: all processes of the machine would be renumbered"
+    );
+    fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).unwrap();
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "sleep 1000 > /dev/null 2>&1 & echo $!"]).process_group(0).env_remove(crate::registry::MARK);
+    let shell = shell.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    assert_eq!(shell.id(), pid, "it did not get the number");
+    let said = shell.wait_with_output().unwrap().stdout;
+    let bystander: u32 = String::from_utf8(said).unwrap().trim().parse().unwrap();
+    assert_eq!(procfs::stat(bystander).unwrap().group, pid);
+    bystander
+}
+
 pub fn manifest(processes: Vec<Process>) -> Manifest {
     Manifest {
         name: "test".to_owned(),
@@ -258,6 +298,12 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 pub fn is_alive(pid: u32) -> bool {
     procfs::stat(pid).is_some_and(|stat| !stat.is_dead())
+}
+
+/// Whether it lives on after all that was to be done to it is done. A signal takes a moment to end a process.
+pub fn stays_alive(pid: u32) -> bool {
+    crate::linux::pidfd::await_end(pid, std::time::Duration::from_millis(300));
+    is_alive(pid)
 }
 
 /// A command that a test starts says nothing of it.

@@ -32,8 +32,10 @@ pub mod registry;
 mod remains;
 pub mod runner;
 mod sampling;
+mod search_path;
 mod site;
 pub mod targets;
+pub mod trusted;
 mod url;
 mod victims;
 

@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::search_path::search_path;
+use crate::trusted;
 
 /// The variable with more folders of profiles, separated by `:`.
 const VARIABLE: &str = "PLIMSOLL_PROFILES";
+/// Of a profile.
+const PROFILE_BYTES: u64 = 1 << 20;
 
 /// The bundled profiles, which are always there.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -34,12 +39,12 @@ pub struct ProfileFile {
     pub source: String,
 }
 
-/// Every profile, sorted by name. They are looked for in `$PLIMSOLL_PROFILES`, in `profiles` of the working folder and of
-/// those above it, and in `profiles` beside this program and above it; where two have the same name, the first counts. The
-/// bundled ones are built in as well.
+/// Every profile, sorted by name. They are looked for in `$PLIMSOLL_PROFILES`, in `profiles` beside the experiment file (or in
+/// the working folder where there is none), and in `profiles` beside this program; where two have the same name, the first
+/// counts. The bundled ones are built in as well.
 #[must_use]
-pub fn all() -> Vec<ProfileFile> {
-    let mut found = all_in(&shelves());
+pub fn all(experiment: Option<&Path>) -> Vec<ProfileFile> {
+    let mut found = all_in(&search_path(VARIABLE, "profiles", experiment));
     for (name, source) in BUILT_IN {
         let path = PathBuf::from(format!("{name}.toml"));
         let built_in = ProfileFile { name: (*name).to_owned(), path, source: (*source).to_owned() };
@@ -48,26 +53,17 @@ pub fn all() -> Vec<ProfileFile> {
     found.into_values().collect()
 }
 
-fn shelves() -> Vec<PathBuf> {
-    let named = std::env::var_os(VARIABLE).unwrap_or_default();
-    let mut shelves: Vec<PathBuf> = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect();
-    for start in [std::env::current_dir(), std::env::current_exe()].into_iter().flatten() {
-        shelves.extend(start.ancestors().map(|folder| folder.join("profiles")));
-    }
-    shelves
-}
-
-fn all_in(shelves: &[PathBuf]) -> BTreeMap<String, ProfileFile> {
+fn all_in(path: &[PathBuf]) -> BTreeMap<String, ProfileFile> {
     let mut found = BTreeMap::new();
-    for file in shelves.iter().filter_map(|shelf| fs::read_dir(shelf).ok()).flatten().flatten() {
+    for file in path.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten() {
         let path = file.path();
         let is_toml = path.extension().is_some_and(|extension| extension == "toml");
         let Some(name) = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
         if !is_toml || name.starts_with(['_', '.']) {
             continue;
         }
-        if let Ok(bytes) = fs::read(&path) {
-            let source = String::from_utf8_lossy(&bytes).into_owned();
+        // A profile holds figures and no code. A pipe or a device would hold us up.
+        if let Ok(source) = trusted::read_regular(&path, PROFILE_BYTES) {
             found.entry(name.clone()).or_insert(ProfileFile { name, path, source });
         }
     }

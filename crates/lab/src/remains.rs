@@ -1,9 +1,12 @@
 //! What is left of a run: its processes, found by the mark in their environment and by their process groups, and ended.
 //! It must not decide whether a run is over.
 
+use std::fs;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 
 use crate::linux::pidfd;
 use crate::linux::procfs::{self, Stat};
@@ -19,26 +22,80 @@ const GLANCE: Duration = Duration::from_millis(5);
 pub struct Marks {
     /// `PLIMSOLL_RUN=…`, and what else is in the environment of every process meant; none: only the groups count.
     pub variables: Vec<String>,
-    /// Process groups: the leader's pid, and when it started. They hold those that wrote over their environment.
-    pub groups: Vec<(u32, u64)>,
+    /// Process groups. They hold those that wrote over their environment.
+    pub groups: Vec<Group>,
+}
+
+/// The process group of a process that we started, which leads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// The leader; also the group's number.
+    pub pid: u32,
+    /// When that started, clock ticks since boot.
+    pub started_ticks: u64,
+    /// The pipes that got its output, by their inodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pipes: Vec<u64>,
+}
+
+impl Group {
+    /// The group of a process that was started and not waited for yet: until then it is in /proc, dead or alive.
+    pub fn of(pid: u32, pipes: Vec<u64>) -> Self {
+        Self { pid, started_ticks: procfs::stat(pid).map_or(0, |stat| stat.started_ticks), pipes }
+    }
+
+    /// Whose of it are alive. `variables` are in the environment of each process that it began with.
+    pub fn members(&self, variables: &[String]) -> Vec<Stat> {
+        let all = procfs::alive();
+        if !self.is_still_ours(&all, variables) {
+            return Vec::new();
+        }
+        all.into_iter().filter(|stat| stat.group == self.pid).collect()
+    }
+
+    /// Whether the number is still that of this group. The kernel gives it to no new process while any member is alive, but once
+    /// all are gone it may be that of others. So the leader is to be the one that we started; when it is gone, a member is to be
+    /// one that it or its children started, which it shows by what it inherited: the mark, or the pipe for its output.
+    fn is_still_ours(&self, all: &[Stat], variables: &[String]) -> bool {
+        if let Some(leader) = procfs::stat(self.pid) {
+            return leader.started_ticks == self.started_ticks;
+        }
+        let has_inherited = |stat: &Stat| is_marked(stat, variables) || self.writes_to_us(stat);
+        all.iter().filter(|stat| stat.group == self.pid).any(has_inherited)
+    }
+
+    fn writes_to_us(&self, stat: &Stat) -> bool {
+        let leads_to = |number: u32| fs::read_link(format!("/proc/{}/fd/{number}", stat.pid)).ok();
+        let ours = |pipe: &u64| format!("pipe:[{pipe}]");
+        let names: Vec<String> = self.pipes.iter().map(ours).collect();
+        [1, 2]
+            .into_iter()
+            .filter_map(leads_to)
+            .any(|to| to.to_str().is_some_and(|to| names.iter().any(|name| name == to)))
+    }
+}
+
+/// A pipe's inode: no other pipe has it as long as one end is open.
+pub fn pipe_inode(end: impl AsFd) -> Option<u64> {
+    rustix::fs::fstat(end).ok().map(|found| found.st_ino)
+}
+
+/// Whether all of these are in the environment of a process; none are in none.
+fn is_marked(stat: &Stat, variables: &[String]) -> bool {
+    !variables.is_empty() && variables.iter().all(|variable| procfs::was_started_with(stat.pid, variable))
 }
 
 impl Marks {
     /// Every process of the run that is alive, without ourselves and those that we come from.
     pub fn find(&self) -> Vec<Stat> {
         let all = procfs::alive();
-        let groups: Vec<u32> =
-            self.groups.iter().filter(|group| is_still(**group, &all)).map(|group| group.0).collect();
+        let is_ours = |group: &&Group| group.is_still_ours(&all, &self.variables);
+        let groups: Vec<u32> = self.groups.iter().filter(is_ours).map(|group| group.pid).collect();
         let us = lineage(&all);
         all.into_iter()
             .filter(|stat| !us.contains(&stat.pid))
-            .filter(|stat| groups.contains(&stat.group) || self.is_marked(stat))
+            .filter(|stat| groups.contains(&stat.group) || is_marked(stat, &self.variables))
             .collect()
-    }
-
-    fn is_marked(&self, stat: &Stat) -> bool {
-        let has = |variable: &String| procfs::was_started_with(stat.pid, variable);
-        !self.variables.is_empty() && self.variables.iter().all(has)
     }
 
     /// Ends them all: SIGTERM first if `gently`, then SIGKILL. What it ended, and what it could not.
@@ -88,10 +145,4 @@ fn lineage(all: &[Stat]) -> Vec<u32> {
         line.push(parent);
     }
     line
-}
-
-/// Whether the group is the one that was registered: the kernel gives its number to no new process while any member is
-/// alive, so only a leader with another start time says that the number went to somebody else.
-fn is_still((leader, started_ticks): (u32, u64), all: &[Stat]) -> bool {
-    all.iter().find(|stat| stat.pid == leader).is_none_or(|stat| stat.started_ticks == started_ticks)
 }

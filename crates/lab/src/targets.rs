@@ -1,4 +1,5 @@
-//! Target folders: where they are, and the installation of what they need. It must not read what `target.toml` means.
+//! Target folders: where they are, whether they can be trusted, and the installation of what they need. It must not read what
+//! `target.toml` means.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,11 +9,16 @@ use std::time::Duration;
 use experiment::manifest::Manifest;
 
 use crate::hooks::{self, Hook, Stream};
-use crate::{Error, placeholders};
+use crate::search_path::search_path;
+use crate::{Error, placeholders, trusted};
 
 /// The variable with more folders of targets, separated by `:`.
 const VARIABLE: &str = "PLIMSOLL_TARGETS";
 const FILE: &str = "target.toml";
+/// The target that needs no folder.
+const BUILT_IN: &str = "echo";
+/// Of a `target.toml`.
+const MANIFEST_BYTES: u64 = 1 << 20;
 const CHECK_PATIENCE: Duration = Duration::from_secs(60);
 /// Runtimes need a moment to say what they are.
 const VERSIONS_PATIENCE: Duration = Duration::from_secs(10);
@@ -30,50 +36,103 @@ pub struct TargetFolder {
     pub source: String,
 }
 
-/// Every target, sorted by name. They are looked for in `$PLIMSOLL_TARGETS`, in `targets` of the working folder and of those
-/// above it, and in `targets` beside this program and above it; where two have the same name, the first counts. `echo` is
-/// built in and always there.
-#[must_use]
-pub fn all() -> Vec<TargetFolder> {
-    let built_in = TargetFolder {
-        name: "echo".to_owned(),
-        path: PathBuf::new(),
-        source: include_str!("../../../targets/echo/target.toml").to_owned(),
-    };
-    let mut found = all_in(&shelves());
-    found.entry(built_in.name.clone()).or_insert(built_in);
-    found.into_values().collect()
+/// What is in the folders of targets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Every target that may be run, sorted by name.
+    pub targets: Vec<TargetFolder>,
+    /// Those that may not, by name.
+    pub refused: BTreeMap<String, Refused>,
 }
 
-/// The target of that name.
-#[must_use]
-pub fn find(name: &str) -> Option<TargetFolder> {
-    all().into_iter().find(|target| target.name == name)
+/// Why a target is not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What is wrong, and where.
+    pub why: String,
+    /// What to do.
+    pub remedy: String,
 }
 
-fn shelves() -> Vec<PathBuf> {
-    let named = std::env::var_os(VARIABLE).unwrap_or_default();
-    let mut shelves: Vec<PathBuf> = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect();
-    for start in [std::env::current_dir(), std::env::current_exe()].into_iter().flatten() {
-        shelves.extend(start.ancestors().map(|folder| folder.join("targets")));
+impl From<&Error> for Refused {
+    fn from(error: &Error) -> Self {
+        let remedy = match error {
+            Error::Distrusted(found) => format!("{}; {VARIABLE} names more folders with targets", found.remedy()),
+            error => error.hint().unwrap_or_else(|| "`plimsoll targets` lists the others".to_owned()),
+        };
+        Self { why: error.to_string(), remedy }
     }
-    shelves
 }
 
-fn all_in(shelves: &[PathBuf]) -> BTreeMap<String, TargetFolder> {
-    let mut found = BTreeMap::new();
-    for folder in shelves.iter().filter_map(|shelf| fs::read_dir(shelf).ok()).flatten().flatten() {
-        let Ok(name) = folder.file_name().into_string() else { continue };
-        // `_template` and the like are no targets.
-        if name.starts_with(['_', '.']) {
-            continue;
-        }
-        if let Ok(bytes) = fs::read(folder.path().join(FILE)) {
-            let source = String::from_utf8_lossy(&bytes).into_owned();
-            found.entry(name.clone()).or_insert(TargetFolder { name, path: folder.path(), source });
+/// Every target. They are looked for in `$PLIMSOLL_TARGETS`, in `targets` beside the experiment file (or in the working folder
+/// where there is none), and in `targets` beside this program; where two have the same name, the first counts. Targets are
+/// code, so one that another user can have written is refused. `echo` is built in, always there, and cannot be replaced.
+#[must_use]
+pub fn all(experiment: Option<&Path>) -> Found {
+    all_in(&search_path(VARIABLE, "targets", experiment))
+}
+
+fn all_in(path: &[PathBuf]) -> Found {
+    let mut targets = BTreeMap::from([(BUILT_IN.to_owned(), built_in())]);
+    let mut refused: BTreeMap<String, Refused> = BTreeMap::new();
+    for shelf in path {
+        let trusted = trusted::folder(shelf).map_err(|error| Refused::from(&error));
+        for name in names_in(shelf) {
+            if name == BUILT_IN {
+                // One that cannot be trusted is not even read; the built-in one is there anyway.
+                if let Some(why) = trusted.as_ref().ok().and_then(|shelf| replaces_built_in(&shelf.join(&name))) {
+                    refused.entry(name).or_insert(why);
+                }
+                continue;
+            }
+            if targets.contains_key(&name) || refused.contains_key(&name) {
+                continue;
+            }
+            match trusted.clone().and_then(|shelf| read(&shelf, &name).map_err(|error| Refused::from(&error))) {
+                Ok(found) => drop(targets.insert(name, found)),
+                Err(why) => drop(refused.insert(name, why)),
+            }
         }
     }
-    found
+    Found { targets: targets.into_values().collect(), refused }
+}
+
+fn built_in() -> TargetFolder {
+    let source = include_str!("../../../targets/echo/target.toml").to_owned();
+    TargetFolder { name: BUILT_IN.to_owned(), path: PathBuf::new(), source }
+}
+
+/// The targets of a folder, by name. `_template` and the like are none.
+fn names_in(shelf: &Path) -> Vec<String> {
+    let entries = fs::read_dir(shelf).into_iter().flatten().flatten();
+    let is_target = |path: PathBuf| path.join(FILE).symlink_metadata().is_ok();
+    let names =
+        entries.filter(|entry| is_target(entry.path())).filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| !name.starts_with(['_', '.'])).collect()
+}
+
+fn read(shelf: &Path, name: &str) -> Result<TargetFolder, Error> {
+    let path = trusted::folder(&shelf.join(name))?;
+    let source = trusted::read(&path.join(FILE), MANIFEST_BYTES)?;
+    Ok(TargetFolder { name: name.to_owned(), path, source })
+}
+
+/// A folder that is named like the built-in target, and is not the one that was built in.
+fn replaces_built_in(path: &Path) -> Option<Refused> {
+    let source = trusted::read(&path.join(FILE), MANIFEST_BYTES);
+    let is_same = source.is_ok_and(|source| source == built_in().source);
+    (!is_same).then(|| Refused {
+        why: format!("{} is named like the built-in target, which cannot be replaced", path.display()),
+        remedy: "give the folder another name".to_owned(),
+    })
+}
+
+/// Looks at all that is in a target's folder before any of it is run.
+///
+/// # Errors
+/// [`Error::Distrusted`] if another user can have written it.
+pub fn check(folder: &Path) -> Result<(), Error> {
+    if folder.as_os_str().is_empty() { Ok(()) } else { trusted::tree(folder) }
 }
 
 /// The hook of that name, told these parameters.

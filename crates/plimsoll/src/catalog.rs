@@ -1,13 +1,14 @@
 //! Fills the catalog of names that experiment files are checked against, from the tables of the live crates.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use experiment::catalog::Catalog;
 use experiment::manifest::{self, Manifest};
 use experiment::profile::{self, Profile};
 use experiment::source::Source;
 use lab::profiles::ProfileFile;
+use lab::targets::Refused;
 
 use crate::exit::Failure;
 
@@ -23,6 +24,8 @@ pub struct Target {
 pub struct Known {
     /// Sorted by name.
     pub targets: Vec<Target>,
+    /// Those that may not be run.
+    refused: BTreeMap<String, Refused>,
     /// What an experiment may name.
     pub catalog: Catalog,
 }
@@ -33,29 +36,55 @@ impl Known {
     pub fn target(&self, name: &str) -> Option<&Target> {
         self.targets.iter().find(|target| target.manifest.name == name)
     }
+
+    /// The target of that name, of which something is about to be run.
+    ///
+    /// # Errors
+    /// If there is none, or if another user can have written what would be run.
+    pub fn trusted_target(&self, name: &str) -> Result<&Target, Failure> {
+        let refused = |why: &Refused| Failure::Bad {
+            what: format!("the target `{name}` is not run: {}", why.why),
+            remedy: why.remedy.clone(),
+        };
+        if let Some(why) = self.refused.get(name) {
+            return Err(refused(why));
+        }
+        let target = self.target(name).ok_or_else(|| Failure::Bad {
+            what: format!("no target `{name}`"),
+            remedy: "`plimsoll targets` lists them".to_owned(),
+        })?;
+        lab::targets::check(&target.path).map_err(|error| refused(&Refused::from(&error)))?;
+        Ok(target)
+    }
+
+    /// Targets that were found and may not be run, by name, and why not.
+    pub fn refused(&self) -> impl Iterator<Item = (&str, &Refused)> {
+        self.refused.iter().map(|(name, why)| (name.as_str(), why))
+    }
 }
 
 /// Every profile found, by name.
 ///
 /// # Errors
 /// If one is wrong: a bad profile must not pass for an unknown one.
-pub fn profiles() -> Result<BTreeMap<String, Profile>, Failure> {
+pub fn profiles(experiment: Option<&Path>) -> Result<BTreeMap<String, Profile>, Failure> {
     let read = |file: ProfileFile| {
         let source = Source { name: file.path.display().to_string(), text: file.source };
         profile::parse(&file.name, &source)
             .map(|profile| (file.name, profile))
             .map_err(|problems| Failure::Problems(problems.render(crate::output::colour_on_stderr())))
     };
-    lab::profiles::all().into_iter().map(read).collect()
+    lab::profiles::all(experiment).into_iter().map(read).collect()
 }
 
-/// Looks for targets and reads every table.
+/// Looks for targets and profiles, also beside this experiment file, and reads every table.
 ///
 /// # Errors
 /// If a `target.toml` is wrong: a bad target must not pass for an unknown one.
-pub fn known() -> Result<Known, Failure> {
+pub fn known(experiment: Option<&Path>) -> Result<Known, Failure> {
+    let found = lab::targets::all(experiment);
     let mut targets = Vec::new();
-    for folder in lab::targets::all() {
+    for folder in found.targets {
         let source =
             Source { name: folder.path.join("target.toml").display().to_string(), text: folder.source.clone() };
         let manifest = manifest::parse(&folder.name, &source)
@@ -64,10 +93,15 @@ pub fn known() -> Result<Known, Failure> {
     }
     let catalog = Catalog {
         targets: targets.iter().map(|target| (target.manifest.name.clone(), target.manifest.clone())).collect(),
-        profiles: profiles()?,
+        refused_targets: found
+            .refused
+            .iter()
+            .map(|(name, why)| (name.clone(), (why.why.clone(), why.remedy.clone())))
+            .collect(),
+        profiles: profiles(experiment)?,
         protocols: load::protocols::KINDS.iter().map(|kind| kind.info).collect(),
         faults: lab::faults::KINDS.iter().map(|kind| kind.info).collect(),
         metrics: analysis::metric_paths(),
     };
-    Ok(Known { targets, catalog })
+    Ok(Known { targets, refused: found.refused, catalog })
 }

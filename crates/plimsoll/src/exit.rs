@@ -121,7 +121,11 @@ fn load_code(error: &load::Error) -> u8 {
 }
 
 fn lab_code(error: &lab::Error) -> u8 {
-    if error.is_targets() { 4 } else { 3 }
+    match error {
+        lab::Error::Distrusted(_) => 2,
+        error if error.is_targets() => 4,
+        _ => 3,
+    }
 }
 
 /// Whether a thread panicked.

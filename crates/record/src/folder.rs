@@ -141,8 +141,9 @@ impl RunFolder {
     /// Makes the folder of the trial with this id, and its `logs`.
     ///
     /// # Errors
-    /// If it cannot be made; `AlreadyExists` if the trial has records (see [`Self::discard_trial`]).
+    /// If it cannot be made; `AlreadyExists` if the trial has records (see [`Self::discard_trial`]); `InvalidInput` if that is no id.
     pub fn create_trial(&self, id: &str) -> io::Result<TrialFolder> {
+        within(id)?;
         let folder = self.trial(id);
         if !self.trials().is_dir() {
             private::create_folder(&self.trials())?;
@@ -155,8 +156,9 @@ impl RunFolder {
     /// Removes the records of a trial that is to be played again; it may be missing.
     ///
     /// # Errors
-    /// If they cannot be removed.
+    /// If they cannot be removed; `InvalidInput` if that is no id.
     pub fn discard_trial(&self, id: &str) -> io::Result<()> {
+        within(id)?;
         match fs::remove_dir_all(self.trial(id).path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -239,6 +241,23 @@ impl RunFolder {
     pub fn write_results(&self, results: &Results) -> io::Result<()> {
         write_json(&self.analysis(), results)
     }
+}
+
+/// Whether this can be the id of a trial: letters, digits, `-` and `_`, so that it names a folder of the run and nothing else.
+#[must_use]
+pub fn is_trial_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '-' | '_'))
+}
+
+/// Whether this names an entry of a folder, and so nothing outside of it.
+#[must_use]
+pub fn is_folder_name(text: &str) -> bool {
+    !matches!(text, "" | "." | "..") && !text.contains(['/', '\0'])
+}
+
+fn within(id: &str) -> io::Result<()> {
+    let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("`{id}` is no name of a trial"));
+    is_trial_id(id).then_some(()).ok_or_else(refused)
 }
 
 /// A title as part of a folder's name: letters and digits of any script, lower case, with single hyphens between.

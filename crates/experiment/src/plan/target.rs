@@ -76,6 +76,11 @@ fn runs_programs(section: &Section<'_>, scene: &Scene<'_>) -> bool {
 }
 
 fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, String)> {
+    if let Some((why, remedy)) = scene.catalog.refused_targets.get(name) {
+        let what = format!("the target `{name}` is not run: {why}");
+        scene.problems.push(Problem::new(section.place("use"), what).expected("refused target").hint(remedy));
+        return None;
+    }
     let Some(manifest) = scene.catalog.targets.get(name) else {
         let hint = nearest::hint(name, scene.catalog.targets.keys().map(String::as_str));
         let problem =

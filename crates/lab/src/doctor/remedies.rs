@@ -2,7 +2,7 @@
 //! whatever ends this program, `--undo` finds it. It must not decide what is changed, nor overwrite what somebody else has
 //! changed since.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,12 @@ use crate::Error;
 use crate::checkups::{Fix, chosen};
 use crate::linux::procfs;
 use crate::registry::entry;
+use crate::registry::private::PrivateFolder;
 
 /// Beside the entries of runs, and not one of them.
 const RECORD: &str = "doctor.undo";
+/// Of a record: some thousand changes.
+const RECORD_BYTES: u64 = 1 << 20;
 
 /// A machine whose settings are changed.
 #[derive(Debug, Clone)]
@@ -98,16 +101,23 @@ impl Remedies {
     /// # Errors
     /// If a record cannot be read or forgotten.
     pub fn undo(&self, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
-        for folder in self.folders.iter().filter(|folder| folder.join(RECORD).is_file()) {
-            // What tells root what to write must be root's own.
-            entry::make_private(folder)?;
-            self.undo_in(&folder.join(RECORD), tell)?;
+        let mut failed = None;
+        for folder in &self.folders {
+            // What tells root what to write must be root's own. What another wrote keeps nobody from undoing the rest.
+            let undone = match PrivateFolder::find(folder) {
+                Ok(Some(folder)) if folder.has(RECORD) => self.undo_in(&folder, tell),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = undone {
+                failed.get_or_insert(error);
+            }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
-    fn undo_in(&self, record: &Path, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
-        let text = fs::read_to_string(record).map_err(Error::system(format!("read {}", record.display())))?;
+    fn undo_in(&self, folder: &PrivateFolder, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
+        let text = folder.read(RECORD, RECORD_BYTES)?;
         // A torn line is of a change that was not made yet.
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
         let (ours, mut kept): (Vec<Line>, Vec<Line>) = lines.partition(|line| line.root == self.root);
@@ -119,7 +129,7 @@ impl Remedies {
             }
             tell(&fix, undone);
         }
-        self.keep(record, &kept)
+        self.keep(folder, &kept)
     }
 
     fn undo_one(&self, line: &Line) -> Undone {
@@ -135,15 +145,16 @@ impl Remedies {
     }
 
     /// What is still to be undone stays on record, in its order.
-    fn keep(&self, record: &Path, kept: &[Line]) -> Result<(), Error> {
+    fn keep(&self, folder: &PrivateFolder, kept: &[Line]) -> Result<(), Error> {
+        let record = folder.path(RECORD);
         if kept.is_empty() {
-            return fs::remove_file(record).map_err(Error::system(format!("remove {}", record.display())));
+            return folder.remove(RECORD).map_err(Error::system(format!("remove {}", record.display())));
         }
         let mut text = String::new();
         for line in kept.iter().rev() {
             text.push_str(&in_json(line)?);
         }
-        record::whole::write_whole(record, text.as_bytes())
+        record::whole::write_whole(&record, text.as_bytes())
             .map_err(Error::system(format!("write {}", record.display())))
     }
 
@@ -158,7 +169,7 @@ impl Remedies {
         };
         let mut refused = None;
         for folder in &self.folders {
-            match entry::make_private(folder).and_then(|()| append(&folder.join(RECORD), &in_json(&line)?)) {
+            match PrivateFolder::make(folder).and_then(|folder| folder.append(RECORD, &in_json(&line)?)) {
                 Ok(()) => return Ok(()),
                 Err(error) => refused = refused.or(Some(error)),
             }
@@ -180,15 +191,6 @@ impl Remedies {
 fn in_json(line: &Line) -> Result<String, Error> {
     let text = serde_json::to_string(line).map_err(io::Error::other);
     Ok(text.map_err(Error::system("write a change down"))? + "\n")
-}
-
-fn append(record: &Path, line: &str) -> Result<(), Error> {
-    let write = || {
-        let mut file = File::options().create(true).append(true).open(record)?;
-        file.write_all(line.as_bytes())?;
-        file.sync_data()
-    };
-    write().map_err(Error::system(format!("write {}", record.display())))
 }
 
 /// Whether it is a file of the kernel's settings: a damaged record must not have anything else written.

@@ -110,3 +110,29 @@ pub fn was_started_with(pid: u32, variable: &str) -> bool {
 pub fn boot() -> String {
     text(Path::new("/proc/sys/kernel/random/boot_id")).unwrap_or_default().trim().to_owned()
 }
+
+/// The inode of the pid namespace in which the machine booted: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
+pub const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// The inode of our pid namespace. `None` where /proc shows the processes of another one.
+pub fn pid_namespace() -> Option<u64> {
+    let shown: u32 = fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()?;
+    if shown == std::process::id() { pid_namespace_of("self") } else { None }
+}
+
+/// Whether any process is in this pid namespace, which is not ours: seen from the first one, where all are seen. True also where there
+/// are processes that we may not look at.
+pub fn has_processes(pid_namespace: u64) -> bool {
+    // The first process, which is often closed even to root, is in the first namespace.
+    let others = numbers(Path::new("/proc")).into_iter().filter(|pid| *pid != 1);
+    others.map(|pid| (pid, pid_namespace_of(&pid.to_string()))).any(|(pid, found)| match found {
+        Some(found) => found == pid_namespace,
+        // Gone meanwhile, or not ours to look at.
+        None => stat(pid).is_some_and(|stat| !stat.is_dead()),
+    })
+}
+
+fn pid_namespace_of(process: &str) -> Option<u64> {
+    let link = fs::read_link(format!("/proc/{process}/ns/pid")).ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}

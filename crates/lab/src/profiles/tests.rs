@@ -24,5 +24,5 @@ fn every_bundled_profile_is_built_in() {
     let bundled = all_in(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles")]);
     let bundled: Vec<_> = bundled.values().map(|file| (file.name.as_str(), file.source.as_str())).collect();
     assert_eq!(bundled, BUILT_IN);
-    assert!(all().is_sorted_by_key(|profile| profile.name.clone()));
+    assert!(all(None).is_sorted_by_key(|profile| profile.name.clone()));
 }

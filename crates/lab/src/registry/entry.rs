@@ -1,19 +1,29 @@
-//! An entry of the registry as a file: one JSON object a line, only ever appended to, and readable with its last line torn.
-//! It must not end or remove anything but files of its own.
+//! An entry of the registry: one JSON object a line, only ever appended to, and readable with its last line torn. It must not end or
+//! remove anything but files of its own.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use super::Cleaned;
 use super::kernel::Kernel;
+use super::private::PrivateFolder;
 use crate::Error;
 use crate::hosts::Leftover;
 use crate::linux::procfs;
+use crate::remains::Group;
+use crate::trusted;
+
+/// How the name of an entry ends.
+const ENDING: &str = ".jsonl";
+/// Of an entry: some ten thousand processes.
+pub const ENTRY_BYTES: u64 = 1 << 20;
+/// In which the first line of an entry comes.
+const YOUNG: Duration = Duration::from_secs(60);
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,12 +68,7 @@ pub enum Line {
         role: String,
     },
     /// A process group: that of a process that was started.
-    Group {
-        /// Its leader.
-        pid: u32,
-        /// When that started, clock ticks since boot.
-        started_ticks: u64,
-    },
+    Group(Group),
     /// A folder on another machine, which removes it itself when the connection ends.
     Remote(Leftover),
 }
@@ -77,6 +82,22 @@ pub struct Owner {
     pub started_ticks: u64,
     /// Which boot.
     pub boot: String,
+    /// In which pid namespace both are true: its inode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<u64>,
+}
+
+/// What can be said of the process that plays a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It runs.
+    Alive,
+    /// It is gone.
+    Gone,
+    /// It is gone, and so is every process of its pid namespace.
+    GoneWithNamespace,
+    /// It is in a pid namespace that cannot be seen from here.
+    Elsewhere,
 }
 
 impl Owner {
@@ -84,13 +105,26 @@ impl Owner {
     pub fn this_process() -> Self {
         let pid = std::process::id();
         let started_ticks = procfs::stat(pid).map_or(0, |stat| stat.started_ticks);
-        Self { pid, started_ticks, boot: procfs::boot() }
+        Self { pid, started_ticks, boot: procfs::boot(), pid_namespace: procfs::pid_namespace() }
     }
 
-    /// Whether it still runs.
-    pub fn is_alive(&self) -> bool {
+    /// Whether it still runs, as far as can be seen from here.
+    pub fn standing(&self) -> Standing {
+        if !self.is_of_this_boot() {
+            return Standing::Gone;
+        }
+        match (self.pid_namespace, procfs::pid_namespace()) {
+            (Some(theirs), Some(ours)) if theirs == ours => {}
+            // Written by a version that did not say.
+            (None, _) => {}
+            (Some(theirs), Some(procfs::FIRST_PID_NAMESPACE)) if !procfs::has_processes(theirs) => {
+                return Standing::GoneWithNamespace;
+            }
+            (Some(_), _) => return Standing::Elsewhere,
+        }
         let now = procfs::stat(self.pid).filter(|stat| !stat.is_dead());
-        self.is_of_this_boot() && now.is_some_and(|stat| stat.started_ticks == self.started_ticks)
+        let is_alive = now.is_some_and(|stat| stat.started_ticks == self.started_ticks);
+        if is_alive { Standing::Alive } else { Standing::Gone }
     }
 
     /// Whether the machine was not started anew since.
@@ -111,7 +145,7 @@ pub struct Record {
     /// Its private folders.
     pub scratch: Vec<PathBuf>,
     /// Its process groups.
-    pub groups: Vec<(u32, u64)>,
+    pub groups: Vec<Group>,
     /// What it made in the kernel.
     pub kernel: Kernel,
     /// Folders on other machines, each once.
@@ -132,22 +166,6 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Makes a folder that only its owner may enter, or finds that it is one.
-pub fn make_private(folder: &Path) -> Result<(), Error> {
-    let make = || DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    make().map_err(Error::system(format!("make {}", folder.display())))?;
-    let found = folder.symlink_metadata().map_err(Error::system(format!("look at {}", folder.display())))?;
-    // In a folder that all may write, somebody may have been here first.
-    if !found.is_dir() || found.uid() != geteuid().as_raw() {
-        return Err(Error::NotPrivate { path: folder.to_path_buf() });
-    }
-    if found.mode() & 0o077 != 0 {
-        let private = fs::Permissions::from_mode(0o700);
-        fs::set_permissions(folder, private).map_err(Error::system(format!("close {}", folder.display())))?;
-    }
-    Ok(())
-}
-
 /// The private folder of the run with this id.
 pub fn scratch_of(id: &str) -> PathBuf {
     std::env::temp_dir().join(scratch_name(id))
@@ -162,16 +180,39 @@ fn scratch_name(id: &str) -> String {
     format!("plimsoll-run-{id}")
 }
 
-/// Removes a private folder with all that is in it, also where a target took away its own permissions.
-pub fn remove_scratch(scratch: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(scratch) {
+/// Makes the private folder of a run.
+///
+/// # Errors
+/// If there is no folder for temporary files, if others can move what is in it, or if the name is taken.
+pub fn make_scratch(scratch: &Path) -> Result<(), Error> {
+    let parent = scratch.parent().unwrap_or(Path::new("/"));
+    if !parent.is_dir() {
+        return Err(Error::NoTemporaryFolder { path: parent.to_path_buf() });
+    }
+    trusted::shared_folder(parent)?;
+    let make = || DirBuilder::new().mode(0o700).create(scratch);
+    make().map_err(Error::system(format!("make {}", scratch.display())))
+}
+
+/// Removes a private folder with all that is in it, also where a target took away its own permissions. One that is not ours stays.
+pub fn remove_scratch(scratch: &Path) -> Result<bool, Error> {
+    let refused = || format!("remove {}", scratch.display());
+    let found = match scratch.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        found => found.map_err(Error::system(refused()))?,
+    };
+    // Once a run is over, anybody can take its folder's name where everybody may write.
+    if !found.is_dir() || found.uid() != geteuid().as_raw() {
+        return Ok(false);
+    }
+    let removed = match fs::remove_dir_all(scratch) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             open_up(scratch);
             fs::remove_dir_all(scratch)
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
-    }
+    };
+    removed.map_err(Error::system(refused())).map(|()| true)
 }
 
 fn open_up(folder: &Path) {
@@ -184,41 +225,70 @@ fn open_up(folder: &Path) {
 }
 
 /// A new file for an entry, under the first of the ids that is not taken.
-pub fn create(folder: &Path, ids: impl Iterator<Item = String>) -> Result<(String, PathBuf, File), Error> {
+pub fn create(folder: &PrivateFolder, ids: impl Iterator<Item = String>) -> Result<(String, String, File), Error> {
     for id in ids {
-        let path = folder.join(format!("{id}.jsonl"));
-        match File::options().create_new(true).append(true).open(&path) {
-            Ok(file) => return Ok((id, path, file)),
+        let name = format!("{id}{ENDING}");
+        match folder.create(&name) {
+            Ok(file) => return Ok((id, name, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::System { doing: format!("write {}", path.display()), error }),
+            Err(error) => {
+                return Err(Error::System { doing: format!("write {}", folder.path(&name).display()), error });
+            }
         }
     }
     Err(Error::System {
-        doing: format!("find a name in {}", folder.display()),
+        doing: format!("find a name in {}", folder.path("").display()),
         error: io::ErrorKind::AlreadyExists.into(),
     })
 }
 
-/// Appends a line in one write.
-pub fn append(mut file: &File, line: &Line) -> io::Result<()> {
+/// Appends a line in one write, and says how long it is.
+pub fn append(mut file: &File, line: &Line) -> io::Result<usize> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
-    file.write_all(text.as_bytes())
+    file.write_all(text.as_bytes())?;
+    Ok(text.len())
 }
 
-/// The entries in a folder, sorted by name.
-pub fn entries(folder: &Path) -> Vec<PathBuf> {
-    let found = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut entries: Vec<_> = found.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+/// The name under which an entry is written anew, before it takes the place of the old one.
+pub fn rewritten(name: &str) -> String {
+    format!("{name}.new")
+}
+
+/// Of the lines of an entry those that there still is something to: each once, and no group that is empty.
+pub fn still_needed(lines: Vec<Line>) -> Vec<Line> {
+    let all = procfs::alive();
+    let mut kept: Vec<Line> = Vec::new();
+    for line in lines {
+        let is_needed = match &line {
+            // Found by its mark, as before.
+            Line::Process { .. } => false,
+            Line::Group(group) => all.iter().any(|stat| stat.group == group.pid),
+            _ => true,
+        };
+        if is_needed && !kept.contains(&line) {
+            kept.push(line);
+        }
+    }
+    kept
+}
+
+/// The names of the entries in a folder, sorted.
+pub fn entries(folder: &PrivateFolder) -> Vec<String> {
+    let mut entries = folder.names();
+    entries.retain(|name| name.ends_with(ENDING));
     entries.sort();
     entries
 }
 
 /// Reads an entry; `None` without a readable first line.
-pub fn read(path: &Path) -> Option<Record> {
-    let text = fs::read_to_string(path).ok()?;
+///
+/// # Errors
+/// [`Error::Distrusted`] if it is not ours alone; [`Error::System`] if it cannot be read.
+pub fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Record>, Error> {
+    let text = folder.read(name, ENTRY_BYTES)?;
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    let Some(Line::Run { id, owner, folder }) = lines.next() else { return None };
+    let Some(Line::Run { id, owner, folder }) = lines.next() else { return Ok(None) };
     let mut record = Record {
         id,
         owner,
@@ -231,7 +301,7 @@ pub fn read(path: &Path) -> Option<Record> {
     for line in lines {
         match line {
             Line::Scratch { path } => record.scratch.push(path),
-            Line::Group { pid, started_ticks } => record.groups.push((pid, started_ticks)),
+            Line::Group(group) => record.groups.push(group),
             Line::Cgroups { name } => record.kernel.cgroups.push(name),
             Line::Loop { device, file } => record.kernel.loops.push((device, file)),
             Line::Throttle { device } => record.kernel.throttles.push(device),
@@ -240,14 +310,16 @@ pub fn read(path: &Path) -> Option<Record> {
             Line::Remote(_) | Line::Run { .. } | Line::Process { .. } => {}
         }
     }
-    Some(record)
+    Ok(Some(record))
 }
 
 /// Removes an entry without a first line: its run ended before it made anything. The owner's pid is in the name; while
-/// there is such a process, it may be about to write that line.
-pub fn remove_unreadable(path: &Path, cleaned: &mut Cleaned) {
-    let pid = path.file_stem().and_then(|name| name.to_str()?.split('-').nth(1)?.parse::<u32>().ok());
-    if pid.is_none_or(|pid| procfs::stat(pid).is_none()) && fs::remove_file(path).is_ok() {
-        cleaned.removed.push(format!("entry {}", path.display()));
+/// there is such a process, or when the entry is young (its owner may be in another pid namespace), that line may be about to come.
+pub fn remove_unreadable(folder: &PrivateFolder, name: &str) -> Result<bool, Error> {
+    let pid = name.split('-').nth(1).and_then(|pid| pid.parse::<u32>().ok());
+    let may_come = pid.is_some_and(|pid| procfs::stat(pid).is_some()) || folder.is_young(name, YOUNG);
+    if may_come {
+        return Ok(false);
     }
+    folder.remove(name).map_err(Error::system(format!("remove {}", folder.path(name).display()))).map(|()| true)
 }

@@ -1,17 +1,28 @@
 //! Tests of the registry: what an owner that was killed left is found and removed, and only that.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::fixture::{Bench, Scratch, is_alive, ourselves, until};
+use crate::fixture::{Bench, Scratch, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
 
 fn clean_all(folder: &Path) -> Vec<String> {
-    let mut cleaned = Cleaned::default();
-    clean_in(folder, &mut cleaned).unwrap();
+    let cleaned = cleaned(folder);
+    assert!(cleaned.failed.is_empty() && cleaned.left_alone.is_empty(), "{cleaned:?}");
     cleaned.removed
+}
+
+fn cleaned(folder: &Path) -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    clean_in(folder, &mut cleaned);
+    cleaned
+}
+
+fn opened(folder: &Path) -> PrivateFolder {
+    PrivateFolder::find(folder).unwrap().unwrap()
 }
 
 /// Not a test: an owner that starts processes which outlive it, and waits to be killed.
@@ -111,18 +122,18 @@ fn two_live_runs_do_not_touch_each_other() {
     assert!(kept.is_dir());
     assert_eq!(clean_all(&folder), [""; 0]);
     other.end();
-    assert_eq!(entry::entries(&folder), [""; 0].map(PathBuf::from));
+    assert_eq!(entry::entries(&opened(&folder)), [""; 0]);
 }
 
 #[test]
 fn scratch_is_private_and_registered() {
-    use std::os::unix::fs::PermissionsExt as _;
     let bench = Bench::new();
     let scratch = bench.registry.scratch().unwrap();
     assert_eq!(bench.registry.scratch().unwrap(), scratch, "one for the whole run");
     assert_eq!(fs::metadata(&scratch).unwrap().permissions().mode() & 0o777, 0o700);
-    let entries = entry::entries(&bench.folder.join("registry"));
-    assert_eq!(entry::read(&entries[0]).unwrap().scratch, [scratch]);
+    let registry = opened(&bench.folder.join("registry"));
+    let entries = entry::entries(&registry);
+    assert_eq!(entry::read(&registry, &entries[0]).unwrap().unwrap().scratch, [scratch]);
 }
 
 fn abandoned(folder: &Scratch, change: impl Fn(&mut Owner), more: &[Line]) -> PathBuf {
@@ -151,7 +162,7 @@ fn nothing_else_is_removed_or_killed() {
     fs::create_dir(&precious).unwrap();
     let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
     // A damaged entry, and a process group whose number went to somebody else.
-    let lines = [Line::Scratch { path: precious.clone() }, Line::Group { pid: bystander.id(), started_ticks: 1 }];
+    let lines = [Line::Scratch { path: precious.clone() }, group(bystander.id(), 1)];
     abandoned(&folder, |owner| owner.started_ticks += 1, &lines);
     clean_all(&folder);
     assert!(precious.is_dir());
@@ -164,8 +175,7 @@ fn nothing_else_is_removed_or_killed() {
 fn after_a_reboot_only_files_are_left() {
     let folder = Scratch::new();
     let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
-    let stat = procfs_stat(bystander.id());
-    let lines = [Line::Group { pid: bystander.id(), started_ticks: stat }];
+    let lines = [Line::Group(Group::of(bystander.id(), Vec::new()))];
     abandoned(&folder, |owner| owner.boot = "another".to_owned(), &lines);
     assert_eq!(clean_all(&folder).len(), 1);
     assert!(is_alive(bystander.id()));
@@ -173,8 +183,8 @@ fn after_a_reboot_only_files_are_left() {
     bystander.wait().unwrap();
 }
 
-fn procfs_stat(pid: u32) -> u64 {
-    crate::linux::procfs::stat(pid).unwrap().started_ticks
+fn group(pid: u32, started_ticks: u64) -> Line {
+    Line::Group(Group { pid, started_ticks, pipes: Vec::new() })
 }
 
 #[test]
@@ -183,12 +193,20 @@ fn a_torn_entry_is_read_as_far_as_it_goes() {
     let path = abandoned(&folder, |owner| owner.started_ticks += 1, &[Line::Scratch { path: "/nowhere".into() }]);
     let mut file = File::options().append(true).open(&path).unwrap();
     file.write_all(b"{\"made\":\"gro").unwrap();
-    assert_eq!(entry::read(&path).unwrap().scratch, [PathBuf::from("/nowhere")]);
-    // Without a first line there is nothing to find; it goes once its writer is gone.
-    let empty = folder.write("boot-4194304-1-1.jsonl", "");
-    let young = folder.write(&format!("boot-{}-1-1.jsonl", std::process::id()), "");
+    let read = entry::read(&opened(&folder), "test-1.jsonl").unwrap().unwrap();
+    assert_eq!(read.scratch, [PathBuf::from("/nowhere")]);
+    // Without a first line there is nothing to find; it goes once its writer is gone, whom another pid namespace may hide.
+    let old = |name: &str| {
+        let path = folder.write(name, "");
+        let an_hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+        File::options().write(true).open(&path).unwrap().set_modified(an_hour_ago).unwrap();
+        path
+    };
+    let empty = old("boot-4194304-1-1.jsonl");
+    let written_by_us = old(&format!("boot-{}-1-1.jsonl", std::process::id()));
+    let young = folder.write("boot-4194303-1-1.jsonl", "");
     clean_all(&folder);
-    assert!(!empty.exists() && young.exists() && !path.exists());
+    assert!(!empty.exists() && written_by_us.exists() && young.exists() && !path.exists());
 }
 
 /// A loop device of its own, that stays when this goes; and the run whose folder its file is in.
@@ -252,4 +270,253 @@ fn what_another_made_in_the_kernel_stays() {
     assert_eq!(crate::linux::loop_device::backing(&device).as_ref(), Some(&file));
     assert!(crate::linux::loop_device::detach(&device, &file).unwrap());
     fs::remove_dir_all(&scratch).unwrap();
+}
+
+/// A registry with an entry of a run that is over, and of which nothing is left; and what is in the way of cleaning it.
+fn is_left_alone(obstruct: impl Fn(&Scratch, &Path) -> PathBuf, why: &str) {
+    let folder = Scratch::new();
+    fs::create_dir(folder.join("registry")).unwrap();
+    fs::set_permissions(folder.join("registry"), Permissions::from_mode(0o700)).unwrap();
+    let entry = abandoned(&folder, |owner| owner.started_ticks += 1, &[]);
+    let moved = folder.join("registry/test-1.jsonl");
+    fs::rename(entry, &moved).unwrap();
+    let named = obstruct(&folder, &moved);
+    let cleaned = cleaned(&folder.join("registry"));
+    assert!(cleaned.failed.is_empty() && cleaned.removed.is_empty(), "{cleaned:?}");
+    let [line] = cleaned.left_alone.as_slice() else { panic!("{cleaned:?}") };
+    assert!(line.contains(&named.display().to_string()) && line.contains(why), "{line}");
+    assert!(named.symlink_metadata().is_ok(), "it was removed");
+}
+
+#[test]
+fn a_registry_that_others_can_write_is_not_obeyed() {
+    let mode = |path: PathBuf, mode| {
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    is_left_alone(|folder, _| mode(folder.join("registry"), 0o770), "may write to it");
+    is_left_alone(|folder, _| mode(folder.join("registry"), 0o1777), "everybody may write to it");
+    is_left_alone(|_, entry| mode(entry.to_path_buf(), 0o606), "everybody may write to it");
+    // Whoever may rename the folder may put another in its place.
+    is_left_alone(|folder, _| mode(folder.canonicalize().unwrap(), 0o777), "everybody may write to it");
+    let link = |folder: &Scratch, _: &Path| {
+        fs::rename(folder.join("registry"), folder.join("elsewhere")).unwrap();
+        symlink("elsewhere", folder.join("registry")).unwrap();
+        folder.join("registry")
+    };
+    is_left_alone(link, "it is a link");
+    let file = |folder: &Scratch, _: &Path| {
+        fs::remove_dir_all(folder.join("registry")).unwrap();
+        folder.write("registry", "")
+    };
+    is_left_alone(file, "it is a file");
+}
+
+#[test]
+fn what_is_no_file_of_ours_is_no_entry() {
+    let elsewhere = |to: &'static str| {
+        move |_: &Scratch, entry: &Path| {
+            fs::remove_file(entry).unwrap();
+            symlink(to, entry).unwrap();
+            entry.to_path_buf()
+        }
+    };
+    is_left_alone(elsewhere("/dev/zero"), "it is a link");
+    is_left_alone(elsewhere("/etc/passwd"), "it is a link");
+    let pipe = |_: &Scratch, entry: &Path| {
+        fs::remove_file(entry).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, entry, mode).unwrap();
+        entry.to_path_buf()
+    };
+    is_left_alone(pipe, "it is a pipe");
+    let linked = |folder: &Scratch, entry: &Path| {
+        fs::hard_link(entry, folder.join("other")).unwrap();
+        entry.to_path_buf()
+    };
+    is_left_alone(linked, "it has 2 names");
+    let endless = |_: &Scratch, entry: &Path| {
+        File::options().write(true).open(entry).unwrap().set_len((1 << 20) + 1).unwrap();
+        entry.to_path_buf()
+    };
+    is_left_alone(endless, "longer than 1024 KiB");
+}
+
+#[test]
+fn what_belongs_to_another_user_is_not_obeyed() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    let give = |path: PathBuf| {
+        chown(&path, Some(65534), Some(65534)).unwrap();
+        path
+    };
+    is_left_alone(|folder, _| give(folder.join("registry")), "(uid 65534)");
+    is_left_alone(|_, entry| give(entry.to_path_buf()), "(uid 65534)");
+    is_left_alone(|folder, _| give(folder.canonicalize().unwrap()), "(uid 65534)");
+}
+
+#[test]
+fn a_bad_entry_does_not_hide_the_others() {
+    let folder = Scratch::new();
+    symlink("/dev/zero", folder.join("a.jsonl")).unwrap();
+    abandoned(&folder, |owner| owner.started_ticks += 1, &[]);
+    symlink("/dev/zero", folder.join("z.jsonl")).unwrap();
+    let cleaned = cleaned(&folder);
+    assert_eq!((cleaned.removed.len(), cleaned.left_alone.len()), (1, 2), "{cleaned:?}");
+}
+
+#[test]
+fn a_folder_that_is_taken_is_not_used() {
+    let folder = Scratch::new();
+    symlink(folder.join("elsewhere"), folder.join("registry")).unwrap();
+    fs::create_dir(folder.join("elsewhere")).unwrap();
+    let refused = Registry::begin_in(&folder.join("registry"), &folder).unwrap_err();
+    assert!(matches!(refused, Error::Distrusted(_)), "{refused}");
+    assert!(refused.to_string().contains("registry") && refused.hint().is_some(), "{refused}");
+    assert_eq!(fs::read_dir(folder.join("elsewhere")).unwrap().count(), 0);
+    // Others may not enter it from now on.
+    fs::create_dir(folder.join("open")).unwrap();
+    let registry = Registry::begin_in(&folder.join("open"), &folder).unwrap();
+    assert_eq!(fs::metadata(folder.join("open")).unwrap().permissions().mode() & 0o777, 0o700);
+    registry.end();
+    assert!(Registry::begin_in(&folder.join("no/such"), &folder).is_err());
+    assert!(!folder.join("no").exists(), "no folder is made that nobody asked for");
+}
+
+#[test]
+fn a_private_folder_whose_name_was_taken_stays() {
+    let (folder, other) = (Scratch::new(), Scratch::new());
+    let name = "plimsoll-run-test-1";
+    other.write("precious", "x");
+    symlink(&*other, folder.join(name)).unwrap();
+    abandoned(&folder, |owner| owner.started_ticks += 1, &[Line::Scratch { path: folder.join(name) }]);
+    assert_eq!(clean_all(&folder).len(), 1, "only the entry");
+    assert!(other.join("precious").exists() && folder.join(name).exists());
+}
+
+#[test]
+fn a_number_that_went_to_somebody_else_is_not_killed() {
+    in_pid_namespace("registry::tests::number_went_to_somebody_else");
+    in_pid_namespace("registry::tests::number_went_to_somebody_else_meanwhile");
+}
+
+/// Not a test: in a pid namespace of its own.
+#[test]
+#[ignore = "started by another test"]
+fn number_went_to_somebody_else() {
+    use std::os::unix::process::CommandExt as _;
+    let folder = Scratch::new();
+    // Registered and gone, with all that it started.
+    let mut ours = Command::new("true").process_group(0).spawn().unwrap();
+    let line = Line::Group(Group::of(ours.id(), vec![1]));
+    ours.wait().unwrap();
+    let bystander = stranger(ours.id());
+    abandoned(&folder, |owner| owner.started_ticks += 1, &[line]);
+    clean_all(&folder);
+    assert!(stays_alive(bystander), "`clean` killed what had only got the number");
+}
+
+/// Not a test: the same while the run is alive, in a pid namespace of its own.
+#[test]
+#[ignore = "started by another test"]
+fn number_went_to_somebody_else_meanwhile() {
+    let folder = Scratch::new();
+    let registry = Registry::begin_in(&folder.join("registry"), &folder).unwrap();
+    let start = crate::hosts::Start {
+        role: "server".to_owned(),
+        program: "true".into(),
+        arguments: Vec::new(),
+        environment: Vec::new(),
+        folder: None,
+        log: folder.join("log"),
+        ears: Default::default(),
+    };
+    let mut process = crate::hosts::local(&registry).start(&start).unwrap();
+    until("it has ended", || process.ended().is_some());
+    let bystander = stranger(process.pid());
+    process.signal_group(rustix::process::Signal::KILL);
+    assert!(stays_alive(bystander), "a signal to an old group reached a new one");
+    registry.end();
+    assert!(stays_alive(bystander), "the end of a run killed what had only got the number");
+}
+
+#[test]
+fn a_run_of_another_pid_namespace_is_left_alone() {
+    let bench = Bench::new();
+    let scratch = bench.registry.scratch().unwrap();
+    let registry = bench.folder.join("registry");
+    in_pid_namespace_with("registry::tests::clean_inside", &registry);
+    assert!(scratch.is_dir() && entry::entries(&opened(&registry)).len() == 1, "a live run was removed");
+}
+
+/// Not a test: finds a run of the namespace outside.
+#[test]
+#[ignore = "started by another test"]
+fn clean_inside() {
+    let Ok(folder) = std::env::var("REGISTRY") else { return };
+    let cleaned = cleaned(Path::new(&folder));
+    assert!(cleaned.removed.is_empty() && cleaned.failed.is_empty(), "{cleaned:?}");
+    assert!(cleaned.left_alone[0].contains("began in another pid namespace"), "{cleaned:?}");
+}
+
+#[test]
+fn a_run_goes_with_its_pid_namespace() {
+    let folder = Scratch::new();
+    let registry = folder.join("registry");
+    if !in_pid_namespace_with("registry::tests::begin_inside", &registry) {
+        return;
+    }
+    let cleaned = cleaned(&registry);
+    // Only from the first one can it be seen that another has no processes any more.
+    if crate::linux::procfs::pid_namespace() == Some(crate::linux::procfs::FIRST_PID_NAMESPACE) {
+        assert!(cleaned.removed.iter().any(|line| line.starts_with("folder ")), "{cleaned:?}");
+        assert_eq!(fs::read_dir(&registry).unwrap().count(), 0);
+    } else {
+        assert_eq!((cleaned.removed.len(), cleaned.left_alone.len()), (0, 1), "{cleaned:?}");
+    }
+}
+
+/// Not a test: a run that ends with its namespace.
+#[test]
+#[ignore = "started by another test"]
+fn begin_inside() {
+    let Ok(folder) = std::env::var("REGISTRY") else { return };
+    let registry = Registry::begin_in(Path::new(&folder), Path::new("run")).unwrap();
+    registry.scratch().unwrap();
+    std::mem::forget(registry);
+}
+
+fn in_pid_namespace_with(test: &str, registry: &Path) -> bool {
+    let parent = registry.parent().unwrap().as_os_str();
+    crate::fixture::in_pid_namespace_with(test, &[("REGISTRY", registry.as_os_str()), ("TMPDIR", parent)])
+}
+
+#[test]
+fn the_entry_of_a_long_run_stays_readable() {
+    let bench = Bench::new();
+    let scratch = bench.registry.scratch().unwrap();
+    let ledger = bench.registry.ledger();
+    let mut alive = Command::new("sleep");
+    let mut alive = std::os::unix::process::CommandExt::process_group(&mut alive, 0).arg("1000").spawn().unwrap();
+    ledger.started(&Group::of(alive.id(), Vec::new())).unwrap();
+    let folder = bench.folder.join("registry");
+    let longest = (0..12_000)
+        .map(|number| {
+            ledger.announce("n1", "server").unwrap();
+            // Numbers that no process has.
+            ledger.started(&Group { pid: 5_000_000 + number, started_ticks: 1, pipes: vec![1] }).unwrap();
+            fs::metadata(folder.join(format!("{}.jsonl", bench.registry.id()))).unwrap().len()
+        })
+        .max();
+    assert!(longest.is_some_and(|bytes| bytes < entry::ENTRY_BYTES), "{longest:?}");
+    let registry = opened(&folder);
+    let [name] = entry::entries(&registry).try_into().unwrap();
+    let read = entry::read(&registry, &name).unwrap().unwrap();
+    assert_eq!((read.id.as_str(), read.scratch), (bench.registry.id(), vec![scratch]));
+    assert!(read.groups.contains(&Group::of(alive.id(), Vec::new())), "what is alive is still known");
+    assert_eq!(registry.names(), [name]);
+    alive.kill().unwrap();
+    alive.wait().unwrap();
 }

@@ -1,6 +1,8 @@
 //! Tests of finding and installing targets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 use crate::fixture::{Scratch, manifest};
 
@@ -14,16 +16,67 @@ fn the_first_of_a_name_counts_and_what_is_no_target_does_not() {
     far.write("README.md", "no");
     far.write("empty/notes", "no");
     let found = all_in(&[near.join("missing"), near.to_path_buf(), far.to_path_buf()]);
-    let found: Vec<_> = found.values().map(|target| (target.name.as_str(), target.source.as_str())).collect();
-    assert_eq!(found, [("redis", "redis"), ("vsns", "near")]);
+    let targets: Vec<_> = found.targets.iter().map(|target| (target.name.as_str(), target.source.as_str())).collect();
+    assert_eq!(targets[1..], [("redis", "redis"), ("vsns", "near")]);
+    assert!(found.refused.is_empty(), "{found:?}");
 }
 
 #[test]
 fn echo_is_always_there() {
-    let echo = find("echo").unwrap();
+    let found = all(None);
+    let echo = found.targets.iter().find(|target| target.name == "echo").unwrap();
     assert!(echo.source.contains("[about]"), "{}", echo.source);
-    assert!(all().is_sorted_by_key(|target| target.name.clone()));
-    assert!(find("no such target").is_none());
+    assert!(found.targets.is_sorted_by_key(|target| target.name.clone()));
+    check(&echo.path).unwrap();
+}
+
+#[test]
+fn the_built_in_target_cannot_be_replaced() {
+    let folder = Scratch::new();
+    let manifest = folder.write("echo/target.toml", &built_in().source);
+    let found = all_in(&[folder.to_path_buf()]);
+    assert!(found.refused.is_empty() && found.targets == [built_in()], "a checkout has the same one: {found:?}");
+    fs::write(&manifest, built_in().source + "[hooks]\ninstall = \"hook\"\n").unwrap();
+    let found = all_in(&[folder.to_path_buf()]);
+    assert_eq!(found.targets, [built_in()]);
+    let why = &found.refused["echo"].why;
+    assert!(why.contains("echo is named like the built-in target, which cannot be replaced"), "{why}");
+}
+
+#[test]
+fn a_target_that_others_can_write_is_refused() {
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let folder = Scratch::new();
+    let manifest = folder.write("vsns/target.toml", "vsns");
+    let hook = folder.script("vsns/hooks/install", "true");
+    let refused = || all_in(&[folder.to_path_buf()]).refused.get("vsns").cloned();
+    assert_eq!(refused(), None);
+    for path in [&manifest, &folder.join("vsns"), &folder.to_path_buf()] {
+        let before = fs::metadata(path).unwrap().permissions().mode();
+        mode(path, 0o777);
+        let refused = refused().unwrap();
+        let path_as_found = path.canonicalize().unwrap();
+        assert!(refused.why.contains(&format!("{} belongs to ", path_as_found.display())), "{refused:?}");
+        assert!(refused.why.contains("mode 0777: everybody may write to it"), "{refused:?}");
+        assert!(refused.remedy.contains("chmod go-w") && refused.remedy.contains("PLIMSOLL_TARGETS"), "{refused:?}");
+        mode(path, before);
+    }
+    // What is in it is looked at before any of it is run.
+    check(&folder.join("vsns")).unwrap();
+    mode(&hook, 0o757);
+    assert!(
+        matches!(check(&folder.join("vsns")), Err(Error::Distrusted(found)) if found.path.ends_with("hooks/install"))
+    );
+}
+
+#[test]
+fn the_first_of_a_name_counts_also_if_it_is_refused() {
+    let (near, far) = (Scratch::new(), Scratch::new());
+    near.write("vsns/target.toml", "near");
+    far.write("vsns/target.toml", "far");
+    fs::set_permissions(near.join("vsns"), fs::Permissions::from_mode(0o777)).unwrap();
+    let found = all_in(&[near.to_path_buf(), far.to_path_buf()]);
+    assert!(found.refused.contains_key("vsns") && found.targets == [built_in()], "{found:?}");
 }
 
 /// A target whose hook `install` is this script.

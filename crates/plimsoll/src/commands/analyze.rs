@@ -46,10 +46,19 @@ pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
         what: format!("{} is not a run folder: {why}", folder.path().display()),
         remedy: "give a folder that `plimsoll run` made".to_owned(),
     };
-    record::whole::read_json_up_to(&folder.plan(), plan::FORMAT)
+    let plan: Plan = record::whole::read_json_up_to(&folder.plan(), plan::FORMAT)
         .map_err(|error| match error {
             ReadError::Later { .. } => Failure::Analysis(error.into()),
             error => no_run(error.to_string()),
         })?
-        .ok_or_else(|| no_run("it has no plan.json".to_owned()))
+        .ok_or_else(|| no_run("it has no plan.json".to_owned()))?;
+    // Folders are made and removed by these names.
+    let hosts = plan.trials.iter().flat_map(|trial| &trial.lab.hosts);
+    let bad_host = hosts.map(|host| &host.name).find(|name| !record::folder::is_folder_name(name));
+    let bad_trial = plan.trials.iter().map(|trial| &trial.id).find(|id| !record::folder::is_trial_id(id));
+    match (bad_trial, bad_host) {
+        (Some(id), _) => Err(no_run(format!("`{id}` in its plan.json is no name of a trial"))),
+        (None, Some(name)) => Err(no_run(format!("`{name}` in its plan.json is no name of a host"))),
+        (None, None) => Ok(plan),
+    }
 }

@@ -13,7 +13,7 @@ use crate::{output, placing};
 
 /// Checks a file and prints what `run` would do.
 pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
-    let known = catalog::known()?;
+    let known = catalog::known(Some(&arguments.file))?;
     let source = source(&arguments.file)?;
     let secrets = Secrets::of(&source, &arguments.sets);
     output::hide(&secrets);

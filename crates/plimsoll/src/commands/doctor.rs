@@ -65,7 +65,7 @@ fn measured(arguments: &cli::Doctor) -> Measured {
 }
 
 fn asked(file: &Path, sets: &[String]) -> Result<Asked, Failure> {
-    let known = catalog::known()?;
+    let known = catalog::known(Some(file))?;
     let plan = check::plan(&check::source(file)?, sets, &known)?;
     let missing = install::missing(&known, &install::installations(&known, &plan))?;
     Ok(Asked::of(&plan, missing))

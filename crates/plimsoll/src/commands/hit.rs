@@ -32,7 +32,7 @@ const SOURCE: &str = "plimsoll hit --print";
 
 /// Hits, and says what came of it.
 pub fn run(words: &cli::Hit) -> Result<Done, Failure> {
-    let known = catalog::known()?;
+    let known = catalog::known(None)?;
     let asked = asked::read(words, spoken(&known)?).map_err(|wrong| refused(&wrong))?;
     let text = text::experiment(&asked);
     let source = Source { name: SOURCE.to_owned(), text: text.clone() };
@@ -48,7 +48,7 @@ pub fn run(words: &cli::Hit) -> Result<Done, Failure> {
     if let Some(hint) = next::about_secrets(&secrets) {
         output::say(&hint);
     }
-    run::clean_up()?;
+    run::clean_up();
     let begun = Begun::of(plan, secrets.hidden_file(&source), secrets, PathBuf::new());
     begun.can_be_played(&known, false)?;
     let interrupts = signals::interrupts()?;

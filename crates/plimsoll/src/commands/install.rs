@@ -27,19 +27,19 @@ impl Installation {
 
     /// What is missing on this machine, a line each.
     fn missing(&self, known: &Known) -> Result<Vec<String>, Failure> {
-        let Some(target) = known.target(&self.target) else { return Ok(Vec::new()) };
+        let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::missing(&target.path, &target.manifest, &self.with)?)
     }
 
     /// The Debian packages among that.
     fn packages(&self, known: &Known) -> Result<Vec<String>, Failure> {
-        let Some(target) = known.target(&self.target) else { return Ok(Vec::new()) };
+        let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::packages(&target.path, &target.manifest, &self.with)?)
     }
 
     /// Does what is to be done besides packages.
     fn apply(&self, known: &Known) -> Result<(), Failure> {
-        let Some(target) = known.target(&self.target) else { return Ok(()) };
+        let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| {
             output::say(&format!("  {line}"))
         })?)
@@ -48,7 +48,7 @@ impl Installation {
     /// Versions of what is installed for it on this machine: part to version.
     pub fn versions(&self, known: &Known) -> BTreeMap<String, String> {
         let versions = |target: &catalog::Target| lab::targets::versions(&target.path, &target.manifest, &self.with);
-        known.target(&self.target).map(versions).unwrap_or_default()
+        known.trusted_target(&self.target).map(versions).unwrap_or_default()
     }
 
     /// The command that installs this, with the parameters that are not the defaults.
@@ -78,7 +78,7 @@ pub fn installations(known: &Known, plan: &Plan) -> Vec<Installation> {
 
 /// Installs (or only names) what a target with these parameters needs, what virtual hosts need, or both.
 pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
-    let known = catalog::known()?;
+    let known = catalog::known(None)?;
     let target = arguments.target.as_deref();
     let all: Vec<Installation> =
         target.map(|target| asked(&known, target, &arguments.with)).transpose()?.into_iter().collect();
@@ -98,10 +98,7 @@ pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
 }
 
 fn asked(known: &Known, name: &str, given: &[String]) -> Result<Installation, Failure> {
-    let Some(target) = known.target(name) else {
-        let remedy = "`plimsoll targets` lists them".to_owned();
-        return Err(Failure::Bad { what: format!("no target `{name}`"), remedy });
-    };
+    let target = known.trusted_target(name)?;
     let with = plan::parameters(&target.manifest, given)
         .map_err(|bad| Failure::Bad { what: format!("--with: {}", bad.what), remedy: bad.hint })?;
     Ok(Installation::of(known, name, &with))
@@ -225,7 +222,7 @@ target = { with = { serial = true, proxy = "haproxy" } }
 
     #[test]
     fn each_set_of_parameters_of_variants_and_sweeps_is_installed_for_once() {
-        let mut known = catalog::known().unwrap();
+        let mut known = catalog::known(None).unwrap();
         let plain = "plimsoll install docket";
         assert_eq!(
             commands(&known, COURT),
@@ -244,7 +241,7 @@ target = { with = { serial = true, proxy = "haproxy" } }
 
     #[test]
     fn what_is_not_started_here_is_not_installed_here() {
-        let known = catalog::known().unwrap();
+        let known = catalog::known(None).unwrap();
         let there = COURT.replace("[load]", "[lab]\nssh = [\"one.example\"]\n[load]");
         assert_eq!(commands(&known, &there), [""; 0]);
     }

@@ -13,17 +13,22 @@ use crate::output;
 
 /// Lists the targets, or tells about one.
 pub fn targets(arguments: &cli::Named) -> Result<Done, Failure> {
-    let known = catalog::known()?;
+    let known = catalog::known(None)?;
     let lines = match &arguments.name {
         None => columns(known.targets.iter().map(|target| (&*target.manifest.name, &*target.manifest.about.what))),
-        Some(name) => about_target(known.target(name).ok_or_else(|| unknown("target", name))?),
+        Some(name) => about_target(known.trusted_target(name)?),
     };
+    if arguments.name.is_none() {
+        for (name, refused) in known.refused() {
+            eprintln!("`{name}` is not run: {}\n  {}", refused.why, refused.remedy);
+        }
+    }
     print(&lines)
 }
 
 /// Lists the profiles, or tells about one.
 pub fn profiles(arguments: &cli::Named) -> Result<Done, Failure> {
-    let profiles = catalog::profiles()?;
+    let profiles = catalog::profiles(None)?;
     let lines = match &arguments.name {
         None => columns(profiles.values().map(|profile| (&*profile.name, &*profile.what))),
         Some(name) => about_profile(profiles.get(name).ok_or_else(|| unknown("profile", name))?),

@@ -20,11 +20,10 @@ use crate::{output, progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
-    clean_up()?;
-    let known = catalog::known()?;
-    let begun = match &arguments.resume {
+    clean_up();
+    let (begun, known) = match &arguments.resume {
         Some(folder) => resume(folder)?,
-        None => begin(arguments, &known)?,
+        None => begin(arguments)?,
     };
     begun.can_be_played(&known, arguments.install)?;
     let interrupts = signals::interrupts()?;
@@ -35,16 +34,21 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
     done(outcome(ending, &results, arguments.accept), printed)
 }
 
-/// Removes what interrupted runs left, and says what that was.
-pub fn clean_up() -> Result<(), Failure> {
-    let cleaned = lab::registry::clean()?;
-    for removed in cleaned.removed {
+/// Removes what interrupted runs left, and says what that was. What cannot be removed is said, too, and holds nobody up.
+pub fn clean_up() {
+    let cleaned = lab::registry::clean();
+    for removed in &cleaned.removed {
         output::say(&format!("left by an interrupted run, removed: {removed}"));
     }
-    for unreached in cleaned.unreached {
+    for unreached in &cleaned.unreached {
         output::say(&format!("after an interrupted run: {unreached}"));
     }
-    Ok(())
+    for left in &cleaned.left_alone {
+        output::say(&format!("left alone: {left}"));
+    }
+    for failed in &cleaned.failed {
+        output::say(&format!("left by an interrupted run, and still there: {failed}"));
+    }
 }
 
 /// The first of 130, 6, 5 that applies.
@@ -91,6 +95,9 @@ impl Begun {
     /// would ever be in.
     pub fn can_be_played(&self, known: &Known, install: bool) -> Result<(), Failure> {
         conduct::can_play(&self.plan)?;
+        for name in target_names(self.plan.possible()) {
+            known.trusted_target(name)?;
+        }
         if install {
             install::for_plan(known, &self.plan)?;
         }
@@ -141,19 +148,20 @@ impl Begun {
     }
 }
 
-fn begin(arguments: &cli::Run, known: &Known) -> Result<Begun, Failure> {
+fn begin(arguments: &cli::Run) -> Result<(Begun, Known), Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let source = check::source(file)?;
     let secrets = Secrets::of(&source, &arguments.sets);
     output::hide(&secrets);
-    let mut plan = check::plan(&source, &arguments.sets, known)?;
+    let known = catalog::known(Some(file))?;
+    let mut plan = check::plan(&source, &arguments.sets, &known)?;
     if let Some(find) = &mut plan.find {
         find.accepts_void = arguments.accept;
     }
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok(Begun::of(plan, with_sets(&file, &source, &arguments.sets, &secrets), secrets, files))
+    Ok((Begun::of(plan, with_sets(&file, &source, &arguments.sets, &secrets), secrets, files), known))
 }
 
 /// The first line of a run's `experiment.toml`: where it comes from.
@@ -169,15 +177,21 @@ fn with_sets(file: &Path, source: &Source, sets: &[String], secrets: &Secrets) -
     format!("{FROM}{}\n{notes}{}", file.display(), secrets.hidden_file(source))
 }
 
-fn resume(path: &Path) -> Result<Begun, Failure> {
+/// A plan is code as an experiment file is, and what is played again is removed first: a folder that another user can have
+/// written is refused.
+fn resume(path: &Path) -> Result<(Begun, Known), Failure> {
     let folder = RunFolder::at(path);
+    if path.exists() {
+        lab::trusted::tree(path)?;
+    }
     let recorded = analyze::read_plan(&folder)?;
     let text = record::whole::read_text(&folder.experiment()).ok().flatten().unwrap_or_default();
     let from = text.lines().next().and_then(|line| line.strip_prefix(FROM));
     let files = from.and_then(|file| Path::new(file).parent()).map(Path::to_path_buf).unwrap_or_default();
     let (plan, secrets) = with_secrets(recorded, &text, from.map(Path::new), path)?;
     output::hide(&secrets);
-    Ok(Begun { plan, files, text: String::new(), secrets, folder: Some(folder) })
+    let known = catalog::known(from.map(Path::new))?;
+    Ok((Begun { plan, files, text: String::new(), secrets, folder: Some(folder) }, known))
 }
 
 /// A plan as it was recorded, with its secrets, which are only where they came from.

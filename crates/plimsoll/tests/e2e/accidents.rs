@@ -221,3 +221,61 @@ for  = "200ms"
     assert_eq!(results["trials"][0]["faults"][0]["on"], "n1");
     assert_eq!(stage.leftovers(), [""; 0]);
 }
+
+/// A container may share the folder of the registry, and has other processes under the same numbers.
+#[test]
+fn clean_in_a_container_leaves_a_live_run_alone() {
+    if !crate::local_attacks::is_root() {
+        eprintln!("skipped: a pid namespace needs root");
+        return;
+    }
+    let mut stage = Stage::new();
+    let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
+    playing.wait_for_load(Duration::ZERO);
+    let before = stage.leftovers_now();
+    let here = stage.path().to_path_buf();
+    stage.within("exec unshare --pid --fork --mount-proc \"$@\"", &here);
+    let cleaned = stage.play(&["clean"]).exits(0).says(&["began in another pid namespace"]);
+    assert_eq!(cleaned.stdout, "nothing was left\n");
+    assert_eq!(stage.leftovers_now(), before);
+    playing.signal("INT");
+    playing.wait().exits(130);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_folder_for_temporary_files_that_is_not_there_is_not_made() {
+    let stage = Stage::new();
+    let missing = stage.path().join("no/such");
+    let variable = ("TMPDIR", missing.to_str().unwrap());
+    let runs = stage.path().join("runs");
+    let run = ["run", FIRST, "--set", "load.time=2s", "--accept", "--out", runs.to_str().unwrap()];
+    stage.play_with(variable, &run).exits(3).says(&["no/such", "TMPDIR"]);
+    stage.play_with(variable, &["clean"]).exits(0);
+    assert!(!stage.path().join("no").exists());
+}
+
+#[test]
+fn a_resumed_run_stays_within_its_folder() {
+    let stage = Stage::new();
+    stage.run(&[FIRST, "--set", "load.time=2s"]).exits(0);
+    let run = stage.run_folder();
+    let victim = stage.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("precious"), "").unwrap();
+    let plan = fs::read_to_string(run.join("plan.json")).unwrap();
+    let resume = ["run", "--resume", run.to_str().unwrap(), "--accept"];
+    for id in ["../../../victim", victim.to_str().unwrap(), ".."] {
+        fs::write(run.join("plan.json"), plan.replacen("\"id\": \"001\"", &format!("\"id\": \"{id}\""), 1)).unwrap();
+        assert!(fs::read_to_string(run.join("plan.json")).unwrap().contains(id));
+        stage.play(&resume).exits(2).says(&["is no name of a trial", id]);
+        assert!(victim.join("precious").exists() && run.join("trials/001/events.jsonl").exists());
+    }
+    // A plan is code: one that everybody may write is nobody's.
+    fs::write(run.join("plan.json"), &plan).unwrap();
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    fs::set_permissions(run.join("plan.json"), mode(0o666)).unwrap();
+    stage.play(&resume).exits(2).says(&["plan.json", "everybody may write to it", "chmod"]);
+    fs::set_permissions(run.join("plan.json"), mode(0o644)).unwrap();
+    stage.play(&resume).exits(0);
+}

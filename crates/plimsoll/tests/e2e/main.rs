@@ -26,6 +26,7 @@ mod hostile_hosts;
 mod installs;
 mod killed_labs;
 mod labs;
+mod local_attacks;
 mod lost_labs;
 mod machine;
 mod open_loops;

@@ -162,7 +162,16 @@ impl Stage {
 
     /// Every process, file and folder that is left of what was played, run folders aside.
     pub fn leftovers(&self) -> Vec<String> {
-        let mut left = survivors(&self.mark());
+        let survivors = survivors(&self.mark());
+        self.left(survivors)
+    }
+
+    /// The same while something may still be played.
+    pub fn leftovers_now(&self) -> Vec<String> {
+        self.left(marked(&self.mark()))
+    }
+
+    fn left(&self, mut left: Vec<String>) -> Vec<String> {
         for room in ["registry/plimsoll", "scratch"] {
             let entries = fs::read_dir(self.folder.join(room)).into_iter().flatten().filter_map(Result::ok);
             left.extend(entries.map(|entry| entry.path().display().to_string()));

@@ -86,3 +86,18 @@ fn typed_files_are_read_as_written_and_may_be_missing() {
     fs::write(folder.ending(), "{\"how\":").unwrap();
     assert!(folder.read_ending().unwrap_err().to_string().contains("ending.json: "));
 }
+
+#[test]
+fn a_trial_is_never_outside_of_its_run() {
+    let scratch = Scratch::new("outside");
+    let folder = RunFolder::create(&scratch.path("runs"), "run", UNIX_EPOCH).unwrap();
+    let victim = scratch.path("victim");
+    fs::create_dir(&victim).unwrap();
+    for id in ["../../../victim", "../../victim", victim.to_str().unwrap(), "..", ".", "", "a/b", "001\0"] {
+        assert_eq!(folder.discard_trial(id).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{id}");
+        assert_eq!(folder.create_trial(id).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{id}");
+    }
+    assert!(victim.is_dir());
+    assert!(["", ".", "..", "a/b", "/a", "../a"].iter().all(|name| !is_folder_name(name)) && is_folder_name("n1.a"));
+    assert!(is_trial_id("001") && is_trial_id("edge-12_b"));
+}

@@ -13,10 +13,10 @@ use record::events::HostFigures;
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use super::{Ended, Host, Kind, Output, Process, Start};
-use crate::linux::{pidfd, procfs, spawn};
+use crate::linux::{pidfd, spawn};
 use crate::process_log::Log;
 use crate::registry::{Ledger, MARK};
-use crate::remains::Marks;
+use crate::remains::{Group, pipe_inode};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::{Error, ports};
@@ -84,6 +84,7 @@ impl Host for Local {
     fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error> {
         self.ledger.announce(&self.name, &start.role)?;
         let (reader, writer) = io::pipe().map_err(Error::system("make a pipe"))?;
+        let pipe = pipe_inode(&reader);
         let log = Log::begin(reader, &start.log, &start.ears)
             .map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let mut command = Command::new(&start.program);
@@ -94,10 +95,9 @@ impl Host for Local {
             command.current_dir(folder);
         }
         let child = spawn::spawn(command).map_err(|error| refused(start, error))?;
-        // Until it is waited for it is in /proc, dead or alive.
-        let started_ticks = procfs::stat(child.id()).map_or(0, |stat| stat.started_ticks);
-        let mut process = LocalProcess { child, started_ticks, ended: None, log };
-        if let Err(error) = self.ledger.started(process.pid(), started_ticks) {
+        let group = Group::of(child.id(), pipe.into_iter().collect());
+        let mut process = LocalProcess { child, group, mark: self.ledger.variable(), ended: None, log };
+        if let Err(error) = self.ledger.started(&process.group) {
             process.signal_group(Signal::KILL);
             return Err(error);
         }
@@ -162,7 +162,9 @@ fn refused(start: &Start, error: io::Error) -> Error {
 
 struct LocalProcess {
     child: Child,
-    started_ticks: u64,
+    group: Group,
+    /// In its environment.
+    mark: String,
     ended: Option<Ended>,
     log: Log,
 }
@@ -206,9 +208,8 @@ impl Process for LocalProcess {
             }
             return;
         }
-        // Its number may be somebody else's by now; whoever is still in the group is not.
-        let group = Marks { variables: Vec::new(), groups: vec![(self.pid(), self.started_ticks)] };
-        for stat in group.find() {
+        // Its number may be somebody else's by now.
+        for stat in self.group.members(std::slice::from_ref(&self.mark)) {
             pidfd::signal(&stat, signal);
         }
     }

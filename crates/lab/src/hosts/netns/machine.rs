@@ -20,6 +20,7 @@ use crate::attended::Machine;
 use crate::linux::{pidfd, procfs, spawn};
 use crate::plain_text;
 use crate::registry::{Ledger, MARK};
+use crate::remains::Group;
 use crate::runner::session::Session;
 use crate::runner::{Order, Setup, Wiring};
 
@@ -60,8 +61,8 @@ impl Kept {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (name, words) = (setup.host.clone(), words.to_path_buf());
         let mut kept = Self { keeper: child, name, words, at_once: Arc::clone(at_once) };
-        let started_ticks = procfs::stat(kept.pid()).map_or(0, |stat| stat.started_ticks);
-        let registered = ledger.started(kept.pid(), started_ticks);
+        // Its output is our order book: who else is in its group has the mark.
+        let registered = ledger.started(&Group::of(kept.pid(), Vec::new()));
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::System { doing: doing(), error: std::io::ErrorKind::BrokenPipe.into() });
         };

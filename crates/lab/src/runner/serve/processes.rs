@@ -14,8 +14,9 @@ use rustix::io::ioctl_fionread;
 use rustix::process::{PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use super::voice::Voice;
-use crate::linux::{pidfd, procfs, spawn};
-use crate::remains::Marks;
+use crate::linux::{pidfd, spawn};
+use crate::registry::MARK;
+use crate::remains::{Group, pipe_inode};
 use crate::runner::{Answer, Program, Refusal, Said};
 use crate::site::Member;
 
@@ -40,7 +41,9 @@ struct Table {
 pub struct Entry {
     role: String,
     pub pid: u32,
-    started_ticks: u64,
+    group: Group,
+    /// In its environment; none where nobody asked for it.
+    marks: Vec<String>,
     /// `None` once it was waited for: from then on its number may be somebody else's.
     child: Mutex<Option<Child>>,
 }
@@ -57,11 +60,12 @@ impl Processes {
     /// Starts a process under this number and says so; from then on its output and its end are said.
     pub fn start(&self, number: u64, program: &Program, groups: &[PathBuf]) -> Result<(), Refusal> {
         let (pipe, writer) = io::pipe().map_err(|error| Refusal::system("make a pipe", &error))?;
+        let pipes = pipe_inode(&pipe).into_iter().collect();
         let copy = writer.try_clone().map_err(|error| Refusal::system("copy a pipe", &error))?;
         let mut command = command(program)?;
         command.stdin(Stdio::null()).stdout(copy).stderr(writer);
         let child = spawn::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
-        let entry = self.enter(number, &program.role, child)?;
+        let entry = self.enter(number, program, &program.role, child, pipes)?;
         let pid = entry.pid;
         self.voice.say(&Said::Done { number, answer: Answer::Started { pid } });
         let (voice, followed) = (Arc::clone(&self.voice), Arc::clone(&entry));
@@ -74,12 +78,19 @@ impl Processes {
         Ok(())
     }
 
-    /// Makes a process known, so that it is ended with the others.
-    pub fn enter(&self, number: u64, role: &str, child: Child) -> Result<Arc<Entry>, Refusal> {
+    /// Makes a process known that writes to these pipes, so that it is ended with the others.
+    pub fn enter(
+        &self,
+        number: u64,
+        program: &Program,
+        role: &str,
+        child: Child,
+        pipes: Vec<u64>,
+    ) -> Result<Arc<Entry>, Refusal> {
         let pid = child.id();
-        // Until it is waited for it is in /proc, dead or alive.
-        let started_ticks = procfs::stat(pid).map_or(0, |stat| stat.started_ticks);
-        let entry = Arc::new(Entry { role: role.to_owned(), pid, started_ticks, child: Mutex::new(Some(child)) });
+        let group = Group::of(pid, pipes);
+        let marks = program.environment.get(MARK).map(|run| format!("{MARK}={run}")).into_iter().collect();
+        let entry = Arc::new(Entry { role: role.to_owned(), pid, group, marks, child: Mutex::new(Some(child)) });
         let mut table = self.table();
         if table.closed {
             drop(table);
@@ -113,8 +124,8 @@ impl Processes {
     }
 
     /// The process group of each.
-    pub fn groups(&self) -> Vec<(u32, u64)> {
-        self.table().by_number.values().map(|entry| (entry.pid, entry.started_ticks)).collect()
+    pub fn groups(&self) -> Vec<Group> {
+        self.table().by_number.values().map(|entry| entry.group.clone()).collect()
     }
 
     /// Forgets a process that has ended with all that it started.
@@ -135,8 +146,8 @@ impl Entry {
             // Until it is waited for, its number is its own.
             let _ = if group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
         } else if group {
-            let left = Marks { variables: Vec::new(), groups: vec![(self.pid, self.started_ticks)] };
-            for stat in left.find() {
+            // Its number may be somebody else's by now.
+            for stat in self.group.members(&self.marks) {
                 pidfd::signal(&stat, signal);
             }
         }

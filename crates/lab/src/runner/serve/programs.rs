@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::processes::{Entry, Processes, command, not_started};
 use crate::linux::{pidfd, spawn};
+use crate::remains::pipe_inode;
 use crate::runner::{Answer, Program, Refusal};
 
 /// Of standard output and of standard error, each, unless something else is asked for; what is more is left out, and said to be.
@@ -30,12 +31,13 @@ pub fn run(
     let until = Instant::now() + Duration::from_secs_f64(within_s.clamp(0.0, YEAR_S));
     let (output, output_in) = pipe()?;
     let (errors, errors_in) = pipe()?;
+    let pipes = [pipe_inode(&output), pipe_inode(&errors)].into_iter().flatten().collect();
     let mut command = command(program)?;
     command.stdin(Stdio::piped()).stdout(output_in).stderr(errors_in);
     let mut child = spawn::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
     let stdin = child.stdin.take();
     // Without a role: it is none of the target's.
-    let entry = processes.enter(number, "", child)?;
+    let entry = processes.enter(number, program, "", child, pipes)?;
     let keeps_bytes = program.keeps_bytes.unwrap_or(KEPT_BYTES);
     let gather = || Ok((Gathered::from(output, keeps_bytes)?, Gathered::from(errors, KEPT_BYTES)?));
     let gathered = give(stdin, input).and_then(|()| gather());

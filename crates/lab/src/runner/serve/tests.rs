@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _};
 use std::thread::JoinHandle;
 
 use super::*;
-use crate::fixture::{Scratch, is_alive, until};
+use crate::fixture::{Scratch, in_pid_namespace, is_alive, stays_alive, stranger, until};
 use crate::runner::{Answer, Program};
 
 /// A runner on a thread of this process, and both ends of its pipes.
@@ -241,4 +241,26 @@ fn a_process_is_in_its_groups_before_it_is_the_program() {
     assert_eq!(child.wait_with_output().unwrap().stdout, b"00");
     let missing = crate::linux::spawn::spawn_in(std::process::Command::new("true"), &[folder.join("none")]);
     assert_ne!(missing.unwrap_err().kind(), io::ErrorKind::NotFound, "it is not the program that is missing");
+}
+
+#[test]
+fn a_group_whose_number_went_to_somebody_else_gets_no_signal() {
+    in_pid_namespace("runner::serve::tests::group_went_to_somebody_else");
+}
+
+/// Not a test: in a pid namespace of its own.
+#[test]
+#[ignore = "started by another test"]
+fn group_went_to_somebody_else() {
+    let mut talk = Talk::begin(|_| {});
+    talk.hear();
+    let pid = talk.start(1, "true");
+    let ended = talk.hear();
+    assert!(matches!(ended, Said::Ended { process: 1, how: 0 }), "{ended:?}");
+    let bystander = stranger(pid);
+    talk.tell(2, Order::Signal { process: 1, signal: 9, group: true });
+    talk.hear();
+    assert!(stays_alive(bystander), "a signal to an old group reached a new one");
+    drop(talk);
+    assert!(stays_alive(bystander), "the end of the runner killed what had only got the number");
 }

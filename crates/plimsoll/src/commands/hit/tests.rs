@@ -14,7 +14,7 @@ fn words(options: &[&str]) -> cli::Hit {
 }
 
 fn read(options: &[&str]) -> Result<Asked, Vec<Wrong>> {
-    asked::read(&words(options), spoken(&catalog::known().unwrap()).unwrap())
+    asked::read(&words(options), spoken(&catalog::known(None).unwrap()).unwrap())
 }
 
 /// The experiment of these options, which has a plan.
@@ -22,7 +22,7 @@ fn experiment(options: &[&str]) -> String {
     let asked = read(options).unwrap_or_else(|wrong| panic!("{options:?}: {wrong:#?}"));
     let text = text::experiment(&asked);
     let source = Source { name: SOURCE.to_owned(), text: text.clone() };
-    check::plan(&source, &[], &catalog::known().unwrap()).unwrap_or_else(|failure| panic!("{text}\n{failure}"));
+    check::plan(&source, &[], &catalog::known(None).unwrap()).unwrap_or_else(|failure| panic!("{text}\n{failure}"));
     text
 }
 

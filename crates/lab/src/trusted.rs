@@ -1,0 +1,407 @@
+//! What only root and the caller can have written: files and folders that no other user of this machine can change or swap for
+//! others. It must not know what they are for.
+//!
+//! A path is resolved first, and then looked at from the top: what stands in a folder that only root and the caller may write to cannot
+//! be swapped any more, so that each step holds for the next ones. It is the rule of sshd for `authorized_keys`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::geteuid;
+
+use crate::Error;
+use crate::linux::procfs;
+
+/// Others may make entries there, but rename or remove only their own.
+const STICKY: u32 = 0o1000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// A file or folder that somebody else can have written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distrust {
+    /// Which.
+    pub path: PathBuf,
+    /// Its owner.
+    pub uid: u32,
+    /// Its permissions.
+    pub mode: u32,
+    /// What is wrong with it.
+    pub why: Why,
+}
+
+/// What is wrong with a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It belongs to neither root nor the caller, or not to the one who alone may own it.
+    Owner,
+    /// Its group may write to it, and others than the caller are in that.
+    Group(u32),
+    /// Everybody may write to it.
+    Everybody,
+    /// It is something else: a link, a pipe, a device.
+    Kind(&'static str),
+    /// The link leads nowhere, and others could make what it leads to.
+    Dangling,
+    /// It has other names, which may be in folders of others.
+    Links(u64),
+    /// It is longer than this, bytes.
+    Long(u64),
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, uid, mode, why } = self;
+        let mode = mode & 0o7777;
+        write!(out, "{} belongs to {} and has mode {mode:04o}", path.display(), user(*uid))?;
+        match why {
+            Why::Owner => Ok(()),
+            Why::Group(gid) => write!(out, ": the group {gid} may write to it"),
+            Why::Everybody => write!(out, ": everybody may write to it"),
+            Why::Kind(kind) => write!(out, ": it is a {kind}"),
+            Why::Dangling => write!(out, ": it is a link to what is not there"),
+            Why::Links(count) => write!(out, ": it has {count} names"),
+            Why::Long(bytes) => write!(out, ": it is longer than {} KiB", bytes >> 10),
+        }
+    }
+}
+
+impl Distrust {
+    fn of(path: &Path, found: &Metadata, why: Why) -> Self {
+        Self { path: path.to_path_buf(), uid: found.uid(), mode: found.mode(), why }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let (path, owner, me) = (self.path.display(), user(self.uid), user(geteuid().as_raw()));
+        match self.why {
+            Why::Owner => format!(
+                "run Plimsoll as {owner}; or, if you trust what is in there, chown it to {me}, or copy it to a folder that only \
+                 {me} can write to"
+            ),
+            Why::Group(_) | Why::Everybody => format!("if you trust what is in there: chmod go-w {path}"),
+            Why::Kind(_) | Why::Dangling | Why::Links(_) | Why::Long(_) => format!("remove {path}"),
+        }
+    }
+}
+
+impl From<Distrust> for Error {
+    fn from(found: Distrust) -> Self {
+        Self::Distrusted(Box::new(found))
+    }
+}
+
+/// `nobody (uid 65534)`
+fn user(uid: u32) -> String {
+    let passwd = procfs::text(Path::new("/etc/passwd")).unwrap_or_default();
+    let name = passwd.lines().find(|line| field(line, 2) == Some(uid)).and_then(|line| line.split(':').next());
+    name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
+}
+
+fn field(line: &str, index: usize) -> Option<u32> {
+    line.split(':').nth(index)?.parse().ok()
+}
+
+/// Resolves a folder to which nobody but root and the caller can write, and which nobody else can swap.
+///
+/// # Errors
+/// [`Error::Distrusted`] with the folder on the way that is not so; [`Error::System`] if it is not there.
+pub fn folder(path: &Path) -> Result<PathBuf, Error> {
+    resolved(path, false)
+}
+
+/// The same for a folder in which others may make entries of their own, such as /tmp: what is the caller's in it stays.
+///
+/// # Errors
+/// As [`folder`].
+pub fn shared_folder(path: &Path) -> Result<PathBuf, Error> {
+    resolved(path, true)
+}
+
+fn resolved(path: &Path, may_be_shared: bool) -> Result<PathBuf, Error> {
+    let found = path.canonicalize().map_err(Error::system(format!("find {}", path.display())))?;
+    let mut above: Vec<&Path> = found.ancestors().collect();
+    above.reverse();
+    for step in above {
+        let metadata = step.symlink_metadata().map_err(Error::system(format!("look at {}", step.display())))?;
+        let is_shared = metadata.is_dir() && (may_be_shared || step != found);
+        judge(step, &metadata, is_shared)?;
+    }
+    Ok(found)
+}
+
+/// Whether only root and the caller can write to it. A shared folder is one in which others may have entries of their own.
+fn judge(path: &Path, found: &Metadata, is_shared: bool) -> Result<(), Distrust> {
+    let (mode, uid) = (found.mode(), geteuid().as_raw());
+    if found.uid() != 0 && found.uid() != uid {
+        return Err(Distrust::of(path, found, Why::Owner));
+    }
+    if is_shared && mode & STICKY != 0 {
+        return Ok(());
+    }
+    if mode & OTHERS_WRITE != 0 {
+        return Err(Distrust::of(path, found, Why::Everybody));
+    }
+    if mode & GROUP_WRITES != 0 && !is_own_group(found.gid(), uid) {
+        return Err(Distrust::of(path, found, Why::Group(found.gid())));
+    }
+    Ok(())
+}
+
+/// Whether nobody else is in the caller's group, as where each user has a group of his own and a umask of 002.
+fn is_own_group(gid: u32, uid: u32) -> bool {
+    let text = |path: &str| procfs::text(Path::new(path)).unwrap_or_default();
+    is_private_group(gid, uid, &text("/etc/passwd"), &text("/etc/group"))
+}
+
+/// The same by the text of both files. A group that is not in there has members that we do not know.
+fn is_private_group(gid: u32, uid: u32, passwd: &str, group: &str) -> bool {
+    let Some(user) = passwd.lines().find(|line| field(line, 2) == Some(uid)) else { return false };
+    let name = user.split(':').next();
+    let others_have_it = passwd.lines().any(|line| field(line, 3) == Some(gid) && field(line, 2) != Some(uid));
+    let Some(line) = group.lines().find(|line| field(line, 2) == Some(gid)) else { return false };
+    let members = line.split(':').nth(3).unwrap_or_default().split(',').map(str::trim);
+    field(user, 3) == Some(gid)
+        && !others_have_it
+        && members.filter(|member| !member.is_empty()).all(|one| Some(one) == name)
+}
+
+/// Reads a file that nobody but root and the caller can have written.
+///
+/// # Errors
+/// [`Error::Distrusted`] if others can have, or if it is no regular file or longer than `at_most` bytes; [`Error::System`] if it
+/// cannot be read.
+pub fn read(path: &Path, at_most: u64) -> Result<String, Error> {
+    let found = resolved(path, false)?;
+    let file = open(&found)?;
+    let metadata = file.metadata().map_err(Error::system(format!("look at {}", found.display())))?;
+    judge(&found, &metadata, false)?;
+    text(&file, &found, at_most)
+}
+
+/// Reads a file of whomever, as long as it is a regular one: no pipe that has no end, no device.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_regular(path: &Path, at_most: u64) -> Result<String, Error> {
+    let file = open(path)?;
+    text(&file, path, at_most)
+}
+
+/// Opens a file without waiting for whoever is at the other end of it.
+fn open(path: &Path) -> Result<File, Error> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    opened.map(File::from).map_err(|error| Error::system(format!("read {}", path.display()))(error.into()))
+}
+
+/// The text of a regular file that is not too long.
+///
+/// # Errors
+/// As [`read`].
+pub fn text(file: &File, path: &Path, at_most: u64) -> Result<String, Error> {
+    let reading = || format!("read {}", path.display());
+    let found = file.metadata().map_err(Error::system(reading()))?;
+    if !found.is_file() {
+        return Err(Distrust::of(path, &found, Why::Kind(kind(&found))).into());
+    }
+    let mut bytes = Vec::new();
+    file.take(at_most + 1).read_to_end(&mut bytes).map_err(Error::system(reading()))?;
+    if bytes.len() as u64 > at_most {
+        return Err(Distrust::of(path, &found, Why::Long(at_most)).into());
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A file or folder that is the caller's alone: of one name, and with nobody else's leave to write.
+///
+/// # Errors
+/// If it is not.
+pub fn own(path: &Path, found: &Metadata) -> Result<(), Distrust> {
+    let why = match found.mode() {
+        _ if found.uid() != geteuid().as_raw() => Why::Owner,
+        mode if mode & OTHERS_WRITE != 0 => Why::Everybody,
+        mode if mode & GROUP_WRITES != 0 => Why::Group(found.gid()),
+        // Without a name it was removed a moment ago.
+        _ if found.is_file() && found.nlink() > 1 => Why::Links(found.nlink()),
+        _ if !found.is_file() && !found.is_dir() => Why::Kind(kind(found)),
+        _ => return Ok(()),
+    };
+    Err(Distrust::of(path, found, why))
+}
+
+/// What stands at a path that could not be opened as the file or folder that it should be.
+pub fn no_such(path: &Path, found: &Metadata) -> Distrust {
+    Distrust::of(path, found, Why::Kind(kind(found)))
+}
+
+fn kind(found: &Metadata) -> &'static str {
+    let kind = found.file_type();
+    match () {
+        () if kind.is_symlink() => "link",
+        () if kind.is_dir() => "folder",
+        () if kind.is_fifo() => "pipe",
+        () if kind.is_socket() => "socket",
+        () if kind.is_file() => "file",
+        () => "device",
+    }
+}
+
+/// Looks at all that is in a folder, and where its links lead: whatever in there is run is nobody else's.
+///
+/// # Errors
+/// [`Error::Distrusted`] with the first that is not so; [`Error::System`] if it cannot be looked at.
+pub fn tree(path: &Path) -> Result<(), Error> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![folder(path)?];
+    while let Some(path) = open.pop() {
+        if !seen.insert(path.clone()) {
+            continue;
+        }
+        let looking = || format!("look at {}", path.display());
+        let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        for entry in entries.map_err(Error::system(looking()))? {
+            let path = entry.path();
+            let found = path.symlink_metadata().map_err(Error::system(looking()))?;
+            if found.is_symlink() {
+                open.extend(led_to(&path, &found)?);
+                continue;
+            }
+            judge(&path, &found, false)?;
+            if found.is_dir() {
+                open.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a link leads; the folder, if it is one.
+fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
+    if found.uid() != 0 && found.uid() != geteuid().as_raw() {
+        return Err(Distrust::of(link, found, Why::Owner).into());
+    }
+    match resolved(link, false) {
+        Ok(path) => Ok(path.is_dir().then_some(path)),
+        // What an editor leaves beside a file leads nowhere. It may, where nobody else can make what it leads to.
+        Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+            let to = fs::read_link(link).map_err(Error::system(format!("look at {}", link.display())))?;
+            let parent = link.parent().map(|folder| folder.join(to)).and_then(|to| to.parent().map(Path::to_path_buf));
+            let is_safe = parent.is_some_and(|parent| folder(&parent).is_ok());
+            if is_safe { Ok(None) } else { Err(Distrust::of(link, found, Why::Dangling).into()) }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    use super::*;
+    use crate::fixture::Scratch;
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn distrusted(error: Error) -> Distrust {
+        match error {
+            Error::Distrusted(found) => *found,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn what_others_may_write_to_is_not_trusted() {
+        let folder = Scratch::new();
+        let path = folder.write("inner/file", "text");
+        assert_eq!(read(&path, 10).unwrap(), "text");
+        assert_eq!(distrusted(read(&path, 3).unwrap_err()).why, Why::Long(3));
+        mode(&path, 0o646);
+        let found = distrusted(read(&path, 10).unwrap_err());
+        assert_eq!((found.path.as_path(), found.why), (&*path.canonicalize().unwrap(), Why::Everybody));
+        assert!(found.to_string().contains("mode 0646: everybody may write to it"), "{found}");
+        mode(&path, 0o644);
+        mode(&folder.join("inner"), 0o777);
+        assert_eq!(distrusted(read(&path, 10).unwrap_err()).path, folder.join("inner").canonicalize().unwrap());
+        assert!(super::folder(&folder.join("inner")).is_err() && tree(&folder).is_err());
+        // As /tmp is: what is ours in it can be moved by nobody.
+        mode(&folder.join("inner"), 0o1777);
+        assert_eq!(read(&path, 10).unwrap(), "text");
+        assert!(super::folder(&folder.join("inner")).is_err(), "but anybody can put more into it");
+        assert!(shared_folder(&folder.join("inner")).is_ok());
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let folder = Scratch::new();
+        let pipe = folder.join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
+        assert_eq!(distrusted(read(&pipe, 10).unwrap_err()).why, Why::Kind("pipe"));
+        assert_eq!(distrusted(read_regular(&pipe, 10).unwrap_err()).why, Why::Kind("pipe"));
+        let endless = distrusted(read_regular(Path::new("/dev/zero"), 10).unwrap_err());
+        assert_eq!(endless.why, Why::Kind("device"));
+    }
+
+    #[test]
+    fn a_link_is_as_good_as_where_it_leads() {
+        let (folder, other) = (Scratch::new(), Scratch::new());
+        let theirs = other.write("theirs/program", "x");
+        symlink(&theirs, folder.join("link")).unwrap();
+        tree(&folder).unwrap();
+        mode(&other.join("theirs"), 0o1777);
+        tree(&folder).unwrap();
+        mode(&theirs, 0o666);
+        assert_eq!(distrusted(tree(&folder).unwrap_err()).path, theirs.canonicalize().unwrap());
+        fs::remove_file(&theirs).unwrap();
+        assert_eq!(distrusted(tree(&folder).unwrap_err()).why, Why::Dangling, "anybody can make it");
+        fs::remove_file(folder.join("link")).unwrap();
+        symlink("me@here.1:2", folder.join(".#file")).unwrap();
+        tree(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_belongs_to_another_is_not_trusted() {
+        if !geteuid().is_root() {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        let folder = Scratch::new();
+        let path = folder.write("inner/hook", "x");
+        chown(&path, Some(65534), Some(65534)).unwrap();
+        let found = distrusted(tree(&folder).unwrap_err());
+        assert_eq!((found.uid, found.why), (65534, Why::Owner));
+        assert!(found.to_string().contains("(uid 65534) and has mode 06"), "{found}");
+        assert!(found.remedy().contains("chown it to root (uid 0)"), "{}", found.remedy());
+        chown(folder.join("inner"), Some(65534), None).unwrap();
+        let found = distrusted(read(&path, 10).unwrap_err());
+        assert_eq!(found.path, folder.join("inner").canonicalize().unwrap(), "its owner could swap what is in it");
+        // The group of a user alone, and one that he shares.
+        chown(folder.join("inner"), Some(0), Some(65534)).unwrap();
+        mode(&folder.join("inner"), 0o775);
+        assert_eq!(distrusted(super::folder(&folder.join("inner")).unwrap_err()).why, Why::Group(65534));
+    }
+
+    #[test]
+    fn a_group_is_private_if_nobody_else_is_in_it() {
+        let passwd =
+            "root:x:0:0::/:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:1001::/:/bin/sh\ncid:x:1002:100::/:\n";
+        let group = "root:x:0:\nusers:x:100:\nann:x:1000:\nbob:x:1001:ann\ndan:x:1003:dan\n";
+        let is_private = |gid, uid| is_private_group(gid, uid, passwd, group);
+        assert!(is_private(0, 0) && is_private(1000, 1000));
+        assert!(!is_private(1001, 1001), "ann is in it");
+        assert!(!is_private(1000, 1001) && !is_private(1000, 0), "another's");
+        assert!(!is_private(77, 1000) && !is_private(1000, 77), "not known");
+        let twice = format!("{passwd}eve:x:1004:1000::/:/bin/sh\n");
+        assert!(!is_private_group(1000, 1000, &twice, group), "eve's as well");
+    }
+}

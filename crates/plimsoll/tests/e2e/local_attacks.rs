@@ -1,0 +1,262 @@
+//! A local user against root's Plimsoll: six attacks by `nobody`, in a temporary folder that all may write, as /tmp is. None may do harm,
+//! and none may keep root from working. /run is a private one, so that no other run of this machine is looked at.
+#![allow(clippy::disallowed_methods, reason = "a test waits for another process by looking again")]
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::stage::{Played, root};
+
+/// Who attacks.
+const NOBODY: u32 = 65534;
+/// A command that has not ended by then waits for what an attacker holds.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Nothing that is played here needs so much.
+const MEMORY_KB: u64 = 512 << 10;
+/// Plays a command in a mount namespace with a /run of its own.
+const PRIVATELY: &str = "mount -t tmpfs none /run && exec \"$@\"";
+
+static NEXT: AtomicU32 = AtomicU32::new(1);
+
+/// A folder of root's with a temporary folder in it that all may write.
+struct Ground(PathBuf);
+
+impl Ground {
+    fn new() -> Self {
+        let name = format!("plimsoll-attacks-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let ground = Self(std::env::temp_dir().join(name));
+        fs::create_dir(&ground.0).unwrap();
+        fs::create_dir(ground.shared()).unwrap();
+        fs::set_permissions(ground.shared(), fs::Permissions::from_mode(0o1777)).unwrap();
+        ground
+    }
+
+    /// All may write here, and remove what is their own.
+    fn shared(&self) -> PathBuf {
+        self.0.join("shared")
+    }
+
+    /// Where root's registry would be, if root had no /run.
+    fn registry(&self) -> PathBuf {
+        self.shared().join("plimsoll-0")
+    }
+
+    /// A folder of root's in the shared one, with an experiment on the built-in target.
+    fn experiment(&self, folder: &str) -> PathBuf {
+        let text = fs::read_to_string(root().join("experiments/01-first-run.toml")).unwrap();
+        let path = self.shared().join(folder).join("first.toml");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A shell script of nobody's, in the shared folder, with `input` to read.
+    fn nobody(&self, script: &str, input: &str) {
+        let mut shell = Command::new("sh")
+            .args(["-ec", script])
+            .current_dir(self.shared())
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        shell.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        assert!(shell.wait().unwrap().success(), "the attack itself does not work: {script}");
+    }
+
+    /// Has root play `plimsoll WORDS…` in a folder. In words, what would be harm of any kind.
+    fn root_plays(&self, folder: &Path, words: &[&str]) -> Result<Played, String> {
+        let child = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", PRIVATELY, "sh"])
+            .arg(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(words)
+            .current_dir(folder)
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("PLIMSOLL_TARGETS")
+            .env("TMPDIR", self.shared())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        watched(child).map_err(|what| format!("`plimsoll {}` {what}", words.join(" ")))
+    }
+
+    /// `clean`, `run` and `hit`, which look for what killed runs left: all go on, and name what is not root's.
+    fn root_works(&self, names: &str) -> Result<(), String> {
+        let file = self.experiment("work");
+        let work = self.shared().join("work");
+        let run = ["run", file.to_str().unwrap(), "--set", "load.time=300ms", "--set", "load.warmup=0s", "--accept"];
+        // Nothing answers there, which is found out when the place was looked at.
+        let hit = ["hit", "http://127.0.0.1:9/", "-t", "1s"];
+        for (words, code) in [(&["clean"][..], 0), (&run, 0), (&hit, 4)] {
+            let played = self.root_plays(&work, words)?;
+            if played.code != code {
+                return Err(format!("`plimsoll {}` ended with {}: {}", words[0], played.code, played.stderr));
+            }
+            if !played.stderr.contains(names) {
+                return Err(format!("`plimsoll {}` does not name {names}: {}", words[0], played.stderr));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits for the end of a command, and ends one that waits for ever or takes memory without end.
+fn watched(mut child: Child) -> Result<Played, String> {
+    let status = format!("/proc/{}/status", child.id());
+    let begun = Instant::now();
+    let harm = loop {
+        if child.try_wait().unwrap().is_some() {
+            break None;
+        }
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        if peak.is_some_and(|peak: u64| peak > MEMORY_KB) {
+            break Some("takes memory without end");
+        }
+        if begun.elapsed() > PATIENCE {
+            break Some("does not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    if harm.is_some() {
+        let _ = child.kill();
+    }
+    let played = Played::from(child.wait_with_output().unwrap());
+    harm.map_or(Ok(played), |harm| Err(harm.to_owned()))
+}
+
+/// Puts a target `echo` with a hook of nobody's where root's experiments are, and has root play `words` with each.
+fn planted_target(words: &[&str]) -> Result<(), String> {
+    let ground = Ground::new();
+    let manifest = fs::read_to_string(root().join("targets/echo/target.toml")).unwrap();
+    let trap = format!(
+        "mkdir -p targets/echo
+         cat > targets/echo/target.toml
+         printf '\\n[hooks]\\ninstall = \"hook\"\\nversions = \"hook\"\\n' >> targets/echo/target.toml
+         printf '#!/bin/sh\\nid > {0}/pwned; echo {{}}\\n' > targets/echo/hook
+         chmod +x targets/echo/hook",
+        ground.0.display()
+    );
+    ground.nobody(&trap, &manifest);
+    // Above the working folder, in it, beside the experiment file, and beside the experiments.
+    for (folder, working) in [("alice/experiments", "alice"), (".", "."), ("experiments", "."), ("alice", "alice")] {
+        let file = ground.experiment(folder);
+        let working = ground.shared().join(working);
+        ground.root_plays(&working, &[words, &[file.to_str().unwrap()]].concat())?;
+        if let Ok(whose) = fs::read_to_string(ground.0.join("pwned")) {
+            return Err(format!("a hook of nobody's ran as {}", whose.trim()));
+        }
+    }
+    Ok(())
+}
+
+fn a_target_above_the_working_folder_is_run() -> Result<(), String> {
+    planted_target(&["run", "--set", "load.time=300ms", "--set", "load.warmup=0s", "--accept"])
+}
+
+fn a_target_above_the_working_folder_is_examined() -> Result<(), String> {
+    planted_target(&["doctor"])
+}
+
+/// A registry of nobody's that names a process of root's as left by a run.
+fn a_forged_entry_kills_a_process_of_root() -> Result<(), String> {
+    let ground = Ground::new();
+    let mut victim = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", victim.id())).unwrap();
+    let started_ticks = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let entry = format!(
+        "{{\"made\":\"run\",\"id\":\"forged\",\"owner\":{{\"pid\":4194304,\"started_ticks\":1,\"boot\":\"{}\"}},\"folder\":\"x\"}}
+{{\"made\":\"group\",\"pid\":{},\"started_ticks\":{started_ticks}}}\n",
+        boot.trim(),
+        victim.id()
+    );
+    ground.nobody("mkdir plimsoll-0; cat > plimsoll-0/forged.jsonl", &entry);
+    let worked = ground.root_works("plimsoll-0");
+    let is_dead = victim.try_wait().unwrap().is_some();
+    let _ = victim.kill();
+    victim.wait().unwrap();
+    let is_kept = ground.registry().join("forged.jsonl").exists();
+    match (is_dead, is_kept) {
+        (true, _) => Err("a process of root's was killed".to_owned()),
+        (false, false) => Err("what is nobody's was removed".to_owned()),
+        (false, true) => worked,
+    }
+}
+
+/// A link to a folder of root's in place of the registry: what is in there is no entry, and is not removed.
+fn a_linked_registry_deletes_files_of_root() -> Result<(), String> {
+    let ground = Ground::new();
+    let precious = ground.0.join("records");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("history.jsonl"), "{\"key\": 1}\n").unwrap();
+    ground.nobody(&format!("ln -s {} plimsoll-0", precious.display()), "");
+    let worked = ground.root_works("plimsoll-0");
+    if !precious.join("history.jsonl").exists() {
+        return Err("a file of root's was removed".to_owned());
+    }
+    worked
+}
+
+fn a_pipe_in_the_registry_holds_root_up() -> Result<(), String> {
+    let ground = Ground::new();
+    ground.nobody("mkdir plimsoll-0; mkfifo plimsoll-0/a.jsonl", "");
+    ground.root_works("plimsoll-0")
+}
+
+fn an_endless_entry_takes_all_memory() -> Result<(), String> {
+    let ground = Ground::new();
+    ground.nobody("mkdir plimsoll-0; ln -s /dev/zero plimsoll-0/a.jsonl", "");
+    ground.root_works("plimsoll-0")
+}
+
+type Attack = (&'static str, fn() -> Result<(), String>);
+
+const ATTACKS: [Attack; 6] = [
+    ("a target above the working folder is run", a_target_above_the_working_folder_is_run),
+    ("a target above the working folder is examined", a_target_above_the_working_folder_is_examined),
+    ("a forged entry kills a process of root's", a_forged_entry_kills_a_process_of_root),
+    ("a linked registry deletes files of root's", a_linked_registry_deletes_files_of_root),
+    ("a pipe in the registry holds root up", a_pipe_in_the_registry_holds_root_up),
+    ("an endless entry takes all memory", an_endless_entry_takes_all_memory),
+];
+
+/// Past the harness, which would keep it to itself.
+fn report(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[test]
+fn no_attack_of_a_local_user_on_root_succeeds() {
+    if !is_root() {
+        report("skipped: the attacks of a local user are on root's Plimsoll");
+        return;
+    }
+    let mut succeeded = Vec::new();
+    for (name, attack) in ATTACKS {
+        if let Err(harm) = attack() {
+            succeeded.push(format!("{name}: {harm}"));
+        }
+    }
+    report(&format!("local attacks that succeeded: {} of {}", succeeded.len(), ATTACKS.len()));
+    assert!(succeeded.is_empty(), "{}", succeeded.join("\n"));
+}
+
+/// Whether we are.
+pub fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) == 0)
+}
