@@ -172,7 +172,7 @@ pub enum Refusal {
     },
 }
 
-/// HostLines of somebody who may never end one.
+/// Lines of somebody who may never end one.
 #[derive(Debug)]
 pub struct HostLines<R> {
     reader: BufReader<R>,

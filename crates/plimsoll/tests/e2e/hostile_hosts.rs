@@ -134,7 +134,6 @@ fn judged(mode: &str, says: &str) -> Result<(), String> {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "how many modes ended well is the figure of this test")]
 fn whatever_a_host_says_the_run_ends_in_time_and_in_bounded_memory() {
     let (next, failed) = (Mutex::new(MODES.iter()), Mutex::new(Vec::new()));
     let play = || {

@@ -28,9 +28,9 @@ chmod 1777 "$folder/tmp" "$folder/var"
 ip link set lo up
 ip addr add "$2/24" dev eth0
 ip link set eth0 up
-mount --bind "$folder/root" /root
 mount --bind "$folder/var" /var/tmp
 mount --bind "$folder/tmp" /tmp
+mount --bind "$folder/root" /root
 exec /usr/sbin/sshd -D -e -f /run/here/sshd_config
 "#;
 
