@@ -188,14 +188,6 @@ impl File {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// The workspace crate whose folder it is in: `crates/load/src/x.rs` is in `load`.
-    pub fn owner(&self) -> &str {
-        match self.path.strip_prefix("crates/") {
-            Some(rest) => rest.split('/').next().unwrap_or_default(),
-            None => self.path.split('/').next().unwrap_or_default(),
-        }
-    }
-
     /// The folder that the modules it declares lie in.
     fn rooms(&self) -> String {
         let folder = match self.name() {

@@ -71,7 +71,7 @@ fn a_full_disk_is_an_error_and_not_a_panic() {
     if !path.exists() {
         return;
     }
-    let mut file = LineFile { file: OpenOptions::new().write(true).open(path).unwrap(), whole: 0, pending: Vec::new() };
+    let mut file = LineFile { file: File::options().write(true).open(path).unwrap(), whole: 0, pending: Vec::new() };
     file.write(b"line\n").unwrap();
     assert!(file.flush().is_err());
     assert!(file.is_empty(), "what could not be written is not written twice");

@@ -4,7 +4,7 @@
 use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks};
 use super::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
 use super::colour::legible;
-use super::markup::{escaped, json_in_script, place};
+use super::markup::{escaped, json_in_script, place, visible};
 use super::path;
 use super::render::drawn;
 use super::thinning::{Point, thinned, thinned_together};
@@ -157,12 +157,8 @@ fn a_drawn_chart_escapes_its_words_and_carries_its_values() {
 #[test]
 fn what_turns_letters_round_is_shown() {
     let turned = "ok\u{202e}drow\u{2066}";
-    assert_eq!(super::markup::escaped(turned), "ok[U+202E]drow[U+2066]");
-    assert_eq!(super::markup::visible(turned), "ok[U+202E]drow[U+2066]");
-    assert_eq!(super::markup::json_in_script("\"\u{202e}\""), "\"[U+202E]\"");
-    assert_eq!(
-        super::markup::visible("\u{5e9}\u{5dc}\u{5d5}\u{5dd}"),
-        "\u{5e9}\u{5dc}\u{5d5}\u{5dd}",
-        "letters are letters"
-    );
+    assert_eq!(escaped(turned), "ok[U+202E]drow[U+2066]");
+    assert_eq!(visible(turned), "ok[U+202E]drow[U+2066]");
+    assert_eq!(json_in_script("\"\u{202e}\""), "\"[U+202E]\"");
+    assert_eq!(visible("\u{5e9}\u{5dc}\u{5d5}\u{5dd}"), "\u{5e9}\u{5dc}\u{5d5}\u{5dd}", "letters are letters");
 }
