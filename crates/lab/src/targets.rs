@@ -108,7 +108,8 @@ fn names_in(shelf: &Path) -> Vec<String> {
     let is_target = |path: PathBuf| path.join(FILE).symlink_metadata().is_ok();
     let names =
         entries.filter(|entry| is_target(entry.path())).filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| !name.starts_with(['_', '.'])).collect()
+    // A name is shown, also one that another user gave, and is not to steer the terminal.
+    names.filter(|name| !name.starts_with(['_', '.']) && !name.chars().any(char::is_control)).collect()
 }
 
 fn read(shelf: &Path, name: &str) -> Result<TargetFolder, Error> {

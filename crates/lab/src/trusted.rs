@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn what_belongs_to_another_is_not_trusted() {
         if !geteuid().is_root() {
-            println!("skipped: only root can give files away");
+            // Only root can give files away.
             return;
         }
         let folder = Scratch::new();

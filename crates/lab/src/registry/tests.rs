@@ -198,8 +198,8 @@ fn a_torn_entry_is_read_as_far_as_it_goes() {
     // Without a first line there is nothing to find; it goes once its writer is gone, whom another pid namespace may hide.
     let old = |name: &str| {
         let path = folder.write(name, "");
-        let an_hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
-        File::options().write(true).open(&path).unwrap().set_modified(an_hour_ago).unwrap();
+        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
         path
     };
     let empty = old("boot-4194304-1-1.jsonl");
