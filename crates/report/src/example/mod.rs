@@ -146,6 +146,7 @@ fn trial(planned: &plan::Trial) -> Trial {
             iowait_pct: Some(0.31),
             steal_pct: Some(1.2),
             strangers_cpu_pct: Some(0.8),
+            ..record::results::Machine::default()
         },
         hosts: vec![host()],
         generator: Generator {
