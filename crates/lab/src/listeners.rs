@@ -213,8 +213,7 @@ impl Finder {
             ));
         };
         self.get_to_know(proc, all_processes, serving.iter().map(|one| one.link()).collect());
-        let holders: BTreeSet<u32> =
-            self.known.iter().filter(|(_, known)| known.holds).map(|(pid, _)| *pid).collect();
+        let holders: BTreeSet<u32> = self.known.iter().filter(|(_, known)| known.holds).map(|(pid, _)| *pid).collect();
         self.had_holders = !holders.is_empty();
         if holders.is_empty() {
             let why = match self.known.values().any(|known| known.is_closed) {
@@ -410,8 +409,7 @@ impl ControlGroup {
     /// groups, or one in which anybody's jobs run.
     fn whole(mut self) -> Option<Self> {
         let is_service = |name: &String| name.ends_with(".service") && !name.starts_with("user@");
-        let is_folder =
-            |name: &String| name.ends_with(".slice") || name == "init.scope" || name.starts_with("user@");
+        let is_folder = |name: &String| name.ends_with(".slice") || name == "init.scope" || name.starts_with("user@");
         let is_session = |name: &String| name.starts_with("session-") && name.ends_with(".scope");
         if let Some(place) = self.container() {
             self.path.truncate(place + 1);

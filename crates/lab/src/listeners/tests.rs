@@ -181,12 +181,24 @@ fn a_service_or_container_is_all_that_is_in_its_control_group() {
         ("/system.slice/nginx.service/master", "/system.slice/nginx.service/workers", true),
         ("/system.slice/nginx.service", "/system.slice/nginx.service-too", false),
         ("/system.slice/nginx.service", "/system.slice/cups.service", false),
-        ("/user.slice/user-0.slice/user@0.service/app.slice/a.service", "/user.slice/user-0.slice/user@0.service/app.slice/b.service", false),
-        ("/user.slice/user-0.slice/user@0.service/app.slice/a.service", "/user.slice/user-0.slice/user@0.service/app.slice/a.service", true),
+        (
+            "/user.slice/user-0.slice/user@0.service/app.slice/a.service",
+            "/user.slice/user-0.slice/user@0.service/app.slice/b.service",
+            false,
+        ),
+        (
+            "/user.slice/user-0.slice/user@0.service/app.slice/a.service",
+            "/user.slice/user-0.slice/user@0.service/app.slice/a.service",
+            true,
+        ),
         ("/system.slice/docker-4f1c.scope", "/system.slice/docker-4f1c.scope/system.slice/app.service", true),
         ("/docker/4f1c", "/docker/4f1c/below", true),
         ("/docker/4f1c", "/docker/5555", false),
-        ("/kubepods.slice/kubepods-pod1.slice/cri-containerd-4f.scope", "/kubepods.slice/kubepods-pod1.slice/cri-containerd-4f.scope", true),
+        (
+            "/kubepods.slice/kubepods-pod1.slice/cri-containerd-4f.scope",
+            "/kubepods.slice/kubepods-pod1.slice/cri-containerd-4f.scope",
+            true,
+        ),
         ("/kubepods/burstable/pod1/4f1c", "/kubepods/burstable/pod1/4f1c", true),
         ("/kubepods/burstable/pod1/4f1c", "/kubepods/burstable/pod1/5555", false),
         ("/machine.slice/libpod-4f1c.scope/container", "/machine.slice/libpod-4f1c.scope", true),
@@ -196,7 +208,11 @@ fn a_service_or_container_is_all_that_is_in_its_control_group() {
         (LOGIN, LOGIN, false),
         ("/user.slice/user-0.slice/session-2.scope", "/user.slice/user-0.slice/session-2.scope", false),
         ("/user.slice", "/user.slice", false),
-        ("/user.slice/user-0.slice/user@0.service/init.scope", "/user.slice/user-0.slice/user@0.service/init.scope", false),
+        (
+            "/user.slice/user-0.slice/user@0.service/init.scope",
+            "/user.slice/user-0.slice/user@0.service/init.scope",
+            false,
+        ),
         ("/system.slice", "/system.slice", false),
         ("/system.slice/cron.service", "/system.slice/cron.service", false),
     ] {
@@ -243,7 +259,8 @@ fn a_published_port_leads_into_the_container() {
     machine.proc.write("50/cmdline", &[&arguments[..], &more].concat().join("\0"));
     assert!(machine.why_not("127.0.0.1:8080").contains("whose processes this user may not look into"));
     // Each container has a namespace with port 80 of its own.
-    for (pid, namespace, ip, inode) in [(10, 2, "172.17.0.2", 81), (12, 2, "172.17.0.2", 0), (20, 3, "172.17.0.3", 82)] {
+    for (pid, namespace, ip, inode) in [(10, 2, "172.17.0.2", 81), (12, 2, "172.17.0.2", 0), (20, 3, "172.17.0.3", 82)]
+    {
         fs::create_dir_all(machine.proc.join(format!("{pid}/ns"))).unwrap();
         symlink(format!("net:[{namespace}]"), machine.proc.join(format!("{pid}/ns/net"))).unwrap();
         machine.listens(&format!("{pid}/net"), &[("0.0.0.0:80", if inode > 0 { inode } else { 81 })]);

@@ -174,12 +174,7 @@ impl Forest {
     }
 
     /// Of each tree that there is now: those of the members, and the one that was found.
-    fn roots(
-        &mut self,
-        proc: &Proc,
-        members: &[Member],
-        all: &HashMap<u32, Stat>,
-    ) -> Vec<((String, String), Roots)> {
+    fn roots(&mut self, proc: &Proc, members: &[Member], all: &HashMap<u32, Stat>) -> Vec<((String, String), Roots)> {
         let started = |member: &Member| {
             let roots = Roots { started: Some(member.pid), ..Roots::default() };
             ((member.host.clone(), member.role.clone()), roots)

@@ -88,7 +88,8 @@ fn hit(stage: &Stage, port: u16) -> Value {
 
 /// Pids in a list of the machine's figures.
 fn pids(results: &Value, list: &str) -> Vec<u32> {
-    let processes = results["trials"][0]["machine"][list].as_array().unwrap_or_else(|| panic!("no {list}: {results:#}"));
+    let processes =
+        results["trials"][0]["machine"][list].as_array().unwrap_or_else(|| panic!("no {list}: {results:#}"));
     processes.iter().map(|process| u32::try_from(process["pid"].as_u64().unwrap()).unwrap()).collect()
 }
 
@@ -181,7 +182,8 @@ fn processes_that_a_server_forks_for_each_connection_are_the_target() {
     is_target(&stage, &results, &[server.pid()]);
     let of_server = results["trials"][0]["hosts"][0]["target_cpu_pct"].as_f64().unwrap();
     let of_parent = results["trials"][0]["machine"]["target_processes"].as_array().unwrap().iter();
-    let of_parent = of_parent.filter(|process| process["pid"] == server.pid()).map(|process| number(process, "/cpu_pct"));
+    let of_parent =
+        of_parent.filter(|process| process["pid"] == server.pid()).map(|process| number(process, "/cpu_pct"));
     assert!(of_server > of_parent.sum::<f64>(), "most is done by those that came and went: {results:#}");
 }
 

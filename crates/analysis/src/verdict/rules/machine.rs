@@ -47,9 +47,8 @@ pub(super) fn strangers(facts: &Facts<'_>) -> Weighed {
     let machine = &facts.trial.machine;
     let pct = machine.strangers_cpu_pct?;
     let named = machine.other_processes.iter().filter(|process| process.cpu_pct >= NAMED_PCT).take(NAMED);
-    let named: Vec<String> = named
-        .map(|process| format!("{} (pid {}) {:.0} %", process.name, process.pid, process.cpu_pct))
-        .collect();
+    let named: Vec<String> =
+        named.map(|process| format!("{} (pid {}) {:.0} %", process.name, process.pid, process.cpu_pct)).collect();
     let busiest = if named.is_empty() { String::new() } else { format!("; the busiest: {}", named.join(", ")) };
     Some((pct, format!("other processes used {pct:.0} % of the CPU{busiest}")))
 }
