@@ -100,7 +100,8 @@ fn every_path_finds_the_number_that_it_names() {
 fn put(value: &mut Value, steps: &[&str]) {
     let (Some(first), rest) = (steps.first(), steps.get(1..).unwrap_or_default()) else { return };
     let name = if *first == "*" { "any" } else { first };
-    let list = ["faults", "hosts", "disturbances", "replicas", "said"].contains(first);
+    let lists = ["faults", "hosts", "disturbances", "other_processes", "replicas", "said", "target_processes"];
+    let list = lists.contains(first);
     let value = value.as_object_mut().unwrap().entry(name).or_insert(Value::Null);
     if list {
         let mut element = json!({ "name": "any" });
