@@ -16,7 +16,7 @@ fn a_fifo_socket_device_or_folder_in_place_of_a_record_is_refused_at_once() {
     let fifo = scratch.path("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let _socket = UnixListener::bind(scratch.path("socket")).unwrap();
-    std::fs::create_dir(scratch.path("folder")).unwrap();
+    fs::create_dir(scratch.path("folder")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", scratch.path("device")).unwrap();
     for (name, what) in [("fifo", "a FIFO"), ("socket", "a socket"), ("folder", "a folder"), ("device", "a device")] {
         let path = scratch.path(name);
@@ -39,20 +39,20 @@ fn a_fifo_socket_device_or_folder_in_place_of_a_record_is_refused_at_once() {
 fn a_format_of_a_later_version_is_refused_and_says_who_wrote_it() {
     let scratch = Scratch::new("later-format");
     let folder = RunFolder::at(scratch.path("").as_path());
-    std::fs::write(folder.environment(), r#"{"plimsoll": "9.8.7"}"#).unwrap();
-    std::fs::write(folder.analysis(), r#"{"format": 99, "new": []}"#).unwrap();
-    std::fs::write(folder.ending(), r#"{"format": 2, "how": "done", "reason": null}"#).unwrap();
+    fs::write(folder.environment(), r#"{"plimsoll": "9.8.7"}"#).unwrap();
+    fs::write(folder.analysis(), r#"{"format": 99, "new": []}"#).unwrap();
+    fs::write(folder.ending(), r#"{"format": 2, "how": "done", "reason": null}"#).unwrap();
     let said = folder.read_results().unwrap_err().to_string();
     assert!(said.contains("a later version of Plimsoll (format 99, by version 9.8.7; this one, "), "{said}");
     assert!(said.contains("read it with that version"), "{said}");
     assert!(matches!(folder.read_ending(), Err(ReadError::Later { format: 2, .. })));
     assert!(matches!(folder.refuse_later_results(), Err(ReadError::Later { format: 99, .. })));
-    std::fs::write(folder.environment(), r#"{"format": 3, "plimsoll": "\u001b[2J"}"#).unwrap();
+    fs::write(folder.environment(), r#"{"format": 3, "plimsoll": "\u001b[2J"}"#).unwrap();
     let said = folder.read_environment().unwrap_err().to_string();
     assert!(said.contains("(format 3; this one"), "{said}");
 
     let trial = TrialFolder::at(&scratch.path(""));
-    std::fs::write(trial.events(), "{\"at_s\":0.0,\"event\":\"clock\",\"unix_s\":1.0,\"format\":7}\n").unwrap();
+    fs::write(trial.events(), "{\"at_s\":0.0,\"event\":\"clock\",\"unix_s\":1.0,\"format\":7}\n").unwrap();
     assert!(matches!(lines::read_events(&trial.events()), Err(ReadError::Later { format: 7, .. })));
 }
 
@@ -68,9 +68,9 @@ fn a_format_that_is_known_or_not_said_is_read() {
         (r#"{"format": 1e99}"#, false),
         (r#"{"format": "1"}"#, false),
     ] {
-        std::fs::write(&path, text).unwrap();
+        fs::write(&path, text).unwrap();
         assert_eq!(read_json_up_to::<Value>(&path, 1).is_ok(), is_read, "{text}");
     }
-    std::fs::write(&path, "not JSON").unwrap();
+    fs::write(&path, "not JSON").unwrap();
     assert!(refuse_later(&path, 1).is_ok(), "what is broken is for its reader to say");
 }

@@ -16,7 +16,7 @@ fn word(line: &[u8]) -> Result<Option<String>, String> {
 fn reading(content: &[u8]) -> Result<Records<String>, ReadError> {
     let scratch = Scratch::new("whole-lines");
     let path = scratch.path("words");
-    std::fs::write(&path, content).unwrap();
+    fs::write(&path, content).unwrap();
     read_lines(&path, word)
 }
 
@@ -58,11 +58,11 @@ fn a_missing_file_is_an_empty_one_and_a_folder_is_an_error() {
 fn appending_removes_a_torn_tail() {
     let scratch = Scratch::new("whole-lines");
     let path = scratch.path("words");
-    std::fs::write(&path, "one\ntw").unwrap();
+    fs::write(&path, "one\ntw").unwrap();
     let mut file = LineFile::append(&path).unwrap();
     file.write(b"three\n").unwrap();
     drop(file);
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\nthree\n");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\nthree\n");
 }
 
 #[test]
