@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::table::{Writer, read};
+pub use crate::table::{Writer, read, visit};
 
 /// In a lab, the name under which the machine that makes the load has its own row, beside those of the hosts.
 pub const THIS_MACHINE: &str = "local";
