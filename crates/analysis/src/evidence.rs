@@ -1,5 +1,5 @@
-//! All records of a trial, in memory; of the log of latencies only sums, so it is read last, when it is known which part of it is
-//! measured. It must not draw conclusions.
+//! All records of a trial, in memory; of samples and of the log of latencies only sums, so they are read last, when it is known which
+//! part of them is measured. It must not draw conclusions.
 
 use record::ReadError;
 use record::events::{Ending, Event, History, Phase, What};
@@ -9,15 +9,23 @@ use record::lines;
 use record::replicas::{self, Replica};
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
+use crate::load_window::LoadWindow;
 use crate::operations::LoadLog;
+use crate::sampled::Sampled;
+
+const SAMPLES: &str = "samples.csv";
 
 /// What a trial left behind. A file that is missing is an empty one.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     pub load: LoadLog,
     pub slots: Vec<OutcomeSlot>,
+    /// Narrower slots of a part of the load.
+    pub fine_slots: Vec<OutcomeSlot>,
     pub attempts: Vec<Attempts>,
-    pub samples: Vec<Sample>,
+    /// What was sampled, once it is known which part of it is of the load.
+    pub sampled: Sampled,
+    pub last_sample_s: Option<f64>,
     pub generator: Vec<GeneratorSecond>,
     pub events: Vec<Event>,
     pub history: Vec<History>,
@@ -32,15 +40,20 @@ impl Evidence {
     pub fn read(folder: &TrialFolder) -> Result<Self, ReadError> {
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
-        let samples = rows::read::<Sample>(&folder.samples())?;
+        let fine_slots = rows::read::<OutcomeSlot>(&folder.fine_outcomes())?;
+        let mut last_sample_s: Option<f64> = None;
+        let samples_torn = rows::visit(&folder.samples(), |sample: rows::Moment| {
+            last_sample_s = last_sample_s.into_iter().chain([sample.at_s]).max_by(f64::total_cmp);
+        })?;
         let generator = rows::read::<GeneratorSecond>(&folder.generator())?;
         let events = lines::read_events(&folder.events())?;
         let history = lines::read::<History>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;
         let torn = [
             (slots.torn, "outcomes.csv"),
+            (fine_slots.torn, "outcomes-fine.csv"),
             (attempts.torn, "attempts.csv"),
-            (samples.torn, "samples.csv"),
+            (samples_torn, SAMPLES),
             (generator.torn, "generator.csv"),
             (events.torn, "events.jsonl"),
             (history.torn, "history.jsonl"),
@@ -49,8 +62,10 @@ impl Evidence {
         Ok(Self {
             load: LoadLog::default(),
             slots: slots.items,
+            fine_slots: fine_slots.items,
             attempts: attempts.items,
-            samples: samples.items,
+            sampled: Sampled::default(),
+            last_sample_s,
             generator: generator.items,
             events: events.items,
             history: history.items,
@@ -59,10 +74,21 @@ impl Evidence {
         })
     }
 
+    /// Reads the samples, of a load that is measured so.
+    pub fn read_samples(&mut self, folder: &TrialFolder, window: Option<&LoadWindow>) -> Result<(), ReadError> {
+        self.sampled = window.map_or_else(Sampled::default, |window| Sampled::over(window.from_s, window.until_s));
+        let torn = rows::visit(&folder.samples(), |sample: Sample| self.sampled.add(&sample))?;
+        self.sampled.settle();
+        if torn && !self.torn.contains(&SAMPLES) {
+            self.torn.push(SAMPLES);
+        }
+        Ok(())
+    }
+
     /// Reads the log of latencies; those of intervals that begin at `measured_from_s` or later are also summed up apart.
     pub fn read_log(&mut self, folder: &TrialFolder, measured_from_s: f64) -> Result<(), ReadError> {
         self.load = LoadLog::measured_from(measured_from_s);
-        let log = hlog::visit(&folder.load_hlog(), |interval| self.load.add(&interval))?;
+        let log = hlog::visit(&folder.load_hlog(), |interval| self.load.add(interval))?;
         if log.torn {
             self.torn.insert(0, "load.hlog");
         }
@@ -85,7 +111,7 @@ impl Evidence {
     /// The last moment that any record speaks of, seconds since load start.
     pub fn last_s(&self) -> Option<f64> {
         let slots = self.slots.iter().map(|slot| slot.at_s + slot.slot_s);
-        let samples = self.samples.iter().map(|sample| sample.at_s);
+        let samples = self.last_sample_s.into_iter();
         let generator = self.generator.iter().map(|second| second.at_s);
         let events = self.events.iter().map(|event| event.at_s);
         slots.chain(self.load.last_s()).chain(samples).chain(generator).chain(events).max_by(f64::total_cmp)

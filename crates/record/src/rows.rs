@@ -5,6 +5,14 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::table::{Writer, read, visit};
 
+/// When a row of any of these files is of, for whoever wants to know how far a file goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Moment {
+    /// Seconds since load start.
+    pub at_s: f64,
+}
+
 /// In a lab, the name under which the machine that makes the load has its own row, beside those of the hosts.
 pub const THIS_MACHINE: &str = "local";
 

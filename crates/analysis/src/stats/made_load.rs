@@ -3,6 +3,7 @@
 
 use hdrhistogram::Histogram;
 use record::results::Outage;
+use record::hlog::Counts;
 use record::rows::OutcomeSlot;
 
 use super::latency_seconds::LatencySeconds;
@@ -64,7 +65,7 @@ impl Made {
                     histogram.record((latency_us(row.at_s) * 1e3 * (0.5 * off).exp()) as u64).unwrap();
                 }
             }
-            self.latency.add(second as f64, 1.0, &histogram);
+            self.latency.add(second as f64, 1.0, &Counts::of(&histogram));
         }
         self
     }

@@ -108,7 +108,7 @@ impl Case {
     /// In the second that ends then, so many processes of the target were replaced.
     fn replaced(&mut self, at_s: f64, count: u64) {
         let row = Sample { at_s, host: "n1".into(), process: "server".into(), ..Sample::default() };
-        self.evidence.samples.push(Sample { processes_replaced: Some(count), ..row });
+        self.evidence.sampled.add(&Sample { processes_replaced: Some(count), ..row });
     }
 
     /// An earlier trial was played with this program, and this one with that.
