@@ -15,9 +15,7 @@ use record::results::Disturbance;
 
 use crate::evidence::Evidence;
 use crate::stats::order::nearest_rank;
-use crate::stats::outage::{
-    CHANCE, FAR_LONGER, HOLD_S, Times, WINDOW_OPERATIONS, WINDOW_S, outage, tolerated,
-};
+use crate::stats::outage::{CHANCE, FAR_LONGER, HOLD_S, Times, WINDOW_OPERATIONS, WINDOW_S, outage, tolerated};
 use crate::stats::timeline::{Counts, Timeline};
 
 /// So many others that are nearly as long make a silence usual.

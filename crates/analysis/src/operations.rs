@@ -49,11 +49,8 @@ impl LoadLog {
         let Some(tag) = Tag::parse(&interval.tag) else { return };
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
             self.latency.add(interval.start_s, interval.length_s, &interval.counts);
-            let part = Succeeded {
-                start_s: interval.start_s,
-                length_s: interval.length_s,
-                count: interval.counts.len(),
-            };
+            let part =
+                Succeeded { start_s: interval.start_s, length_s: interval.length_s, count: interval.counts.len() };
             match self.succeeded.get_mut(&tag.operation) {
                 Some(parts) => parts.push(part),
                 None => drop(self.succeeded.insert(tag.operation.clone(), vec![part])),

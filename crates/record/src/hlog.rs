@@ -19,7 +19,6 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 use crate::events::Outcome;
 use crate::whole_lines::{LineFile, ReadError, read_lines};
 
-
 mod payload;
 
 use payload::Decoder;

@@ -70,7 +70,10 @@ impl Series {
     pub fn narrowest(&self, from_s: f64, until_s: f64) -> Vec<OutcomeSlot> {
         let count = |slot: &OutcomeSlot| [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from);
         let sum = |slots: &[OutcomeSlot]| {
-            slots.iter().map(count).fold([0; 4], |sums, counts| [0, 1, 2, 3].map(|kind: usize| sums[kind] + counts[kind]))
+            slots
+                .iter()
+                .map(count)
+                .fold([0; 4], |sums, counts| [0, 1, 2, 3].map(|kind: usize| sums[kind] + counts[kind]))
         };
         let within = |slots: &[OutcomeSlot], [from_s, until_s]: [f64; 2]| {
             let first = slots.partition_point(|slot| slot.at_s + slot.slot_s / 2.0 < from_s);
@@ -279,10 +282,26 @@ fn fold(kept: &mut Sample, sample: &Sample, beyond: fn(f64, f64) -> bool) {
         };
     }
     each!(
-        cpu_strangers_pct as f64, cpu_throttled_pct as f64, run_delay_pct as f64, load1 as f64, load5 as f64, load15 as f64,
-        io_wait_threads as f64, memory_used_bytes as f64, memory_available_bytes as f64, rss_bytes as f64, oom_kills as f64,
-        disk_read_bytes as f64, disk_write_bytes as f64, net_rx_bytes as f64, net_tx_bytes as f64, psi_cpu_some_pct as f64,
-        psi_io_some_pct as f64, psi_memory_some_pct as f64, threads as f64, fds as f64
+        cpu_strangers_pct as f64,
+        cpu_throttled_pct as f64,
+        run_delay_pct as f64,
+        load1 as f64,
+        load5 as f64,
+        load15 as f64,
+        io_wait_threads as f64,
+        memory_used_bytes as f64,
+        memory_available_bytes as f64,
+        rss_bytes as f64,
+        oom_kills as f64,
+        disk_read_bytes as f64,
+        disk_write_bytes as f64,
+        net_rx_bytes as f64,
+        net_tx_bytes as f64,
+        psi_cpu_some_pct as f64,
+        psi_io_some_pct as f64,
+        psi_memory_some_pct as f64,
+        threads as f64,
+        fds as f64
     );
 }
 

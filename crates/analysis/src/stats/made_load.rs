@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use hdrhistogram::Histogram;
-use record::results::Outage;
 use record::hlog::Counts;
+use record::results::Outage;
 use record::rows::OutcomeSlot;
 
 use super::latency_seconds::LatencySeconds;

@@ -108,7 +108,8 @@ fn gathered_times(seconds: Vec<MeanLatency>) -> Vec<MeanLatency> {
     if of_each <= 1 {
         return seconds;
     }
-    let mean_s = |seconds: &[MeanLatency]| seconds.iter().map(|second| second.mean_s).sum::<f64>() / seconds.len() as f64;
+    let mean_s =
+        |seconds: &[MeanLatency]| seconds.iter().map(|second| second.mean_s).sum::<f64>() / seconds.len() as f64;
     let each = seconds.chunks_exact(of_each);
     each.map(|seconds| MeanLatency { at_s: seconds[0].at_s, mean_s: mean_s(seconds) }).collect()
 }

@@ -176,7 +176,8 @@ impl Timeline {
         if !fits || per_wide * length as f64 >= f64::from(u32::MAX) {
             return Some(whole);
         }
-        let mut builder = Builder { wide: per_wide as usize, starts: Vec::new(), first: Vec::new(), sums: Default::default() };
+        let mut builder =
+            Builder { wide: per_wide as usize, starts: Vec::new(), first: Vec::new(), sums: Default::default() };
         let mut rest = narrow;
         for number in 0..length {
             let begin = number * builder.wide;

@@ -102,11 +102,7 @@ impl Decoder {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn histogram(
-        &mut self,
-        payload: &[u8],
-        deserializer: &mut Deserializer,
-    ) -> Result<Histogram<u64>, String> {
+    pub fn histogram(&mut self, payload: &[u8], deserializer: &mut Deserializer) -> Result<Histogram<u64>, String> {
         self.inflate_checked(payload)?;
         deserializer.deserialize(&mut self.plain.as_slice()).map_err(|error| error.to_string())
     }
@@ -142,7 +138,8 @@ impl Decoder {
                 counts.buckets.push(Bucket { lowest, highest, count: number.unsigned_abs() });
             }
             // Less than zero: so many buckets without anything.
-            index = index.checked_add(if number < 0 { number.unsigned_abs() } else { 1 }).ok_or("a damaged histogram")?;
+            index =
+                index.checked_add(if number < 0 { number.unsigned_abs() } else { 1 }).ok_or("a damaged histogram")?;
             if index > layout.length {
                 return Err("a histogram with more counts than it has room for".to_owned());
             }

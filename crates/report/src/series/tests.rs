@@ -59,7 +59,8 @@ fn a_spike_of_a_quarter_of_a_second_in_a_day_survives() {
     const DAY_S: u32 = 86_400;
     const SPIKE_S: u32 = 51_234;
     let mut latency = Latency::default();
-    let (calm, mut spike) = (interval("get/ok/latency", 0.0, &[100_000; 30]), interval("get/ok/latency", 0.0, &[100_000; 30]));
+    let (calm, mut spike) =
+        (interval("get/ok/latency", 0.0, &[100_000; 30]), interval("get/ok/latency", 0.0, &[100_000; 30]));
     spike.histogram.record(250_000).unwrap();
     let (mut calm, mut spike) = (hlog::Counted::from(&calm), hlog::Counted::from(&spike));
     for second in 0..DAY_S {
@@ -78,7 +79,14 @@ fn a_spike_of_a_quarter_of_a_second_in_a_day_survives() {
         for (host, process) in [("n1", ""), ("n1", "server"), ("n2", "")] {
             let busy = if second == SPIKE_S && host == "n2" { 97.0 } else { 3.0 };
             let (at_s, host, process) = (f64::from(second), host.to_owned(), process.to_owned());
-            samples.add(Sample { at_s, host, process, cpu_user_pct: Some(busy), rss_bytes: Some(7), ..Sample::default() });
+            samples.add(Sample {
+                at_s,
+                host,
+                process,
+                cpu_user_pct: Some(busy),
+                rss_bytes: Some(7),
+                ..Sample::default()
+            });
         }
     }
     let kept = samples.ended();

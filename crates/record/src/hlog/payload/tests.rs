@@ -43,7 +43,9 @@ fn read(payload: &[u8]) -> Result<Histogram<u64>, String> {
 
 #[test]
 fn counts_are_those_of_the_histogram_whatever_its_bounds() {
-    for (low, high, digits) in [(1, 2, 0), (1, 3_600_000_000_000, 3), (1000, 60_000_000, 2), (7, 5_000_000, 5), (1, 1 << 61, 1)] {
+    for (low, high, digits) in
+        [(1, 2, 0), (1, 3_600_000_000_000, 3), (1000, 60_000_000, 2), (7, 5_000_000, 5), (1, 1 << 61, 1)]
+    {
         let mut written = Histogram::<u64>::new_with_bounds(low, high, digits).unwrap();
         let mut value = 1_u64;
         while value <= high {
