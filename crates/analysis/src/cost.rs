@@ -8,10 +8,9 @@
 use experiment::plan::Lab;
 use experiment::profile::Profile;
 use record::results::{Cost, CostWithWarmup, Host, Trial};
-use record::rows::Sample;
 
-use crate::hosts::{between, cpu_pct};
 use crate::load_window::LoadWindow;
+use crate::sampled::{HostSums, Mean, Sampled};
 
 mod lacks;
 mod points;
@@ -26,17 +25,17 @@ const MILLION: f64 = 1e6;
 /// Where watts come from.
 const PROFILE: &str = "profile";
 
-/// Sets the watts of each host, and the trial's cost. `samples` are of all hosts, the load's time and beyond.
-pub(crate) fn charge(trial: &mut Trial, lab: &Lab, samples: &[Sample], window: Option<&LoadWindow>) {
+/// Sets the watts of each host, and the trial's cost. `sampled` are all hosts, over this window.
+pub(crate) fn charge(trial: &mut Trial, lab: &Lab, sampled: &Sampled, window: Option<&LoadWindow>) {
     let unknown = |why: &str| Cost { lacks: Some(why.to_owned()), ..Cost::default() };
     trial.cost = match window {
         None => unknown("Cost is not known: no load was measured."),
         Some(_) if lab.hosts.is_empty() => unknown(
             "Cost is not known: the lab has no hosts with profiles, which say what a host draws and what it cost.",
         ),
-        Some(window) => {
-            let measured = powers(lab, &between(samples, window.from_s, window.until_s));
-            let whole = powers(lab, &between(samples, 0.0, window.until_s));
+        Some(_) => {
+            let measured = powers(lab, sampled, |host| host.measured_busy_pct);
+            let whole = powers(lab, sampled, |host| host.busy_pct);
             set_watts(&mut trial.hosts, lab, &measured);
             cost(trial, lab, &measured, &whole)
         }
@@ -52,14 +51,17 @@ pub(crate) fn unknown(metric: &str, trials: &[&Trial]) -> Option<String> {
 /// The power of each host in the order of the lab, or what it lacks.
 type Powers = Vec<Result<f64, String>>;
 
-fn powers(lab: &Lab, samples: &[&Sample]) -> Powers {
+/// By the mean CPU of a host as a whole, percent of what its cores can do: of a host that was made, of its profile's cores at their
+/// speed, `lab.speed` included.
+fn powers(lab: &Lab, sampled: &Sampled, busy: fn(&HostSums) -> Mean) -> Powers {
     let power = |host: &experiment::plan::Host| {
         let profile = profile(lab, host)?;
         let (idle, load) = profile
             .idle_watts
             .zip(profile.load_watts)
             .ok_or_else(|| format!("no [power] with idle and load watts in profile `{}`", profile.name))?;
-        let cpu_pct = cpu_pct(&host.name, samples).ok_or("no CPU sampled in the measured part")?;
+        let cpu_pct = sampled.host(&host.name).and_then(|host| busy(host).value());
+        let cpu_pct = cpu_pct.ok_or("no CPU sampled in the measured part")?;
         Ok(watts(idle, load, cpu_pct))
     };
     lab.hosts.iter().map(power).collect()

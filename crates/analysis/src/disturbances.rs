@@ -14,11 +14,8 @@
 use record::results::Disturbance;
 
 use crate::evidence::Evidence;
-use crate::hosts::memory_released_bytes;
 use crate::stats::order::nearest_rank;
-use crate::stats::outage::{
-    CHANCE, FAR_LONGER, HOLD_S, Times, WINDOW_OPERATIONS, WINDOW_S, outage, silences, tolerated,
-};
+use crate::stats::outage::{CHANCE, FAR_LONGER, HOLD_S, Times, WINDOW_OPERATIONS, WINDOW_S, outage, tolerated};
 use crate::stats::timeline::{Counts, Timeline};
 
 /// So many others that are nearly as long make a silence usual.
@@ -109,7 +106,7 @@ fn unusual(
     let by_chance = (ok as f64 / CHANCE).ln() / ok_per_slot;
     let window_s = (WINDOW_OPERATIONS * timeline.slot_s() / ok_per_slot).clamp(WINDOW_S[0], WINDOW_S[1]);
     let window = (window_s / timeline.slot_s()).round() as usize;
-    let all: Vec<[usize; 2]> = silences(timeline.ok(), from, until).collect();
+    let all: Vec<[usize; 2]> = timeline.ok().silences(from, until).collect();
     let is_faulty =
         |slot: usize| faulty.iter().any(|[from_s, until_s]| (*from_s..*until_s).contains(&timeline.at_s(slot)));
     let own = all.iter().filter(|silence| !is_faulty(silence[0]));
@@ -172,7 +169,7 @@ pub(crate) fn between(
         } else {
             next = felt.back_to_baseline_s.map_or(until, |back_s| timeline.slot_of(at_s + back_s));
         }
-        felt.memory_released_bytes = memory_released_bytes(&evidence.samples, at_s, crate::faults::MEMORY_WITHIN_S);
+        felt.memory_released_bytes = evidence.sampled.memory_released_bytes(at_s, crate::faults::MEMORY_WITHIN_S);
         found.push(Disturbance { at_s, outage: felt });
         next = next.max(first + 1);
         baseline_from_s = timeline.at_s(next) + stretch.settled_s;

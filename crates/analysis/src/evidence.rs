@@ -1,5 +1,5 @@
-//! All records of a trial, in memory; of the log of latencies only sums, so it is read last, when it is known which part of it is
-//! measured. It must not draw conclusions.
+//! All records of a trial, in memory; of samples and of the log of latencies only sums, so they are read last, when it is known which
+//! part of them is measured. It must not draw conclusions.
 
 use experiment::plan;
 use record::ReadError;
@@ -10,16 +10,26 @@ use record::lines;
 use record::replicas::{self, Replica};
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
+use crate::load_window::LoadWindow;
 use crate::operations::LoadLog;
+use crate::sampled::Sampled;
 use crate::sound::{self, Reach};
+
+const SAMPLES: &str = "samples.csv";
 
 /// What a trial left behind. A file that is missing is an empty one.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     pub load: LoadLog,
     pub slots: Vec<OutcomeSlot>,
+    /// Narrower slots of a part of the load.
+    pub fine_slots: Vec<OutcomeSlot>,
     pub attempts: Vec<Attempts>,
-    pub samples: Vec<Sample>,
+    /// What was sampled, once it is known which part of it is of the load.
+    pub sampled: Sampled,
+    pub last_sample_s: Option<f64>,
+    /// When the machine that makes the load was sampled.
+    pub machine_sampled_at_s: Vec<f64>,
     pub generator: Vec<GeneratorSecond>,
     pub events: Vec<Event>,
     pub history: Vec<History>,
@@ -49,15 +59,25 @@ impl Evidence {
     pub fn read(planned: &plan::Trial, folder: &TrialFolder) -> Result<Self, ReadError> {
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
-        let samples = rows::read::<Sample>(&folder.samples())?;
+        let fine_slots = rows::read::<OutcomeSlot>(&folder.fine_outcomes())?;
+        let mut last_sample_s: Option<f64> = None;
+        let mut machine_sampled_at_s = Vec::new();
+        let machine = machine_rows(planned);
+        let samples_torn = rows::visit(&folder.samples(), |sample: rows::Moment| {
+            last_sample_s = last_sample_s.into_iter().chain([sample.at_s]).max_by(f64::total_cmp);
+            if machine(&sample) {
+                machine_sampled_at_s.push(sample.at_s);
+            }
+        })?;
         let generator = rows::read::<GeneratorSecond>(&folder.generator())?;
         let events = lines::read_events(&folder.events())?;
         let history = lines::read::<History>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;
         let torn = [
             (slots.torn, "outcomes.csv"),
+            (fine_slots.torn, "outcomes-fine.csv"),
             (attempts.torn, "attempts.csv"),
-            (samples.torn, "samples.csv"),
+            (samples_torn, SAMPLES),
             (generator.torn, "generator.csv"),
             (events.torn, "events.jsonl"),
             (history.torn, "history.jsonl"),
@@ -66,8 +86,11 @@ impl Evidence {
         let evidence = Self {
             load: LoadLog::default(),
             slots: slots.items,
+            fine_slots: fine_slots.items,
             attempts: attempts.items,
-            samples: samples.items,
+            sampled: Sampled::default(),
+            last_sample_s,
+            machine_sampled_at_s,
             generator: generator.items,
             events: events.items,
             history: history.items,
@@ -77,6 +100,30 @@ impl Evidence {
         };
         sound::records(folder, Reach::of(planned), &evidence)?;
         Ok(evidence)
+    }
+
+    /// Reads the samples, of a load that is measured so.
+    pub fn read_samples(
+        &mut self,
+        planned: &plan::Trial,
+        folder: &TrialFolder,
+        window: Option<&LoadWindow>,
+    ) -> Result<(), ReadError> {
+        self.sampled = window.map_or_else(Sampled::default, |window| Sampled::over(window.from_s, window.until_s));
+        let (reach, mut row, mut sound) = (Reach::of(planned), 0, Ok(()));
+        let torn = rows::visit(&folder.samples(), |sample: Sample| {
+            row += 1;
+            if sound.is_ok() {
+                sound = sound::sample(folder, reach, row, &sample);
+                self.sampled.add(&sample);
+            }
+        })?;
+        sound?;
+        self.sampled.settle();
+        if torn && !self.torn.contains(&SAMPLES) {
+            self.torn.push(SAMPLES);
+        }
+        Ok(())
     }
 
     /// Reads the log of latencies; those of intervals that begin at `measured_from_s` or later are also summed up apart.
@@ -90,8 +137,8 @@ impl Evidence {
         let (reach, mut sound) = (Reach::of(planned), Ok(()));
         let log = hlog::visit(&folder.load_hlog(), |interval| {
             if sound.is_ok() {
-                sound = sound::interval(folder, reach, &interval);
-                self.load.add(&interval);
+                sound = sound::interval(folder, reach, interval);
+                self.load.add(interval);
             }
         })?;
         sound?;
@@ -117,9 +164,15 @@ impl Evidence {
     /// The last moment that any record speaks of, seconds since load start.
     pub fn last_s(&self) -> Option<f64> {
         let slots = self.slots.iter().map(|slot| slot.at_s + slot.slot_s);
-        let samples = self.samples.iter().map(|sample| sample.at_s);
+        let samples = self.last_sample_s.into_iter();
         let generator = self.generator.iter().map(|second| second.at_s);
         let events = self.events.iter().map(|event| event.at_s);
         slots.chain(self.load.last_s()).chain(samples).chain(generator).chain(events).max_by(f64::total_cmp)
     }
+}
+
+/// Which rows of samples are of the machine that makes the load. Without a lab that is the one host there is.
+fn machine_rows(planned: &plan::Trial) -> impl Fn(&rows::Moment) -> bool + use<> {
+    let is_lab = !planned.lab.hosts.is_empty();
+    move |row| row.process.is_empty() && (!is_lab || row.host == rows::THIS_MACHINE)
 }

@@ -7,7 +7,6 @@ use record::results::{Disturbance, Fault, Outage};
 
 use crate::disturbances::{self, Stretch, Usual};
 use crate::evidence::Evidence;
-use crate::hosts::memory_released_bytes;
 use crate::load_window::LoadWindow;
 use crate::stats::outage::{Times, horizon_s, outage};
 use crate::stats::timeline::Timeline;
@@ -106,7 +105,7 @@ impl<'a> Walk<'a> {
         let (baseline_from_s, timeout_s) = (self.baseline_from_s, self.timeout_s);
         let times = Times { at_s, healed_s, baseline_from_s, until_s, counted_until_s, timeout_s };
         let mut felt = outage(self.timeline, &self.evidence.load.latency, times);
-        felt.memory_released_bytes = memory_released_bytes(&self.evidence.samples, at_s, MEMORY_WITHIN_S);
+        felt.memory_released_bytes = self.evidence.sampled.memory_released_bytes(at_s, MEMORY_WITHIN_S);
         // What a backlog does after an outage is no baseline either.
         let drained_s = felt.overshoot_until_s.unwrap_or(0.0);
         let over_s = felt.back_to_baseline_s.map(|back_s| back_s.max(drained_s));

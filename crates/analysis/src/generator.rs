@@ -13,6 +13,9 @@ use crate::stats::order::{largest, nearest_rank};
 /// Rows of shorter intervals say nothing about a share of time.
 const SHORTEST_S: f64 = 0.5;
 
+/// Rows of one second are no further apart in the file than those of seconds this far apart.
+const NEAR_S: f64 = 3.0;
+
 /// The generator's health over the load; `limit` is set by the verdict.
 pub(crate) fn generator(
     evidence: &Evidence,
@@ -27,17 +30,17 @@ pub(crate) fn generator(
     let books = littles_law::error_pct(books(evidence, unfinished_s));
     let busy = agents.zip(window).and_then(|(agents, window)| busy_error_pct(rows, window, agents));
     let (run_delay_pct, preempted_pct) =
-        window.map_or((None, None), |window| held_up::run_delay_pct(rows, &evidence.samples, window));
+        window.map_or((None, None), |window| held_up::run_delay_pct(rows, &evidence.sampled, window));
     Generator {
         cpu_pct: busiest_thread_pct(rows, window.map_or(f64::INFINITY, |window| window.until_s)),
         late_us_p99: latest_us(rows, window),
         littles_law_error_pct: largest(books.into_iter().chain(busy)),
         connect_failures: Some(rows.iter().map(|row| row.connect_failures).sum()),
         dropped: Some(rows.iter().map(|row| row.dropped).sum()),
-        throttled_pct: held_up::throttled_pct(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s)),
+        throttled_pct: evidence.sampled.throttled_pct(),
         run_delay_pct,
         preempted_pct,
-        clock_jump_s: held_up::clock_jump_s(&evidence.samples),
+        clock_jump_s: evidence.sampled.clock_jump_s(),
         limit: String::new(),
     }
 }
@@ -45,7 +48,9 @@ pub(crate) fn generator(
 fn busiest_thread_pct(rows: &[GeneratorSecond], until_s: f64) -> Option<f64> {
     let mut seconds: Vec<(f64, f64)> = Vec::new();
     for row in rows.iter().filter(|row| row.interval_s >= SHORTEST_S && row.at_s < until_s + SHORTEST_S) {
-        match seconds.iter_mut().rev().find(|(at_s, _)| (at_s - row.at_s).abs() < SHORTEST_S) {
+        // Rows come in the order of time, to within a second.
+        let mut near = seconds.iter_mut().rev().take_while(|(at_s, _)| *at_s > row.at_s - NEAR_S);
+        match near.find(|(at_s, _)| (at_s - row.at_s).abs() < SHORTEST_S) {
             Some((_, busiest)) => *busiest = busiest.max(row.cpu_pct),
             None => seconds.push((row.at_s, row.cpu_pct)),
         }
@@ -91,9 +96,12 @@ fn busy_error_pct(rows: &[GeneratorSecond], window: &LoadWindow, agents: u32) ->
         .iter()
         .filter(|row| row.at_s - row.interval_s >= from_s && row.at_s <= until_s && row.interval_s >= SHORTEST_S)
         .collect();
+    let mut started: Vec<(f64, u64)> = inside.iter().map(|row| (row.at_s, u64::from(row.agents))).collect();
+    started.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all_started = |at_s: f64| {
-        let started: u32 = inside.iter().filter(|row| (row.at_s - at_s).abs() < SHORTEST_S).map(|row| row.agents).sum();
-        started == agents
+        let first = started.partition_point(|(other_s, _)| *other_s <= at_s - SHORTEST_S);
+        let same = started[first..].iter().take_while(|(other_s, _)| *other_s < at_s + SHORTEST_S);
+        same.map(|(_, agents)| agents).sum::<u64>() == u64::from(agents)
     };
     if inside.is_empty() || inside.iter().any(|row| row.connect_failures > 0 || !all_started(row.at_s)) {
         return None;

@@ -25,6 +25,7 @@ mod refusals;
 mod run;
 mod safe_load;
 mod said;
+mod sampled;
 mod scaling;
 mod sound;
 mod stats;

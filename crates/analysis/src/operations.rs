@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use record::events::Outcome;
-use record::hlog::{Interval, Tag, Time};
+use record::hlog::{Counted, Counts, Tag, Time};
 use record::results::{Operation, Outcomes, Quantiles};
 use record::rows::Attempts;
 
@@ -23,7 +23,8 @@ pub(crate) struct LoadLog {
     measured_from_s: f64,
     /// `ok` latency second by second, coarsely.
     pub latency: LatencySeconds,
-    succeeded: Vec<Succeeded>,
+    /// Of each operation, the `ok` ones that ended in each interval.
+    succeeded: BTreeMap<String, Vec<Succeeded>>,
     /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
     ended: BTreeMap<i64, u64>,
     last_s: Option<f64>,
@@ -32,7 +33,6 @@ pub(crate) struct LoadLog {
 /// `ok` operations that ended in an interval.
 #[derive(Debug)]
 struct Succeeded {
-    operation: String,
     start_s: f64,
     length_s: f64,
     count: u64,
@@ -45,30 +45,30 @@ impl LoadLog {
     }
 
     /// Takes in the next interval.
-    pub fn add(&mut self, interval: &Interval) {
+    pub fn add(&mut self, interval: &Counted) {
         let end_s = interval.start_s + interval.length_s;
         self.last_s = Some(self.last_s.map_or(end_s, |last_s| last_s.max(end_s)));
         let Some(tag) = Tag::parse(&interval.tag) else { return };
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
-            self.latency.add(interval.start_s, interval.length_s, &interval.histogram);
-            self.succeeded.push(Succeeded {
-                operation: tag.operation.clone(),
-                start_s: interval.start_s,
-                length_s: interval.length_s,
-                count: interval.histogram.len(),
-            });
+            self.latency.add(interval.start_s, interval.length_s, &interval.counts);
+            let part =
+                Succeeded { start_s: interval.start_s, length_s: interval.length_s, count: interval.counts.len() };
+            match self.succeeded.get_mut(&tag.operation) {
+                Some(parts) => parts.push(part),
+                None => drop(self.succeeded.insert(tag.operation.clone(), vec![part])),
+            }
         }
         if tag.time == Time::Latency && tag.outcome != Outcome::Unfinished {
             // Starts are written to the millisecond.
             let ended = self.ended.entry((interval.start_s + 5e-4).floor() as i64).or_default();
-            *ended = ended.saturating_add(interval.histogram.len());
+            *ended = ended.saturating_add(interval.counts.len());
         }
         // Starts are written to the millisecond.
         if interval.start_s >= self.measured_from_s - 5e-4 {
             let measured = self.measured.entry(tag.operation.clone()).or_default();
-            measured.add((tag.outcome, tag.time), &interval.histogram);
+            measured.count((tag.outcome, tag.time), &interval.counts);
         }
-        self.totals.entry(tag.operation).or_default().add((tag.outcome, tag.time), &interval.histogram);
+        self.totals.entry(tag.operation).or_default().count((tag.outcome, tag.time), &interval.counts);
     }
 
     /// What latencies are taken from: each operation's histograms of the measured part, or of the whole load where nothing at all
@@ -91,10 +91,11 @@ impl LoadLog {
     /// `ok` per second of each operation; an interval that lies only partly in the window counts by its part.
     fn ok_per_s(&self, (from_s, until_s): (f64, f64)) -> BTreeMap<&str, f64> {
         let mut rates: BTreeMap<&str, f64> = BTreeMap::new();
-        for part in self.succeeded.iter().filter(|part| part.length_s > 0.0) {
+        let parts = self.succeeded.iter().flat_map(|(name, parts)| parts.iter().map(move |part| (name, part)));
+        for (operation, part) in parts.filter(|(_, part)| part.length_s > 0.0) {
             let inside_s = (part.start_s + part.length_s).min(until_s) - part.start_s.max(from_s);
             let share = (inside_s / part.length_s).clamp(0.0, 1.0);
-            *rates.entry(&part.operation).or_default() += part.count as f64 * share / (until_s - from_s);
+            *rates.entry(operation.as_str()).or_default() += part.count as f64 * share / (until_s - from_s);
         }
         rates
     }
@@ -103,7 +104,7 @@ impl LoadLog {
 /// What a log says of one operation, or of all.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    times: BTreeMap<(Outcome, Time), Histogram<u64>>,
+    times: BTreeMap<(Outcome, Time), Option<Histogram<u64>>>,
 }
 
 impl Totals {
@@ -112,14 +113,18 @@ impl Totals {
         let mut all = Self::default();
         for totals in each {
             for (&key, histogram) in &totals.times {
-                all.add(key, histogram);
+                histogram.iter().for_each(|histogram| all.add(key, histogram));
             }
         }
         all
     }
 
+    fn count(&mut self, key: (Outcome, Time), counts: &Counts) {
+        counts.add_to(self.times.entry(key).or_default());
+    }
+
     fn add(&mut self, key: (Outcome, Time), histogram: &Histogram<u64>) {
-        let merged = self.times.entry(key).or_insert_with(|| {
+        let merged = self.times.entry(key).or_default().get_or_insert_with(|| {
             let mut empty = Histogram::new_from(histogram);
             empty.auto(true);
             empty
@@ -129,7 +134,7 @@ impl Totals {
     }
 
     fn latency(&self, outcome: Outcome) -> Option<&Histogram<u64>> {
-        self.times.get(&(outcome, Time::Latency))
+        self.times.get(&(outcome, Time::Latency))?.as_ref()
     }
 
     /// How many ended how.
@@ -151,7 +156,7 @@ impl Totals {
 
     /// Service time of `ok` ones.
     pub fn service_us(&self) -> Option<Quantiles> {
-        self.times.get(&(Outcome::Ok, Time::Service)).and_then(quantiles_us)
+        self.times.get(&(Outcome::Ok, Time::Service))?.as_ref().and_then(quantiles_us)
     }
 
     /// Latency of the others, by outcome.

@@ -7,7 +7,7 @@ use experiment::plan;
 use record::ReadError;
 use record::events::{Event, History};
 use record::folder::TrialFolder;
-use record::hlog::Interval;
+use record::hlog::Counted;
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
 use crate::evidence::Evidence;
@@ -60,24 +60,25 @@ impl Reach {
         }
     }
 
-    fn interval(self, interval: &Interval) -> Can {
+    fn interval(self, interval: &Counted) -> Can {
         self.length("StartTimestamp", interval.start_s)?;
         self.length("Interval_Length", interval.length_s)
     }
 }
 
 /// Checks an interval of `load.hlog`.
-pub(crate) fn interval(folder: &TrialFolder, reach: Reach, interval: &Interval) -> Result<(), ReadError> {
+pub(crate) fn interval(folder: &TrialFolder, reach: Reach, interval: &Counted) -> Result<(), ReadError> {
     let named = |reason: String| format!("the interval `{}`: {reason}", interval.tag);
     reach.interval(interval).map_err(|reason| content(&folder.load_hlog(), named(reason)))
 }
 
-/// Checks all records but the log of latencies.
+/// Checks all records but the log of latencies and the samples.
 pub(crate) fn records(folder: &TrialFolder, reach: Reach, evidence: &Evidence) -> Result<(), ReadError> {
-    let slot_s = evidence.slots.first().map_or(0.0, |slot| slot.slot_s);
-    rows(&folder.outcomes(), &evidence.slots, |row| slot(reach, slot_s, row))?;
+    for (path, slots) in [(folder.outcomes(), &evidence.slots), (folder.fine_outcomes(), &evidence.fine_slots)] {
+        let slot_s = slots.first().map_or(0.0, |slot| slot.slot_s);
+        rows(&path, slots, |row| slot(reach, slot_s, row))?;
+    }
     rows(&folder.attempts(), &evidence.attempts, |row| attempts(reach, row))?;
-    rows(&folder.samples(), &evidence.samples, |row| sample(reach, row))?;
     rows(&folder.generator(), &evidence.generator, |row| generator(reach, row))?;
     rows(&folder.events(), &evidence.events, |Event { at_s, .. }| reach.time("at_s", *at_s))?;
     rows(&folder.history(), &evidence.history, |History { at_s, .. }| reach.time("at_s", *at_s))
@@ -150,7 +151,12 @@ fn generator(reach: Reach, row: &GeneratorSecond) -> Can {
     counts.into_iter().try_for_each(|(name, value)| count(name, value))
 }
 
-fn sample(reach: Reach, row: &Sample) -> Can {
+/// Checks a row of `samples.csv`.
+pub(crate) fn sample(folder: &TrialFolder, reach: Reach, number: u64, row: &Sample) -> Result<(), ReadError> {
+    sampled(reach, row).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
+}
+
+fn sampled(reach: Reach, row: &Sample) -> Can {
     reach.time("at_s", row.at_s)?;
     let figures = [
         ("cpu_user_pct", row.cpu_user_pct),

@@ -35,18 +35,19 @@ pub(crate) fn judged(
     evidence: &mut Evidence,
     run: verdict::OfRun<'_>,
 ) -> Result<(Trial, Vec<Finding>), Error> {
-    let timeline = Timeline::of(&evidence.slots);
+    let timeline = Timeline::refined(&evidence.slots, &evidence.fine_slots);
     let (window, steady) = planned
         .load
         .as_ref()
         .zip(timeline.as_ref())
         .and_then(|(load, timeline)| LoadWindow::of(load, evidence, timeline))
         .unzip();
+    evidence.read_samples(planned, folder, window.as_ref())?;
     evidence.read_log(planned, folder, window.as_ref().map_or(0.0, LoadWindow::latency_from_s))?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     trial.steady = steady;
     trial.emulated = emulation::emulated(&planned.lab, &trial);
-    cost::charge(&mut trial, &planned.lab, &evidence.samples, window.as_ref());
+    cost::charge(&mut trial, &planned.lab, &evidence.sampled, window.as_ref());
     let findings = verdict::findings(&verdict::Facts {
         planned,
         evidence,
@@ -73,7 +74,6 @@ fn measured(
     let cycles = generator::cycles(&evidence.generator);
     let consistency = consistency(planned, evidence, &outcomes, cycles);
     let happened = faults::happened(planned, evidence, timeline, window);
-    let sampled = hosts::during(&evidence.samples, window.map_or(f64::INFINITY, |window| window.until_s));
     let busy_agents = planned
         .load
         .as_ref()
@@ -107,8 +107,8 @@ fn measured(
         disturbances: happened.disturbances,
         said: said::said(&evidence.events),
         consistency,
-        machine: hosts::machine(&evidence.events, &sampled),
-        hosts: hosts::hosts(&evidence.events, &sampled),
+        machine: hosts::machine(&evidence.events, &evidence.sampled),
+        hosts: hosts::hosts(&evidence.events, &evidence.sampled),
         generator: generator::generator(evidence, window, all.unfinished_s(), busy_agents),
         ..Trial::default()
     }

@@ -13,10 +13,12 @@ mod replicas;
 mod run;
 pub mod schedule;
 mod trial;
+mod weight;
 
 pub use news::{Audience, Interrupts, News, Second};
 pub use playing::{can_play, play, recorded};
 pub use run::Run;
+pub use weight::{heavy, weight_bytes};
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]

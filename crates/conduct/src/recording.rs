@@ -2,11 +2,11 @@
 //! It must not look into what it writes, beyond counting for whoever watches.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use hdrhistogram::Histogram;
-use load::recorder::Recorder;
+use load::recorder::{Recorder, SampledKeys};
 use load::{Interval, Sheet};
 use record::clock::Clock;
 use record::events::{History, Outcome};
@@ -23,6 +23,8 @@ const PENDING: usize = 64;
 /// The recording threads of a trial.
 pub struct Recording {
     load: JoinHandle<Result<(), Error>>,
+    /// Moments around which outcomes are to be written closely.
+    closely: Sender<f64>,
     probes: JoinHandle<Result<(), Error>>,
     /// May end early: not every target gives figures of its own.
     metrics: JoinHandle<Result<(), Error>>,
@@ -56,20 +58,29 @@ impl Recording {
         folder: &TrialFolder,
         clock: Clock,
         before: &[History],
+        keys: SampledKeys,
         load_s: f64,
         heard: Sender<Heard>,
     ) -> Result<(Self, Sinks), Error> {
-        let mut recorder = Recorder::create(folder, clock)?;
+        let mut recorder = Recorder::create(folder, clock, load_s)?;
+        recorder.audit_only(keys);
         recorder.history(before)?;
         let rows = Writer::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
         let (metrics, from_target) = sync_channel(PENDING);
-        let load = named("record-load", move || record_load(recorder, &from_load, load_s, &heard))?;
+        let (closely, moments) = channel();
+        let load = named("record-load", move || record_load(recorder, &from_load, &moments, load_s, &heard))?;
         let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
         let path = folder.metrics();
         let said = named("record-metrics", move || record_metrics(&path, &from_target))?;
-        Ok((Self { load, probes, metrics: said }, Sinks { intervals, samples, metrics }))
+        Ok((Self { load, closely, probes, metrics: said }, Sinks { intervals, samples, metrics }))
+    }
+
+    /// A fault begins or ends then, seconds since load start.
+    pub fn look_closely(&self, at_s: f64) {
+        // Where the recording has ended there is nothing left to be written.
+        let _ = self.closely.send(at_s);
     }
 
     /// Whether the load's records are at their end: the load is, or a disk is full, or worse.
@@ -106,12 +117,14 @@ fn named(name: &str, body: impl FnOnce() -> Recorded + Send + 'static) -> Result
 fn record_load(
     mut recorder: Recorder,
     intervals: &Receiver<Interval>,
+    moments: &Receiver<f64>,
     load_s: f64,
     heard: &Sender<Heard>,
 ) -> Result<(), Error> {
     for interval in intervals {
         let second = Heard::Second(Second { of_s: load_s, ..totals(&interval) });
         let notices: Vec<String> = interval.notices.clone();
+        moments.try_iter().for_each(|at_s| recorder.look_closely(at_s));
         recorder.take(interval)?;
         for news in notices.into_iter().map(Heard::Notice).chain([second]) {
             // Nobody may be listening any more; the records do not depend on it.

@@ -26,6 +26,7 @@ use crate::news::{Audience, Interrupts, News};
 use crate::preparation::Preparation;
 use crate::recording::{Heard, Recording};
 use crate::run::Run;
+use crate::weight::DiskWatch;
 
 /// How often processes, signals and the load are looked at.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -53,6 +54,8 @@ pub fn play(
         audience,
         interrupts,
         answered: 0,
+        disk: DiskWatch::new(),
+        is_ending: false,
         clock: None,
         site: None,
         load: None,
@@ -83,6 +86,9 @@ struct Shell<'a> {
     interrupts: &'a Interrupts,
     /// How many of the user's interrupts the conductor has been told of.
     answered: u8,
+    /// Whether there is room for more records; once there is not, the trial ends.
+    disk: DiskWatch,
+    is_ending: bool,
     clock: Option<Clock>,
     site: Option<Site>,
     load: Option<Running>,
@@ -195,6 +201,13 @@ impl Shell<'_> {
                 let again = asked > 1;
                 self.answered = asked;
                 return if again { Input::Aborted } else { Input::Interrupted };
+            }
+            if !self.is_ending
+                && let Some(reason) = self.disk.runs_out(self.folder.path())
+            {
+                self.is_ending = true;
+                self.note(Instant::now(), What::Notice { text: reason.clone() });
+                return Input::Ending(reason);
             }
             self.watch_site();
             if self.load.as_ref().is_some_and(Running::is_finished) {
@@ -316,6 +329,9 @@ impl Shell<'_> {
     }
 
     fn note(&mut self, at: Instant, what: What) {
+        if let (What::FaultBegun { .. } | What::FaultHealed { .. }, Some(recording)) = (&what, &self.recording) {
+            recording.look_closely(self.clock.map_or(0.0, |clock| clock.at_s_of(at)));
+        }
         self.audience.tell(&News::Happened { at_s: self.clock.map(|clock| clock.at_s_of(at)), what: &what });
         if let Err(error) = self.diary.note(at, what) {
             self.error.get_or_insert(Error::Record(error));

@@ -10,10 +10,12 @@ use record::events::History;
 use record::folder::TrialFolder;
 use record::hlog::{self, Tag};
 use record::lines;
-use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot};
+use record::rows::{self, Attempts, GeneratorSecond};
 
 use crate::Error;
 use crate::interval::{Interval, Sheet, SlotCounts};
+
+pub mod outcomes;
 
 /// An interval shorter than this in which nothing happened is a rounding error, not a second of the generator.
 const NOTHING_S: f64 = 0.001;
@@ -23,10 +25,11 @@ const NOTHING_S: f64 = 0.001;
 pub struct Recorder {
     clock: Clock,
     histograms: hlog::Writer,
-    outcomes: rows::Writer<OutcomeSlot>,
+    outcomes: outcomes::Writer,
     attempts: rows::Writer<Attempts>,
     generator: rows::Writer<GeneratorSecond>,
     history: lines::Writer<History>,
+    keys: SampledKeys,
     paths: Paths,
     /// Seconds that not all threads have handed over, by their number.
     pending: BTreeMap<u64, Second>,
@@ -45,6 +48,46 @@ struct Paths {
     history: PathBuf,
 }
 
+/// Which keys are audited, where there are too many for all of them: by their names and the trial's seed alone, so that a key is with all its
+/// operations or with none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampledKeys {
+    one_in: u64,
+    seed: u64,
+}
+
+impl Default for SampledKeys {
+    fn default() -> Self {
+        Self::of(1, 0)
+    }
+}
+
+impl SampledKeys {
+    /// About one of so many keys.
+    #[must_use]
+    pub fn of(one_in: u64, seed: u64) -> Self {
+        Self { one_in: one_in.max(1), seed }
+    }
+
+    /// Whether the key of this line is one of them.
+    #[must_use]
+    pub fn have(&self, line: &History) -> bool {
+        // What concerns all keys of a space has none.
+        self.one_in == 1 || line.key.is_empty() || self.mark(&line.space, &line.key).is_multiple_of(self.one_in)
+    }
+
+    /// FNV-1a (Fowler, Noll, Vo) of seed, space and key, and the finalizer of MurmurHash3 (Appleby), as names that differ in their last
+    /// digit are too much alike in the first.
+    fn mark(&self, space: &str, key: &str) -> u64 {
+        let bytes = self.seed.to_le_bytes().into_iter().chain(space.bytes()).chain([0xff]).chain(key.bytes());
+        let hash =
+            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let mixed = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        mixed ^ (mixed >> 33)
+    }
+}
+
 /// A second, as far as threads have handed it over.
 #[derive(Default)]
 struct Second {
@@ -56,11 +99,11 @@ struct Second {
 }
 
 impl Recorder {
-    /// Creates the files.
+    /// Creates the files, for a load of so many seconds.
     ///
     /// # Errors
     /// If one cannot be created.
-    pub fn create(folder: &TrialFolder, clock: Clock) -> Result<Self, Error> {
+    pub fn create(folder: &TrialFolder, clock: Clock, load_s: f64) -> Result<Self, Error> {
         let paths = Paths {
             histograms: folder.load_hlog(),
             outcomes: folder.outcomes(),
@@ -71,9 +114,11 @@ impl Recorder {
         Ok(Self {
             clock,
             histograms: hlog::Writer::create(&paths.histograms, clock.unix_s()).map_err(disk(&paths.histograms))?,
-            outcomes: rows::Writer::create(&paths.outcomes).map_err(disk(&paths.outcomes))?,
+            outcomes: outcomes::Writer::create(&paths.outcomes, folder.fine_outcomes(), load_s)
+                .map_err(disk(&paths.outcomes))?,
             attempts: rows::Writer::create(&paths.attempts).map_err(disk(&paths.attempts))?,
             generator: rows::Writer::create(&paths.generator).map_err(disk(&paths.generator))?,
+            keys: SampledKeys::default(),
             history: lines::Writer::create(&paths.history).map_err(disk(&paths.history))?,
             paths,
             pending: BTreeMap::new(),
@@ -83,12 +128,17 @@ impl Recorder {
         })
     }
 
-    /// Writes history lines as they are, such as those of the preparation.
+    /// From here on only these keys are audited.
+    pub fn audit_only(&mut self, keys: SampledKeys) {
+        self.keys = keys;
+    }
+
+    /// Writes history lines of audited keys as they are, such as those of the preparation.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn history(&mut self, lines: &[History]) -> Result<(), Error> {
-        for line in lines {
+        for line in lines.iter().filter(|line| self.keys.have(line)) {
             self.history.write(line).map_err(disk(&self.paths.history))?;
         }
         self.history.flush().map_err(disk(&self.paths.history))
@@ -101,7 +151,7 @@ impl Recorder {
     /// If a file cannot be written.
     pub fn take(&mut self, mut interval: Interval) -> Result<(), Error> {
         let ahead_s = self.clock.at_s_of(interval.clock.origin());
-        for line in &mut interval.history {
+        for line in interval.history.iter_mut().filter(|line| self.keys.have(line)) {
             line.at_s += ahead_s;
             self.history.write(line).map_err(disk(&self.paths.history))?;
         }
@@ -141,7 +191,6 @@ impl Recorder {
         }
         self.write_slots(complete)?;
         self.histograms.flush().map_err(disk(&self.paths.histograms))?;
-        self.outcomes.flush().map_err(disk(&self.paths.outcomes))?;
         self.attempts.flush().map_err(disk(&self.paths.attempts))?;
         self.generator.flush().map_err(disk(&self.paths.generator))?;
         self.history.flush().map_err(disk(&self.paths.history))
@@ -173,12 +222,14 @@ impl Recorder {
                 break;
             }
             let (number, counts) = entry.remove_entry();
-            let SlotCounts { ok, failed, timeout, wrong } = counts;
-            let row =
-                OutcomeSlot { at_s: number as f64 * self.slot_s, slot_s: self.slot_s, ok, failed, timeout, wrong };
-            self.outcomes.write(&row).map_err(disk(&self.paths.outcomes))?;
+            self.outcomes.add(number, self.slot_s, counts).map_err(disk(&self.paths.outcomes))?;
         }
-        Ok(())
+        self.outcomes.complete(complete, self.slot_s).map_err(disk(&self.paths.outcomes))
+    }
+
+    /// A fault begins or ends then, seconds since load start: what ends around it is written closely.
+    pub fn look_closely(&mut self, at_s: f64) {
+        self.outcomes.look_closely(at_s);
     }
 }
 

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// Where run folders go.
+pub const OUT: &str = "runs";
+
 pub use hit::Hit;
 
 const EXIT_CODES: &str = "Exit codes:
@@ -99,7 +102,7 @@ pub struct Run {
     #[arg(required_unless_present = "resume")]
     pub file: Option<PathBuf>,
     /// Where run folders go
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    #[arg(long, value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
     /// Override a value of the file, such as load.time=30s or fault.oops.at=15s
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -214,7 +217,7 @@ pub struct Doctor {
     #[arg(long, conflicts_with_all = ["fix", "file"])]
     pub undo: bool,
     /// Where run folders will go: the disk that is looked at
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    #[arg(long, value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
     /// Print JSON
     #[arg(long)]

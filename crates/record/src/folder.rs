@@ -66,6 +66,8 @@ names!(TrialFolder {
     attempts = "attempts.csv",
     /// A row per time slot of a few milliseconds in which anything ended.
     outcomes = "outcomes.csv",
+    /// Of a long load, narrower slots around faults and whatever else happened; missing if the load is short.
+    fine_outcomes = "outcomes-fine.csv",
     /// What happened, on the trial's clock.
     events = "events.jsonl",
     /// Operations on audited keys.

@@ -13,13 +13,16 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 
 use crate::events::Outcome;
 use crate::whole_lines::{LineFile, ReadError, read_lines};
 
 mod payload;
+
+use payload::Decoder;
+pub use payload::{Bucket, Counts};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -157,59 +160,94 @@ pub struct Interval {
     pub histogram: Histogram<u64>,
 }
 
-enum Line {
-    Start(f64),
-    Interval(Box<Interval>),
+/// One line of an interval log with what its histogram holds, and not the histogram itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Counted {
+    /// The tag as written, empty if there is none; see [`Tag::parse`].
+    pub tag: String,
+    /// Start, seconds since the log's start.
+    pub start_s: f64,
+    /// Length, seconds.
+    pub length_s: f64,
+    /// The values, nanoseconds.
+    pub counts: Counts,
 }
 
-/// Reads an interval log and hands over its intervals one by one, in file order: a histogram takes some 200 KB, and a long
-/// trial has thousands. A missing file is an empty one; a last line that was cut off is dropped and flagged.
+impl From<&Interval> for Counted {
+    fn from(interval: &Interval) -> Self {
+        Self {
+            tag: interval.tag.clone(),
+            start_s: interval.start_s,
+            length_s: interval.length_s,
+            counts: Counts::of(&interval.histogram),
+        }
+    }
+}
+
+/// Reads an interval log and shows its intervals one by one, in file order. One is held at a time, and no histogram at all: one of
+/// these takes some 200 KB, and a night has a hundred thousand. A missing file is an empty one; a last line that was cut off is dropped and flagged.
 ///
 /// # Errors
 /// If the file cannot be read, or a line other than the last one is broken.
-pub fn visit(path: &Path, mut take: impl FnMut(Interval)) -> Result<Log, ReadError> {
-    let mut deserializer = Deserializer::new();
-    let mut log = Log::default();
-    let lines = read_lines(path, |line| {
-        match parse(line, &mut deserializer)? {
-            Some(Line::Start(unix_s)) => log.start_unix_s = Some(unix_s),
-            Some(Line::Interval(interval)) => take(*interval),
-            None => {}
-        }
-        Ok(None::<()>)
-    })?;
-    log.torn = lines.torn;
-    Ok(log)
+pub fn visit(path: &Path, mut take: impl FnMut(&Counted)) -> Result<Log, ReadError> {
+    let mut counted = Counted::default();
+    visit_lines(path, |line, payload, decoder| {
+        decoder.counts(payload, &mut counted.counts)?;
+        counted.tag.clear();
+        counted.tag.push_str(line.tag().map_or("", |tag| tag.as_str()));
+        counted.start_s = line.start_timestamp().as_secs_f64();
+        counted.length_s = line.duration().as_secs_f64();
+        take(&counted);
+        Ok(())
+    })
 }
 
-/// Reads an interval log whole, as [`visit`] does; for short ones.
+/// Reads an interval log whole; for short ones.
 ///
 /// # Errors
 /// As [`visit`].
 pub fn read(path: &Path) -> Result<Log, ReadError> {
     let mut intervals = Vec::new();
-    let log = visit(path, |interval| intervals.push(interval))?;
+    let mut deserializer = Deserializer::new();
+    let log = visit_lines(path, |line, payload, decoder| {
+        intervals.push(Interval {
+            tag: line.tag().map_or_else(String::new, |tag| tag.as_str().to_owned()),
+            start_s: line.start_timestamp().as_secs_f64(),
+            length_s: line.duration().as_secs_f64(),
+            histogram: decoder.histogram(payload, &mut deserializer)?,
+        });
+        Ok(())
+    })?;
     Ok(Log { intervals, ..log })
 }
 
-fn parse(line: &[u8], deserializer: &mut Deserializer) -> Result<Option<Line>, String> {
-    let mut ended = line.to_vec();
-    ended.push(b'\n');
-    let Some(entry) = IntervalLogIterator::new(&ended).next() else { return Ok(None) };
-    match entry.map_err(|_| "not a line of an interval log".to_owned())? {
-        LogEntry::StartTime(at) => Ok(Some(Line::Start(at.as_secs_f64()))),
-        LogEntry::BaseTime(_) => Ok(None),
-        LogEntry::Interval(interval) => {
-            let bytes = BASE64.decode(interval.encoded_histogram()).map_err(|error| error.to_string())?;
-            let histogram = payload::histogram(&bytes, deserializer)?;
-            Ok(Some(Line::Interval(Box::new(Interval {
-                tag: interval.tag().map_or_else(String::new, |tag| tag.as_str().to_owned()),
-                start_s: interval.start_timestamp().as_secs_f64(),
-                length_s: interval.duration().as_secs_f64(),
-                histogram,
-            }))))
+/// Hands over each interval's line and its payload.
+fn visit_lines(
+    path: &Path,
+    mut take: impl FnMut(&IntervalLogHistogram<'_>, &[u8], &mut Decoder) -> Result<(), String>,
+) -> Result<Log, ReadError> {
+    let mut log = Log::default();
+    let mut decoder = Decoder::new();
+    let (mut ended, mut payload) = (Vec::new(), Vec::new());
+    let lines = read_lines(path, |line| {
+        ended.clear();
+        ended.extend_from_slice(line);
+        ended.push(b'\n');
+        let Some(entry) = IntervalLogIterator::new(&ended).next() else { return Ok(None) };
+        match entry.map_err(|_| "not a line of an interval log".to_owned())? {
+            LogEntry::StartTime(at) => log.start_unix_s = Some(at.as_secs_f64()),
+            LogEntry::BaseTime(_) => {}
+            LogEntry::Interval(interval) => {
+                payload.clear();
+                let encoded = interval.encoded_histogram();
+                BASE64.decode_vec(encoded, &mut payload).map_err(|error| error.to_string())?;
+                take(&interval, &payload, &mut decoder)?;
+            }
         }
-    }
+        Ok(None::<()>)
+    })?;
+    log.torn = lines.torn;
+    Ok(log)
 }
 
 #[cfg(test)]

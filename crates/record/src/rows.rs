@@ -3,7 +3,19 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::table::{Writer, read};
+pub use crate::table::{Writer, read, visit};
+
+/// When a row of any of these files is of, for whoever wants to know how far a file goes, and of whom if it is a sample.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Moment {
+    /// Seconds since load start.
+    pub at_s: f64,
+    /// The host that was sampled.
+    pub host: String,
+    /// The process that was; empty: the host as a whole.
+    pub process: String,
+}
 
 /// In a lab, the name under which the machine that makes the load has its own row, beside those of the hosts.
 pub const THIS_MACHINE: &str = "local";

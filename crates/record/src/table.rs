@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::whole_lines::{LineFile, ReadError, Records, bytes_of, whole_part};
+use crate::whole_lines::{LineFile, ReadError, Records, open_lines};
 
 /// Writes rows. They are on their way to the disk after [`Writer::flush`], or when enough have come together.
 #[derive(Debug)]
@@ -77,26 +77,38 @@ fn lines_of<T: Serialize>(row: &T, with_header: bool) -> io::Result<Vec<u8>> {
 /// # Errors
 /// If the file cannot be read, or a row other than the last one is broken.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Records<T>, ReadError> {
-    let Some(bytes) = bytes_of(path)? else { return Ok(Records::default()) };
-    let whole = whole_part(&bytes);
+    let mut items = Vec::new();
+    let torn = visit(path, |row| items.push(row))?;
+    Ok(Records { items, torn })
+}
+
+/// Reads a file of rows as [`read`] does and hands them over one by one, in file order, so that a long one need not fit into memory;
+/// whether a last row was cut off and dropped.
+///
+/// # Errors
+/// As [`read`]. By then `take` has had the rows before.
+pub fn visit<T: DeserializeOwned>(path: &Path, mut take: impl FnMut(T)) -> Result<bool, ReadError> {
+    let Some(lines) = open_lines(path)? else { return Ok(false) };
     // Not even the header: the file was cut off when it was created.
-    let torn = whole.len() < bytes.len() || bytes.is_empty();
-    let mut records = Records { items: Vec::new(), torn };
-    let mut reader = csv::ReaderBuilder::new().from_reader(whole);
+    let mut torn = lines.torn || lines.length == 0;
+    let mut reader = csv::ReaderBuilder::new().from_reader(lines.reader);
     let mut rows = reader.deserialize();
     while let Some(row) = rows.next() {
         match row {
-            Ok(row) => records.items.push(row),
+            Ok(row) => take(row),
             Err(error) => {
+                if let csv::ErrorKind::Io(_) = error.kind() {
+                    return Err(ReadError::Io { path: path.to_path_buf(), source: error.into() });
+                }
                 let line = error.position().map_or(1, |position| usize::try_from(position.line()).unwrap_or(0));
-                if rows.next().is_some() || records.torn {
+                if rows.next().is_some() || torn {
                     return Err(ReadError::Line { path: path.to_path_buf(), line, reason: reason(&error) });
                 }
-                records.torn = true;
+                torn = true;
             }
         }
     }
-    Ok(records)
+    Ok(torn)
 }
 
 fn reason(error: &csv::Error) -> String {

@@ -1,7 +1,7 @@
 //! A file that grows by whole lines, and the way to read one that was cut off. It knows nothing of what a line holds.
 
 use std::fs::{self, File, FileType, OpenOptions};
-use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -104,9 +104,8 @@ impl LineFile {
         if let Some(what) = other_than_regular(file.metadata()?.file_type()) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, and no regular file")));
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let whole = whole_part(&bytes).len() as u64;
+        let all = file.seek(SeekFrom::End(0))?;
+        let whole = whole_length(&mut file, all)?;
         file.set_len(whole)?;
         Ok(Self { file, whole, pending: Vec::new() })
     }
@@ -190,13 +189,43 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
     }
 }
 
-/// The part of `bytes` that ends in a newline. A line without one was cut off, even if it happens to parse: `12` may
-/// have been `1234`.
-pub(crate) fn whole_part(bytes: &[u8]) -> &[u8] {
-    match bytes.iter().rposition(|&byte| byte == b'\n') {
-        Some(last) => &bytes[..=last],
-        None => &[],
+/// A file as far as it ends in whole lines, read as it is needed and never whole: a week of samples does not fit into memory. A line
+/// without a newline was cut off, even if it happens to parse: `12` may have been `1234`.
+pub(crate) struct WholeLines {
+    /// The lines.
+    pub reader: BufReader<io::Take<File>>,
+    /// Bytes of them.
+    pub length: u64,
+    /// Whether a part of a line follows them.
+    pub torn: bool,
+}
+
+/// Opens a file for reading line by line; `None` if it does not exist.
+pub(crate) fn open_lines(path: &Path) -> Result<Option<WholeLines>, ReadError> {
+    let broken = |source| ReadError::Io { path: path.to_path_buf(), source };
+    let Some(mut file) = open(path)? else { return Ok(None) };
+    let all = file.seek(SeekFrom::End(0)).map_err(broken)?;
+    let length = whole_length(&mut file, all).map_err(broken)?;
+    file.seek(SeekFrom::Start(0)).map_err(broken)?;
+    let reader = BufReader::with_capacity(BUFFER, file.take(length));
+    Ok(Some(WholeLines { reader, length, torn: length < all }))
+}
+
+/// Bytes up to the last newline of a file that is this long, looked for from its end.
+fn whole_length(file: &mut File, all: u64) -> io::Result<u64> {
+    let mut end = all;
+    let mut part = Vec::new();
+    while end > 0 {
+        let begin = end.saturating_sub(BUFFER as u64);
+        file.seek(SeekFrom::Start(begin))?;
+        part.clear();
+        Read::by_ref(file).take(end - begin).read_to_end(&mut part)?;
+        if let Some(last) = part.iter().rposition(|&byte| byte == b'\n') {
+            return Ok(begin + last as u64 + 1);
+        }
+        end = begin;
     }
+    Ok(0)
 }
 
 /// Reads a file line by line. `parse` gets each line without its newline and may skip it (`Ok(None)`). A line that
@@ -205,20 +234,23 @@ pub(crate) fn read_lines<T>(
     path: &Path,
     mut parse: impl FnMut(&[u8]) -> Result<Option<T>, String>,
 ) -> Result<Records<T>, ReadError> {
-    let Some(bytes) = bytes_of(path)? else { return Ok(Records::default()) };
-    let whole = whole_part(&bytes);
-    let mut records = Records { items: Vec::new(), torn: whole.len() < bytes.len() };
-    let mut rest = whole;
+    let broken = |source| ReadError::Io { path: path.to_path_buf(), source };
+    let Some(WholeLines { mut reader, torn, .. }) = open_lines(path)? else { return Ok(Records::default()) };
+    let mut records = Records { items: Vec::new(), torn };
+    let mut line = Vec::new();
     let mut number = 0;
-    while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-        let line = &rest[..end];
-        rest = &rest[end + 1..];
+    while reader.read_until(b'\n', &mut line).map_err(broken)? > 0 {
         number += 1;
-        match parse(line) {
+        match parse(line.strip_suffix(b"\n").unwrap_or(&line)) {
             Ok(item) => records.items.extend(item),
-            Err(_) if rest.is_empty() && !records.torn => records.torn = true,
-            Err(reason) => return Err(ReadError::Line { path: path.to_path_buf(), line: number, reason }),
+            Err(reason) => {
+                if records.torn || !reader.fill_buf().map_err(broken)?.is_empty() {
+                    return Err(ReadError::Line { path: path.to_path_buf(), line: number, reason });
+                }
+                records.torn = true;
+            }
         }
+        line.clear();
     }
     Ok(records)
 }

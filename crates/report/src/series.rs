@@ -1,11 +1,14 @@
 //! What was recorded each second of a trial, read through `record`. It must not draw and not judge.
+//!
+//! A long trial is not held as it was recorded: of each second's latencies only quantiles are kept, and of samples the least and the most
+//! in each stretch of time, so that what lasted a second is still seen in a night.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use record::events::{Event, Outcome, What};
 use record::folder::TrialFolder;
-use record::hlog::{self, Tag, Time};
+use record::hlog::{self, Bucket, Tag, Time};
 use record::rows::{self, GeneratorSecond, OutcomeSlot, Sample};
 
 use crate::Error;
@@ -19,6 +22,8 @@ pub struct Series {
     pub trial: String,
     /// What ended in each slot of `outcomes.csv`.
     pub outcomes: Vec<OutcomeSlot>,
+    /// Of a long trial, narrower slots of a part of it.
+    pub fine_outcomes: Vec<OutcomeSlot>,
     /// Latency of `ok` operations, each second, all operations together.
     pub latency: Vec<LatencySecond>,
     /// Hosts and processes.
@@ -59,6 +64,31 @@ impl Series {
     }
 }
 
+impl Series {
+    /// The slots of this time, as narrow as they were recorded: a wide one is replaced where narrow ones hold as much.
+    #[must_use]
+    pub fn narrowest(&self, from_s: f64, until_s: f64) -> Vec<OutcomeSlot> {
+        let count = |slot: &OutcomeSlot| [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from);
+        let sum = |slots: &[OutcomeSlot]| {
+            slots
+                .iter()
+                .map(count)
+                .fold([0; 4], |sums, counts| [0, 1, 2, 3].map(|kind: usize| sums[kind] + counts[kind]))
+        };
+        let within = |slots: &[OutcomeSlot], [from_s, until_s]: [f64; 2]| {
+            let first = slots.partition_point(|slot| slot.at_s + slot.slot_s / 2.0 < from_s);
+            let last = slots.partition_point(|slot| slot.at_s + slot.slot_s / 2.0 < until_s);
+            first..last.max(first)
+        };
+        let mut found = Vec::new();
+        for wide in &self.outcomes[within(&self.outcomes, [from_s - 1.0, until_s + 1.0])] {
+            let narrow = &self.fine_outcomes[within(&self.fine_outcomes, [wide.at_s, wide.at_s + wide.slot_s])];
+            if sum(narrow) == count(wide) { found.extend_from_slice(narrow) } else { found.push(*wide) }
+        }
+        found
+    }
+}
+
 /// Reads the records of a trial. What is missing is empty.
 ///
 /// # Errors
@@ -67,21 +97,26 @@ pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
     let mut latency = Latency::default();
     let log = hlog::visit(&trial.load_hlog(), |interval| latency.add(interval))?;
     let outcomes = rows::read::<OutcomeSlot>(&trial.outcomes())?;
-    let samples = rows::read::<Sample>(&trial.samples())?;
+    let fine_outcomes = rows::read::<OutcomeSlot>(&trial.fine_outcomes())?;
     let generator = rows::read::<GeneratorSecond>(&trial.generator())?;
+    let ends_s = [outcomes.items.last().map(|slot| slot.at_s), generator.items.last().map(|second| second.at_s)];
+    let mut samples = Samples::of(ends_s.into_iter().flatten().fold(0.0, f64::max));
+    let samples_torn = rows::visit(&trial.samples(), |sample| samples.add(sample))?;
     let events = record::lines::read_events(&trial.events())?;
     let torn = [
         (log.torn, "load.hlog"),
         (outcomes.torn, "outcomes.csv"),
-        (samples.torn, "samples.csv"),
+        (fine_outcomes.torn, "outcomes-fine.csv"),
+        (samples_torn, "samples.csv"),
         (generator.torn, "generator.csv"),
         (events.torn, "events.jsonl"),
     ];
     Ok(Series {
         trial: trial.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         outcomes: outcomes.items,
+        fine_outcomes: fine_outcomes.items,
         latency: latency.seconds(),
-        samples: samples.items,
+        samples: samples.ended(),
         generator: generator.items,
         events: events.items,
         torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
@@ -95,54 +130,64 @@ pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
 pub fn read_latency(trial: &TrialFolder) -> Result<Option<Histogram<u64>>, Error> {
     let mut all: Option<Histogram<u64>> = None;
     hlog::visit(&trial.load_hlog(), |interval| {
-        if !is_latency_of_ok(&interval) {
-            return;
-        }
-        match &mut all {
-            // The sum may grow, so that adding cannot fail for a value that is out of its range.
-            Some(all) => *all += &interval.histogram,
-            None => all.insert(interval.histogram).auto(true),
+        if is_latency_of_ok(interval) {
+            interval.counts.add_to(&mut all);
         }
     })?;
     Ok(all)
 }
 
-fn is_latency_of_ok(interval: &hlog::Interval) -> bool {
+fn is_latency_of_ok(interval: &hlog::Counted) -> bool {
     Tag::parse(&interval.tag).is_some_and(|tag| tag.outcome == Outcome::Ok && tag.time == Time::Latency)
 }
 
-/// Latency of all `ok` operations: each interval's are merged; quantiles are taken after merging, never averaged.
+/// Seconds that may still grow: the log is in time order, but for what several operations have in the same second.
+const OPEN: usize = 4;
+
+/// Latency of all `ok` operations: each interval's are merged; quantiles are taken after merging, never averaged. Of a second that is over
+/// only they are kept.
 #[derive(Default)]
-struct Latency(BTreeMap<i64, (f64, Histogram<u64>)>);
+struct Latency {
+    open: BTreeMap<i64, (f64, Vec<Bucket>)>,
+    over: Vec<LatencySecond>,
+}
 
 impl Latency {
-    fn add(&mut self, interval: hlog::Interval) {
-        if !is_latency_of_ok(&interval) {
+    fn add(&mut self, interval: &hlog::Counted) {
+        if !is_latency_of_ok(interval) || interval.counts.is_empty() {
             return;
         }
         let start_ms = (interval.start_s * 1e3).round() as i64;
-        match self.0.get_mut(&start_ms) {
-            // The sum may grow, so that adding cannot fail for a value that is out of its range.
-            Some((_, sum)) => *sum += &interval.histogram,
-            None => {
-                let mut first = interval.histogram;
-                first.auto(true);
-                self.0.insert(start_ms, (interval.length_s, first));
-            }
+        let (_, buckets) = self.open.entry(start_ms).or_insert_with(|| (interval.length_s, Vec::new()));
+        buckets.extend_from_slice(&interval.counts.buckets);
+        if self.open.len() > OPEN
+            && let Some((start_ms, (length_s, buckets))) = self.open.pop_first()
+        {
+            self.over.push(second(start_ms as f64 / 1e3, length_s, buckets));
         }
     }
 
-    fn seconds(self) -> Vec<LatencySecond> {
-        let seconds = self.0.into_iter().filter(|(_, (_, histogram))| !histogram.is_empty());
-        seconds.map(|(start_ms, (length_s, histogram))| second(start_ms as f64 / 1e3, length_s, &histogram)).collect()
+    fn seconds(mut self) -> Vec<LatencySecond> {
+        let open = std::mem::take(&mut self.open).into_iter();
+        self.over.extend(open.map(|(start_ms, (length_s, buckets))| second(start_ms as f64 / 1e3, length_s, buckets)));
+        self.over.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        self.over
     }
 }
 
-fn second(at_s: f64, length_s: f64, histogram: &Histogram<u64>) -> LatencySecond {
+fn second(at_s: f64, length_s: f64, mut buckets: Vec<Bucket>) -> LatencySecond {
+    buckets.sort_by_key(|bucket| bucket.highest);
+    let count = buckets.iter().map(|bucket| bucket.count).fold(0, u64::saturating_add);
     let quantile = |q: f64| {
         // Below one sample beyond it, a quantile is the maximum under another name.
-        let supported = histogram.len() as f64 * (1.0 - q) >= 1.0;
-        supported.then(|| histogram.value_at_quantile(q) as f64 / NS_PER_US)
+        let supported = count as f64 * (1.0 - q) >= 1.0;
+        let rank = ((count as f64 * q).ceil() as u64).max(1);
+        let mut seen: u64 = 0;
+        let found = buckets.iter().find(|bucket| {
+            seen = seen.saturating_add(bucket.count);
+            seen >= rank
+        });
+        found.filter(|_| supported).map(|bucket| bucket.highest as f64 / NS_PER_US)
     };
     LatencySecond {
         at_s,
@@ -150,8 +195,114 @@ fn second(at_s: f64, length_s: f64, histogram: &Histogram<u64>) -> LatencySecond
         p50_us: quantile(0.5),
         p90_us: quantile(0.9),
         p99_us: quantile(0.99),
-        max_us: Some(histogram.max() as f64 / NS_PER_US),
+        max_us: buckets.last().map(|bucket| bucket.highest as f64 / NS_PER_US),
     }
+}
+
+/// Trials up to this long are held as they were sampled, seconds.
+const AS_SAMPLED_S: f64 = 4_000.0;
+
+/// Longer ones are cut into so many stretches; no chart has as many points.
+const STRETCHES: f64 = 2_000.0;
+
+/// The samples of a trial; of a long one two rows for each stretch of time, host and process: the least and the most of each figure.
+struct Samples {
+    /// Length of a stretch; `None`: all are kept as they are.
+    stretch_s: Option<f64>,
+    kept: Vec<Sample>,
+    open: Vec<Stretch>,
+}
+
+/// A stretch of time of a host or process.
+struct Stretch {
+    number: i64,
+    least: Sample,
+    most: Sample,
+}
+
+impl Samples {
+    fn of(length_s: f64) -> Self {
+        let stretch_s = (length_s > AS_SAMPLED_S).then(|| (length_s / STRETCHES).ceil());
+        Self { stretch_s, kept: Vec::new(), open: Vec::new() }
+    }
+
+    fn add(&mut self, sample: Sample) {
+        let Some(stretch_s) = self.stretch_s else { return self.kept.push(sample) };
+        let number = (sample.at_s / stretch_s).floor() as i64;
+        let same = |open: &&mut Stretch| open.least.host == sample.host && open.least.process == sample.process;
+        match self.open.iter_mut().find(same) {
+            Some(open) if open.number == number => {
+                fold(&mut open.least, &sample, |a, b| b < a);
+                fold(&mut open.most, &sample, |a, b| b > a);
+            }
+            Some(open) => {
+                let next = Stretch { number, least: sample.clone(), most: sample };
+                let over = std::mem::replace(open, next);
+                self.kept.extend(over.rows(stretch_s));
+            }
+            None => self.open.push(Stretch { number, least: sample.clone(), most: sample }),
+        }
+    }
+
+    fn ended(mut self) -> Vec<Sample> {
+        let Some(stretch_s) = self.stretch_s else { return self.kept };
+        self.kept.extend(self.open.into_iter().flat_map(|open| open.rows(stretch_s)));
+        self.kept
+    }
+}
+
+impl Stretch {
+    fn rows(self, stretch_s: f64) -> [Sample; 2] {
+        let at_s = |share: f64| (self.number as f64 + share) * stretch_s;
+        [Sample { at_s: at_s(0.25), ..self.least }, Sample { at_s: at_s(0.75), ..self.most }]
+    }
+}
+
+/// Puts into `kept` what of `sample` is beyond it. Of CPU, which is drawn as a stack, the whole is looked at and not each part.
+fn fold(kept: &mut Sample, sample: &Sample, beyond: fn(f64, f64) -> bool) {
+    let busy = |row: &Sample| {
+        let parts = [row.cpu_user_pct, row.cpu_system_pct, row.cpu_iowait_pct, row.cpu_steal_pct];
+        parts.into_iter().flatten().reduce(|a, b| a + b)
+    };
+    let is_beyond = |kept: Option<f64>, new: Option<f64>| match (kept, new) {
+        (Some(kept), Some(new)) => beyond(kept, new),
+        (kept, new) => kept.is_none() && new.is_some(),
+    };
+    if is_beyond(busy(kept), busy(sample)) {
+        kept.cpu_user_pct = sample.cpu_user_pct;
+        kept.cpu_system_pct = sample.cpu_system_pct;
+        kept.cpu_iowait_pct = sample.cpu_iowait_pct;
+        kept.cpu_steal_pct = sample.cpu_steal_pct;
+    }
+    macro_rules! each {
+        ($($field:ident as $kind:ty),*) => {
+            $(if is_beyond(kept.$field.map(|value| value as $kind), sample.$field.map(|value| value as $kind)) {
+                kept.$field = sample.$field;
+            })*
+        };
+    }
+    each!(
+        cpu_strangers_pct as f64,
+        cpu_throttled_pct as f64,
+        run_delay_pct as f64,
+        load1 as f64,
+        load5 as f64,
+        load15 as f64,
+        io_wait_threads as f64,
+        memory_used_bytes as f64,
+        memory_available_bytes as f64,
+        rss_bytes as f64,
+        oom_kills as f64,
+        disk_read_bytes as f64,
+        disk_write_bytes as f64,
+        net_rx_bytes as f64,
+        net_tx_bytes as f64,
+        psi_cpu_some_pct as f64,
+        psi_io_some_pct as f64,
+        psi_memory_some_pct as f64,
+        threads as f64,
+        fds as f64
+    );
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use experiment::plan;
 use experiment::profile;
 use record::results::{Emulated, Throughput, WithWarmup};
 
+use record::rows::Sample;
+
 use super::*;
 
 /// The board and the virtual machine of the article.
@@ -76,7 +78,9 @@ fn trial(cycles_per_s: f64, with_warmup: f64) -> Trial {
 
 fn charged(lab: &Lab, samples: &[Sample], trial: Trial) -> Trial {
     let mut trial = trial;
-    charge(&mut trial, lab, samples, Some(&WINDOW));
+    let mut sampled = Sampled::over(WINDOW.from_s, WINDOW.until_s);
+    samples.iter().for_each(|sample| sampled.add(sample));
+    charge(&mut trial, lab, &sampled, Some(&WINDOW));
     trial
 }
 
@@ -209,7 +213,7 @@ fn without_cycles_hosts_or_a_load_there_is_no_cost() {
     let local = charged(&lab(&[], Vec::new()), &of_pi2c(), trial(40.0, 30.0)).cost;
     assert!(local.watts.is_none() && local.lacks.unwrap().contains("no hosts with profiles"));
     let mut idle = trial(40.0, 30.0);
-    charge(&mut idle, &pi2c(), &of_pi2c(), None);
+    charge(&mut idle, &pi2c(), &Sampled::default(), None);
     assert_eq!(idle.cost.lacks.as_deref(), Some("Cost is not known: no load was measured."));
 }
 

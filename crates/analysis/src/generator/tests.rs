@@ -113,13 +113,24 @@ fn sample(at_s: f64, process: &str, busy_pct: f64) -> Sample {
 
 /// The engine's threads wait for so much of each second; the machine, strangers there, and the generator use so much of it.
 fn waiting(run_delay_pct: f64, machine_pct: f64, strangers_pct: f64, own_pct: f64) -> Evidence {
+    waiting_with(run_delay_pct, machine_pct, strangers_pct, own_pct, |row| row)
+}
+
+/// The same with more in each of the machine's and the generator's samples.
+fn waiting_with(
+    run_delay_pct: f64,
+    machine_pct: f64,
+    strangers_pct: f64,
+    own_pct: f64,
+    own: impl Fn(Sample) -> Sample,
+) -> Evidence {
     let mut rows = seconds(20);
     rows.iter_mut().for_each(|row| row.run_delay_pct = Some(run_delay_pct));
     let mut evidence = evidence(rows);
     for at_s in (1..=20).map(f64::from) {
         let machine = sample(at_s, "", machine_pct);
-        evidence.samples.push(Sample { cpu_strangers_pct: Some(strangers_pct), ..machine });
-        evidence.samples.push(sample(at_s, "generator", own_pct));
+        evidence.sampled.add(&own(Sample { cpu_strangers_pct: Some(strangers_pct), ..machine }));
+        evidence.sampled.add(&own(sample(at_s, "generator", own_pct)));
     }
     evidence
 }
@@ -139,19 +150,14 @@ fn waiting_for_the_target_is_not_waiting_for_strangers() {
 
 #[test]
 fn on_cpus_of_its_own_every_other_is_a_stranger() {
-    let mut evidence = waiting(40.0, 90.0, 1.0, 10.0);
-    evidence
-        .samples
-        .iter_mut()
-        .filter(|row| row.process == "generator")
-        .for_each(|row| row.cpu_strangers_pct = Some(45.0));
-    assert_eq!(preempted(&evidence), Some(40.0));
-    evidence
-        .samples
-        .iter_mut()
-        .filter(|row| row.process == "generator")
-        .for_each(|row| row.cpu_strangers_pct = Some(3.0));
-    assert_eq!(preempted(&evidence), Some(6.0), "of two threads one may have met all that ran there");
+    let with_strangers = |strangers_pct: f64| {
+        waiting_with(40.0, 90.0, 1.0, 10.0, |row| match row.process.as_str() {
+            "generator" => Sample { cpu_strangers_pct: Some(strangers_pct), ..row },
+            _ => row,
+        })
+    };
+    assert_eq!(preempted(&with_strangers(45.0)), Some(40.0));
+    assert_eq!(preempted(&with_strangers(3.0)), Some(6.0), "of two threads one may have met all that ran there");
 }
 
 #[test]
@@ -163,16 +169,17 @@ fn the_thread_that_waits_most_counts() {
 
 #[test]
 fn a_quota_and_a_set_clock_are_seen() {
-    let mut evidence = waiting(0.0, 50.0, 0.0, 10.0);
+    let evidence = waiting(0.0, 50.0, 0.0, 10.0);
     let healthy = generator(&evidence, Some(&WINDOW), 0.0, None);
     assert_eq!((healthy.throttled_pct, healthy.clock_jump_s), (None, None));
-    for (index, row) in evidence.samples.iter_mut().enumerate() {
-        match row.process.as_str() {
-            "generator" => row.cpu_throttled_pct = Some(if index < 20 { 8.0 } else { 0.0 }),
-            // It drifts, which is no jump, and at half-time it is set back by an hour.
-            _ => row.calendar_ahead_s = Some(index as f64 * 1e-5 - if index < 20 { 0.0 } else { 3600.0 }),
+    let evidence = waiting_with(0.0, 50.0, 0.0, 10.0, |row| match row.process.as_str() {
+        "generator" => Sample { cpu_throttled_pct: Some(if row.at_s <= 10.0 { 8.0 } else { 0.0 }), ..row },
+        // It drifts, which is no jump, and at half-time it is set back by an hour.
+        _ => {
+            let back_s = if row.at_s <= 10.0 { 0.0 } else { 3600.0 };
+            Sample { calendar_ahead_s: Some(row.at_s * 1e-5 - back_s), ..row }
         }
-    }
+    });
     let spoiled = generator(&evidence, Some(&WINDOW), 0.0, None);
     assert_eq!(spoiled.throttled_pct, Some(4.0));
     assert!((spoiled.clock_jump_s.unwrap() - 3600.0).abs() < 0.01);

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use record::events::ProcessShare;
+use record::rows::Sample;
 
 use super::*;
+use crate::sampled::GENERATOR;
 
 fn sample(at_s: f64, host: &str, process: &str) -> Sample {
     Sample { at_s, host: host.into(), process: process.into(), ..Sample::default() }
@@ -68,7 +70,7 @@ fn the_machine_names_the_processes_that_its_time_was_put_down_to() {
         other_processes: other_processes.clone(),
         not_judged: not_judged.clone(),
     };
-    let machine = machine(&[Event { at_s: 3.0, what }], &[]);
+    let machine = machine(&[Event { at_s: 3.0, what }], &Sampled::default());
     assert_eq!(machine, Machine { target_processes, other_processes, not_judged, ..Machine::default() });
 }
 
@@ -95,6 +97,18 @@ fn in_a_lab_the_machine_is_no_host_and_no_host_is_the_machine() {
     assert_eq!(machine(&events, &during(&samples, 10.0)).steal_pct, Some(2.0));
 }
 
+/// The samples of a load that ends then.
+fn during(samples: &[Sample], until_s: f64) -> Sampled {
+    let mut sampled = Sampled::over(0.0, until_s);
+    samples.iter().for_each(|sample| sampled.add(sample));
+    sampled.settle();
+    sampled
+}
+
+fn released(samples: &[Sample], at_s: f64, within_s: f64) -> Option<u64> {
+    during(samples, 99.0).memory_released_bytes(at_s, within_s)
+}
+
 #[test]
 fn released_memory_is_the_largest_fall_of_all_processes_together() {
     let samples = [
@@ -108,9 +122,9 @@ fn released_memory_is_the_largest_fall_of_all_processes_together() {
         memory(6.5, "proxy", 60),
         memory(20.0, "server", 1),
     ];
-    assert_eq!(memory_released_bytes(&samples, 5.0, 5.0), Some(690));
-    assert_eq!(memory_released_bytes(&samples, 4.5, 0.5), Some(0), "it grew");
-    assert_eq!(memory_released_bytes(&samples, 4.0, 5.0), None, "nothing before");
-    assert_eq!(memory_released_bytes(&samples, 8.0, 5.0), None, "nothing after");
-    assert_eq!(memory_released_bytes(&[], 5.0, 5.0), None);
+    assert_eq!(released(&samples, 5.0, 5.0), Some(690));
+    assert_eq!(released(&samples, 4.5, 0.5), Some(0), "it grew");
+    assert_eq!(released(&samples, 4.0, 5.0), None, "nothing before");
+    assert_eq!(released(&samples, 8.0, 5.0), None, "nothing after");
+    assert_eq!(released(&[], 5.0, 5.0), None);
 }

@@ -1,6 +1,8 @@
 //! Checks that counts are exact and times merged, not averaged.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use record::hlog::Interval;
+
 use super::*;
 
 fn interval(tag: &str, start_s: f64, values_us: impl IntoIterator<Item = u64>) -> Interval {
@@ -23,7 +25,7 @@ fn intervals() -> Vec<Interval> {
 
 fn log(intervals: &[Interval]) -> LoadLog {
     let mut log = LoadLog::default();
-    intervals.iter().for_each(|interval| log.add(interval));
+    intervals.iter().for_each(|interval| log.add(&interval.into()));
     log
 }
 
@@ -43,7 +45,7 @@ fn totals_are_those_of_the_log() {
 #[test]
 fn times_are_of_the_measured_part_and_counts_of_all() {
     let mut log = LoadLog::measured_from(1.0);
-    intervals().iter().for_each(|interval| log.add(interval));
+    intervals().iter().for_each(|interval| log.add(&interval.into()));
     let measured = Totals::of_all(log.measured().values());
     assert_eq!(measured.latency_us().unwrap().count, 110);
     assert_eq!(measured.service_us(), None, "they ended in the warm-up");
@@ -55,7 +57,7 @@ fn times_are_of_the_measured_part_and_counts_of_all() {
     assert_eq!(Totals::of_all(log.totals.values()).latency_us().unwrap().count, 1_010, "with the warm-up");
 
     let mut too_late = LoadLog::measured_from(9.0);
-    intervals().iter().for_each(|interval| too_late.add(interval));
+    intervals().iter().for_each(|interval| too_late.add(&interval.into()));
     let all = Totals::of_all(too_late.measured().values());
     assert_eq!(all.latency_us().unwrap().count, 1_010, "rather all than nothing");
 }

@@ -14,6 +14,16 @@ use super::student::quantile_of_t;
 /// Fewest observations whose resemblance can be estimated.
 const FEWEST: usize = 10;
 
+/// More than this are gathered first: half an hour in bins of 100 ms. Resemblance is looked for at every distance, which would take hours
+/// of a week; means of neighbours say as much of the mean of all.
+pub(crate) const MOST: usize = 20_000;
+
+/// Means of so many neighbours each that no more than `most` are left; `None` if there are no more. A rest is left out.
+pub(crate) fn gathered(series: &[f64], most: usize) -> Option<Vec<f64>> {
+    let of_each = series.len().div_ceil(most);
+    (of_each > 1).then(|| series.chunks_exact(of_each).filter_map(mean).collect())
+}
+
 /// A mean and how sure it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sure {
@@ -25,6 +35,8 @@ pub(crate) struct Sure {
 
 /// How sure the mean of a stationary series is; `None` if it is too short to tell.
 pub(crate) fn sure(series: &[f64]) -> Option<Sure> {
+    let gathered = gathered(series, MOST);
+    let series = gathered.as_deref().unwrap_or(series);
     let mean = mean(series).filter(|_| series.len() >= FEWEST)?;
     let count = series.len() as f64;
     let effective_samples = count / inflation(series);

@@ -6,9 +6,7 @@
 //! a second hardly moves, must be high in two seconds in a row, p99 in three. Where such a spell begins and ends within a second
 //! follows from the share of that second's operations that were slow.
 
-use std::collections::BTreeMap;
-
-use hdrhistogram::Histogram;
+use record::hlog::Counts;
 
 use super::order::{largest, mean};
 use super::quantiles::samples_for;
@@ -35,38 +33,55 @@ pub(crate) struct LatencySeconds {
 struct Second {
     from_s: f64,
     until_s: f64,
-    /// Operations by step.
-    counts: BTreeMap<u16, u64>,
+    /// Steps in which operations are, and how many; in order.
+    counts: Vec<(u16, u64)>,
 }
 
 impl LatencySeconds {
     /// Takes in the `ok` latencies, in nanoseconds, of an operation's interval; those of other operations in the same one are added.
-    pub fn add(&mut self, from_s: f64, length_s: f64, histogram: &Histogram<u64>) {
+    pub fn add(&mut self, from_s: f64, length_s: f64, counts: &Counts) {
         let index = match self.seconds.binary_search_by(|second| second.from_s.total_cmp(&from_s)) {
             Ok(index) => index,
             Err(index) => {
-                let second = Second { from_s, until_s: from_s + length_s, counts: BTreeMap::new() };
+                let second = Second { from_s, until_s: from_s + length_s, counts: Vec::new() };
                 self.seconds.insert(index, second);
                 index
             }
         };
-        let counts = &mut self.seconds[index].counts;
-        for step in histogram.iter_recorded() {
-            *counts.entry(step_of(step.value_iterated_to() as f64)).or_default() += step.count_at_value();
+        let known = &mut self.seconds[index].counts;
+        let mut merged: Vec<(u16, u64)> = Vec::with_capacity(known.len() + 64);
+        for bucket in &counts.buckets {
+            let step = step_of(bucket.highest as f64);
+            match merged.last_mut() {
+                Some((last, count)) if *last == step => *count += bucket.count,
+                _ => merged.push((step, bucket.count)),
+            }
         }
+        if !known.is_empty() {
+            for (step, count) in known.drain(..) {
+                match merged.binary_search_by_key(&step, |(other, _)| *other) {
+                    Ok(at) => merged[at].1 += count,
+                    Err(at) => merged.insert(at, (step, count)),
+                }
+            }
+        }
+        merged.shrink_to_fit();
+        *known = merged;
     }
 
     /// Spells of `[at_s, until_s]` that are slow beside the seconds of `[from_s, at_s]`, seconds since load start.
     pub fn slow(&self, from_s: f64, at_s: f64, until_s: f64) -> Vec<[f64; 2]> {
         const EDGE_S: f64 = 1e-6;
-        let before: Vec<&Second> = self
-            .seconds
+        let near = self.seconds.partition_point(|second| second.from_s < from_s - 2.0 * EDGE_S);
+        let before: Vec<&Second> = self.seconds[near..]
             .iter()
+            .take_while(|second| second.from_s <= at_s)
             .filter(|second| second.from_s >= from_s - EDGE_S && second.until_s <= at_s + EDGE_S)
             .collect();
-        let after: Vec<&Second> = self
-            .seconds
+        let begun = self.seconds.partition_point(|second| second.until_s <= at_s);
+        let after: Vec<&Second> = self.seconds[begun..]
             .iter()
+            .take_while(|second| second.from_s < until_s)
             .filter(|second| second.until_s > at_s + EDGE_S && second.from_s < until_s - EDGE_S)
             .collect();
         let mut spells: Vec<[f64; 2]> = Vec::new();
@@ -142,7 +157,7 @@ impl Second {
     }
 
     fn count(&self) -> u64 {
-        self.counts.values().sum()
+        self.counts.iter().map(|(_, count)| count).sum()
     }
 
     /// About the middle of the step in which the quantile lies, nanoseconds; `None` if too few operations support it.
@@ -154,15 +169,15 @@ impl Second {
         let rank = (quantile * count as f64).ceil() as u64;
         let mut seen = 0;
         let step = self.counts.iter().find(|(_, count)| {
-            seen += **count;
+            seen += *count;
             seen >= rank
         })?;
-        Some(((f64::from(*step.0) + 0.5) / STEPS).exp2())
+        Some(((f64::from(step.0) + 0.5) / STEPS).exp2())
     }
 
     fn share_above(&self, step: u16) -> Option<f64> {
         let count = self.count();
-        let above: u64 = self.counts.range(step + 1..).map(|(_, count)| count).sum();
+        let above: u64 = self.counts.iter().filter(|(other, _)| *other > step).map(|(_, count)| count).sum();
         (count > 0).then(|| above as f64 / count as f64)
     }
 }

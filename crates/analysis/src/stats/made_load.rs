@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use hdrhistogram::Histogram;
+use record::hlog::Counts;
 use record::results::Outage;
 use record::rows::OutcomeSlot;
 
@@ -64,7 +65,7 @@ impl Made {
                     histogram.record((latency_us(row.at_s) * 1e3 * (0.5 * off).exp()) as u64).unwrap();
                 }
             }
-            self.latency.add(second as f64, 1.0, &histogram);
+            self.latency.add(second as f64, 1.0, &Counts::of(&histogram));
         }
         self
     }

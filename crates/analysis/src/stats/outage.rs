@@ -31,7 +31,7 @@ mod overshoot;
 use record::results::Outage;
 
 use super::latency_seconds::LatencySeconds;
-use super::timeline::{Counts, Timeline};
+use super::timeline::Timeline;
 use back::{Signs, back_to_baseline};
 use baseline::Baseline;
 use overshoot::{Overshoot, overshoot};
@@ -47,6 +47,12 @@ pub(crate) const FAR_LONGER: usize = 3;
 
 /// Fewest operations that say at which rate they succeed.
 const RATE_OPERATIONS: u64 = 30;
+
+/// In a long load, an outage is looked at closely for so long at most …
+const CLOSE_S: f64 = 400.0;
+
+/// … and for so long after its effects are to have come to light.
+const BEYOND_S: f64 = 120.0;
 
 /// In bins of this length, failures and successes count as simultaneous.
 const PARTIAL_BIN_S: f64 = 0.01;
@@ -70,7 +76,29 @@ pub(crate) struct Times {
 }
 
 /// What clients felt of a fault. Without a baseline, only what was counted.
+///
+/// Of a long load, what follows within minutes is looked at in narrow slots. Where service was not back by then, all that follows is, in wide
+/// ones; only when things first happened is then still told by the narrow ones.
 pub(crate) fn outage(timeline: &Timeline, latency: &LatencySeconds, times: Times) -> Outage {
+    let Some(whole) = timeline.whole().filter(|_| times.until_s - times.at_s > CLOSE_S) else {
+        return outage_in(timeline, latency, times);
+    };
+    let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
+    let close_s = (horizon_s + BEYOND_S).min(times.at_s + CLOSE_S).min(times.until_s);
+    let close = outage_in(timeline, latency, Times { until_s: close_s, counted_until_s: close_s, ..times });
+    let drained = close.overshoot_ratio.is_none() || close.overshoot_until_s.is_some();
+    if horizon_s <= close_s && close.back_to_baseline_s.is_some() && drained {
+        return close;
+    }
+    let long = outage_in(whole, latency, times);
+    Outage {
+        first_failure_s: close.first_failure_s.or(long.first_failure_s),
+        first_ok_s: close.first_ok_s.or(long.first_ok_s),
+        ..long
+    }
+}
+
+fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: Times) -> Outage {
     let begin = timeline.slot_of(times.at_s);
     let end = timeline.slot_of(times.until_s).max(begin);
     let counted = timeline.slot_of(times.counted_until_s).max(end);
@@ -169,26 +197,12 @@ impl Course {
     }
 }
 
-/// Stretches of slots in `from..until` without a success.
-pub(crate) fn silences(ok: &Counts, from: usize, until: usize) -> impl Iterator<Item = [usize; 2]> {
-    let mut next = from;
-    std::iter::from_fn(move || {
-        while next < until {
-            let begin = next;
-            let end = ok.first_in(begin, until).unwrap_or(until);
-            next = end + 1;
-            if end > begin {
-                return Some([begin, end]);
-            }
-        }
-        None
-    })
-}
-
 /// Gaps in the slots since the fault.
 fn gaps(timeline: &Timeline, times: Times, [begin, end]: [usize; 2], baseline: Baseline) -> Vec<[usize; 2]> {
     let effects = [Some(times.at_s), times.healed_s];
-    silences(timeline.ok(), begin, end)
+    timeline
+        .ok()
+        .silences(begin, end)
         .filter(|&[from, until]| {
             let failures_beside = timeline.failed().between(from.saturating_sub(1), until + 1) > 0;
             let after_s = |effect_s: f64| timeline.at_s(from) - effect_s;

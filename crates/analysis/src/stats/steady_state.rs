@@ -15,6 +15,7 @@
 
 use record::results::Steady;
 
+use super::effective_samples::MOST;
 use super::level_shift::level_shift;
 use super::order::{mean, median, nearest_rank};
 use super::timeline::Timeline;
@@ -70,7 +71,10 @@ struct Judged {
 /// From when on a load is steady between the end of its ramp and `until_s`, and whether it is. Too short to tell: the warm-up is
 /// the ramp alone. `latency` is by second and in order; where it is too short, throughput is judged alone.
 pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], ramp_s: f64, until_s: f64) -> Steady {
-    let rates = timeline.ok_rates(ramp_s, until_s, BIN_S);
+    // Of a long load the bins are longer: there are as many of them as can be looked at.
+    let longer = ((until_s - ramp_s) / BIN_S / MOST as f64).ceil().max(1.0);
+    let bin_s = BIN_S * longer;
+    let rates = timeline.ok_rates(ramp_s, until_s, bin_s);
     let Some(throughput) = judged_rates(&rates) else {
         return Steady { from_s: ramp_s, method: "too short to tell".to_owned(), is: None, unsteady: None };
     };
@@ -80,8 +84,9 @@ pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], ramp_s: 
         .filter(|second| second.at_s >= ramp_s - BIN_S / 2.0 && second.at_s + 1.0 <= until_s + BIN_S / 2.0)
         .filter(|second| second.mean_s > 0.0)
         .collect();
+    let inside = gathered_times(inside);
     let times = judged_times(&inside);
-    let from_s = ramp_s + throughput.cut as f64 * BIN_S;
+    let from_s = ramp_s + throughput.cut as f64 * bin_s;
     let latency_from_s = times.filter(|times| times.cut > 0).and_then(|times| Some(inside.get(times.cut)?.at_s));
     let moving = [("throughput", Some(throughput)), ("latency", times)];
     let moving: Vec<&str> = moving
@@ -95,6 +100,18 @@ pub(crate) fn steady_from(timeline: &Timeline, latency: &[MeanLatency], ramp_s: 
         is: Some(moving.is_empty()),
         unsteady: (!moving.is_empty()).then(|| moving.join(" and ")),
     }
+}
+
+/// Means of neighbouring seconds, where there are more than can be looked at.
+fn gathered_times(seconds: Vec<MeanLatency>) -> Vec<MeanLatency> {
+    let of_each = seconds.len().div_ceil(MOST);
+    if of_each <= 1 {
+        return seconds;
+    }
+    let mean_s =
+        |seconds: &[MeanLatency]| seconds.iter().map(|second| second.mean_s).sum::<f64>() / seconds.len() as f64;
+    let each = seconds.chunks_exact(of_each);
+    each.map(|seconds| MeanLatency { at_s: seconds[0].at_s, mean_s: mean_s(seconds) }).collect()
 }
 
 /// Of throughput in bins; `None` with too few.

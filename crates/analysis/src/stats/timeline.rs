@@ -1,9 +1,14 @@
 //! What ended when, as counts in equal slots with their running sums, so that the count of any stretch of time costs
 //! two look-ups. It must not judge what it counts.
+//!
+//! Of a long load most is recorded in wide slots, and what matters also in narrow ones. Then a slot here is a narrow one, and what a wide
+//! slot holds is taken to be spread evenly over it: it was recorded so because nothing happened in it.
+
+use std::rc::Rc;
 
 use record::rows::OutcomeSlot;
 
-/// Slots beyond this are a broken file and not a long load: `outcomes.csv` stays under 200,000 rows.
+/// Slots beyond this are a broken file and not a long load: `outcomes.csv` stays at about a million rows.
 const MOST_SLOTS: usize = 4_000_000;
 
 /// Slots that a load may still have had after the last in which anything ended: as many as it ever has.
@@ -16,12 +21,41 @@ pub(crate) struct Timeline {
     ok: Counts,
     failed: Counts,
     wrong: Counts,
+    /// The same in the wide slots alone, if some were recorded in narrow ones.
+    whole: Option<Box<Timeline>>,
 }
 
-/// Running sums: the count of slots `a..b` is `sums[b] - sums[a]`.
+/// Running sums over cells, each of one slot or of several.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Counts {
     sums: Vec<u64>,
+    /// `None`: each cell is a slot.
+    cells: Option<Rc<Cells>>,
+}
+
+/// Where cells of several lengths begin.
+#[derive(Debug, PartialEq)]
+struct Cells {
+    /// The first slot of each cell, and behind the last its end.
+    starts: Vec<u32>,
+    /// The cell in which each wide slot begins, to be found without a search.
+    first: Vec<u32>,
+    /// Slots of a wide one.
+    wide: usize,
+}
+
+impl Cells {
+    /// The cell that a slot is in; the number of cells for one behind them all.
+    fn of(&self, slot: usize) -> usize {
+        let number = slot / self.wide;
+        let Some(&first) = self.first.get(number) else { return self.starts.len() - 1 };
+        let last = self.first.get(number + 1).map_or(self.starts.len(), |next| *next as usize + 1);
+        first as usize + self.starts[first as usize..last].partition_point(|start| *start as usize <= slot) - 1
+    }
+
+    fn start(&self, cell: usize) -> usize {
+        self.starts[cell] as usize
+    }
 }
 
 impl Counts {
@@ -32,28 +66,84 @@ impl Counts {
             sum += count;
             sums.push(sum);
         }
-        Self { sums }
+        Self { sums, cells: None }
+    }
+
+    /// How many before this slot.
+    fn before(&self, slot: usize) -> u64 {
+        let last = self.sums.len() - 1;
+        let Some(cells) = &self.cells else { return self.sums[slot.min(last)] };
+        let cell = cells.of(slot);
+        if cell >= last {
+            return self.sums[last];
+        }
+        let (start, end) = (cells.start(cell), cells.start(cell + 1));
+        let held = self.sums[cell + 1] - self.sums[cell];
+        self.sums[cell] + (held * (slot - start) as u64).div_ceil((end - start) as u64)
+    }
+
+    /// The slot of an operation by its number, of which this cell holds the first.
+    fn slot_in(&self, cell: usize, number: u64) -> usize {
+        let Some(cells) = &self.cells else { return cell };
+        let held = (self.sums[cell + 1] - self.sums[cell]).max(1);
+        let length = (cells.start(cell + 1) - cells.start(cell)) as u64;
+        cells.start(cell) + ((number - self.sums[cell]) * length / held) as usize
     }
 
     /// How many in slots `from..until`; slots beyond the end hold nothing.
     pub(crate) fn between(&self, from: usize, until: usize) -> u64 {
-        let last = self.sums.len() - 1;
-        self.sums[until.min(last)].saturating_sub(self.sums[from.min(last)])
+        self.before(until).saturating_sub(self.before(from))
     }
 
     /// The first slot in `from..until` that holds anything.
     pub(crate) fn first_in(&self, from: usize, until: usize) -> Option<usize> {
-        let until = until.min(self.sums.len() - 1);
-        let before = *self.sums.get(from)?;
-        let slot = from + self.sums[from..].partition_point(|&sum| sum <= before) - 1;
-        (slot < until).then_some(slot)
+        let before = self.before(from);
+        let first = match &self.cells {
+            None => from,
+            Some(cells) => cells.of(from),
+        };
+        let cell = first + self.sums.get(first..)?.partition_point(|&sum| sum <= before) - 1;
+        let found = (cell + 1 < self.sums.len()).then(|| self.slot_in(cell, before))?;
+        (found < until).then_some(found)
     }
 
     /// The last slot in `from..until` that holds anything.
     pub(crate) fn last_in(&self, from: usize, until: usize) -> Option<usize> {
-        let until = until.min(self.sums.len() - 1);
-        let total = self.sums[until];
-        (self.between(from, until) > 0).then(|| self.sums.partition_point(|&sum| sum < total) - 1)
+        let total = self.before(until);
+        if total <= self.before(from) {
+            return None;
+        }
+        let cell = self.sums.partition_point(|&sum| sum < total) - 1;
+        Some(self.slot_in(cell, total - 1))
+    }
+
+    /// Stretches of slots in `from..until` without anything. A wide slot that holds something holds no such stretch.
+    pub(crate) fn silences(&self, from: usize, until: usize) -> impl Iterator<Item = [usize; 2]> {
+        let mut next = from;
+        std::iter::from_fn(move || {
+            while next < until {
+                let begin = next;
+                if let Some(end) = self.end_of_wide(begin) {
+                    next = end;
+                    continue;
+                }
+                let end = self.first_in(begin, until).unwrap_or(until);
+                next = end + 1;
+                if end > begin {
+                    return Some([begin, end]);
+                }
+            }
+            None
+        })
+    }
+
+    /// Where the wide slot ends that this one lies in, if that holds anything.
+    fn end_of_wide(&self, slot: usize) -> Option<usize> {
+        let cells = self.cells.as_ref()?;
+        let cell = cells.of(slot);
+        let held = self.sums.get(cell + 1)? - self.sums[cell];
+        let end = cells.start(cell + 1);
+        (held > 0 && end - cells.start(cell) > 1).then_some(end)
     }
 }
 
@@ -69,12 +159,54 @@ impl Timeline {
         let mut counts = vec![[0_u64; 3]; length];
         for slot in slots {
             let Some(index) = index(slot) else { continue };
-            counts[index][0] += u64::from(slot.ok);
-            counts[index][1] += u64::from(slot.failed) + u64::from(slot.timeout);
-            counts[index][2] += u64::from(slot.wrong);
+            let kinds = kinds(slot);
+            counts[index].iter_mut().zip(kinds).for_each(|(sum, count)| *sum += count);
         }
         let kind = |kind: usize| Counts::of(counts.iter().map(|slot| slot[kind]));
-        Some(Self { slot_s, ok: kind(0), failed: kind(1), wrong: kind(2) })
+        Some(Self { slot_s, ok: kind(0), failed: kind(1), wrong: kind(2), whole: None })
+    }
+
+    /// The timeline of `outcomes.csv` and the narrower slots of `outcomes-fine.csv`. A wide slot is replaced by narrow ones where these
+    /// hold as much as it does; so what a crash or a full disk kept from being written narrow is still there wide.
+    pub fn refined(wide: &[OutcomeSlot], narrow: &[OutcomeSlot]) -> Option<Self> {
+        let whole = Self::of(wide)?;
+        let narrowest_s = narrow.iter().map(|slot| slot.slot_s).filter(|slot_s| *slot_s > 0.0).min_by(f64::total_cmp);
+        let Some(slot_s) = narrowest_s else { return Some(whole) };
+        let slots = |of_s: f64| (of_s / slot_s).round();
+        let length = whole.ok.sums.len() - 1;
+        let per_wide = slots(whole.slot_s);
+        let fits = (2.0..=1e6).contains(&per_wide) && (per_wide * slot_s / whole.slot_s - 1.0).abs() < 1e-6;
+        if !fits || per_wide * length as f64 >= f64::from(u32::MAX) {
+            return Some(whole);
+        }
+        let mut builder =
+            Builder { wide: per_wide as usize, starts: Vec::new(), first: Vec::new(), sums: Default::default() };
+        let mut rest = narrow;
+        for number in 0..length {
+            let begin = number * builder.wide;
+            let end = begin + builder.wide;
+            let at = |slot: &OutcomeSlot| slots(slot.at_s);
+            let skipped = rest.iter().take_while(|slot| at(slot) < begin as f64).count();
+            let count = rest[skipped..].iter().take_while(|slot| at(slot) < end as f64).count();
+            let inside = &rest[skipped..skipped + count];
+            rest = &rest[skipped + count..];
+            let held = [&whole.ok, &whole.failed, &whole.wrong].map(|counts| counts.between(number, number + 1));
+            let rows = inside.iter().map(|slot| (at(slot) as usize, slots(slot.slot_s) as usize, kinds(slot)));
+            builder.add([begin, end], held, &rows.collect::<Vec<_>>());
+        }
+        let end = u32::try_from(length * builder.wide).ok()?;
+        builder.starts.push(end);
+        let cells = Rc::new(Cells { starts: builder.starts, first: builder.first, wide: builder.wide });
+        let [ok, failed, wrong] = builder.sums.map(|mut sums| {
+            sums.insert(0, 0);
+            Counts { sums, cells: Some(Rc::clone(&cells)) }
+        });
+        Some(Self { slot_s, ok, failed, wrong, whole: Some(Box::new(whole)) })
+    }
+
+    /// The same in wide slots alone, for looking at hours at a time; `None` if all were recorded alike.
+    pub fn whole(&self) -> Option<&Self> {
+        self.whole.as_deref()
     }
 
     /// Length of a slot, seconds.
@@ -131,6 +263,50 @@ impl Timeline {
             self.ok.between(begin, begin + window) as f64 / (window as f64 * self.slot_s)
         };
         (0..windows).map(rate).collect()
+    }
+}
+
+/// `ok`, `failed` with `timeout`, and `wrong`.
+fn kinds(slot: &OutcomeSlot) -> [u64; 3] {
+    [u64::from(slot.ok), u64::from(slot.failed) + u64::from(slot.timeout), u64::from(slot.wrong)]
+}
+
+/// Cells as they are put together.
+struct Builder {
+    wide: usize,
+    starts: Vec<u32>,
+    first: Vec<u32>,
+    sums: [Vec<u64>; 3],
+}
+
+impl Builder {
+    /// Adds a wide slot that holds so much, or the narrow `rows` in it (first slot, slots, counts) if they hold as much.
+    fn add(&mut self, [begin, end]: [usize; 2], held: [u64; 3], rows: &[(usize, usize, [u64; 3])]) {
+        self.first.push(self.starts.len() as u32);
+        let sum = |kind: usize| rows.iter().map(|(.., counts)| counts[kind]).sum::<u64>();
+        let in_order = rows.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
+        let inside = rows.iter().all(|(start, length, _)| *length > 0 && start + length <= end);
+        if !in_order || !inside || [0, 1, 2].map(sum) != held {
+            return self.cell(begin, held);
+        }
+        let mut next = begin;
+        for (start, length, counts) in rows {
+            if *start > next {
+                self.cell(next, [0; 3]);
+            }
+            self.cell(*start, *counts);
+            next = start + length;
+        }
+        if next < end {
+            self.cell(next, [0; 3]);
+        }
+    }
+
+    fn cell(&mut self, start: usize, held: [u64; 3]) {
+        self.starts.push(start as u32);
+        for (sums, count) in self.sums.iter_mut().zip(held) {
+            sums.push(sums.last().copied().unwrap_or(0) + count);
+        }
     }
 }
 

@@ -61,7 +61,7 @@ impl Case {
             let row = GeneratorSecond { at_s, interval_s: 1.0, thread: 9, operations, ..GeneratorSecond::default() };
             let row = GeneratorSecond { due: Some(operations), ..row };
             self.evidence.generator.push(row);
-            self.evidence.samples.push(Sample { at_s, host: "local".into(), ..Sample::default() });
+            self.evidence.machine_sampled_at_s.push(at_s);
         }
         for slot in self.evidence.slots.clone() {
             for (result, outcome, count) in [("ok", "ok", slot.ok), ("status 503", "failed", slot.failed)] {
@@ -70,7 +70,8 @@ impl Case {
                 let mut histogram = hdrhistogram::Histogram::<u64>::new(2).unwrap();
                 histogram.record_n(2_000_000, count).unwrap();
                 let (tag, start_s, length_s) = (format!("get/{outcome}/latency"), second(&slot), 1.0);
-                self.evidence.load.add(&record::hlog::Interval { tag, start_s, length_s, histogram });
+                let interval = record::hlog::Interval { tag, start_s, length_s, histogram };
+                self.evidence.load.add(&record::hlog::Counted::from(&interval));
             }
         }
         let outcomes = self.trial.outcomes;
@@ -142,7 +143,7 @@ impl Case {
     /// In the second that ends then, so many processes of the target were replaced.
     fn replaced(&mut self, at_s: f64, count: u64) {
         let row = Sample { at_s, host: "n1".into(), process: "server".into(), ..Sample::default() };
-        self.evidence.samples.push(Sample { processes_replaced: Some(count), ..row });
+        self.evidence.sampled.add(&Sample { processes_replaced: Some(count), ..row });
     }
 
     /// An earlier trial was played with this program, and this one with that.
@@ -227,8 +228,8 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("missing_records", Void, |case| case.loses = |evidence| evidence.generator.clear()),
     ("missing_records", Void, |case| case.loses = |evidence| evidence.generator.truncate(12)),
     ("missing_records", Void, |case| case.loses = |evidence| drop(evidence.generator.drain(10..12))),
-    ("missing_records", Void, |case| case.loses = |evidence| evidence.samples.clear()),
-    ("missing_records", Void, |case| case.loses = |evidence| evidence.samples.truncate(10)),
+    ("missing_records", Void, |case| case.loses = |evidence| evidence.machine_sampled_at_s.clear()),
+    ("missing_records", Void, |case| case.loses = |evidence| evidence.machine_sampled_at_s.truncate(10)),
     ("missing_records", Void, |case| case.loses = |evidence| evidence.attempts.clear()),
     ("missing_records", Void, |case| case.loses = |evidence| evidence.absent = vec!["samples.csv"]),
     ("missing_records", Void, |case| case.event(What::Replicas { rounds: 2, settled: true })),
@@ -450,7 +451,7 @@ fn down(expected: bool) -> What {
 fn a_lost_record_is_named_with_the_seconds_that_it_lacks() {
     let reason = |loses: fn(&mut Evidence)| Case::spoiled(|case| case.loses = loses).remove(0).reason;
     assert_eq!(reason(|evidence| evidence.generator.truncate(12)), "generator.csv lacks 8 s of 20 s");
-    assert_eq!(reason(|evidence| evidence.samples.clear()), "samples.csv lacks 20 s of 20 s");
+    assert_eq!(reason(|evidence| evidence.machine_sampled_at_s.clear()), "samples.csv lacks 20 s of 20 s");
     assert_eq!(reason(|evidence| evidence.attempts.clear()), "attempts.csv lacks 1 s of 20 s");
     assert_eq!(reason(|evidence| evidence.absent.push("load.hlog")), "load.hlog is not there: 20 s of 20 s");
     assert_eq!(

@@ -30,6 +30,8 @@ pub enum Input {
     TargetStopped,
     /// The user wants it to end.
     Interrupted,
+    /// It has to end in good order, although nobody asked: why.
+    Ending(String),
     /// The user wants it to end at once.
     Aborted,
     /// Something failed that the trial cannot go on without.
@@ -163,6 +165,11 @@ impl Conductor {
                 ]
             }
             Input::Interrupted => self.interrupt(),
+            Input::Ending(reason) => {
+                let effects = self.interrupt();
+                self.reason = Some(reason);
+                effects
+            }
             Input::Aborted => self.give_up(Ending::Interrupted, "stopped at once by the user".to_owned()),
             Input::Broke(reason) => self.give_up(Ending::Failed, reason),
         }

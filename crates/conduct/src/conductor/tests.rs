@@ -205,6 +205,7 @@ fn intruded(trial: &plan::Trial) {
     for after in 0..whole {
         for (input, ending) in [
             (Input::Interrupted, Ending::Interrupted),
+            (Input::Ending("the disk is nearly full".to_owned()), Ending::Interrupted),
             (Input::Aborted, Ending::Interrupted),
             (Input::Broke("the disk is full".to_owned()), Ending::Failed),
         ] {

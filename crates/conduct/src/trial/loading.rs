@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use experiment::plan;
 use lab::Site;
 use lab::probes::Probes;
+use load::recorder::SampledKeys;
 use load::{Orders, Purpose};
 use record::clock::Clock;
 use record::events::What;
@@ -16,9 +17,13 @@ use crate::preparation;
 use crate::read_back::read_back;
 use crate::recording::Recording;
 use crate::replicas::{Asked, read_replicas};
+use crate::weight::audits_one_in;
 
 /// Between the decision to start the load and its first operation: time for threads and files to get ready.
 const LEAD: Duration = Duration::from_millis(50);
+
+/// What ended is counted in slots so long; how many of them are written one by one is for the recorder.
+const SLOT_S: f64 = 0.001;
 
 impl Shell<'_> {
     fn orders(&self, mut load: plan::Load, purpose: Purpose) -> Orders {
@@ -29,7 +34,7 @@ impl Shell<'_> {
         Orders {
             protocol: self.trial.target.protocol.clone(),
             services: self.services(),
-            slot_s: slot_s(load.time_s),
+            slot_s: SLOT_S,
             load,
             purpose,
             seed: self.trial.seed,
@@ -64,7 +69,16 @@ impl Shell<'_> {
         self.diary.start_clock(clock).map_err(Error::Record)?;
         let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
         let before = preparation::history(std::mem::take(&mut self.prepared), clock);
-        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, load_s, self.heard_in.clone())?;
+        let one_in = self.trial.load.as_ref().map_or(1, audits_one_in);
+        if one_in > 1 {
+            let text = format!(
+                "one of {one_in} audited keys is checked, with all its operations: all of them together would be too many for the \
+                 disk and the memory of this machine"
+            );
+            self.note(Instant::now(), What::Notice { text });
+        }
+        let keys = SampledKeys::of(one_in, self.trial.seed);
+        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, keys, load_s, self.heard_in.clone())?;
         self.recording = Some(recording);
         let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
@@ -157,9 +171,4 @@ fn inside<T: Send>(site: Option<&Site>, work: impl FnOnce() -> Result<T, Error> 
         Some(site) => site.ground().inside(work)?,
         None => work(),
     }
-}
-
-/// Slots of 1 ms up to 200 s of load; beyond, as long as it takes to stay under 200,000 rows.
-fn slot_s(time_s: f64) -> f64 {
-    ((time_s / 200.0).ceil() / 1000.0).max(0.001)
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use record::events::{By, Outcome};
 use record::hlog::Time;
+use record::rows::OutcomeSlot;
 
 use super::*;
 use crate::interval::AttemptCount;
@@ -70,7 +71,7 @@ fn threads_are_merged_by_second() {
     let scratch = Scratch::new("merge");
     let folder = scratch.folder();
     let clock = Clock::new(Instant::now(), 1_000_000.0);
-    let mut recorder = Recorder::create(&folder, clock).unwrap();
+    let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
     recorder.take(interval(clock, 0, 0.0, 1.0, &[1000, 2000])).unwrap();
     recorder.take(interval(clock, 0, 1.0, 2.0, &[5000])).unwrap();
     assert!(hlog::read(&folder.load_hlog()).unwrap().intervals.is_empty(), "thread 1 is still out");
@@ -114,7 +115,7 @@ fn history_of_another_clock_is_brought_to_this_one() {
     let origin = Instant::now();
     let before = Clock::new(origin, 0.0);
     let clock = Clock::new(origin + Duration::from_secs(10), 10.0);
-    let mut recorder = Recorder::create(&folder, clock).unwrap();
+    let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
     let line = History {
         at_s: 2.5,
         by: By::Prepare,
@@ -141,7 +142,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         let scratch = Scratch::new(&format!("full-{name}"));
         std::os::unix::fs::symlink(Path::new("/dev/full"), scratch.0.join(name)).unwrap();
         let clock = Clock::new(Instant::now(), 0.0);
-        let written = Recorder::create(&scratch.folder(), clock).and_then(|mut recorder| {
+        let written = Recorder::create(&scratch.folder(), clock, 10.0).and_then(|mut recorder| {
             let line = History {
                 at_s: 0.0,
                 by: By::Load,
@@ -166,6 +167,45 @@ fn a_full_disk_is_an_error_that_names_the_file() {
 #[test]
 fn a_folder_that_is_not_there_is_an_error() {
     let clock = Clock::new(Instant::now(), 0.0);
-    let error = Recorder::create(&TrialFolder::at(Path::new("/nonexistent/trial")), clock).unwrap_err();
+    let error = Recorder::create(&TrialFolder::at(Path::new("/nonexistent/trial")), clock, 10.0).unwrap_err();
     assert!(matches!(error, Error::Disk { .. }));
+}
+
+/// The history of a night would fill the disk, and the check of it the memory.
+#[test]
+fn of_too_many_audited_keys_some_are_recorded_with_all_their_operations() {
+    let scratch = Scratch::new("keys");
+    let clock = Clock::new(Instant::now(), 1_000_000.0);
+    let line = |key: u32, effect: &str| History {
+        at_s: 1.0,
+        by: By::Load,
+        agent: Some(1),
+        effect: effect.to_owned(),
+        space: "s".to_owned(),
+        key: format!("key-{key}"),
+        value: None,
+        outcome: Outcome::Ok,
+        applied: Some(true),
+    };
+    let recorded = |keys: SampledKeys| {
+        let mut recorder = Recorder::create(&scratch.folder(), clock, 10.0).unwrap();
+        recorder.audit_only(keys);
+        recorder.history(&(0..8_000).map(|key| line(key, "write")).collect::<Vec<_>>()).unwrap();
+        let mut interval = interval(clock, 0, 0.0, 1.0, &[1000]);
+        interval.history = (0..8_000).map(|key| line(key, "remove")).collect();
+        recorder.take(interval).unwrap();
+        recorder.finish().unwrap();
+        let lines = lines::read::<History>(&scratch.folder().history()).unwrap().items;
+        let of = |effect: &str| {
+            let lines = lines.iter().filter(|line| line.effect == effect);
+            lines.map(|line| line.key.clone()).collect::<Vec<_>>()
+        };
+        (of("write"), of("remove"))
+    };
+    let (written, removed) = recorded(SampledKeys::of(8, 7));
+    assert_eq!(written, removed, "a key is there with all its operations");
+    assert!((800..1_200).contains(&written.len()), "{}", written.len());
+    assert_eq!(recorded(SampledKeys::of(8, 7)).0, written, "by the seed alone");
+    assert_ne!(recorded(SampledKeys::of(8, 8)).0, written);
+    assert_eq!(recorded(SampledKeys::default()).0.len(), 8_000);
 }

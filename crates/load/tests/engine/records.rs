@@ -42,7 +42,7 @@ fn nothing_is_lost_on_the_way_to_the_files() {
     let folder = TrialFolder::at(&path);
     let clock: Clock = came.intervals[0].clock;
     let summary = came.summary;
-    let mut recorder = Recorder::create(&folder, clock).unwrap();
+    let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
     for interval in came.intervals {
         recorder.take(interval).unwrap();
     }

@@ -24,6 +24,9 @@ pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
     } else {
         output::text(&experiment::timeline::print(&plan))?;
         output::text(&placing::words(&plan))?;
+        if let Some(heavy) = conduct::heavy(&plan, Path::new(cli::OUT)) {
+            output::text(&format!("\nTake care: {heavy}.\n"))?;
+        }
         if let Err(not_yet) = conduct::can_play(&plan) {
             output::text(&format!("\nThe file is right, but {not_yet}\n"))?;
         }

@@ -194,6 +194,34 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
+/// The disk comes near its end while a load runs: it ends as if it had been interrupted, with a report, before anything is lost.
+#[test]
+fn a_disk_that_runs_full_ends_the_run_in_good_order() {
+    let stage = Stage::new();
+    // An eighth of the disk is kept free; this leaves a little more.
+    let script = "mkdir -p \"$1\" && mount -t tmpfs -o size=24m none \"$1\" || exit 77; head -c 21700000 /dev/zero > \"$1/filled\"; \
+        \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept; code=$?; cat \"$1\"/*/ending.json; ls \"$1\"/*/; exit $code";
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
+        .arg(stage.path().join("small"))
+        .args([env!("CARGO_BIN_EXE_plimsoll"), FIRST])
+        .current_dir(crate::stage::root())
+        .env("PLIMSOLL_TEST_STAGE", stage.path())
+        .env("XDG_RUNTIME_DIR", stage.path().join("registry"))
+        .env("TMPDIR", stage.path().join("scratch"))
+        .output();
+    let output = output.expect("unshare is part of every Linux");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) || said.contains("unshare") {
+        eprintln!("NOT TESTED: this machine lets us make no mount namespace: {said}");
+        return;
+    }
+    let found = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{said}{found}");
+    assert!(found.contains("interrupted") && found.contains("nearly full") && found.contains("report.html"), "{found}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
 /// A trial without a load used to wait for ever for the records of the load that it did not have.
 #[test]
 fn a_trial_without_load_ends() {

@@ -1,6 +1,7 @@
 //! Chart: what clients felt around a fault, in slots of a few milliseconds.
 
 use record::results::Fault;
+use record::rows::OutcomeSlot;
 
 use super::{Kind, View, fault_label};
 use crate::drawing::axis::Spacing;
@@ -22,22 +23,26 @@ const HELD: f64 = 100.0;
 const SHOWN: usize = 4;
 
 fn draw(view: &View) -> Vec<Chart> {
-    let Some(slot_s) = view.series.outcomes.first().map(|slot| slot.slot_s).filter(|slot_s| *slot_s > 0.0) else {
+    if view.series.outcomes.first().is_none_or(|slot| slot.slot_s <= 0.0) {
         return Vec::new();
-    };
+    }
     let faults = view.trial.faults.iter().filter(|fault| fault.failed.is_none() && fault.outage.is_some());
-    faults.take(SHOWN).map(|fault| zoom(view, fault, slot_s)).collect()
+    faults.take(SHOWN).map(|fault| zoom(view, fault)).collect()
 }
 
-fn zoom(view: &View, fault: &Fault, slot_s: f64) -> Chart {
+fn zoom(view: &View, fault: &Fault) -> Chart {
     let outage = fault.outage.clone().unwrap_or_default();
     let felt = [outage.back_to_baseline_s, outage.last_failure_s, outage.first_ok_s];
     let felt = felt.into_iter().flatten().fold(0.0, f64::max);
     // As long before as after, so that what is usual can be told from what is not.
     let before = ((8.0 * felt).ceil() / 2.0).clamp(LEAST_S, BEFORE_S);
     let after = (1.25 * felt).clamp(before, AFTER_S);
+    let slots = view.series.narrowest(fault.at_s - before, fault.at_s + after);
+    let shown = slots.iter().filter(|slot| (fault.at_s - before..fault.at_s + after).contains(&slot.at_s));
+    let widest_s = shown.map(|slot| slot.slot_s).reduce(f64::max);
+    let slot_s = widest_s.unwrap_or(view.series.outcomes[0].slot_s);
     let bin_s = bin(before + after, slot_s, outage.baseline_per_s);
-    let bins = bins(view, fault.at_s, [before, after], bin_s);
+    let bins = bins(view, &slots, fault.at_s, [before, after], bin_s);
     let line = |name: &str, ink, shape, points: Vec<Point>| Line {
         name: name.to_owned(),
         ink,
@@ -108,7 +113,7 @@ struct Bin {
     covered: bool,
 }
 
-fn bins(view: &View, fault_s: f64, [before, after]: [f64; 2], bin_s: f64) -> Vec<Bin> {
+fn bins(view: &View, slots: &[OutcomeSlot], fault_s: f64, [before, after]: [f64; 2], bin_s: f64) -> Vec<Bin> {
     let end_s = view.end_s();
     let first = (before / bin_s + 1e-6).floor();
     let number = (first + (after / bin_s - 1e-6).ceil()) as usize;
@@ -117,7 +122,7 @@ fn bins(view: &View, fault_s: f64, [before, after]: [f64; 2], bin_s: f64) -> Vec
     let mut bins: Vec<Bin> = (0..number)
         .map(|index| Bin { at_s: start(index) + bin_s / 2.0, counts: [0; 4], covered: covered(start(index)) })
         .collect();
-    for slot in &view.series.outcomes {
+    for slot in slots {
         let index = ((slot.at_s - fault_s) / bin_s + first + 1e-6).floor();
         if index >= 0.0
             && let Some(bin) = bins.get_mut(index as usize)

@@ -15,6 +15,7 @@ pub fn series(trial: &Trial, seconds: u32) -> Series {
     Series {
         trial: trial.id.clone(),
         outcomes: outcomes(seconds, fault_s, &mut noise),
+        fine_outcomes: Vec::new(),
         latency: latency(seconds, fault_s, &mut noise),
         samples: samples(seconds, fault_s, &mut noise),
         generator: generator(seconds, &mut noise),

@@ -1,6 +1,6 @@
 //! What the page's template is filled with. It must not hold markup other than what charts and tables give it.
 
-use record::results::Verdict;
+use record::results::{Trial, Verdict};
 use serde::Serialize;
 
 use super::figures::{Figure, key_figures};
@@ -19,8 +19,9 @@ use crate::{search_charts, sweep_charts, words};
 const POINTS: usize = 120_000;
 /// Points of a line, at most and at least.
 const POINTS_OF_LINE: (usize, usize) = (1_500, 100);
-/// Lines that a trial's charts have, roughly.
+/// Lines that a trial's charts have, roughly, and each host of a lab beside the first.
 const LINES: usize = 35;
+const LINES_OF_HOST: usize = 11;
 
 /// All that stands on the page.
 #[derive(Serialize)]
@@ -167,7 +168,12 @@ fn trials(
     data: &mut serde_json::Map<String, serde_json::Value>,
 ) -> Result<Vec<TrialCharts>, Error> {
     let (most, least) = POINTS_OF_LINE;
-    let points = (POINTS / LINES / input.trials.len().max(1)).clamp(least, most);
+    let of_hosts = |series| {
+        let view = View { trial: &Trial::default(), series, points: 0 };
+        LINES_OF_HOST * view.hosts().len().saturating_sub(1)
+    };
+    let lines: usize = input.trials.iter().map(|series| LINES + of_hosts(series)).sum();
+    let points = (POINTS / lines.max(1)).clamp(least, most);
     let mut shown = Vec::new();
     for series in &input.trials {
         let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };

@@ -7,7 +7,6 @@
 //! enough (B. Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30, 1982); of these, ten are the
 //! longest. With nine degrees of freedom Student's t stands in for the normal distribution.
 
-use super::silences;
 use crate::stats::order::{interquartile_range, mean};
 use crate::stats::timeline::Timeline;
 
@@ -86,7 +85,7 @@ impl Baseline {
         let allowance = (WITHIN * ok_per_s).max(DEVIATIONS * deviation(timeline, [from_s, at_s], window_s, ok_per_s));
         let bad = (timeline.failed().between(from, until) + timeline.wrong().between(from, until)) as f64;
         let gap_s = (ok as f64 / CHANCE).ln() / ok_per_s;
-        let longest = silences(timeline.ok(), from, until).map(|silence| silence[1] - silence[0]).max().unwrap_or(0);
+        let longest = timeline.ok().silences(from, until).map(|silence| silence[1] - silence[0]).max().unwrap_or(0);
         Some(Self {
             slots: [from, until],
             ok_per_s,

@@ -252,3 +252,43 @@ fn a_time_of_ages_hence_is_not_walked_to() {
         assert_eq!(outage.failed, 0);
     }
 }
+
+/// Of a load of an hour only what is around the outage is in slots of a millisecond, and yet its figures are those of the whole in such
+/// slots.
+#[test]
+fn narrow_slots_around_it_are_enough_to_measure_an_outage_in_a_long_load() {
+    const FAULT_S: f64 = 500.0;
+    let down = FAULT_S..FAULT_S + 2.345;
+    let made = Made::random(11, 1_200.0, |at_s| if down.contains(&at_s) { 0.0 } else { 3_000.0 });
+    let made = made.failing(40, FAULT_S + 0.004, FAULT_S + 2.3);
+    let times = Times {
+        at_s: FAULT_S,
+        healed_s: None,
+        baseline_from_s: Some(0.0),
+        until_s: 1_200.0,
+        counted_until_s: 1_200.0,
+        timeout_s: 1.0,
+    };
+    let exact = outage(&Timeline::of(&made.rows).unwrap(), &LatencySeconds::default(), times);
+    let mut wide: Vec<OutcomeSlot> = Vec::new();
+    for row in &made.rows {
+        let number = (row.at_s * 10.0 + 1e-6).floor();
+        match wide.last_mut().filter(|last| (last.at_s * 10.0).round() == number) {
+            Some(last) => {
+                last.ok += row.ok;
+                last.failed += row.failed;
+            }
+            None => wide.push(OutcomeSlot { at_s: number / 10.0, slot_s: 0.1, ..*row }),
+        }
+    }
+    let near = |row: &&OutcomeSlot| (FAULT_S - 11.0..FAULT_S + 15.0).contains(&row.at_s) && row.ok + row.failed > 0;
+    let narrow: Vec<OutcomeSlot> = made.rows.iter().filter(near).copied().collect();
+    let timeline = Timeline::refined(&wide, &narrow).unwrap();
+    assert!(timeline.whole().is_some());
+    let found = outage(&timeline, &LatencySeconds::default(), times);
+    assert_eq!(found, exact);
+    assert!((exact.back_to_baseline_s.unwrap() - 2.345).abs() < 0.03, "{exact:?}");
+    // Without them an onset is told to a wide slot.
+    let coarse = outage(&Timeline::of(&wide).unwrap(), &LatencySeconds::default(), times);
+    assert!(coarse.total_s != exact.total_s);
+}

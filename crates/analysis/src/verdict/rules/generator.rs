@@ -143,10 +143,12 @@ pub(super) fn stalls(facts: &Facts<'_>) -> Vec<Stall> {
 /// What a row's thread did in the seconds that a stall in it may reach back to: neither run nor wait, or only wait; microseconds.
 fn meanwhile(facts: &Facts<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Option<f64>) {
     let from_s = row.at_s - row.interval_s - late_us / 1e6;
-    let reached = facts
-        .evidence
-        .generator
+    // Rows come in the order of time, to within a second.
+    let rows = &facts.evidence.generator;
+    let near = &rows[rows.partition_point(|other| other.at_s <= from_s - 2.0)..];
+    let reached = near
         .iter()
+        .take_while(|other| other.at_s <= row.at_s + 2.0)
         .filter(|other| other.thread == row.thread && other.at_s > from_s && other.at_s <= row.at_s);
     let mut idle_us = 0.0;
     let mut waited_us = Some(0.0);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use record::events::{By, Ending, Event, History, Phase, What};
-use record::rows::{OutcomeSlot, Sample, THIS_MACHINE};
+use record::rows::OutcomeSlot;
 
 use super::{Facts, Weighed};
 
@@ -132,9 +132,7 @@ fn uncovered_s(facts: &Facts<'_>, ran: Ran) -> f64 {
 
 /// Seconds of the load for which this machine has no sample.
 fn unsampled_s(facts: &Facts<'_>, ran: Ran) -> f64 {
-    let is_lab = !facts.planned.lab.hosts.is_empty();
-    let is_machine = |row: &&Sample| row.process.is_empty() && (!is_lab || row.host == THIS_MACHINE);
-    let mut at: Vec<f64> = facts.evidence.samples.iter().filter(is_machine).map(|row| row.at_s).collect();
+    let mut at = facts.evidence.machine_sampled_at_s.clone();
     at.sort_by(f64::total_cmp);
     let (mut last_s, mut unsampled_s) = (0.0_f64, 0.0);
     for at_s in at.into_iter().filter(|at_s| *at_s > 0.0) {

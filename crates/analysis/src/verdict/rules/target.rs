@@ -58,10 +58,10 @@ pub(super) fn no_success(facts: &Facts<'_>) -> Weighed {
 pub(super) fn restarted_target(facts: &Facts<'_>) -> Weighed {
     let window = facts.window?;
     let until_s = window.first_fault_s.unwrap_or(window.until_s);
-    let during = facts.evidence.samples.iter().filter(|sample| sample.at_s > 0.0 && sample.at_s <= until_s);
-    let replaced: Vec<_> = during.filter(|sample| sample.processes_replaced.is_some_and(|count| count > 0)).collect();
-    let first = replaced.first()?;
-    let count: u64 = replaced.iter().filter_map(|sample| sample.processes_replaced).sum();
+    let replaced = &facts.evidence.sampled.replaced;
+    let during = || replaced.iter().filter(|row| row.at_s > 0.0 && row.at_s <= until_s);
+    let first = during().next()?;
+    let count: u64 = during().map(|row| row.count).sum();
     let (host, process, at_s) = (&first.host, &first.process, first.at_s);
     let many = if count == 1 { "a process".to_owned() } else { format!("{count} processes") };
     Some((

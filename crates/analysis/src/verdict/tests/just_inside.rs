@@ -62,9 +62,9 @@ const JUST_INSIDE: &[Spoil] = &[
     },
     // The last row is due when the load is over.
     |case| case.loses = |evidence| evidence.generator.truncate(19),
-    |case| case.loses = |evidence| evidence.samples.truncate(19),
+    |case| case.loses = |evidence| evidence.machine_sampled_at_s.truncate(19),
     // The machine stood still, or one row is lost.
-    |case| case.loses = |evidence| drop(evidence.samples.drain(8..12)),
+    |case| case.loses = |evidence| drop(evidence.machine_sampled_at_s.drain(8..12)),
     |case| {
         // Without a load nobody makes one.
         case.planned.load = None;

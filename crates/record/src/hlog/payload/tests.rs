@@ -25,8 +25,40 @@ fn plain(counts: &[u8]) -> Vec<u8> {
     [&words[..], &longs, &1_f64.to_be_bytes(), counts].concat()
 }
 
+/// Both ways of reading agree on what they read and on what they refuse.
 fn read(payload: &[u8]) -> Result<Histogram<u64>, String> {
-    histogram(payload, &mut Deserializer::new())
+    let mut decoder = Decoder::new();
+    let histogram = decoder.histogram(payload, &mut Deserializer::new());
+    let mut counts = Counts::default();
+    let counted = decoder.counts(payload, &mut counts);
+    assert_eq!(counted.is_ok(), histogram.is_ok(), "{counted:?}");
+    if let Ok(histogram) = &histogram {
+        let mut sum = None;
+        counts.add_to(&mut sum);
+        assert_eq!(sum.as_ref(), Some(histogram));
+        assert_eq!((counts.len(), counts.clone()), (histogram.len(), Counts::of(histogram)));
+    }
+    histogram
+}
+
+#[test]
+fn counts_are_those_of_the_histogram_whatever_its_bounds() {
+    for (low, high, digits) in
+        [(1, 2, 0), (1, 3_600_000_000_000, 3), (1000, 60_000_000, 2), (7, 5_000_000, 5), (1, 1 << 61, 1)]
+    {
+        let mut written = Histogram::<u64>::new_with_bounds(low, high, digits).unwrap();
+        let mut value = 1_u64;
+        while value <= high {
+            for near in [value - 1, value, value + 1] {
+                written.saturating_record_n(near, near % 5_000 + 1);
+            }
+            value = value * 3 + 1;
+        }
+        written.saturating_record(high);
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&written, &mut bytes).unwrap();
+        assert_eq!(read(&bytes).unwrap(), written, "{low} {high} {digits}");
+    }
 }
 
 #[test]

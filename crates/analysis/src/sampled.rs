@@ -1,0 +1,331 @@
+//! What is kept of `samples.csv`: sums, extremes and a few short columns, taken in one pass. A night of a lab has millions of rows, and
+//! no more of them than one is held. It must not judge, nor fill in what was not sampled.
+
+use record::rows::{Sample, THIS_MACHINE};
+
+/// `process` of the generator's own row.
+pub(crate) const GENERATOR: &str = "generator";
+
+/// Samples of one moment may lie this far apart.
+const SAME_MOMENT_S: f64 = 0.25;
+
+/// Rows and samples of one second may lie this far apart.
+const SAME_SECOND_S: f64 = 0.5;
+
+/// A mean, as far as it has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, value: Option<f64>) {
+        if let Some(value) = value {
+            self.sum += value;
+            self.count += 1;
+        }
+    }
+
+    /// Both together.
+    pub fn with(self, other: Self) -> Self {
+        Self { sum: self.sum + other.sum, count: self.count + other.count }
+    }
+
+    /// The mean; `None` of nothing.
+    pub fn value(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+/// A figure of all processes of the target together, moment by moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Moments {
+    /// The moment that is being added up, and its sum.
+    now: Option<(f64, f64)>,
+    sums: Mean,
+    largest: Option<f64>,
+}
+
+impl Moments {
+    fn add(&mut self, at_s: f64, value: Option<f64>) {
+        let Some(value) = value else { return };
+        match &mut self.now {
+            Some((moment_s, sum)) if at_s - *moment_s < SAME_MOMENT_S => *sum += value,
+            now => {
+                let over = now.replace((at_s, value));
+                self.take(over);
+            }
+        }
+    }
+
+    fn take(&mut self, over: Option<(f64, f64)>) {
+        if let Some((_, sum)) = over {
+            self.sums.add(Some(sum));
+            self.largest = larger(self.largest, Some(sum));
+        }
+    }
+
+    fn ended(mut self) -> Self {
+        let over = self.now.take();
+        self.take(over);
+        self
+    }
+}
+
+/// Sums of a host over the load.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct HostSums {
+    pub name: String,
+    /// CPU of the host as a whole …
+    pub busy_pct: Mean,
+    /// … and in the measured part alone.
+    pub measured_busy_pct: Mean,
+    pub throttled_pct: Mean,
+    pub run_delay_pct: Mean,
+    pub iowait_pct: Mean,
+    pub steal_pct: Mean,
+    pub strangers_pct: Mean,
+    pub load1_max: Option<f64>,
+    pub load5_max: Option<f64>,
+    pub load15_max: Option<f64>,
+    pub io_wait_threads: Option<u64>,
+    pub oom_kills: Option<u64>,
+    pub disk_write_bytes: Option<u64>,
+    pub net_bytes: Option<u64>,
+    target_busy_pct: Moments,
+    target_run_delay_pct: Moments,
+    target_rss_bytes: Moments,
+}
+
+impl HostSums {
+    /// Mean CPU of the target's processes together.
+    pub fn target_busy_pct(&self) -> Option<f64> {
+        self.target_busy_pct.ended().sums.value()
+    }
+
+    /// Mean run delay of the target's processes together.
+    pub fn target_run_delay_pct(&self) -> Option<f64> {
+        self.target_run_delay_pct.ended().sums.value()
+    }
+
+    /// Largest resident memory of the target's processes together.
+    pub fn target_rss_max_bytes(&self) -> Option<f64> {
+        self.target_rss_bytes.ended().largest
+    }
+
+    fn add_whole(&mut self, sample: &Sample) {
+        self.busy_pct.add(busy_pct(sample));
+        self.throttled_pct.add(sample.cpu_throttled_pct);
+        self.run_delay_pct.add(sample.run_delay_pct);
+        self.iowait_pct.add(sample.cpu_iowait_pct);
+        self.steal_pct.add(sample.cpu_steal_pct);
+        self.strangers_pct.add(sample.cpu_strangers_pct);
+        self.load1_max = larger(self.load1_max, sample.load1);
+        self.load5_max = larger(self.load5_max, sample.load5);
+        self.load15_max = larger(self.load15_max, sample.load15);
+        self.io_wait_threads = self.io_wait_threads.max(sample.io_wait_threads);
+        self.oom_kills = total(self.oom_kills, sample.oom_kills);
+        self.disk_write_bytes = total(self.disk_write_bytes, sample.disk_write_bytes);
+        self.net_bytes = total(self.net_bytes, total(sample.net_rx_bytes, sample.net_tx_bytes));
+    }
+
+    fn add_target(&mut self, sample: &Sample) {
+        self.target_busy_pct.add(sample.at_s, busy_pct(sample));
+        self.target_run_delay_pct.add(sample.at_s, sample.run_delay_pct);
+        self.target_rss_bytes.add(sample.at_s, sample.rss_bytes.map(|bytes| bytes as f64));
+    }
+}
+
+/// CPU in a row of the machine that makes the load, or of the generator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Busy {
+    pub at_s: f64,
+    /// User and system, if both were sampled.
+    pub busy_pct: Option<f64>,
+    pub strangers_pct: Option<f64>,
+}
+
+/// Processes of the target that were replaced in a second.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Replaced {
+    pub at_s: f64,
+    pub host: String,
+    pub process: String,
+    pub count: u64,
+}
+
+/// All that is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sampled {
+    /// The measured part, and the end of the load.
+    measured_from_s: f64,
+    until_s: f64,
+    /// Hosts in the order of their first row in the load.
+    pub hosts: Vec<HostSums>,
+    /// The generator's rows, and those of its machine, in file order.
+    own: Vec<Busy>,
+    machine: Vec<Busy>,
+    /// Times of rows that are later than all before them.
+    later_s: Vec<f64>,
+    throttled_pct: Mean,
+    ahead_s: f64,
+    clock_jump_s: Option<f64>,
+    /// Resident memory of the target: of each process as it was sampled, and of all together once that is settled.
+    rss_bytes: Vec<(f64, f64)>,
+    pub replaced: Vec<Replaced>,
+}
+
+impl Default for Sampled {
+    fn default() -> Self {
+        Self::over(0.0, f64::INFINITY)
+    }
+}
+
+impl Sampled {
+    /// Nothing yet, of a load that is measured between two times, seconds since its start.
+    pub fn over(measured_from_s: f64, until_s: f64) -> Self {
+        Self {
+            measured_from_s,
+            until_s,
+            hosts: Vec::new(),
+            own: Vec::new(),
+            machine: Vec::new(),
+            later_s: Vec::new(),
+            throttled_pct: Mean::default(),
+            ahead_s: 0.0,
+            clock_jump_s: None,
+            rss_bytes: Vec::new(),
+            replaced: Vec::new(),
+        }
+    }
+
+    /// Takes in the next row.
+    pub fn add(&mut self, sample: &Sample) {
+        self.add_own(sample);
+        if is_target(sample)
+            && let Some(bytes) = sample.rss_bytes
+        {
+            self.rss_bytes.push((sample.at_s, bytes as f64));
+        }
+        if let Some(count) = sample.processes_replaced.filter(|count| *count > 0) {
+            let (host, process) = (sample.host.clone(), sample.process.clone());
+            self.replaced.push(Replaced { at_s: sample.at_s, host, process, count });
+        }
+        // The second lies, for the most part, in the load.
+        if !(0.5..=self.until_s + 0.5).contains(&sample.at_s) {
+            return;
+        }
+        let is_measured = sample.at_s >= self.measured_from_s + 0.5;
+        let host = match self.hosts.iter().position(|host| host.name == sample.host) {
+            Some(index) => &mut self.hosts[index],
+            None => {
+                self.hosts.push(HostSums { name: sample.host.clone(), ..HostSums::default() });
+                let last = self.hosts.len() - 1;
+                &mut self.hosts[last]
+            }
+        };
+        if sample.process.is_empty() {
+            host.add_whole(sample);
+            if is_measured {
+                host.measured_busy_pct.add(busy_pct(sample));
+            }
+        } else if sample.process == GENERATOR {
+            self.throttled_pct.add(sample.cpu_throttled_pct);
+        } else {
+            host.add_target(sample);
+        }
+    }
+
+    fn add_own(&mut self, sample: &Sample) {
+        if self.later_s.last().is_none_or(|last_s| sample.at_s > *last_s) {
+            self.later_s.push(sample.at_s);
+        }
+        let busy = Busy {
+            at_s: sample.at_s,
+            busy_pct: sample.cpu_user_pct.zip(sample.cpu_system_pct).map(|(user, system)| user + system),
+            strangers_pct: sample.cpu_strangers_pct,
+        };
+        if sample.process == GENERATOR {
+            self.own.push(busy);
+        } else if sample.process.is_empty() && sample.host == THIS_MACHINE {
+            self.machine.push(busy);
+        }
+        if let Some(ahead_s) = sample.calendar_ahead_s {
+            let jump_s = (ahead_s - std::mem::replace(&mut self.ahead_s, ahead_s)).abs();
+            self.clock_jump_s = larger(self.clock_jump_s, Some(jump_s));
+        }
+    }
+
+    /// All rows are in: puts the target's memory together.
+    pub fn settle(&mut self) {
+        self.rss_bytes.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut moments: Vec<(f64, f64)> = Vec::new();
+        for &(at_s, bytes) in &self.rss_bytes {
+            match moments.last_mut() {
+                Some((moment_s, sum)) if at_s - *moment_s < SAME_MOMENT_S => *sum += bytes,
+                _ => moments.push((at_s, bytes)),
+            }
+        }
+        self.rss_bytes = moments;
+    }
+
+    /// Sums of a host.
+    pub fn host(&self, name: &str) -> Option<&HostSums> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// Largest fall of the target's resident memory, all its processes together, from the last sample before `at_s` to the lowest
+    /// within `within_s` after it; 0 if it grew, `None` if it was not sampled on both sides.
+    pub fn memory_released_bytes(&self, at_s: f64, within_s: f64) -> Option<u64> {
+        let split = self.rss_bytes.partition_point(|(moment_s, _)| *moment_s < at_s);
+        let before = self.rss_bytes[..split].last()?.1;
+        let after = self.rss_bytes[split..].iter().take_while(|(moment_s, _)| *moment_s <= at_s + within_s);
+        let lowest = after.map(|(_, bytes)| *bytes).min_by(f64::total_cmp)?;
+        Some((before - lowest).max(0.0) as u64)
+    }
+
+    /// What the generator and its machine did in the second that ends at `at_s`, as far as that was sampled. After a second that the
+    /// probes slept through, the next one covers it.
+    pub fn in_second(&self, at_s: f64) -> Option<(Busy, Option<Busy>)> {
+        let next = self.later_s.partition_point(|later_s| *later_s < at_s - SAME_SECOND_S);
+        let at_s = *self.later_s.get(next)?;
+        let same = |rows: &[Busy]| {
+            let first = rows.partition_point(|row| row.at_s <= at_s - SAME_SECOND_S);
+            rows.get(first).copied().filter(|row| (row.at_s - at_s).abs() < SAME_SECOND_S)
+        };
+        Some((same(&self.own)?, same(&self.machine)))
+    }
+
+    /// Mean over the load of the time in which a quota kept the generator from running.
+    pub fn throttled_pct(&self) -> Option<f64> {
+        self.throttled_pct.value()
+    }
+
+    /// The largest step of this machine's calendar clock from one reading to the next.
+    pub fn clock_jump_s(&self) -> Option<f64> {
+        self.clock_jump_s
+    }
+}
+
+fn is_target(sample: &Sample) -> bool {
+    !sample.process.is_empty() && sample.process != GENERATOR
+}
+
+fn busy_pct(sample: &Sample) -> Option<f64> {
+    match (sample.cpu_user_pct, sample.cpu_system_pct) {
+        (None, None) => None,
+        (user, system) => Some(user.unwrap_or(0.0) + system.unwrap_or(0.0)),
+    }
+}
+
+fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    [a, b].into_iter().flatten().max_by(f64::total_cmp)
+}
+
+fn total(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (None, None) => None,
+        (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+    }
+}
