@@ -65,7 +65,7 @@ with = { path = "/" }
 name = "red"
 [[variant]]
 name = "blue"
-target = { with = { colour = "blue", size = 2 } }
+target = { with = { colour = "blue" } }
 [[variant]]
 name = "red again"
 "#;
@@ -98,16 +98,20 @@ fn each_set_of_parameters_of_an_experiment_is_installed_once_and_no_other() {
     let stage = diary();
     let file = stage.file("diary.toml", EXPERIMENT);
     let refused = stage.run(&[&file]).exits(3);
-    refused.says(&["`diary` is not installed completely", "make 1-red", "plimsoll install diary"]);
+    refused.says(&[
+        "`diary` is not installed completely",
+        "make 1-blue",
+        "plimsoll install diary --with 'colour=blue'`",
+    ]);
     assert_eq!(asked(&stage, "apply"), [""; 0]);
     stage.run(&[&file, "--install"]).exits(0);
     let applied = asked(&stage, "apply");
     assert_eq!(applied.iter().collect::<BTreeSet<_>>().len(), applied.len(), "{applied:?}");
-    assert_eq!(applied, ["1-blue", "1-red", "2-blue", "2-red"]);
+    assert_eq!(applied, ["1-blue", "2-blue", "1-red", "2-red"]);
     // The versions say which is whose.
     let installed = &json(&stage.run_folder().join("environment.json"))["installed"]["diary"];
     assert_eq!(installed["kit"], "1.2");
-    let sizes = "1 (colour = blue, size = 1); 1 (colour = red, size = 1); 2 (colour = blue, size = 2); 2 (colour = red, size = 2)";
+    let sizes = "1 (colour = blue, size = 1); 2 (colour = blue, size = 2); 1 (colour = red, size = 1); 2 (colour = red, size = 2)";
     assert_eq!(installed["size"], sizes);
     // Nothing is to be done any more.
     stage.run(&[&file, "--install"]).exits(0);
