@@ -121,8 +121,8 @@ def hosts(_stage, _given):
     return "Hostile hosts", [
         "A host over ssh that talks without end, lies, or says nothing at all.",
         "",
-        f"- {got['in_time']} of {got['modes']} end in time: {met(got['in_time'] == got['modes'])}",
-        f"- {got['in_memory']} of {got['modes']} under 200 MB: {met(got['in_memory'] == got['modes'])}",
+        f"- {got['contained']} of {got['modes']} end in time and under 200 MB, with the host named: "
+        f"{met(got['contained'] == got['modes'])}",
     ]
 
 
@@ -244,7 +244,7 @@ with = {{ path = "/" }}
     trial = stage.play(text)
     run = trial.folder.parent.parent
     long = stage.folder / "day"
-    stage.finish([sys.executable, ROOT / "scripts/stretch-run.py", run, long, str(DAY_S)])
+    stage.finish([sys.executable, ROOT / "scripts/stretch-run.py", run, f"{DAY_S}s", long])
     weight = sum(path.stat().st_size for path in long.rglob("*") if path.is_file()) / 2**20
     got = analyzed(stage, long)
     page = (long / "report.html").stat().st_size / 2**20

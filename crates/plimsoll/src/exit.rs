@@ -144,7 +144,9 @@ pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
 
 fn bug(thread: &str, panic: &std::panic::PanicHookInfo<'_>) -> String {
     let place = panic.location().map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
-    let why = panic.payload_as_str().unwrap_or("it did not say why");
+    let said = panic.payload();
+    let why = said.downcast_ref::<&str>().copied().or_else(|| said.downcast_ref::<String>().map(String::as_str));
+    let why = why.unwrap_or("it did not say why");
     format!(
         "plimsoll: this is a bug: the thread `{thread}` panicked{place}: {why}\n  the run ends, and its records are kept; \
          please report these lines"

@@ -108,7 +108,7 @@ impl Begun {
     /// Its folder; a new one gets everything that is known before the first trial.
     pub fn open(&self, out: &Path, known: &Known) -> Result<RunFolder, Failure> {
         if let Some(heavy) = conduct::heavy(&self.plan, out) {
-            eprintln!("take care: {heavy}");
+            output::say(&format!("take care: {heavy}"));
         }
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());

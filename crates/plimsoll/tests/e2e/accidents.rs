@@ -172,8 +172,7 @@ fn a_folder_that_is_no_run_is_refused() {
 #[test]
 fn a_full_disk_is_named_and_nothing_is_left() {
     let stage = Stage::new();
-    let script =
-        "mount -t tmpfs -o size=64k none \"$1\" || exit 77; \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept";
+    let script = "mkdir -p \"$1\" && mount -t tmpfs -o size=64k none \"$1\" || exit 77; \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept";
     let output = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
         .arg(stage.path().join("small"))

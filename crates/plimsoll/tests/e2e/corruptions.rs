@@ -370,7 +370,8 @@ fn no_damaged_record_hangs_or_breaks_a_reader_or_makes_a_verdict_better() {
         fs::remove_dir_all(&damaged).unwrap();
     }
     let Counts { panics, hangs, named, read, wrong } = counts;
-    eprintln!("{number} corruptions: {panics} panics, {hangs} hangs, {named} named errors, {read} read");
+    // For `make siege`.
+    println!("campaign: corruptions={number} panics={panics} hangs={hangs} named_errors={named} read={read}");
     assert_eq!(wrong, [""; 0], "seed {number}");
 }
 

@@ -148,11 +148,8 @@ fn whatever_a_host_says_the_run_ends_in_time_and_in_bounded_memory() {
     std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(play))));
     let failed = failed.into_inner().unwrap();
     let well = MODES.len() - failed.len();
-    eprintln!(
-        "hostile hosts: {well} of {} ended in time, below {} MiB, with the host named",
-        MODES.len(),
-        MOST_KIB >> 10
-    );
+    // For `make siege`.
+    println!("campaign: modes={} contained={well}", MODES.len());
     assert!(failed.is_empty(), "{failed:#?}");
 }
 

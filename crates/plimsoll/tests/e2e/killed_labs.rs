@@ -109,7 +109,6 @@ enum Victim {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "`make siege` reads the counts")]
 fn after_a_kill_at_any_moment_clean_leaves_the_machine_as_it_was() {
     let Some(_turn) = machine::turn() else { return };
     let kills = std::env::var("PLIMSOLL_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);

@@ -215,7 +215,6 @@ impl Drop for Group {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 fn what_shares_a_servers_own_control_group_is_the_target() {
     if !is_root() {
         eprintln!("NOT TESTED: control groups need root");
