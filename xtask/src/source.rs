@@ -157,6 +157,24 @@ fn closing(bytes: &[u8], open: usize) -> usize {
     bytes.len().saturating_sub(1)
 }
 
+/// Code without its inline modules of tests, line by line where it was.
+pub fn without_inline_tests(code: &str) -> String {
+    const MARK: &str = "#[cfg(test)]";
+    let mut kept = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some(at) = rest.find(MARK) {
+        let behind = &rest[at + MARK.len()..];
+        let line = behind.trim_start().lines().next().unwrap_or_default();
+        let opens =
+            (line.starts_with("mod ") && line.ends_with('{')).then(|| at + MARK.len() + behind.find('{').unwrap_or(0));
+        let until = opens.map_or(at + MARK.len(), |open| closing(rest.as_bytes(), open) + 1);
+        kept.push_str(&rest[..at]);
+        kept.extend(rest[at..until].chars().filter(|c| *c == '\n'));
+        rest = &rest[until..];
+    }
+    kept + rest
+}
+
 /// Where `word` stands in `code` by itself, not as part of a longer name: byte offset and line.
 pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';

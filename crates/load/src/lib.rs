@@ -7,6 +7,7 @@ use std::sync::mpsc::SyncSender;
 use experiment::plan::{Load, Tls};
 use record::clock::Clock;
 
+pub(crate) mod answer_budget;
 pub mod attendant;
 pub mod client;
 mod engine;

@@ -1,7 +1,7 @@
 //! Rule: only one file of the binary, and this crate, print.
 
 use super::{Offence, Rule};
-use crate::source::{code_only, words};
+use crate::source::{code_only, without_inline_tests, words};
 use crate::tree::Tree;
 
 /// The one place that what is printed cannot make panic, and a crate that nobody runs in a measurement.
@@ -26,7 +26,7 @@ fn check(tree: &Tree) -> Vec<Offence> {
     let mut offences = Vec::new();
     let may_print = |path: &str| path.ends_with(BUILD) || PRINTERS.iter().any(|printer| path.starts_with(printer));
     for file in tree.rust_without_tests().filter(|file| !may_print(&file.path)) {
-        let code = code_only(&file.text);
+        let code = without_inline_tests(&code_only(&file.text));
         for word in BANNED {
             for (at, line) in words(&code, word) {
                 let rest = &code[at + word.len()..];

@@ -1,7 +1,7 @@
 //! Rule: which rooms may touch files, the network, processes, threads, the environment and clocks.
 
 use super::{Offence, Rule};
-use crate::source::code_only;
+use crate::source::{code_only, without_inline_tests};
 use crate::tree::{File, Tree};
 
 pub const KIND: Rule = Rule {
@@ -61,7 +61,7 @@ fn check(tree: &Tree) -> Vec<Offence> {
 }
 
 fn judge(file: &File) -> Vec<Offence> {
-    let code = code_only(&file.text);
+    let code = without_inline_tests(&code_only(&file.text));
     let mut offences = Vec::new();
     for (what, looks, homes) in RATIONED {
         if homes.iter().any(|home| file.path.starts_with(home)) {

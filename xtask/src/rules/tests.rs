@@ -102,6 +102,15 @@ fn rooms_declared_for_tests_only_are_tests() {
 }
 
 #[test]
+fn inline_tests_are_tests_and_what_is_behind_them_is_not() {
+    let inline = "//! x\n#[cfg(test)]\nmod tests {\n    fn f() { std::fs::read(\"}\"); }\n}\n";
+    let check = |text: &str| (rule("purity").check)(&Tree::of(&[("crates/analysis/src/lib.rs", text)]));
+    assert_eq!(check(inline), []);
+    let behind = check(&format!("{inline}fn g() {{ std::fs::read(\"x\"); }}\n"));
+    assert_eq!(behind.iter().map(|offence| offence.line).collect::<Vec<_>>(), [Some(6)]);
+}
+
+#[test]
 fn links_in_code_are_not_links() {
     let page = "```toml\n[x](gone.md)\n```\n\n    [x](gone.md)\n";
     assert_eq!((rule("links").check)(&Tree::of(&[("a.md", page)])), []);

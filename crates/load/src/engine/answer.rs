@@ -7,7 +7,7 @@ use super::expectation::{self, Keep};
 use super::field::Part;
 use super::operation::Ending;
 use super::worker::{Worker, source};
-use crate::protocols::held::{BUDGET_BYTES, FREE_BYTES, Held};
+use crate::answer_budget::{BUDGET_BYTES, FREE_BYTES, Held};
 use crate::protocols::{Answer, Asked, Cause, Progress, Protocol};
 
 /// What an answer is to its operation.

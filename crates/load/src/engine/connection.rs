@@ -5,7 +5,7 @@ use rustix::fd::OwnedFd;
 
 use super::agent::Agent;
 use super::sealed::Sealed;
-use crate::protocols::held::Held;
+use crate::answer_budget::Held;
 use crate::protocols::{Cause, Protocol};
 
 /// No agent.

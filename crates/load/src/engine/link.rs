@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::connection::{Link, NOBODY, Stream};
 use super::sources::use_for;
 use super::worker::{Worker, source};
-use crate::protocols::held::Held;
+use crate::answer_budget::Held;
 use crate::protocols::{Cause, Protocol};
 use crate::values::Values;
 

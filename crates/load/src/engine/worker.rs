@@ -24,8 +24,8 @@ use super::script::Script;
 use super::sources::Sources;
 use super::tally::{Identity, Tally, Totals};
 use super::wheel::Wheel;
+use crate::answer_budget::Held;
 use crate::protocols::Protocol;
-use crate::protocols::held::Held;
 use crate::ring::Ring;
 use crate::tls::Peers;
 use crate::values::feeds::Feed;
@@ -145,8 +145,8 @@ impl<P: Protocol> Worker<P> {
         };
         let connections: Vec<Connection<P>> = script.places.connections_of(number).map(Connection::new).collect();
         let in_turn = (0..u32::try_from(connections.len()).unwrap_or(u32::MAX)).cycle();
-        let agent = |(number, connection)| Agent::new(number, seed, script.place_of(number), connection);
-        let agents: Vec<Agent> = script.places.agents_of(number).zip(in_turn).map(agent).collect();
+        let new_agent = |(agent, connection)| Agent::new(agent, seed, script.place_of(agent), connection);
+        let agents: Vec<Agent> = script.places.agents_of(number).zip(in_turn).map(new_agent).collect();
         let queue = backlog::queue(&script, number, script.places.agents_of(number));
         let identity = Identity {
             thread: number,
@@ -157,9 +157,7 @@ impl<P: Protocol> Worker<P> {
             refusals: P::REFUSALS,
         };
         let mut tally = Tally::new(identity, sink);
-        if number == 0 {
-            tally.notices.extend(ways.sources.notice());
-        }
+        tally.notices.extend((number == 0).then(|| ways.sources.notice()).flatten());
         Ok(Self {
             control,
             addresses: ways.addresses,

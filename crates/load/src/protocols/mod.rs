@@ -13,7 +13,6 @@ use crate::values::{Argument, Values};
 use crate::{Error, Interval, Orders, Running};
 
 pub(crate) mod command;
-pub(crate) mod held;
 pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod redis;

@@ -4,8 +4,8 @@
 
 use experiment::catalog;
 
-use super::held::Held;
 use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
+use crate::answer_budget::Held;
 use crate::values::layout::Layout;
 use crate::values::{Values, write_decimal};
 

@@ -320,7 +320,7 @@ proptest! {
 
 #[test]
 fn a_wanted_body_beyond_the_budget_of_all_answers_is_too_large() {
-    use crate::protocols::held::Budget;
+    use crate::answer_budget::Budget;
     static SMALL: Budget = Budget::of(2 * 1024 * 1024);
     let (wanting, letting_go) = (compiled("get", &[("path", "/")], &["body"]), compiled("get", &[("path", "/")], &[]));
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n";
