@@ -63,13 +63,21 @@ impl Evidence {
         let mut last_sample_s: Option<f64> = None;
         let mut machine_sampled_at_s = Vec::new();
         let machine = machine_rows(planned);
+        let (reach, mut row, mut sound) = (Reach::of(planned), 0, Ok(()));
         let samples_torn = rows::visit(&folder.samples(), |sample: rows::Moment| {
+            row += 1;
+            if sound.is_ok() {
+                sound = sound::moment(folder, reach, row, &sample);
+            }
             last_sample_s = last_sample_s.into_iter().chain([sample.at_s]).max_by(f64::total_cmp);
             if machine(&sample) {
                 machine_sampled_at_s.push(sample.at_s);
             }
         })?;
-        let generator = rows::read::<GeneratorSecond>(&folder.generator())?;
+        sound?;
+        let mut generator = rows::read::<GeneratorSecond>(&folder.generator())?;
+        // Threads write theirs beside each other, and a damaged file may have any order.
+        generator.items.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
         let events = lines::read_events(&folder.events())?;
         let history = lines::read::<History>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;

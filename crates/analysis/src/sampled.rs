@@ -1,7 +1,7 @@
 //! What is kept of `samples.csv`: sums, extremes and a few short columns, taken in one pass. A night of a lab has millions of rows, and
 //! no more of them than one is held. It must not judge, nor fill in what was not sampled.
 
-use record::rows::{Sample, THIS_MACHINE};
+use record::rows::Sample;
 
 /// `process` of the generator's own row.
 pub(crate) const GENERATOR: &str = "generator";
@@ -11,6 +11,9 @@ const SAME_MOMENT_S: f64 = 0.25;
 
 /// Rows and samples of one second may lie this far apart.
 const SAME_SECOND_S: f64 = 0.5;
+
+/// The generator's first row comes within the first second; a file without any is no reason to keep all others.
+const MOST_UNDECIDED: usize = 4_096;
 
 /// A mean, as far as it has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -166,6 +169,9 @@ pub(crate) struct Sampled {
     /// The generator's rows, and those of its machine, in file order.
     own: Vec<Busy>,
     machine: Vec<Busy>,
+    /// The host in the generator's rows, and rows of hosts before the first of these.
+    own_host: Option<String>,
+    undecided: Vec<(String, Busy)>,
     /// Times of rows that are later than all before them.
     later_s: Vec<f64>,
     throttled_pct: Mean,
@@ -191,6 +197,8 @@ impl Sampled {
             hosts: Vec::new(),
             own: Vec::new(),
             machine: Vec::new(),
+            own_host: None,
+            undecided: Vec::new(),
             later_s: Vec::new(),
             throttled_pct: Mean::default(),
             ahead_s: 0.0,
@@ -248,8 +256,16 @@ impl Sampled {
         };
         if sample.process == GENERATOR {
             self.own.push(busy);
-        } else if sample.process.is_empty() && sample.host == THIS_MACHINE {
-            self.machine.push(busy);
+            let own_host = self.own_host.get_or_insert_with(|| sample.host.clone());
+            let earlier = self.undecided.drain(..).filter(|(host, _)| host == own_host);
+            self.machine.extend(earlier.map(|(_, busy)| busy));
+        } else if sample.process.is_empty() {
+            match &self.own_host {
+                Some(own_host) if *own_host == sample.host => self.machine.push(busy),
+                Some(_) => {}
+                None if self.undecided.len() < MOST_UNDECIDED => self.undecided.push((sample.host.clone(), busy)),
+                None => {}
+            }
         }
         if let Some(ahead_s) = sample.calendar_ahead_s {
             let jump_s = (ahead_s - std::mem::replace(&mut self.ahead_s, ahead_s)).abs();

@@ -8,7 +8,7 @@ use record::ReadError;
 use record::events::{Event, History};
 use record::folder::TrialFolder;
 use record::hlog::Counted;
-use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
+use record::rows::{Attempts, GeneratorSecond, Moment, OutcomeSlot, Sample};
 
 use crate::evidence::Evidence;
 
@@ -149,6 +149,11 @@ fn generator(reach: Reach, row: &GeneratorSecond) -> Can {
         ("due", row.due.unwrap_or(0)),
     ];
     counts.into_iter().try_for_each(|(name, value)| count(name, value))
+}
+
+/// Checks when a row of `samples.csv` is of.
+pub(crate) fn moment(folder: &TrialFolder, reach: Reach, number: u64, row: &Moment) -> Result<(), ReadError> {
+    reach.time("at_s", row.at_s).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
 }
 
 /// Checks a row of `samples.csv`.

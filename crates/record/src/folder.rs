@@ -147,8 +147,10 @@ impl RunFolder {
     pub fn create_trial(&self, id: &str) -> io::Result<TrialFolder> {
         within(id)?;
         let folder = self.trial(id);
-        if !self.trials().is_dir() {
-            private::create_folder(&self.trials())?;
+        for above in [self.path(), &self.trials()] {
+            if !above.is_dir() {
+                private::create_folder(above)?;
+            }
         }
         private::create_folder(folder.path())?;
         private::create_folder(&folder.logs())?;

@@ -148,6 +148,18 @@ fn waiting_for_the_target_is_not_waiting_for_strangers() {
     assert_eq!(preempted(&evidence(seconds(20))), None, "the kernel does not say");
 }
 
+/// Without a lab the machine is a host as any other, and may be called `n1`.
+#[test]
+fn the_generators_machine_is_the_host_in_its_own_rows() {
+    let called = |row: Sample| Sample { host: "n1".into(), ..row };
+    assert_eq!(preempted(&waiting_with(30.0, 80.0, 4.0, 40.0, called)), Some(3.0));
+    let elsewhere = |row: Sample| match row.process.as_str() {
+        "generator" => row,
+        _ => Sample { host: "n1".into(), ..row },
+    };
+    assert_eq!(preempted(&waiting_with(30.0, 80.0, 4.0, 40.0, elsewhere)), None, "another host's strangers");
+}
+
 #[test]
 fn on_cpus_of_its_own_every_other_is_a_stranger() {
     let with_strangers = |strangers_pct: f64| {

@@ -216,7 +216,8 @@ impl Timeline {
 
     /// Slots up to the last in which anything ended.
     pub fn slots(&self) -> usize {
-        self.ok.sums.len() - 1
+        let last = self.ok.cells.as_ref().and_then(|cells| cells.starts.last());
+        last.map_or(self.ok.sums.len() - 1, |end| *end as usize)
     }
 
     /// The slot that begins at or before `at_s`. However late that is said to be, whoever walks up to it comes to an end: nothing is

@@ -74,6 +74,7 @@ impl Case {
                 self.evidence.load.add(&record::hlog::Counted::from(&interval));
             }
         }
+        self.evidence.generator.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
         let outcomes = self.trial.outcomes;
         let get = record::results::Operation { outcomes, ..Default::default() };
         self.trial.operations = BTreeMap::from([("get".to_owned(), get)]);
