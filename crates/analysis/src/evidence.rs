@@ -75,9 +75,7 @@ impl Evidence {
             }
         })?;
         sound?;
-        let mut generator = rows::read::<GeneratorSecond>(&folder.generator())?;
-        // Threads write theirs beside each other, and a damaged file may have any order.
-        generator.items.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
+        let generator = rows::read::<GeneratorSecond>(&folder.generator())?;
         let events = lines::read_events(&folder.events())?;
         let history = lines::read::<History>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;
@@ -91,7 +89,7 @@ impl Evidence {
             (history.torn, "history.jsonl"),
             (replicas.torn, "replicas.jsonl"),
         ];
-        let evidence = Self {
+        let mut evidence = Self {
             load: LoadLog::default(),
             slots: slots.items,
             fine_slots: fine_slots.items,
@@ -107,6 +105,8 @@ impl Evidence {
             absent: absent(folder),
         };
         sound::records(folder, Reach::of(planned), &evidence)?;
+        // Threads write theirs beside each other, and a damaged file may have any order.
+        evidence.generator.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
         Ok(evidence)
     }
 
