@@ -28,12 +28,23 @@ pub fn inventory() -> BTreeSet<String> {
     all.extend(said("ip", &["netns", "list"]));
     all.extend(said("ip", &["-oneline", "link"]).into_iter().map(|line| first_words(&line, 2)));
     all.extend(said("tc", &["qdisc"]));
-    all.extend(said("losetup", &["--all", "--noheadings", "--output", "NAME,BACK-FILE"]));
+    let (loops, others) = loop_devices();
+    all.extend(loops);
     all.extend(text("/proc/self/mountinfo").lines().map(|line| first_words(line.split_once(' ').unwrap().1, 4)));
     all.extend(network_namespaces());
     groups(Path::new("/sys/fs/cgroup"), 4, &mut all);
-    all.extend(text("/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device").lines().map(|l| format!("throttle {l}")));
+    let throttles = text("/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device");
+    let ours = throttles.lines().filter(|line| !others.contains(line.split(' ').next().unwrap_or_default()));
+    all.extend(ours.map(|line| format!("throttle {line}")));
     all
+}
+
+/// Loop devices whose files these tests have made, a line each, and the numbers of those that somebody else's are behind.
+fn loop_devices() -> (Vec<String>, BTreeSet<String>) {
+    let lines = said("losetup", &["--all", "--noheadings", "--output", "MAJ:MIN,NAME,BACK-FILE"]);
+    let (ours, others): (Vec<_>, Vec<_>) =
+        lines.into_iter().partition(|line| line.contains(env!("CARGO_TARGET_TMPDIR")));
+    (ours, others.iter().filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned)).collect())
 }
 
 /// What is there now and was not before. What the kernel is still clearing away is given a moment.
