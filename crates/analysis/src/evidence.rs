@@ -110,19 +110,14 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Reads the samples, of a load that is measured so.
-    pub fn read_samples(
-        &mut self,
-        planned: &plan::Trial,
-        folder: &TrialFolder,
-        window: Option<&LoadWindow>,
-    ) -> Result<(), ReadError> {
+    /// Reads the samples, of a load that is measured so. Their times were checked with the other records.
+    pub fn read_samples(&mut self, folder: &TrialFolder, window: Option<&LoadWindow>) -> Result<(), ReadError> {
         self.sampled = window.map_or_else(Sampled::default, |window| Sampled::over(window.from_s, window.until_s));
-        let (reach, mut row, mut sound) = (Reach::of(planned), 0, Ok(()));
+        let (mut row, mut sound) = (0, Ok(()));
         let torn = rows::visit(&folder.samples(), |sample: Sample| {
             row += 1;
             if sound.is_ok() {
-                sound = sound::sample(folder, reach, row, &sample);
+                sound = sound::sample(folder, row, &sample);
                 self.sampled.add(&sample);
             }
         })?;

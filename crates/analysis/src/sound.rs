@@ -151,18 +151,17 @@ fn generator(reach: Reach, row: &GeneratorSecond) -> Can {
     counts.into_iter().try_for_each(|(name, value)| count(name, value))
 }
 
-/// Checks when a row of `samples.csv` is of.
+/// Checks when a row of `samples.csv` is of: of all rows, before what they say is read.
 pub(crate) fn moment(folder: &TrialFolder, reach: Reach, number: u64, row: &Moment) -> Result<(), ReadError> {
     reach.time("at_s", row.at_s).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
 }
 
-/// Checks a row of `samples.csv`.
-pub(crate) fn sample(folder: &TrialFolder, reach: Reach, number: u64, row: &Sample) -> Result<(), ReadError> {
-    sampled(reach, row).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
+/// Checks the figures in a row of `samples.csv`.
+pub(crate) fn sample(folder: &TrialFolder, number: u64, row: &Sample) -> Result<(), ReadError> {
+    sampled(row).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
 }
 
-fn sampled(reach: Reach, row: &Sample) -> Can {
-    reach.time("at_s", row.at_s)?;
+fn sampled(row: &Sample) -> Can {
     let figures = [
         ("cpu_user_pct", row.cpu_user_pct),
         ("cpu_system_pct", row.cpu_system_pct),

@@ -42,7 +42,7 @@ pub(crate) fn judged(
         .zip(timeline.as_ref())
         .and_then(|(load, timeline)| LoadWindow::of(load, evidence, timeline))
         .unzip();
-    evidence.read_samples(planned, folder, window.as_ref())?;
+    evidence.read_samples(folder, window.as_ref())?;
     evidence.read_log(planned, folder, window.as_ref().map_or(0.0, LoadWindow::latency_from_s))?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     trial.steady = steady;
