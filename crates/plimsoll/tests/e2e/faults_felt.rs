@@ -19,6 +19,9 @@ struct Felt {
 /// A stretch that begins so long after an event is not blurred by it: attempts that hang in it have ended.
 const SETTLED_S: f64 = 0.6;
 
+/// Service is back once clients got answers, and nothing else, for so long: twice as long as an attempt may hang.
+const CLEAN_S: f64 = 0.5;
+
 /// The records of a trial.
 pub struct Seen {
     events: Vec<Event>,
@@ -56,15 +59,19 @@ impl Seen {
         (begun, healed.unwrap_or(begun))
     }
 
-    /// Clients get errors or no answers while the fault lasts, and none before the next one begins.
+    /// Clients get errors or no answers after the fault began, and after its healing, before the next one begins, there is a
+    /// while of nothing but answers. When exactly is a matter of how busy the machine is.
     #[track_caller]
-    pub fn broke_and_healed(&self, name: &str, quiet_s: f64) {
+    pub fn broke_and_healed(&self, name: &str, every_s: f64) {
         let (begun_s, healed_s) = self.stretch(name);
-        // One that heals itself may take a busy machine a while, and as long to begin by ssh.
-        let during = self.felt(begun_s, healed_s.max(begun_s + quiet_s - 0.6));
+        let next_s = begun_s + every_s;
+        let during = self.felt(begun_s, next_s);
         assert!(during.not_ok_per_s > 0.0, "{name} was not felt: {during:?}");
-        let after = self.felt(begun_s + quiet_s - 0.6, begun_s + quiet_s - 0.05);
-        assert!(after.not_ok_per_s == 0.0 && after.ok_per_s > 0.0, "{name} was felt after its healing: {after:?}");
+        let after = self.slots.iter().filter(|slot| slot.at_s >= healed_s && slot.at_s < next_s);
+        let broken = after.filter(|slot| slot.failed + slot.timeout + slot.wrong > 0).map(|slot| slot.at_s);
+        let ends: Vec<f64> = std::iter::once(healed_s).chain(broken).chain([next_s]).collect();
+        let clean = |from_s: f64, until_s: f64| until_s - from_s > CLEAN_S && self.felt(from_s + 0.01, until_s).ok_per_s > 0.0;
+        assert!(ends.windows(2).any(|pair| clean(pair[0], pair[1])), "{name} was felt after its healing: {ends:?}");
     }
 
     /// Clients get less while the fault lasts than before it and after it.
@@ -118,7 +125,7 @@ fn faults_of_hosts_and_processes_are_felt_and_healed() {
         ("slow_link", "800ms", "on = \"n1\"\nwith = { rate = \"64kbit\" }"),
         ("slow_port", "800ms", "on = \"n1\"\nwith = { port = \"http\", rate = \"64kbit\" }"),
         ("kill", "500ms", "on = \"n1\""),
-        ("restart", "", "on = \"n1\""),
+        ("restart", "", "on = \"n1\"\nwith = { wait = \"500ms\" }"),
         ("host_crash", "500ms", "on = \"n1\""),
         ("command", "800ms", "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
     ];

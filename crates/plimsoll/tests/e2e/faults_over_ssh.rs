@@ -41,7 +41,8 @@ fn faults_over_ssh_are_felt_and_healed() {
         ("slow_link", "800ms", "on = \"n1\"\nwith = { rate = \"64kbit\" }"),
         ("slow_port", "800ms", "on = \"n1\"\nwith = { port = \"http\", rate = \"64kbit\" }"),
         ("kill", "500ms", "on = \"n1\""),
-        ("restart", "", "on = \"n1\""),
+        // Longer than the pause of a client that finds nobody there: who has nothing in flight just then would notice nothing.
+        ("restart", "", "on = \"n1\"\nwith = { wait = \"500ms\" }"),
         ("command", "800ms", "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
     ];
     let seen = play(&stage, LAB, "/", &faults, 3.0);
