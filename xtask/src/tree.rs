@@ -189,9 +189,9 @@ impl File {
     }
 
     /// The folder that the modules it declares lie in.
-    fn rooms(&self) -> String {
+    pub fn rooms(&self) -> String {
         let folder = match self.name() {
-            "lib.rs" | "main.rs" | "mod.rs" => self.folder(),
+            "lib.rs" | "main.rs" => self.folder(),
             _ => self.path.trim_end_matches(".rs"),
         };
         format!("{folder}/")

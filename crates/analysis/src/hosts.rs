@@ -86,4 +86,136 @@ pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use record::events::ProcessShare;
+    use record::rows::Sample;
+
+    use super::*;
+    use crate::sampled::GENERATOR;
+
+    fn sample(at_s: f64, host: &str, process: &str) -> Sample {
+        Sample { at_s, host: host.into(), process: process.into(), ..Sample::default() }
+    }
+
+    fn memory(at_s: f64, process: &str, bytes: u64) -> Sample {
+        Sample { rss_bytes: Some(bytes), ..sample(at_s, "n1", process) }
+    }
+
+    #[test]
+    fn a_host_is_the_mean_the_largest_or_the_sum_of_its_seconds() {
+        let whole = |at_s: f64, cpu: f64, load: f64| Sample {
+            cpu_user_pct: Some(cpu),
+            cpu_system_pct: Some(10.0),
+            load1: Some(load),
+            disk_write_bytes: Some(100),
+            net_rx_bytes: Some(5),
+            net_tx_bytes: Some(7),
+            ..sample(at_s, "n1", "")
+        };
+        let process = |at_s: f64, name: &str, cpu: f64| Sample {
+            cpu_user_pct: Some(cpu),
+            rss_bytes: Some(1_000),
+            run_delay_pct: Some(3.0),
+            ..sample(at_s, "n1", name)
+        };
+        let samples = [
+            whole(1.0, 20.0, 0.5),
+            process(1.0, "server", 10.0),
+            process(1.05, "proxy", 5.0),
+            process(1.0, GENERATOR, 70.0),
+            whole(2.0, 40.0, 1.5),
+            process(2.0, "server", 20.0),
+            sample(1.0, "n2", ""),
+            whole(9.0, 99.0, 99.0),
+        ];
+        let hosts = hosts(&[], &during(&samples, 2.0));
+        assert_eq!(hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["n1", "n2"]);
+        let host = &hosts[0];
+        assert_eq!((host.cpu_pct, host.target_cpu_pct), (Some(40.0), Some(17.5)));
+        assert_eq!((host.load1_max, host.load5_max), (Some(1.5), None));
+        assert_eq!((host.rss_max_bytes, host.disk_write_bytes, host.net_bytes), (Some(2_000), Some(200), Some(24)));
+        assert_eq!(host.run_delay_pct, Some(4.5), "of the target's processes, where the host has none");
+        assert_eq!(hosts[1], Host { name: "n2".into(), ..Host::default() }, "what was not sampled is null");
+    }
+
+    #[test]
+    fn the_machine_is_the_mean_of_what_was_sampled() {
+        let steal = |at_s: f64, pct: Option<f64>| Sample { cpu_steal_pct: pct, ..sample(at_s, "n1", "") };
+        let samples = [steal(1.0, Some(2.0)), steal(2.0, Some(4.0)), steal(3.0, None)];
+        let machine = machine(&[], &during(&samples, 10.0));
+        assert_eq!(machine, Machine { steal_pct: Some(3.0), ..Machine::default() });
+    }
+
+    #[test]
+    fn the_machine_names_the_processes_that_its_time_was_put_down_to() {
+        let share = |pid| ProcessShare { name: "a".into(), pid, cpu_pct: 1.0 };
+        let (target_processes, other_processes) = (vec![share(1)], vec![share(2), share(3)]);
+        let not_judged = Some("why".to_owned());
+        let what = What::CpuShares {
+            target_processes: target_processes.clone(),
+            other_processes: other_processes.clone(),
+            not_judged: not_judged.clone(),
+        };
+        let machine = machine(&[Event { at_s: 3.0, what }], &Sampled::default());
+        assert_eq!(machine, Machine { target_processes, other_processes, not_judged, ..Machine::default() });
+    }
+
+    #[test]
+    fn in_a_lab_the_machine_is_no_host_and_no_host_is_the_machine() {
+        let up = |at_s: f64, host: &str, cores: u32| Event {
+            at_s,
+            what: What::HostUp {
+                host: host.into(),
+                kind: "netns".into(),
+                profile: Some("raspberry-pi-2".into()),
+                is: HostFigures { cores: Some(cores), ..HostFigures::default() },
+            },
+        };
+        let events = [up(-1.0, "n1", 4), up(-1.0, "n2", 4), up(9.0, "n1", 2)];
+        let steal = |host: &str, pct: f64| Sample { cpu_steal_pct: Some(pct), ..sample(1.0, host, "") };
+        let throttled = Sample { cpu_throttled_pct: Some(80.0), oom_kills: Some(1), ..sample(1.0, "n1", "") };
+        let samples = [steal(THIS_MACHINE, 2.0), throttled, steal("n1", 50.0)];
+        let found = hosts(&events, &during(&samples, 10.0));
+        assert_eq!(
+            found.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(),
+            ["n1", "n2"],
+            "n2 was never sampled"
+        );
+        assert_eq!((found[0].throttled_pct, found[0].oom_kills), (Some(80.0), Some(1)));
+        assert_eq!(found[0].figures.as_ref().and_then(|figures| figures.cores), Some(4), "as it first came up");
+        assert_eq!(found[1].kind.as_deref(), Some("netns"));
+        assert_eq!(machine(&events, &during(&samples, 10.0)).steal_pct, Some(2.0));
+    }
+
+    /// The samples of a load that ends then.
+    fn during(samples: &[Sample], until_s: f64) -> Sampled {
+        let mut sampled = Sampled::over(0.0, until_s);
+        samples.iter().for_each(|sample| sampled.add(sample));
+        sampled.settle();
+        sampled
+    }
+
+    fn released(samples: &[Sample], at_s: f64, within_s: f64) -> Option<u64> {
+        during(samples, 99.0).memory_released_bytes(at_s, within_s)
+    }
+
+    #[test]
+    fn released_memory_is_the_largest_fall_of_all_processes_together() {
+        let samples = [
+            memory(4.0, "server", 900),
+            memory(4.5, "server", 1_000),
+            memory(4.5, "proxy", 50),
+            memory(4.5, GENERATOR, 7_000),
+            memory(5.5, "server", 400),
+            memory(5.5, "proxy", 60),
+            memory(6.5, "server", 300),
+            memory(6.5, "proxy", 60),
+            memory(20.0, "server", 1),
+        ];
+        assert_eq!(released(&samples, 5.0, 5.0), Some(690));
+        assert_eq!(released(&samples, 4.5, 0.5), Some(0), "it grew");
+        assert_eq!(released(&samples, 4.0, 5.0), None, "nothing before");
+        assert_eq!(released(&samples, 8.0, 5.0), None, "nothing after");
+        assert_eq!(released(&[], 5.0, 5.0), None);
+    }
+}

@@ -92,4 +92,113 @@ fn mean_latency(rows: &[GeneratorSecond]) -> Vec<MeanLatency> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use experiment::plan::{Rate, Stage};
+    use record::events::Event;
+    use record::rows::OutcomeSlot;
+
+    use super::*;
+    use crate::made_up;
+
+    /// 1,000 operations a second for so long, in slots of 10 ms.
+    fn evidence(length_s: f64) -> Evidence {
+        let slots = (0..(length_s * 100.0) as u32).map(|number| OutcomeSlot {
+            at_s: f64::from(number) / 100.0,
+            slot_s: 0.01,
+            ok: 10,
+            ..OutcomeSlot::default()
+        });
+        Evidence { slots: slots.collect(), ..Evidence::default() }
+    }
+
+    fn window(load: &Load, evidence: &Evidence) -> LoadWindow {
+        LoadWindow::of(load, evidence, &Timeline::of(&evidence.slots).unwrap()).unwrap().0
+    }
+
+    fn fault(at_s: f64) -> Event {
+        Event { at_s, what: What::FaultBegun { fault: "oops".into(), number: 1, kind: "call".into(), on: "n1".into() } }
+    }
+
+    #[test]
+    fn a_given_warm_up_is_taken_as_it_is() {
+        let load = Load { warmup: Warmup::Seconds(3.0), ..made_up::load(10, 20.0) };
+        let found = window(&load, &evidence(20.5));
+        assert_eq!((found.from_s, found.until_s, found.steady), (3.0, 20.0, None), "the drain is not measured");
+        assert_eq!(found.calm(), Some((3.0, 20.0)));
+    }
+
+    #[test]
+    fn how_the_warm_up_was_found_is_said() {
+        let how = |warmup, evidence: &Evidence| {
+            let load = Load { warmup, ..made_up::load(10, 20.0) };
+            LoadWindow::of(&load, evidence, &Timeline::of(&evidence.slots).unwrap()).unwrap().1
+        };
+        let given = how(Warmup::Seconds(30.0), &evidence(7.0));
+        assert_eq!(
+            (given.from_s, given.method.as_str(), given.is),
+            (7.0, "given", None),
+            "no later than the load's end"
+        );
+        let stages = Rate::Stages(vec![Stage { from: 0.0, to: 2_000.0, over_s: 20.0 }]);
+        let load = Load { warmup: Warmup::Auto, rate: Some(stages), ..made_up::load(10, 20.0) };
+        let (evidence_of_20_s, changing) = (evidence(20.0), Timeline::of(&evidence(20.0).slots).unwrap());
+        let changing = LoadWindow::of(&load, &evidence_of_20_s, &changing).unwrap().1;
+        assert_eq!((changing.from_s, changing.is, changing.unsteady), (0.0, None, None));
+        assert!(changing.method.contains("the rate is to change"));
+        let flat = how(Warmup::Auto, &evidence(20.0));
+        assert_eq!((flat.method.as_str(), flat.is, flat.unsteady), ("MSER-5", Some(true), None));
+        let mut growing = evidence(20.0);
+        for (second, thread) in (1..=20).flat_map(|second| [(second, 0), (second, 1)]) {
+            let at_s = f64::from(second);
+            let latency_sum_s = 500.0 * (0.01 + 0.05 * at_s);
+            let row =
+                GeneratorSecond { at_s, interval_s: 1.0, thread, operations: 500, latency_sum_s, ..Default::default() };
+            growing.generator.push(row);
+        }
+        let growing = how(Warmup::Auto, &growing);
+        assert_eq!((growing.is, growing.unsteady.as_deref()), (Some(false), Some("latency")));
+    }
+
+    #[test]
+    fn latencies_are_taken_from_a_whole_second_on_if_there_is_one() {
+        let from = |from_s, until_s| LoadWindow { from_s, until_s, first_fault_s: None, steady: None }.latency_from_s();
+        assert_eq!(from(2.0, 10.0), 2.0);
+        assert_eq!(from(0.1 + 0.2 + 1.7, 10.0), 2.0, "2.0000000000000004 is 2");
+        assert_eq!(from(2.3, 10.0), 3.0);
+        assert_eq!(from(1.3, 3.0), 2.0);
+        assert_eq!(from(1.3, 2.5), 1.0, "only half of the second from 2 on");
+        assert_eq!(from(7.0, 7.0), 7.0);
+    }
+
+    #[test]
+    fn what_was_cut_off_or_interrupted_is_measured_up_to_there() {
+        let load = made_up::load(10, 20.0);
+        assert!((window(&load, &evidence(7.5)).until_s - 7.5).abs() < 1e-9);
+        let mut interrupted = evidence(9.0);
+        interrupted.events.push(Event { at_s: 6.0, what: What::Phase { phase: Phase::Draining } });
+        assert_eq!(window(&load, &interrupted).until_s, 6.0);
+        let late = Load { warmup: Warmup::Seconds(30.0), ..load };
+        assert_eq!(window(&late, &evidence(7.0)).length_s(), 0.0);
+    }
+
+    #[test]
+    fn the_warm_up_never_ends_before_the_ramp_nor_after_the_first_fault() {
+        let load = Load { warmup: Warmup::Auto, ramp_s: 4.0, ..made_up::load(10, 30.0) };
+        let mut faulty = evidence(30.0);
+        faulty.events = vec![fault(20.0), fault(12.0), fault(45.0)];
+        let found = window(&load, &faulty);
+        assert_eq!(found.first_fault_s, Some(12.0));
+        assert!((4.0..8.5).contains(&found.from_s), "{found:?}");
+        assert_eq!(found.steady, Some(true));
+        assert_eq!(found.calm(), Some((found.from_s, 12.0)));
+    }
+
+    #[test]
+    fn a_load_that_never_started_has_no_window() {
+        let mut before = evidence(0.01);
+        before.slots.clear();
+        before.events.push(Event { at_s: -2.0, what: What::Phase { phase: Phase::Starting } });
+        let timeline = Timeline::of(&evidence(1.0).slots).unwrap();
+        assert_eq!(LoadWindow::of(&made_up::load(10, 20.0), &before, &timeline), None);
+    }
+}

@@ -31,4 +31,37 @@ pub(crate) fn said(events: &[Event]) -> Vec<Said> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn log(at_s: f64, host: &str, line: &str, text: &str, left_out: u64) -> Event {
+        let (host, process, line, text) = (host.to_owned(), "member".to_owned(), line.to_owned(), text.to_owned());
+        let alarming = text == "split";
+        Event { at_s, what: What::Log { host, process, line, text, alarming, left_out } }
+    }
+
+    #[test]
+    fn lines_are_counted_by_who_said_what() {
+        let events = [
+            log(2.0, "n2", "split: n1", "split", 0),
+            log(-1.0, "n1", "it waits", "waits", 0),
+            log(3.0, "n2", "split: n3", "split", 0),
+            Event { at_s: 4.0, what: What::Notice { text: "split".into() } },
+            log(5.0, "n1", "split: n2", "split", 0),
+            log(9.0, "n2", "split: n4", "split", 480),
+        ];
+        let told: Vec<_> = said(&events)
+            .into_iter()
+            .map(|said| (said.at_s, said.host, said.line, said.count, said.alarming))
+            .collect();
+        let line =
+            |at_s, host: &str, line: &str, count, alarming| (at_s, host.to_owned(), line.to_owned(), count, alarming);
+        let expected = [
+            line(-1.0, "n1", "it waits", 1, false),
+            line(2.0, "n2", "split: n1", 482, true),
+            line(5.0, "n1", "split: n2", 1, true),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(said(&[]), []);
+    }
+}

@@ -189,4 +189,192 @@ fn overtaking(one: &VariantCurve, other: &VariantCurve, over: &str) -> Option<Cr
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use record::results::{Throughput, Trust};
+    use serde_json::json;
+
+    use super::*;
+
+    const AGENTS: &str = "load.agents";
+
+    fn trial(variant: Option<&str>, point: &[(&str, Value)], repeat: u32, per_s: f64) -> Trial {
+        Trial {
+            variant: variant.map(str::to_owned),
+            point: point.iter().map(|(path, value)| ((*path).to_owned(), value.clone())).collect(),
+            repeat,
+            throughput: Throughput { operations_per_s: Some(per_s), ..Throughput::default() },
+            ..Trial::default()
+        }
+    }
+
+    /// A variant over 1, 2, 4 … 64 agents, repeats a percent apart.
+    fn swept(variant: Option<&str>, repeats: u32, rate: impl Fn(f64) -> f64) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for repeat in 1..=repeats {
+            for power in 0..7 {
+                let agents = 1_u32 << power;
+                let off = 1.0 + 0.01 * f64::from((repeat + power) % 3) - 0.01;
+                trials.push(trial(variant, &[(AGENTS, json!(agents))], repeat, rate(f64::from(agents)) * off));
+            }
+        }
+        trials
+    }
+
+    fn paths(paths: &[&str]) -> Vec<String> {
+        paths.iter().map(|path| (*path).to_owned()).collect()
+    }
+
+    /// 12 slow cores and 2 fast ones.
+    fn pi_and_xeon(repeats: u32) -> Vec<Trial> {
+        let mut trials = swept(Some("pi"), repeats, |n| 10.0 * n.min(24.0));
+        trials.extend(swept(Some("xeon"), repeats, |n| 60.0 * n.min(2.0)));
+        trials
+    }
+
+    #[test]
+    fn a_sweep_of_agents_has_peak_knee_and_law() {
+        let scaling = scaling(&swept(None, 3, |n| 100.0 * n.min(4.0)), &paths(&[AGENTS]));
+        let [found] = scaling.as_slice() else { panic!("{scaling:?}") };
+        assert_eq!((found.variant.as_str(), found.over.as_str(), found.points.len()), ("", AGENTS, 7));
+        assert!(found.points.iter().all(|point| point.per_s.len() == 3));
+        assert!((found.knee.unwrap() - 4.0).abs() < 0.1 && (found.peak_per_s.unwrap() - 400.0).abs() < 5.0);
+        let ([low, high], [from, to]) = (found.knee_ci95.unwrap(), found.peak_ci95.unwrap());
+        assert!(low < 4.0 && 4.0 < high && from < 400.0 && 400.0 < to, "{found:?}");
+        let law = found.usl.as_ref().unwrap();
+        assert!(law.r2 > 0.5 && law.kappa > 0.0 && law.ci95.is_some() && law.peak_at.is_some(), "{law:?}");
+    }
+
+    #[test]
+    fn one_repeat_has_no_intervals() {
+        let trials = pi_and_xeon(1);
+        for found in scaling(&trials, &paths(&[AGENTS])) {
+            assert!(found.knee.is_some() && found.peak_per_s.is_some() && found.usl.is_some(), "{found:?}");
+            assert_eq!((found.knee_ci95, found.peak_ci95, found.usl.unwrap().ci95), (None, None, None));
+        }
+        let crossings = crossings(&trials, &paths(&[AGENTS]));
+        assert_eq!((crossings[0].lead, crossings[0].ci95), (Lead::Crosses, None));
+    }
+
+    #[test]
+    fn variants_cross_once_and_whoever_is_ahead_last_is_named_first() {
+        let mut trials = pi_and_xeon(3);
+        let found = crossings(&trials, &paths(&[AGENTS]));
+        let [crossing] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((crossing.a.as_str(), crossing.b.as_str(), crossing.lead), ("pi", "xeon", Lead::Crosses));
+        assert!((crossing.at.unwrap() - 12.0).abs() < 1.0, "{crossing:?}");
+        let [Some(low), Some(high)] = crossing.ci95.unwrap() else { panic!("{crossing:?}") };
+        assert!(8.0 < low && low < 12.5 && 11.5 < high && high < 16.0, "{crossing:?}");
+        trials.retain(|trial| trial.point[AGENTS].as_u64().unwrap() >= 16);
+        let ahead = &crossings(&trials, &paths(&[AGENTS]))[0];
+        assert_eq!((ahead.a.as_str(), ahead.lead, ahead.at), ("pi", Lead::Throughout, None));
+    }
+
+    #[test]
+    fn equal_variants_are_not_told_apart() {
+        let mut trials = swept(Some("one"), 3, |n| n);
+        trials.extend(swept(Some("other"), 3, |n| n));
+        // Nothing is ahead by more than a thousandth.
+        trials[0].throughput.operations_per_s = trials[0].throughput.operations_per_s.map(|rate| rate * 1.001);
+        assert_eq!(crossings(&trials, &paths(&[AGENTS]))[0].lead, Lead::NotShown);
+    }
+
+    #[test]
+    fn a_void_trial_and_one_without_throughput_are_on_no_curve() {
+        let mut trials = swept(None, 3, |n| n);
+        trials[0].verdict.is = Trust::Void;
+        trials[1].throughput.operations_per_s = None;
+        let found = &scaling(&trials, &paths(&[AGENTS]))[0];
+        assert_eq!(found.points.iter().map(|point| point.per_s.len()).collect::<Vec<_>>(), [2, 2, 3, 3, 3, 3, 3]);
+        trials.iter_mut().for_each(|trial| trial.verdict.is = Trust::Void);
+        assert_eq!(scaling(&trials, &paths(&[AGENTS]))[0].points[0].per_s.len(), 3, "all are void, and shown");
+    }
+
+    #[test]
+    fn few_loads_have_what_they_support() {
+        let trials = swept(None, 1, |n| 100.0 * n.min(1.5));
+        let loads = |count: usize| scaling(&trials[..count], &paths(&[AGENTS])).pop();
+        assert_eq!(loads(1), None);
+        let two = loads(2).unwrap();
+        assert!(two.peak_per_s.is_some() && two.knee.is_none() && two.usl.is_none());
+        let three = loads(3).unwrap();
+        assert!(three.knee.is_some() && three.usl.is_none(), "{three:?}");
+        assert!(loads(4).unwrap().usl.is_some());
+    }
+
+    #[test]
+    fn an_offered_rate_has_a_knee_and_no_law() {
+        let trials: Vec<Trial> = (1..8)
+            .map(|step| f64::from(step) * 1_000.0)
+            .map(|rate| trial(None, &[("load.rate", json!(rate))], 1, rate.min(3_500.0)))
+            .collect();
+        let found = &scaling(&trials, &paths(&["load.rate"]))[0];
+        assert!((found.knee.unwrap() / 3_500.0 - 1.0).abs() < 0.01 && found.usl.is_none(), "{found:?}");
+    }
+
+    #[test]
+    fn each_point_of_other_paths_has_a_curve_of_its_own() {
+        let mut trials = Vec::new();
+        for (hosts, state) in [(1, "ets"), (1, "mnesia"), (3, "ets"), (3, "mnesia")] {
+            for agents in [1, 2, 4] {
+                let point = [(AGENTS, json!(agents)), ("lab.hosts", json!(hosts)), ("target.with.state", json!(state))];
+                trials.push(trial(None, &point, 1, f64::from(agents * hosts)));
+            }
+        }
+        let found = scaling(&trials, &paths(&[AGENTS, "target.with.state", "lab.hosts"]));
+        let over = |path: &str| found.iter().filter(|scaling| scaling.over == path).count();
+        assert_eq!((over(AGENTS), over("lab.hosts"), over("target.with.state")), (4, 6, 0), "a name is no load");
+        let first = &found[0].at;
+        assert_eq!((&first["lab.hosts"], &first["target.with.state"], first.len()), (&json!(1), &json!("ets"), 2));
+    }
+
+    const RATE: &str = "lab.port.distribution.rate";
+
+    /// Six modes over agents and rates, which are texts: the n-th mode levels off at 4 n agents, and a slower link halves it.
+    fn modes_by_agents_and_rate(repeats: u32) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for (rate, factor) in [("1gbit", 1.0), ("5mbit", 0.5)] {
+            for mode in 1..=6 {
+                for mut trial in
+                    swept(Some(&format!("m{mode}")), repeats, |n| 100.0 * n.min(4.0 * factor * f64::from(mode)))
+                {
+                    trial.point.insert(RATE.to_owned(), json!(rate));
+                    trials.push(trial);
+                }
+            }
+        }
+        trials
+    }
+
+    #[test]
+    fn each_mode_at_each_rate_has_a_curve_of_its_own_and_a_rate_is_no_load() {
+        let trials = modes_by_agents_and_rate(3);
+        let found = scaling(&trials, &paths(&[AGENTS, RATE]));
+        assert_eq!(found.len(), 12);
+        assert!(found.iter().all(|one| one.over == AGENTS && one.points.len() == 7 && one.at.len() == 1));
+        assert!(found.iter().all(|one| one.points.iter().all(|point| point.per_s.len() == 3)));
+        let knee = |mode: &str, rate: &str| {
+            let of = found.iter().find(|one| one.variant == mode && one.at[RATE] == rate).unwrap();
+            (of.knee.unwrap() * 10.0).round() / 10.0
+        };
+        assert!((knee("m2", "1gbit") - 8.0).abs() < 0.3 && (knee("m2", "5mbit") - 4.0).abs() < 0.2);
+        // Fifteen couples of six modes, at each rate.
+        let crossings = crossings(&trials, &paths(&[AGENTS, RATE]));
+        assert_eq!(crossings.len(), 30);
+        let couple = |point: &str| {
+            let found = crossings
+                .iter()
+                .find(|one| (one.a.as_str(), one.b.as_str()) == ("m6", "m1") && one.point[RATE] == point);
+            found.unwrap().peak_ratio.unwrap()
+        };
+        assert!((couple("1gbit") - 6.0).abs() < 0.2 && (couple("5mbit") - 6.0).abs() < 0.2);
+    }
+
+    #[test]
+    fn the_peaks_ratio_stands_beside_the_crossing() {
+        let found = crossings(&pi_and_xeon(3), &paths(&[AGENTS]));
+        let [low, high] = found[0].peak_ratio_ci95.unwrap();
+        assert!((found[0].peak_ratio.unwrap() - 2.0).abs() < 0.05 && low < 2.0 && 2.0 < high, "{found:?}");
+        let once = crossings(&pi_and_xeon(1), &paths(&[AGENTS]));
+        assert!(once[0].peak_ratio.is_some() && once[0].peak_ratio_ci95.is_none());
+    }
+}

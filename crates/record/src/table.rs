@@ -122,4 +122,145 @@ fn reason(error: &csv::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
+    use crate::scratch::Scratch;
+
+    fn samples() -> Vec<Sample> {
+        let host = Sample {
+            at_s: -1.0,
+            host: "this machine".into(),
+            cpu_user_pct: Some(12.5),
+            memory_used_bytes: Some(u64::MAX),
+            ..Sample::default()
+        };
+        let process = Sample {
+            at_s: 1.25,
+            host: "n,1".into(),
+            process: "ser\"ver".into(),
+            cpu_iowait_pct: Some(0.0),
+            ..Sample::default()
+        };
+        vec![host, process]
+    }
+
+    fn written<T: Serialize + Default>(scratch: &Scratch, rows: &[T]) -> std::path::PathBuf {
+        let path = scratch.path("rows.csv");
+        let mut writer = Writer::create(&path).unwrap();
+        for row in rows {
+            writer.write(row).unwrap();
+        }
+        writer.flush().unwrap();
+        path
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_not_measured_stays_apart_from_zero() {
+        let scratch = Scratch::new("table");
+        let path = written(&scratch, &samples());
+        assert_eq!(read::<Sample>(&path).unwrap(), Records { items: samples(), torn: false });
+    }
+
+    #[test]
+    fn a_file_without_rows_has_its_header() {
+        let scratch = Scratch::new("table");
+        let path = written::<OutcomeSlot>(&scratch, &[]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "at_s,slot_s,ok,failed,timeout,wrong\n");
+        assert_eq!(read::<OutcomeSlot>(&path).unwrap(), Records::default());
+    }
+
+    #[test]
+    fn a_column_that_came_later_is_empty_in_older_rows() {
+        let scratch = Scratch::new("table");
+        let path = scratch.path("samples.csv");
+        // As it was before `cpu_throttled_pct` and `oom_kills`, which stand between these.
+        let older = "at_s,host,process,cpu_user_pct,cpu_system_pct,cpu_iowait_pct,cpu_steal_pct,cpu_strangers_pct,\
+                 run_delay_pct,load1,load5,load15,io_wait_threads,memory_used_bytes,memory_available_bytes,rss_bytes,\
+                 disk_read_bytes,disk_write_bytes,net_rx_bytes,net_tx_bytes,psi_cpu_some_pct,psi_io_some_pct,\
+                 psi_memory_some_pct,threads,fds\n\
+                 0.25,local,,6.0,1.5,0.5,0.25,1.5,,1.0,0.5,0.25,0,2147483648,6442450944,,0,40960,60000,60000,1.25,,,,\n";
+        std::fs::write(&path, older).unwrap();
+        let wanted = Sample {
+            at_s: 0.25,
+            host: "local".into(),
+            cpu_user_pct: Some(6.0),
+            cpu_system_pct: Some(1.5),
+            cpu_iowait_pct: Some(0.5),
+            cpu_steal_pct: Some(0.25),
+            cpu_strangers_pct: Some(1.5),
+            load1: Some(1.0),
+            load5: Some(0.5),
+            load15: Some(0.25),
+            io_wait_threads: Some(0),
+            memory_used_bytes: Some(2_147_483_648),
+            memory_available_bytes: Some(6_442_450_944),
+            disk_read_bytes: Some(0),
+            disk_write_bytes: Some(40960),
+            net_rx_bytes: Some(60000),
+            net_tx_bytes: Some(60000),
+            psi_cpu_some_pct: Some(1.25),
+            ..Sample::default()
+        };
+        assert_eq!(read::<Sample>(&path).unwrap(), Records { items: vec![wanted], torn: false });
+    }
+
+    #[test]
+    fn appending_writes_one_header() {
+        let scratch = Scratch::new("table");
+        let path = scratch.path("rows.csv");
+        let row = Attempts { at_s: 1.0, operation: "save".into(), result: "connection closed, reset".into(), count: 3 };
+        for _ in 0..2 {
+            Writer::append(&path).unwrap().write(&row).unwrap();
+        }
+        assert_eq!(read::<Attempts>(&path).unwrap().items, [row.clone(), row]);
+    }
+
+    #[test]
+    fn a_file_cut_off_at_any_byte_is_readable_up_to_there() {
+        let scratch = Scratch::new("table");
+        let rows: Vec<_> = (1..=4)
+            .map(|thread| GeneratorSecond {
+                at_s: f64::from(thread),
+                thread,
+                late_us_p99: Some(12.5),
+                ..Default::default()
+            })
+            .collect();
+        let path = written(&scratch, &rows);
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let lines = whole[..cut].iter().filter(|&&byte| byte == b'\n').count();
+            let records = read::<GeneratorSecond>(&path).unwrap();
+            assert_eq!(records.items, rows[..lines.saturating_sub(1)], "cut at {cut}");
+            assert_eq!(records.torn, cut == 0 || whole[cut - 1] != b'\n', "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_unknown_ones_ignored() {
+        let scratch = Scratch::new("table");
+        let path = scratch.path("rows.csv");
+        std::fs::write(&path, "moon,host,at_s\nfull,n1,2.5\nnew,n2,3\n").unwrap();
+        let hosts: Vec<_> = read::<Sample>(&path).unwrap().items.into_iter().map(|row| (row.host, row.at_s)).collect();
+        assert_eq!(hosts, [("n1".to_owned(), 2.5), ("n2".to_owned(), 3.0)]);
+    }
+
+    #[test]
+    fn a_broken_row_is_torn_at_the_end_and_an_error_elsewhere() {
+        let scratch = Scratch::new("table");
+        let path = scratch.path("rows.csv");
+        std::fs::write(&path, "at_s,operation,result,count\n1,save,ok,5\n2,save,ok,many\n").unwrap();
+        let records = read::<Attempts>(&path).unwrap();
+        assert_eq!((records.items.len(), records.torn), (1, true));
+        for (content, says) in [
+            ("at_s,operation,result,count\n1,save,ok,5\n2,save,ok,many\n3,save,ok,5\n", "rows.csv:3: "),
+            ("at_s,operation,result,count\n1,save\n2,save,ok,7\n", "rows.csv:2: 2 columns where the header has 4"),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            let message = read::<Attempts>(&path).unwrap_err().to_string();
+            assert!(message.contains(says), "{message}");
+        }
+    }
+}

@@ -69,5 +69,188 @@ pub fn read<'a>(folder: &RunFolder, results: &'a Results, plan: &'a Plan) -> Res
 
 #[cfg(test)]
 mod example;
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::path::PathBuf;
+
+    use experiment::plan::Plan;
+    use record::events::{Event, What};
+    use record::results::Results;
+
+    use super::*;
+
+    fn input<'a>(results: &'a Results, plan: &'a Plan, seconds: u32) -> Input<'a> {
+        let trials = results.trials.iter().map(|trial| example::series(trial, seconds)).collect();
+        Input { results, plan, environment: Some(example::environment()), folder: "run".to_owned(), trials }
+    }
+
+    fn crash() -> (Plan, Results) {
+        let plan = example::plan(&[], &[], 1);
+        let mut results = example::results(&plan);
+        example::crash(&mut results.trials[0]);
+        (plan, results)
+    }
+
+    fn golden() -> RunFolder {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/golden/2026-11-20T10-31-05-a-name-server-crashes");
+        RunFolder::at(&PathBuf::from(folder))
+    }
+
+    /// What stands between tags is balanced, apart from elements that have no end.
+    pub(crate) fn assert_balanced(html: &str) {
+        const VOID: [&str; 3] = ["!doctype", "meta", "br"];
+        let (mut open, mut rest) = (Vec::new(), html);
+        while let Some(at) = rest.find('<') {
+            rest = &rest[at + 1..];
+            let end = rest.find('>').expect("a tag that does not end");
+            let tag = &rest[..end];
+            assert!(!tag.contains('<'), "a raw `<` before: {tag}");
+            rest = &rest[end + 1..];
+            let name = tag.trim_start_matches('/').split([' ', '/', '\n']).next().unwrap().to_owned();
+            if let Some(closed) = tag.strip_prefix('/') {
+                assert_eq!(open.pop().as_deref(), Some(closed), "at {}", &rest[..rest.len().min(80)]);
+            } else if !tag.ends_with('/') && !VOID.contains(&name.as_str()) {
+                open.push(name.clone());
+            }
+            // Script and style hold no markup.
+            if matches!(name.as_str(), "script" | "style") && !tag.starts_with('/') {
+                let close = format!("</{name}>");
+                rest = &rest[rest.find(&close).expect("an element that does not end")..];
+            }
+        }
+        assert_eq!(open, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_page_is_balanced_and_loads_nothing() {
+        let (plan, results) = example::policies();
+        let page = page(&input(&results, &plan, 9)).unwrap();
+        assert_balanced(&page);
+        for outside in ["http://", "https://", "src=", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all, "two elements of one id");
+    }
+
+    #[test]
+    fn the_answer_and_the_verdict_come_first() {
+        let (plan, results) = crash();
+        let page = page(&input(&results, &plan, 30)).unwrap();
+        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+        let order = [
+            "<h1>A name server crashes at full load</h1>",
+            "How many calls fail",
+            "made 99 of 1,834,666 calls fail over 12 ms",
+            "badge valid",
+            "p99 latency",
+            "What clients felt of each fault",
+            "Attempts by result",
+            "Consistency",
+            "On one clock",
+            "<h2>Operations",
+            "<h2>Environment",
+            "<h2>Load generator",
+            "To run it again",
+        ];
+        let places: Vec<usize> = order.iter().map(|text| at(text)).collect();
+        assert!(places.is_sorted(), "{places:?}");
+    }
+
+    #[test]
+    fn nothing_of_an_experiment_or_a_target_becomes_markup() {
+        const EVIL: &str = "</script><script>alert(1)</script>'\"><img onerror=x>`{{ 7 * 6 }}";
+        let evil = || EVIL.to_owned();
+        let (mut plan, mut results) = example::policies();
+        (results.title, results.asks, results.partial) = (evil(), evil(), Some(evil()));
+        results.verdict.reasons = vec![evil()];
+        results.claims[0].says = evil();
+        results.requirements[0].metric = evil();
+        plan.variants = vec![evil()];
+        for trial in &mut results.trials {
+            trial.variant = Some(evil());
+            trial.verdict.reasons = vec![evil()];
+            trial.attempt_results.insert(evil(), 3);
+            trial.operations.insert(evil(), record::results::Operation::default());
+            trial.consistency.lost_examples = vec![evil()];
+            trial.generator.limit = evil();
+            trial.hosts[0].name = evil();
+            let fault = &mut trial.faults[0];
+            (fault.name, fault.label, fault.on, fault.colour) = (evil(), evil(), evil(), evil());
+        }
+        let mut input = input(&results, &plan, 9);
+        input.folder = evil();
+        input.environment.as_mut().unwrap().more.insert(evil(), evil());
+        for series in &mut input.trials {
+            series.samples.iter_mut().for_each(|sample| (sample.host, sample.process) = (evil(), evil()));
+            series.samples.truncate(20);
+            series.events.push(Event {
+                at_s: 1.0,
+                what: What::Log {
+                    host: evil(),
+                    process: evil(),
+                    line: evil(),
+                    text: evil(),
+                    alarming: true,
+                    left_out: 0,
+                },
+            });
+        }
+        let page = page(&input).unwrap();
+        assert_balanced(&page);
+        assert_eq!(page.matches("<script").count(), 2);
+        assert!(!page.contains("<img") && page.contains("{{ 7 * 6 }}"));
+    }
+
+    #[test]
+    fn a_run_without_anything_has_a_page() {
+        let plan = example::plan(&[], &[], 1);
+        let results = Results { partial: Some("the target failed to start".to_owned()), ..Results::default() };
+        let input = Input { environment: None, folder: String::new(), trials: Vec::new(), ..input(&results, &plan, 1) };
+        let page = page(&input).unwrap();
+        assert_balanced(&page);
+        assert!(page.contains("Nothing was measured"));
+    }
+
+    #[test]
+    fn thirty_long_trials_stay_below_3_mb() {
+        let plan = example::plan(&["a", "b", "c", "d", "e"], &[("x", &["1", "2"])], 3);
+        let mut results = example::results(&plan);
+        results.trials.iter_mut().for_each(example::crash);
+        let page = page(&input(&results, &plan, 180)).unwrap();
+        assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    }
+
+    #[test]
+    fn the_golden_run_has_a_page_and_a_summary() {
+        let folder = golden();
+        let (results, plan) = (folder.read_results().unwrap().unwrap(), example::plan_of(&folder));
+        let input = read(&folder, &results, &plan).unwrap();
+        assert!(input.trials.iter().all(|series| !series.latency.is_empty() && !series.samples.is_empty()));
+        let page = page(&input).unwrap();
+        assert_balanced(&page);
+        for trial in &results.trials {
+            assert!(page.contains(&format!("id=\"t{}-outcomes-1\"", trial.id)));
+        }
+        insta::assert_snapshot!(words::summary(&results, &plan, false));
+    }
+
+    /// Writes pages to look at: `PAGES=folder cargo test -p report -- --ignored look`.
+    #[test]
+    #[ignore = "writes pages to look at"]
+    fn look() {
+        let to = PathBuf::from(std::env::var_os("PAGES").expect("PAGES"));
+        let write = |name: &str, page: String| std::fs::write(to.join(name), page).unwrap();
+        let (plan, results) = crash();
+        write("crash.html", page(&input(&results, &plan, 30)).unwrap());
+        let (plan, results) = example::policies();
+        write("policies.html", page(&input(&results, &plan, 30)).unwrap());
+        let folder = golden();
+        let (results, plan) = (folder.read_results().unwrap().unwrap(), example::plan_of(&folder));
+        write("golden.html", page(&read(&folder, &results, &plan).unwrap()).unwrap());
+    }
+}

@@ -20,7 +20,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
         &[
             "crates/record/",
             "crates/lab/",
-            "crates/load/src/values/",
+            "crates/load/src/values",
             "crates/load/src/engine/limits.rs",
             "crates/load/src/engine/run_delay.rs",
             "crates/conduct/",
@@ -37,12 +37,12 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "processes",
         &["process::Command", "Command::new"],
-        &["crates/lab/", "crates/load/src/attendant/", "crates/plimsoll/", "xtask/"],
+        &["crates/lab/", "crates/load/src/attendant", "crates/plimsoll/", "xtask/"],
     ),
     (
         "the environment",
         &["std::env::", "env::var"],
-        &["crates/fuzzing/", "crates/load/src/values/", "crates/lab/", "crates/plimsoll/", "xtask/"],
+        &["crates/fuzzing/", "crates/load/src/values", "crates/lab/", "crates/plimsoll/", "xtask/"],
     ),
     (
         "clocks",

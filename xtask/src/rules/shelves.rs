@@ -9,14 +9,14 @@ pub const KIND: Rule = Rule {
     reason: "a kind that its shelf's table forgets compiles and is never found by a user; the order makes it findable by a reader",
     check,
     canary: &[
-        ("crates/lab/src/faults/mod.rs", "//! x\nmod call;\nmod kill;\npub const KINDS: &[K] = &[kill::KIND];\n"),
+        ("crates/lab/src/faults.rs", "//! x\nmod call;\nmod kill;\npub const KINDS: &[K] = &[kill::KIND];\n"),
         ("crates/lab/src/faults/call.rs", "//! x\n"),
         ("crates/lab/src/faults/kill.rs", "//! x\n"),
     ],
 };
 
 fn check(tree: &Tree) -> Vec<Offence> {
-    let shelves = tree.rust().filter(|file| file.name() == "mod.rs");
+    let shelves = tree.rust().filter(|file| !matches!(file.name(), "lib.rs" | "main.rs"));
     shelves
         .filter_map(|shelf| Some((shelf, table(shelf)?)))
         .flat_map(|(shelf, table)| judge(shelf, table, tree))
@@ -40,7 +40,7 @@ fn table(shelf: &File) -> Option<(usize, Vec<String>)> {
     Some((line_of(&code, at), names))
 }
 
-/// Whether `mod.rs` declares it.
+/// Whether the shelf's own file declares it.
 fn stands_on(name: &str, shelf: &File) -> bool {
     !name.is_empty() && shelf.text.contains(&format!("mod {name};"))
 }
@@ -62,14 +62,14 @@ fn judge(shelf: &File, (line, named): (usize, Vec<String>), tree: &Tree) -> Vec<
     offences
 }
 
-/// The files and folders beside `mod.rs`, without the tests.
+/// The files and folders in the shelf's folder, without the tests.
 fn kinds(shelf: &File, tree: &Tree) -> Vec<String> {
-    let folder = format!("{}/", shelf.folder());
+    let folder = shelf.rooms();
     let mut kinds: Vec<String> = tree
         .rust()
-        .filter_map(|file| file.path.strip_prefix(&folder))
+        .filter_map(|file| file.path.strip_prefix(folder.as_str()))
         .map(|rest| rest.split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned())
-        .filter(|kind| !matches!(kind.as_str(), "mod" | "tests"))
+        .filter(|kind| kind != "tests")
         .collect();
     kinds.dedup();
     kinds.sort();

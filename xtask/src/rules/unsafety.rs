@@ -4,7 +4,7 @@ use super::{Offence, Rule};
 use crate::source::{code_only, words};
 use crate::tree::Tree;
 
-const HOMES: [&str; 2] = ["crates/lab/src/linux/", "crates/load/src/ring/"];
+const HOMES: [&str; 2] = ["crates/lab/src/linux", "crates/load/src/ring"];
 
 pub const KIND: Rule = Rule {
     name: "unsafety",

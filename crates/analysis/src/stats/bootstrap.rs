@@ -48,4 +48,123 @@ pub(crate) fn percentile(replicates: &[f64], tail: f64) -> Option<[f64; 2]> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::Value;
+    use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+    use super::*;
+    use crate::stats::order::mean;
+
+    /// Of 95 %.
+    const TAIL: f64 = 0.025;
+
+    fn golden() -> Value {
+        serde_json::from_str(include_str!("../../tests/golden_stats/bootstrap.json")).unwrap()
+    }
+
+    fn numbers(value: &Value) -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    }
+
+    fn close(now: [f64; 2], then: &Value) {
+        for (now, then) in now.iter().zip(numbers(then)) {
+            assert!((now - then).abs() <= 1e-6 * then.abs(), "{now} and not {then}");
+        }
+    }
+
+    /// The mean of logarithms, or the ratio of two means.
+    fn statistic(samples: &[Vec<f64>]) -> Option<f64> {
+        match samples {
+            [one] => Some(one.iter().map(|value| value.ln()).sum::<f64>() / one.len() as f64),
+            [a, b] => Some(mean(b)? / mean(a)?),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn intervals_are_those_of_scipy() {
+        let golden = golden();
+        for case in golden["cases"].as_array().unwrap() {
+            let replicates = numbers(&case["replicates"]);
+            close(percentile(&replicates, TAIL).unwrap(), &case["percentile"]);
+        }
+    }
+
+    /// Our own resamples spread as SciPy's do.
+    #[test]
+    fn resampling_is_that_of_scipy() {
+        for case in golden()["cases"].as_array().unwrap() {
+            let samples: Vec<Vec<f64>> = case["samples"].as_array().unwrap().iter().map(numbers).collect();
+            let ours = percentile(&replicates(&samples, 1, statistic), TAIL).unwrap();
+            let theirs = numbers(&case["percentile"]);
+            let width = theirs[1] - theirs[0];
+            assert!(
+                (ours[0] - theirs[0]).abs() < 0.15 * width && (ours[1] - theirs[1]).abs() < 0.15 * width,
+                "{ours:?} {theirs:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_interval_again() {
+        let data = [vec![3.0, 1.0, 4.0, 1.5, 9.0], vec![2.0, 6.0, 5.0]];
+        assert_eq!(replicates(&data, 7, statistic), replicates(&data, 7, statistic));
+        assert_ne!(replicates(&data, 7, statistic), replicates(&data, 8, statistic));
+    }
+
+    #[test]
+    fn strata_are_not_mixed() {
+        let data = [vec![1, 2, 3], Vec::new(), vec![10, 20]];
+        for drawn in replicates(&data, 3, |drawn| Some(drawn.to_vec())) {
+            assert!(drawn[0].len() == 3 && drawn[0].iter().all(|item| *item < 10), "{drawn:?}");
+            assert!(drawn[1].is_empty() && drawn[2].len() == 2 && drawn[2].iter().all(|item| *item >= 10), "{drawn:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_vary_has_an_interval_of_no_width_and_infinities_stay() {
+        let same = [vec![5.0, 5.0, 5.0]];
+        let drawn = replicates(&same, 1, statistic);
+        assert_eq!(percentile(&drawn, TAIL), Some([5_f64.ln(), 5_f64.ln()]));
+        assert_eq!(percentile(&[], TAIL), None);
+        let mut open = vec![1.0; 99];
+        open.push(f64::INFINITY);
+        assert_eq!(percentile(&open, TAIL), Some([1.0, 1.0]));
+        assert_eq!(percentile(&open, 0.0), Some([1.0, f64::INFINITY]));
+        assert_eq!(percentile(&[f64::NEG_INFINITY, f64::INFINITY], TAIL), Some([f64::NEG_INFINITY, f64::INFINITY]));
+        assert!(replicates(&same, 1, |_| None::<f64>).is_empty());
+    }
+
+    /// Standard normal, by G. E. P. Box and M. E. Muller 1958.
+    fn normal(random: &mut Rng) -> f64 {
+        (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
+    }
+
+    /// Of how many of 1,000 intervals the truth, 0, is in.
+    fn coverage(n: usize) -> (f64, f64) {
+        let mut random = Rng::with_seed(n as u64);
+        let quantile = StudentsT::new(0.0, 1.0, n as f64 - 1.0).unwrap().inverse_cdf(0.975);
+        let (mut by_t, mut by_bootstrap) = (0, 0);
+        for round in 0..1_000 {
+            let sample: Vec<f64> = (0..n).map(|_| normal(&mut random)).collect();
+            let centre = mean(&sample).unwrap();
+            let variance = sample.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (n as f64 - 1.0);
+            by_t += u32::from(centre.abs() <= quantile * (variance / n as f64).sqrt());
+            let [low, high] = percentile(&replicates(&[sample], round, |drawn| mean(&drawn[0])), TAIL).unwrap();
+            by_bootstrap += u32::from(low <= 0.0 && 0.0 <= high);
+        }
+        (f64::from(by_t) / 1_000.0, f64::from(by_bootstrap) / 1_000.0)
+    }
+
+    /// Why comparisons use the t interval: of a bootstrap over as few trials as people play, every fourth to tenth misses.
+    #[test]
+    fn few_trials_are_too_few_for_a_bootstrap_and_not_for_t() {
+        let found: Vec<(f64, f64)> = [3, 5, 7, 10].into_iter().map(coverage).collect();
+        for (by_t, _) in &found {
+            assert!((0.93..=0.97).contains(by_t), "{found:?}");
+        }
+        for ((_, by_bootstrap), known) in found.iter().zip([0.75, 0.83, 0.87, 0.89]) {
+            assert!((by_bootstrap - known).abs() <= 0.03, "{found:?}");
+        }
+    }
+}

@@ -74,4 +74,118 @@ pub(crate) fn peak(means: &[Mean]) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    const DOUBLING: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
+
+    fn curve(loads: &[f64], rate: impl Fn(f64) -> f64) -> Vec<Mean> {
+        loads.iter().map(|&load| Mean { load, rate: rate(load), repeats: 1 }).collect()
+    }
+
+    fn knee(means: &[Mean], spread: Option<Spread>) -> Option<f64> {
+        Bend::of(means, spread)?.knee(means)
+    }
+
+    /// Throughput of N agents that think for `think_s` and are served by one of so many servers in `service_s`, both exponential: the
+    /// repairman, solved by its balance equations (Lazowska et al., 1984, section 8; Kleinrock I, 1975, section 3.8).
+    fn repairman(agents: f64, servers: f64, think_s: f64, service_s: f64) -> f64 {
+        let (mut weight, mut all, mut served) = (1.0, 1.0, 0.0);
+        for here in 1..=agents as u32 {
+            let here = f64::from(here);
+            weight *= (agents - here + 1.0) / think_s * service_s / here.min(servers);
+            all += weight;
+            served += weight * here.min(servers) / service_s;
+        }
+        served / all
+    }
+
+    fn within(found: Option<f64>, wanted: f64, share: f64) -> bool {
+        found.is_some_and(|found| (found / wanted - 1.0).abs() <= share)
+    }
+
+    #[test]
+    fn servers_without_thinking_saturate_at_their_number() {
+        for servers in [1.0_f64, 3.0, 4.0, 12.0, 40.0] {
+            let found = knee(&curve(&DOUBLING, |agents| agents.min(servers) / 0.01), None);
+            assert!(within(found, servers, 1e-9), "{servers} servers: {found:?}");
+        }
+    }
+
+    #[test]
+    fn one_server_with_thinking_agents_saturates_at_the_ratio_of_times() {
+        // N* = (Z + S) / S.
+        for think_s in [0.03, 0.1, 0.3] {
+            let found = knee(&curve(&DOUBLING, |agents| repairman(agents, 1.0, think_s, 0.01)), None);
+            assert!(within(found, (think_s + 0.01) / 0.01, 0.06), "{think_s}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn several_servers_with_thinking_agents_saturate_at_so_many_times_that() {
+        for servers in [2.0, 4.0, 8.0] {
+            let found = knee(&curve(&DOUBLING, |agents| repairman(agents, servers, 0.03, 0.01)), None);
+            assert!(within(found, servers * 4.0, 0.06), "{servers} servers: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_offered_rate_saturates_at_the_capacity() {
+        let rates: Vec<f64> = (1..=12).map(|step| f64::from(step) * 500.0).collect();
+        assert!(within(knee(&curve(&rates, |rate| rate.min(4_200.0)), None), 4_200.0, 0.01));
+    }
+
+    #[test]
+    fn a_curve_that_collapses_has_its_knee_where_it_left_the_line() {
+        let found = knee(&curve(&DOUBLING, |n| if n <= 8.0 { n } else { 8.0 - n / 32.0 }), None);
+        assert!(within(found, 8.0, 0.05), "{found:?}");
+    }
+
+    #[test]
+    fn a_first_agent_that_is_slower_than_the_others_does_not_set_the_line() {
+        let found = knee(&curve(&DOUBLING, |n| if n == 1.0 { 70.0 } else { 100.0 * n.min(16.0) }), None);
+        assert!(within(found, 16.0, 0.02), "{found:?}");
+    }
+
+    #[test]
+    fn what_does_not_bend_has_no_knee() {
+        assert_eq!(knee(&curve(&DOUBLING, |n| n), None), None, "linear");
+        assert_eq!(knee(&curve(&DOUBLING, |n| n.powf(0.8)), None), None, "still rising at the highest load");
+        let close: Vec<f64> = (60..70).map(f64::from).collect();
+        assert_eq!(knee(&curve(&close, |n| n), None), None, "linear, with loads so close that they look level");
+        assert_eq!(knee(&curve(&[1.0, 2.0], |_| 1.0), None), None, "two loads");
+        let noisy = Some(Spread { relative: 0.3, degrees: 7 });
+        assert_eq!(knee(&curve(&DOUBLING, |n| n.powf(0.5)), noisy), None, "noise does not make a rising curve level");
+        assert_eq!(knee(&curve(&DOUBLING, |_| 0.0), None), None, "nothing gets through");
+    }
+
+    /// The plateau is the mean of what cannot be told from the peak: the highest of many noisy loads alone would be too high.
+    #[test]
+    fn a_noisy_plateau_does_not_push_the_knee_up() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let noise = 0.06;
+        let spread = Some(Spread { relative: noise, degrees: 16 });
+        let mut found: Vec<f64> = (0..200)
+            .map(|_| {
+                let mut noisy = |rate: f64| {
+                    // The sum of twelve uniform numbers is close to normal.
+                    let normal: f64 = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+                    rate * (1.0 + noise / 3_f64.sqrt() * normal)
+                };
+                let mut means = curve(&DOUBLING, |n| 100.0 * n.min(4.0));
+                means.iter_mut().for_each(|mean| (mean.rate, mean.repeats) = (noisy(mean.rate), 3));
+                knee(&means, spread).unwrap()
+            })
+            .collect();
+        found.sort_by(f64::total_cmp);
+        assert!((found[100] / 4.0 - 1.0).abs() < 0.02, "the median is {}", found[100]);
+        assert!(found[10] > 3.6 && found[189] < 4.4, "nine of ten are within {} and {}", found[10], found[189]);
+    }
+
+    #[test]
+    fn the_peak_is_the_lowest_of_equal_loads() {
+        assert_eq!(peak(&curve(&DOUBLING, |n| n.min(4.0))), Some(2));
+        assert_eq!(peak(&curve(&DOUBLING, |_| 0.0)), None);
+        assert_eq!(peak(&[]), None);
+    }
+}

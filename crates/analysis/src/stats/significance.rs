@@ -119,4 +119,175 @@ fn ways(n: usize, k: usize) -> f64 {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! Checks of the tests: against SciPy, where nothing spreads, and by simulation: how often nothing is called something, and
+    //! how often a planted difference of the printed size is found.
+
+    use fastrand::Rng;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn numbers(value: &Value) -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    }
+
+    fn golden() -> Value {
+        serde_json::from_str(include_str!("../../tests/golden_stats/significance.json")).unwrap()
+    }
+
+    #[track_caller]
+    fn is_that_of_scipy(now: Difference, case: &Value) {
+        let error = now.error.unwrap();
+        let near = |now: f64, then: &Value| {
+            let then = then.as_f64().unwrap();
+            assert!((now - then).abs() <= 1e-6 * then.abs().max(1e-6), "{now} and not {then} in {case}");
+        };
+        near(now.estimate / error.of_mean, &case["t"]);
+        near(error.freedom, &case["freedom"]);
+        near(now.p, &case["p"]);
+        near(now.estimate - error.reach(0.05), &case["interval"][0]);
+        near(now.estimate + error.reach(0.05), &case["interval"][1]);
+    }
+
+    #[test]
+    fn pairs_are_judged_as_by_scipy() {
+        for case in golden()["paired"].as_array().unwrap() {
+            let pairs: Vec<(f64, f64)> = numbers(&case["a"]).into_iter().zip(numbers(&case["b"])).collect();
+            is_that_of_scipy(paired(&pairs).unwrap(), case);
+        }
+    }
+
+    #[test]
+    fn samples_apart_are_judged_as_by_scipy() {
+        for case in golden()["apart"].as_array().unwrap() {
+            is_that_of_scipy(apart(&numbers(&case["a"]), &numbers(&case["b"])).unwrap(), case);
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_scipy() {
+        for case in golden()["quantiles"].as_array().unwrap() {
+            let get = |name: &str| case[name].as_f64().unwrap();
+            let now = quantile(get("share"), get("freedom"));
+            assert!((now - get("t")).abs() <= 1e-6 * get("t"), "{now} and not {case}");
+        }
+    }
+
+    #[test]
+    fn one_of_each_shows_nothing() {
+        assert_eq!(paired(&[(1.0, 2.0)]), None);
+        assert_eq!(paired(&[]), None);
+        assert_eq!(apart(&[1.0], &[2.0, 3.0]), None);
+    }
+
+    #[test]
+    fn what_does_not_differ_cannot() {
+        for same in [0.0, 7.5] {
+            let now = paired(&[(same, same); 3]).unwrap();
+            assert_eq!((now.estimate, now.p, now.nothing_to_show, now.error), (0.0, 1.0, true, None));
+            assert_eq!(apart(&[same; 3], &[same; 4]).unwrap(), now);
+        }
+    }
+
+    /// Two thousand lost writes in each repeat of one and none in the other: how sure one is depends on the repeats alone.
+    #[test]
+    fn without_spread_the_number_of_repeats_speaks() {
+        for (n, chance) in [(2, 0.5), (3, 0.25), (5, 0.0625), (6, 0.03125)] {
+            let now = paired(&vec![(0.0, 2_000.0); n]).unwrap();
+            assert_eq!((now.estimate, now.p, now.error), (2_000.0, chance, None));
+        }
+        // 2 of the 70 ways to deal out eight.
+        assert!((apart(&[0.0; 4], &[2_000.0; 4]).unwrap().p - 2.0 / 70.0).abs() < 1e-12);
+    }
+
+    /// Standard normal, by G. E. P. Box and M. E. Muller 1958.
+    fn normal(random: &mut Rng) -> f64 {
+        (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
+    }
+
+    /// The state of a machine, trial after trial: what was, mostly, and something new. `memory` 1 is a random walk.
+    fn machine(random: &mut Rng, memory: f64, trials: usize) -> Vec<f64> {
+        let mut state = normal(random);
+        let step = if memory < 1.0 { (1.0 - memory * memory).sqrt() } else { 1.0 };
+        (0..trials)
+            .map(|_| {
+                state = memory * state + step * normal(random);
+                state
+            })
+            .collect()
+    }
+
+    /// Share of 2,000 comparisons of a thing with itself, `n` trials each, that are below 0.05: as pairs of neighbours, and as one
+    /// block after the other.
+    fn false_alarms(n: usize, memory: f64) -> (f64, f64) {
+        let mut random = Rng::with_seed(n as u64 * 1_000 + (memory * 100.0) as u64);
+        let (mut interleaved, mut blocks) = (0, 0);
+        for _ in 0..2_000 {
+            let drift = machine(&mut random, memory, 2 * n);
+            let trials: Vec<f64> = drift.iter().map(|drift| 10.0 + 0.02 * drift + 0.01 * normal(&mut random)).collect();
+            let pairs: Vec<(f64, f64)> = trials.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+            interleaved += u32::from(paired(&pairs).unwrap().p < 0.05);
+            blocks += u32::from(apart(&trials[..n], &trials[n..]).unwrap().p < 0.05);
+        }
+        (f64::from(interleaved) / 2_000.0, f64::from(blocks) / 2_000.0)
+    }
+
+    #[test]
+    fn interleaving_keeps_the_false_alarms_of_a_drifting_machine_at_their_level() {
+        for n in [3, 5, 7, 10] {
+            for memory in [0.0, 0.5, 0.9, 1.0] {
+                let (interleaved, _) = false_alarms(n, memory);
+                // Three standard errors of a share of 5 % of 2,000.
+                assert!(interleaved <= 0.065, "n = {n}, memory = {memory}: {interleaved}");
+            }
+        }
+    }
+
+    /// The canary: that what interleaving is for exists, and the simulation can show it.
+    #[test]
+    fn without_interleaving_drift_is_taken_for_a_difference() {
+        let (_, blocks) = false_alarms(7, 0.9);
+        assert!(blocks > 0.2, "{blocks}");
+    }
+
+    /// Share of 2,000 comparisons that find a difference as large as the one that another comparison, of other trials, has
+    /// printed as the smallest that nine of ten would show.
+    fn found(n: usize, level: f64) -> f64 {
+        let mut random = Rng::with_seed(n as u64);
+        let mut pairs = |difference: f64| -> Vec<(f64, f64)> {
+            (0..n).map(|_| (10.0 + normal(&mut random), 10.0 + difference + normal(&mut random))).collect()
+        };
+        let errors = detectable_errors(level, 0.9, n as f64 - 1.0).unwrap();
+        let mut found = 0;
+        for _ in 0..2_000 {
+            let printed = errors * paired(&pairs(0.0)).unwrap().error.unwrap().of_mean;
+            found += u32::from(paired(&pairs(printed)).unwrap().p < level);
+        }
+        f64::from(found) / 2_000.0
+    }
+
+    #[test]
+    fn what_is_printed_as_detectable_is_detected() {
+        let shares: Vec<f64> = [2, 3, 5, 7, 10, 20].into_iter().map(|n| found(n, 0.05)).collect();
+        assert!(shares.iter().all(|share| *share >= 0.8), "{shares:?}");
+        let corrected: Vec<f64> = [3, 5, 10].into_iter().map(|n| found(n, 0.05 / 12.0)).collect();
+        assert!(corrected.iter().all(|share| *share >= 0.8), "{corrected:?}");
+    }
+
+    /// The canary: the figure is not so large that anything would do.
+    #[test]
+    fn half_of_what_is_printed_is_often_missed() {
+        let mut random = Rng::with_seed(9);
+        let mut pairs = |difference: f64| -> Vec<(f64, f64)> {
+            (0..5).map(|_| (10.0 + normal(&mut random), 10.0 + difference + normal(&mut random))).collect()
+        };
+        let errors = detectable_errors(0.05, 0.9, 4.0).unwrap();
+        let mut found = 0;
+        for _ in 0..1_000 {
+            let printed = errors * paired(&pairs(0.0)).unwrap().error.unwrap().of_mean;
+            found += u32::from(paired(&pairs(printed / 2.0)).unwrap().p < 0.05);
+        }
+        assert!(found < 700, "{found}");
+    }
+}

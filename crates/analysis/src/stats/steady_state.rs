@@ -190,4 +190,188 @@ fn squared_errors(observations: &[f64]) -> Vec<f64> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use record::rows::OutcomeSlot;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::made_up::{autoregressive, normal};
+
+    /// A timeline of 10 ms slots whose rate at each moment is `rate`, with up to `noise` (relative) on each slot.
+    fn timeline(length_s: f64, noise: f64, rate: impl Fn(f64) -> f64) -> Timeline {
+        let mut random = fastrand::Rng::with_seed(7);
+        let slots = (length_s * 100.0) as usize;
+        let row = |slot: usize| {
+            let at_s = slot as f64 / 100.0;
+            let ok = rate(at_s) * 0.01 * (1.0 + noise * (2.0 * random.f64() - 1.0));
+            OutcomeSlot { at_s, slot_s: 0.01, ok: ok.round() as u32, ..OutcomeSlot::default() }
+        };
+        Timeline::of(&(0..slots).map(row).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn throughput_alone(timeline: &Timeline, ramp_s: f64, until_s: f64) -> (f64, Option<bool>) {
+        let steady = steady_from(timeline, &[], ramp_s, until_s);
+        (steady.from_s, steady.is)
+    }
+
+    fn seconds(latency_s: impl Fn(f64) -> f64, length_s: u32) -> Vec<MeanLatency> {
+        (0..length_s).map(f64::from).map(|at_s| MeanLatency { at_s, mean_s: latency_s(at_s) }).collect()
+    }
+
+    #[test]
+    fn the_cut_is_that_of_another_program() {
+        let cases: Vec<Value> =
+            serde_json::from_str(include_str!("../../tests/golden_stats/steady_state.json")).unwrap();
+        assert_eq!(cases.len(), 4);
+        for case in &cases {
+            let numbers = |name: &str| -> Vec<f64> {
+                case[name].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+            };
+            let series = numbers("series");
+            let average = mean(&series).unwrap();
+            let batches: Vec<f64> = series.chunks_exact(BATCH).filter_map(mean).map(|value| value / average).collect();
+            for (found, known) in squared_errors(&batches).iter().zip(numbers("errors")) {
+                // It computes in single precision.
+                assert!((found * 1e6 / known - 1.0).abs() < 1e-3, "{}: {found} and not {known}", case["name"]);
+            }
+            assert_eq!((truncation(&batches).0 * BATCH) as u64, case["cut"].as_u64().unwrap(), "{}", case["name"]);
+        }
+    }
+
+    #[test]
+    fn a_flat_load_is_steady_from_the_end_of_the_ramp() {
+        assert_eq!(throughput_alone(&timeline(30.0, 0.1, |_| 20_000.0), 2.0, 30.0), (2.0, Some(true)));
+    }
+
+    #[test]
+    fn a_warm_up_is_cut_off() {
+        for noise in [0.0, 0.05, 0.3] {
+            let warm = |at_s: f64| 20_000.0 * (1.0 - 0.5 * (-at_s / 2.0).exp());
+            let (from_s, steady) = throughput_alone(&timeline(60.0, noise, warm), 0.0, 60.0);
+            assert_eq!(steady, Some(true), "noise {noise}");
+            assert!((3.0..20.0).contains(&from_s), "noise {noise}: {from_s}");
+            let two_levels = timeline(30.0, noise, |at_s| if at_s < 5.0 { 8_000.0 } else { 20_000.0 });
+            let (from_s, steady) = throughput_alone(&two_levels, 1.0, 30.0);
+            assert_eq!(steady, Some(true), "noise {noise}");
+            assert!((4.9..10.0).contains(&from_s), "noise {noise}: {from_s}");
+        }
+    }
+
+    #[test]
+    fn a_warm_up_that_only_latency_shows_is_cut_off_too() {
+        let flat = timeline(30.0, 0.05, |_| 2_000.0);
+        let warm = seconds(|at_s| if at_s < 6.0 { 0.004 } else { 0.001 + 0.0001 * (at_s % 3.0) }, 30);
+        let found = steady_from(&flat, &warm, 0.0, 30.0);
+        assert_eq!((found.from_s, found.is, found.unsteady), (6.0, Some(true), None));
+    }
+
+    #[test]
+    fn what_keeps_moving_is_not_steady() {
+        for noise in [0.0, 0.05] {
+            let (from_s, steady) = throughput_alone(&timeline(30.0, noise, |at_s| 5_000.0 + 500.0 * at_s), 0.0, 30.0);
+            assert_eq!(steady, Some(false), "noise {noise}");
+            assert!(from_s <= 15.0, "at most half is cut off: {from_s}");
+        }
+    }
+
+    #[test]
+    fn a_late_shift_of_a_fifth_is_seen_either_way() {
+        for (factor, at_s) in [(0.8, 15.0), (1.2, 15.0), (0.8, 24.0), (1.2, 24.0)] {
+            let shifted = timeline(30.0, 0.1, |now_s| 20_000.0 * if now_s < at_s { 1.0 } else { factor });
+            let found = steady_from(&shifted, &[], 0.0, 30.0);
+            assert_eq!(found.unsteady.as_deref(), Some("throughput"), "{factor} from {at_s} s");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_grows_while_throughput_is_flat_is_not_steady() {
+        let flat = timeline(30.0, 0.05, |_| 2_000.0);
+        // An open loop a little above capacity, from the start and from the middle.
+        for from_s in [0.0, 15.0] {
+            let queue = seconds(|at_s| 0.002 + 0.02 * (at_s - from_s).max(0.0), 30);
+            let found = steady_from(&flat, &queue, 0.0, 30.0);
+            assert_eq!((found.is, found.unsteady.as_deref()), (Some(false), Some("latency")), "from {from_s} s");
+        }
+        let both =
+            steady_from(&timeline(30.0, 0.0, |at_s| 900.0 - 20.0 * at_s), &seconds(|at_s| 1.0 + at_s, 30), 0.0, 30.0);
+        assert_eq!(both.unsteady.as_deref(), Some("throughput and latency"));
+    }
+
+    #[test]
+    fn a_short_load_is_judged_without_batches_and_a_very_short_one_not_at_all() {
+        let two_levels = timeline(3.0, 0.05, |at_s| if at_s < 0.5 { 0.0 } else { 9_000.0 });
+        let (from_s, steady) = throughput_alone(&two_levels, 0.0, 3.0);
+        assert_eq!(steady, Some(true));
+        assert!((0.49..1.5).contains(&from_s), "{from_s}");
+        let short = steady_from(&timeline(0.9, 0.0, |_| 9_000.0), &[], 0.0, 0.9);
+        assert_eq!((short.from_s, short.method.as_str(), short.is), (0.0, "too short to tell", None));
+        assert_eq!(throughput_alone(&timeline(5.0, 0.0, |_| 9_000.0), 6.0, 5.0), (6.0, None));
+        assert_eq!(throughput_alone(&timeline(2.0, 0.3, |_| 9_000.0), 0.0, 2.0).1, Some(true));
+    }
+
+    /// Throughput and latency of a load that is as steady as a shared machine lets it be: autocorrelated noise, a stall of 60 to
+    /// 80 ms every few seconds, a drift that comes and goes within 40 s.
+    fn restless(random: &mut fastrand::Rng, length_s: usize, phi: f64, drift: f64) -> (Vec<f64>, Vec<MeanLatency>) {
+        let bins = length_s * 10;
+        let phase = random.f64();
+        let drifted = |at: usize| 1.0 + drift / 2.0 * (std::f64::consts::TAU * (at as f64 / 400.0 + phase)).sin();
+        let mut rates = autoregressive(random, bins, phi);
+        for (at, rate) in rates.iter_mut().enumerate() {
+            *rate = 20_000.0 * drifted(at) * (1.0 + 0.05 * *rate);
+            if random.f64() < 0.03 {
+                *rate *= 1.0 - (0.6 + 0.2 * random.f64());
+            }
+        }
+        // An open loop at two thirds of the capacity: latency follows the drift threefold, and a stall holds up what comes in it.
+        let second = |(at, rates): (usize, &[f64])| {
+            let stalled = rates.iter().filter(|rate| **rate < 12_000.0).count() as f64;
+            let usual = 0.0005 * (3.0 * (1.0 - drifted(at * 10)) + 0.15 * normal(random)).exp();
+            MeanLatency { at_s: at as f64, mean_s: usual + stalled * 0.07 * 0.035 }
+        };
+        let latency = rates.chunks(10).enumerate().map(second).collect();
+        (rates, latency)
+    }
+
+    /// How often such loads are called unsteady, and how much of them is cut off on average and at worst.
+    fn false_alarms(length_s: usize, phi: f64, drift: f64) -> (f64, f64) {
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut alarms, mut cut) = (0, 0.0);
+        for _ in 0..500 {
+            let (rates, latency) = restless(&mut random, length_s, phi, drift);
+            let (throughput, times) = (judged_rates(&rates).unwrap(), judged_times(&latency));
+            alarms += u32::from(!throughput.steady || times.is_some_and(|times| !times.steady));
+            let times_cut = times.map_or(0, |times| times.cut * 10);
+            cut += throughput.cut.max(times_cut) as f64 / rates.len() as f64;
+        }
+        (f64::from(alarms) / 500.0, cut / 500.0)
+    }
+
+    /// The rate that `no_steady_state` may be wrong at is 2 %; 500 series each.
+    #[test]
+    fn it_seldom_cries_wolf() {
+        for length_s in [3, 10, 30, 60] {
+            for (phi, drift) in [(0.0, 0.05), (0.5, 0.05), (0.5, 0.1), (0.9, 0.05), (0.9, 0.1)] {
+                let (alarms, cut) = false_alarms(length_s, phi, drift);
+                println!("{length_s} s, φ = {phi}, drift {drift}: {alarms} unsteady, {cut:.3} cut off");
+                assert!(alarms <= 0.02, "{length_s} s, φ = {phi}, drift {drift}: {alarms}");
+                assert!(cut <= 0.3, "{length_s} s, φ = {phi}, drift {drift}: {cut} cut off");
+            }
+        }
+    }
+
+    /// … and of the same loads with a fifth less from four fifths on, nine of ten are caught.
+    #[test]
+    fn it_does_cry_at_the_wolf() {
+        let mut random = fastrand::Rng::with_seed(2);
+        for (phi, least) in [(0.5, 0.9), (0.9, 0.8)] {
+            let caught = |_: &u32| {
+                let (mut rates, _) = restless(&mut random, 30, phi, 0.0);
+                rates[240..].iter_mut().for_each(|rate| *rate *= 0.8);
+                !judged_rates(&rates).unwrap().steady
+            };
+            let power = (0..300).filter(caught).count() as f64 / 300.0;
+            println!("φ = {phi}: {power}");
+            assert!(power >= least, "φ = {phi}: {power}");
+        }
+    }
+}

@@ -28,4 +28,11 @@ pub fn is_synchronised() -> Option<bool> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_answers() {
+        assert!(is_synchronised().is_some());
+    }
+}

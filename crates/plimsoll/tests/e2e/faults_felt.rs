@@ -70,7 +70,8 @@ impl Seen {
         let after = self.slots.iter().filter(|slot| slot.at_s >= healed_s && slot.at_s < next_s);
         let broken = after.filter(|slot| slot.failed + slot.timeout + slot.wrong > 0).map(|slot| slot.at_s);
         let ends: Vec<f64> = std::iter::once(healed_s).chain(broken).chain([next_s]).collect();
-        let clean = |from_s: f64, until_s: f64| until_s - from_s > CLEAN_S && self.felt(from_s + 0.01, until_s).ok_per_s > 0.0;
+        let clean =
+            |from_s: f64, until_s: f64| until_s - from_s > CLEAN_S && self.felt(from_s + 0.01, until_s).ok_per_s > 0.0;
         assert!(ends.windows(2).any(|pair| clean(pair[0], pair[1])), "{name} was felt after its healing: {ends:?}");
     }
 

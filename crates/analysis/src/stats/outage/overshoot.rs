@@ -55,4 +55,64 @@ pub(super) fn overshoot(timeline: &Timeline, baseline: &Baseline, [back, end]: [
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    use crate::stats::made_load::{Made, near};
+
+    #[test]
+    fn a_backlog_that_drains_is_seen_and_made_up_for() {
+        // 2 s without an answer, 20,000 operations of backlog drain within 4 s.
+        let rate = |at_s: f64| match at_s {
+            at_s if (12.0..14.0).contains(&at_s) => 0.0,
+            at_s if (14.0..18.0).contains(&at_s) => 15_000.0,
+            _ => 10_000.0,
+        };
+        for made in [Made::even(30.0, rate), Made::random(3, 30.0, rate)] {
+            let felt = made.outage(12.0);
+            assert!(near(felt.back_to_baseline_s, 2.0, 0.005), "{felt:?}");
+            // The highest of many windows is higher than what they are around.
+            assert!(felt.overshoot_ratio.is_some_and(|ratio| (1.49..1.7).contains(&ratio)), "{felt:?}");
+            assert!(near(felt.overshoot_until_s, 6.0, 0.02), "{felt:?}");
+            let [low, high] = felt.lost_operations_ci95.unwrap();
+            assert!(low <= 0.0 && (0.0..3_000.0).contains(&high), "nothing was lost in the end: {felt:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_goes_on_to_the_end_has_no_end() {
+        let rate = |at_s: f64| match at_s {
+            at_s if (12.0..14.0).contains(&at_s) => 0.0,
+            at_s if at_s >= 14.0 => 15_000.0,
+            _ => 10_000.0,
+        };
+        let felt = Made::random(4, 18.0, rate).outage(12.0);
+        assert!(felt.overshoot_ratio.is_some() && felt.overshoot_until_s.is_none(), "{felt:?}");
+        assert!(near(felt.lost_operations, 20_000.0, 500.0), "until service was back: {felt:?}");
+    }
+
+    #[test]
+    fn what_the_baseline_does_too_is_none() {
+        // Stalls of 50 ms every second, each followed by what was held up, within 50 ms.
+        let rate = |at_s: f64| match at_s.rem_euclid(1.0) {
+            within if within < 0.05 => 0.0,
+            within if within < 0.1 => 20_000.0,
+            _ => 10_000.0,
+        };
+        let felt = Made::random(5, 30.0, rate).outage(15.0);
+        assert_eq!(felt.overshoot_ratio, None, "{felt:?}");
+        let once = |at_s: f64| if (15.05..15.25).contains(&at_s) { 20_000.0 } else { rate(at_s) };
+        assert!(Made::random(5, 30.0, once).outage(15.0).overshoot_ratio.is_some());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 80, rng_seed: RngSeed::Fixed(3), ..ProptestConfig::default() })]
+
+        #[test]
+        fn chance_makes_none(seed in 0_u64..1_000_000, rate in 20.0..20_000.0_f64, down_s in 0.0..2.0_f64) {
+            let made = Made::random(seed, 17.0, |at_s| if (12.0..12.0 + down_s).contains(&at_s) { 0.0 } else { rate });
+            prop_assert_eq!(made.outage(12.0).overshoot_ratio, None);
+        }
+    }
+}

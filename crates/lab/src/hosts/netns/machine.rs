@@ -270,4 +270,12 @@ fn ranges(cpus: &[u32]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_named_by_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 6, 8, 9]), "0-2,6,8-9");
+        assert_eq!(ranges(&[3]), "3");
+    }
+}

@@ -1,0 +1,239 @@
+//! When each fault begins and is healed: arithmetic over the plan, told the time from outside.
+//! It must not break anything itself.
+
+use experiment::catalog::Heals;
+use experiment::plan::{Fault, When};
+
+/// One occurrence of a fault: which of the plan's faults, and the how-manieth time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Index into the plan's faults.
+    pub fault: usize,
+    /// From 1.
+    pub number: u32,
+}
+
+#[derive(Debug)]
+struct Entry {
+    plan: Fault,
+    heals: Heals,
+    due_s: Option<f64>,
+    occurred: u32,
+}
+
+#[derive(Debug)]
+struct Active {
+    occurrence: Occurrence,
+    heal_s: Option<f64>,
+}
+
+/// The faults of one trial against its clock.
+#[derive(Debug)]
+pub struct Schedule {
+    entries: Vec<Entry>,
+    active: Vec<Active>,
+    end_s: f64,
+}
+
+impl Schedule {
+    /// A schedule over faults and how each heals; none begins at or after `end_s`, the end of the load.
+    #[must_use]
+    pub fn new(faults: impl IntoIterator<Item = (Fault, Heals)>, end_s: f64) -> Self {
+        let entries = faults
+            .into_iter()
+            .map(|(plan, heals)| {
+                let due_s = match plan.when {
+                    _ if plan.standing => None,
+                    When::At(at_s) => Some(at_s),
+                    When::Every { first_s, .. } => Some(first_s),
+                    When::After { .. } => None,
+                };
+                Entry { plan, heals, due_s, occurred: 0 }
+            })
+            .collect();
+        Self { entries, active: Vec::new(), end_s }
+    }
+
+    /// The plan's words for a fault.
+    #[must_use]
+    pub fn plan(&self, occurrence: Occurrence) -> &Fault {
+        &self.entries[occurrence.fault].plan
+    }
+
+    /// The next second at which [`Schedule::due`] or [`Schedule::heal_due`] has something to give.
+    #[must_use]
+    pub fn next_s(&self) -> Option<f64> {
+        let begins = self.entries.iter().filter_map(|entry| entry.due_s).filter(|at_s| *at_s < self.end_s);
+        let heals = self.active.iter().filter_map(|active| active.heal_s);
+        begins.chain(heals).min_by(f64::total_cmp)
+    }
+
+    /// Takes out a fault that stands from before the load on.
+    pub fn next_standing(&mut self) -> Option<Occurrence> {
+        let fault = self.entries.iter().position(|entry| entry.plan.standing && entry.occurred == 0)?;
+        self.entries[fault].occurred = 1;
+        Some(Occurrence { fault, number: 1 })
+    }
+
+    /// Takes out the occurrences that begin by now, earliest first.
+    pub fn due(&mut self, now_s: f64) -> Vec<Occurrence> {
+        let mut due: Vec<(f64, Occurrence)> = Vec::new();
+        for (fault, entry) in self.entries.iter_mut().enumerate() {
+            let Some(at_s) = entry.due_s.filter(|at_s| *at_s <= now_s && *at_s < self.end_s) else { continue };
+            entry.occurred += 1;
+            entry.due_s = match entry.plan.when {
+                When::Every { every_s, .. } => Some(at_s + every_s),
+                When::At(_) | When::After { .. } => None,
+            };
+            due.push((at_s, Occurrence { fault, number: entry.occurred }));
+        }
+        due.sort_by(|a, b| a.0.total_cmp(&b.0));
+        due.into_iter().map(|(_, occurrence)| occurrence).collect()
+    }
+
+    /// Takes out the occurrences that are to be healed by now.
+    pub fn heal_due(&mut self, now_s: f64) -> Vec<Occurrence> {
+        let (due, active) = std::mem::take(&mut self.active)
+            .into_iter()
+            .partition(|active: &Active| active.heal_s.is_some_and(|heal_s| heal_s <= now_s));
+        self.active = active;
+        due.into_iter().map(|active| active.occurrence).collect()
+    }
+
+    /// Takes out everything still broken, latest first: what was done last is undone first.
+    pub fn heal_all(&mut self) -> Vec<Occurrence> {
+        std::mem::take(&mut self.active).into_iter().rev().map(|active| active.occurrence).collect()
+    }
+
+    /// The occurrence has begun; whatever waits for that is now due.
+    pub fn begun(&mut self, occurrence: Occurrence, at_s: f64) {
+        let entry = &self.entries[occurrence.fault];
+        let name = entry.plan.name.clone();
+        match entry.heals {
+            Heals::ByItself => {
+                self.wake(&name, false, at_s);
+                self.wake(&name, true, at_s);
+            }
+            Heals::AfterFor => {
+                let heal_s = entry.plan.for_s.map(|for_s| at_s + for_s);
+                self.active.push(Active { occurrence, heal_s });
+                self.wake(&name, false, at_s);
+            }
+        }
+    }
+
+    /// The occurrence was healed; whatever waits for that is now due.
+    pub fn healed(&mut self, occurrence: Occurrence, at_s: f64) {
+        let name = self.entries[occurrence.fault].plan.name.clone();
+        self.wake(&name, true, at_s);
+    }
+
+    fn wake(&mut self, name: &str, was_healed: bool, at_s: f64) {
+        for entry in &mut self.entries {
+            if let When::After { fault, healed, plus_s } = &entry.plan.when
+                && fault == name
+                && *healed == was_healed
+            {
+                entry.due_s = Some(at_s + plus_s);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use experiment::catalog::Heals;
+    use experiment::plan::{Fault, When};
+
+    use super::{Occurrence, Schedule};
+
+    fn fault(name: &str, when: When, for_s: Option<f64>) -> Fault {
+        Fault {
+            name: name.to_owned(),
+            kind: "kill".to_owned(),
+            on: "one".to_owned(),
+            with: BTreeMap::new(),
+            when,
+            for_s,
+            seed: 1,
+            label: name.to_owned(),
+            colour: "#000000".to_owned(),
+            standing: false,
+        }
+    }
+
+    #[test]
+    fn a_fault_at_a_time_begins_once_and_heals_after_for() {
+        let mut schedule = Schedule::new([(fault("a", When::At(5.0), Some(2.0)), Heals::AfterFor)], 60.0);
+        assert_eq!(schedule.next_s(), Some(5.0));
+        assert!(schedule.due(4.999).is_empty());
+        let occurrence = Occurrence { fault: 0, number: 1 };
+        assert_eq!(schedule.due(5.01), [occurrence]);
+        assert_eq!(schedule.next_s(), None);
+        schedule.begun(occurrence, 5.01);
+        assert_eq!(schedule.next_s(), Some(7.01));
+        assert!(schedule.heal_due(7.0).is_empty());
+        assert_eq!(schedule.heal_due(7.02), [occurrence]);
+        assert!(schedule.heal_all().is_empty());
+    }
+
+    #[test]
+    fn a_periodic_fault_ends_with_the_load() {
+        let every = When::Every { first_s: 10.0, every_s: 10.0 };
+        let mut schedule = Schedule::new([(fault("a", every, None), Heals::ByItself)], 30.0);
+        let mut begun = Vec::new();
+        for second in 0..100 {
+            for occurrence in schedule.due(f64::from(second)) {
+                schedule.begun(occurrence, f64::from(second));
+                begun.push((second, occurrence.number));
+            }
+        }
+        assert_eq!(begun, [(10, 1), (20, 2)]);
+    }
+
+    #[test]
+    fn a_fault_follows_another_that_began_or_healed() {
+        let after = |healed| When::After { fault: "first".to_owned(), healed, plus_s: 1.0 };
+        let faults = [
+            (fault("first", When::At(5.0), Some(3.0)), Heals::AfterFor),
+            (fault("on_begun", after(false), None), Heals::ByItself),
+            (fault("on_healed", after(true), None), Heals::ByItself),
+        ];
+        let mut schedule = Schedule::new(faults, 60.0);
+        let first = schedule.due(5.0)[0];
+        schedule.begun(first, 5.0);
+        assert_eq!(schedule.next_s(), Some(6.0));
+        assert_eq!(schedule.due(6.0), [Occurrence { fault: 1, number: 1 }]);
+        assert_eq!(schedule.heal_due(8.0), [first]);
+        assert_eq!(schedule.next_s(), None);
+        schedule.healed(first, 8.0);
+        assert_eq!(schedule.due(9.0), [Occurrence { fault: 2, number: 1 }]);
+    }
+
+    #[test]
+    fn a_fault_that_heals_by_itself_counts_as_healed_when_it_has_begun() {
+        let after = When::After { fault: "first".to_owned(), healed: true, plus_s: 0.0 };
+        let faults =
+            [(fault("first", When::At(1.0), None), Heals::ByItself), (fault("next", after, None), Heals::ByItself)];
+        let mut schedule = Schedule::new(faults, 60.0);
+        let first = schedule.due(1.0)[0];
+        schedule.begun(first, 1.0);
+        assert_eq!(schedule.due(1.0), [Occurrence { fault: 1, number: 1 }]);
+    }
+
+    #[test]
+    fn what_was_broken_last_is_healed_first() {
+        let faults = [
+            (fault("a", When::At(1.0), None), Heals::AfterFor),
+            (fault("b", When::At(2.0), Some(50.0)), Heals::AfterFor),
+        ];
+        let mut schedule = Schedule::new(faults, 60.0);
+        let due = schedule.due(2.0);
+        for occurrence in &due {
+            schedule.begun(*occurrence, 2.0);
+        }
+        assert_eq!(schedule.heal_all(), [due[1], due[0]]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Durations: a number and a unit, such as "1.5s". No clock here.
+
+/// Units from the shortest to the longest, each with its seconds.
+const UNITS: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+
+/// The longest time anyone may ask for: a year. Beyond, arithmetic on it would lose its milliseconds.
+const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
+
+/// Why a text is not a duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// There is a number, but no unit.
+    #[error("a duration has a unit")]
+    NoUnit,
+    /// There is a number, and after it something that is no unit.
+    #[error("not a unit of time; there are us, ms, s, m and h")]
+    UnknownUnit,
+    /// It is below 0.
+    #[error("a duration is not negative")]
+    Negative,
+    /// Longer than a year.
+    #[error("a duration is at most a year")]
+    TooLong,
+    /// Anything else.
+    #[error("not a duration")]
+    NotANumber,
+}
+
+/// Seconds in a text such as `"250us"`, `"1.5s"` or `"3m"`.
+///
+/// # Errors
+/// Says what keeps the text from being a duration.
+pub fn parse_s(text: &str) -> Result<f64, DurationError> {
+    let text = text.trim();
+    let unit_at = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: f64 = number.parse().map_err(|_| DurationError::NotANumber)?;
+    let unit = unit.trim();
+    if unit.is_empty() {
+        return Err(DurationError::NoUnit);
+    }
+    let (_, unit_s) = UNITS.into_iter().find(|(name, _)| *name == unit).ok_or(DurationError::UnknownUnit)?;
+    if number < 0.0 {
+        return Err(DurationError::Negative);
+    }
+    // Dividing by a whole number of parts keeps "50ms" exactly 0.05.
+    let seconds = if unit_s < 1.0 { number / (1.0 / unit_s).round() } else { number * unit_s };
+    if seconds > SECONDS_MAX { Err(DurationError::TooLong) } else { Ok(seconds) }
+}
+
+/// A time as a person writes it: `50ms`, `1.5s`, `3m`, `1m30s`.
+#[must_use]
+pub fn show(seconds: f64) -> String {
+    let whole = seconds.round();
+    if seconds >= 60.0 && (seconds - whole).abs() < 1e-9 {
+        let (hours, minutes, rest) = (whole / 3600.0, (whole % 3600.0) / 60.0, whole % 60.0);
+        let parts = [(hours.floor(), "h"), (minutes.floor(), "m"), (rest, "s")];
+        return parts.iter().filter(|(count, _)| *count > 0.0).map(|(count, unit)| format!("{count}{unit}")).collect();
+    }
+    let (unit, unit_s) =
+        UNITS[..3].iter().rev().find(|(_, unit_s)| seconds >= *unit_s * 0.999_999).copied().unwrap_or(("s", 1.0));
+    let count = (seconds / unit_s * 1000.0).round() / 1000.0;
+    format!("{count}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DurationError, parse_s, show};
+
+    #[test]
+    fn every_unit() {
+        for (text, seconds) in [
+            ("250us", 0.000_25),
+            ("50ms", 0.05),
+            ("1.5s", 1.5),
+            ("3m", 180.0),
+            ("2h", 7200.0),
+            ("0s", 0.0),
+            ("5 s", 5.0),
+        ] {
+            assert_eq!(parse_s(text), Ok(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_duration() {
+        assert_eq!(parse_s("30"), Err(DurationError::NoUnit));
+        assert_eq!(parse_s("30 sec"), Err(DurationError::UnknownUnit));
+        assert_eq!(parse_s("-5s"), Err(DurationError::Negative));
+        assert_eq!(parse_s("soon"), Err(DurationError::NotANumber));
+        assert_eq!(parse_s(""), Err(DurationError::NotANumber));
+        assert_eq!(parse_s("9999999h"), Err(DurationError::TooLong));
+    }
+
+    #[test]
+    fn shown_as_written() {
+        for text in ["250us", "50ms", "1.5s", "3m", "2h", "1m30s", "0s", "10s", "1h0m5s".replace("0m", "").as_str()] {
+            let seconds = if text == "1m30s" {
+                90.0
+            } else if text == "1h5s" {
+                3605.0
+            } else {
+                parse_s(text).unwrap_or(-1.0)
+            };
+            assert_eq!(show(seconds), text);
+        }
+    }
+}

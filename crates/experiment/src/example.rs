@@ -1,0 +1,240 @@
+//! A commented experiment file to start from, for a URL or for a target folder. It has to plan as it stands.
+
+use crate::catalog::{Catalog, Effect, Heals, Operation, Protocol};
+use crate::manifest::{Manifest, Takes};
+use crate::nearest;
+use crate::plan::target::parse_url;
+
+/// What the file is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Example {
+    /// Something that runs already.
+    Url(String),
+    /// A target folder, by name.
+    Target(String),
+}
+
+/// Why there is no file for it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExampleError {
+    /// No such target folder.
+    #[error("there is no target `{name}`{}", suffix(.hint))]
+    NoTarget {
+        /// As asked for.
+        name: String,
+        /// The nearest name.
+        hint: Option<String>,
+    },
+    /// Not a URL.
+    #[error("`{url}` is not a URL: {why}")]
+    NotAUrl {
+        /// As asked for.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Nothing speaks it.
+    #[error("no protocol goes by `{name}`{}", suffix(.hint))]
+    NoProtocol {
+        /// A URL's scheme, or what a target says.
+        name: String,
+        /// The nearest name.
+        hint: Option<String>,
+    },
+}
+
+fn suffix(hint: &Option<String>) -> String {
+    hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default()
+}
+
+/// Writes the file.
+///
+/// # Errors
+/// If the catalog knows no such target, or no protocol for the URL.
+pub fn example(for_what: &Example, catalog: &Catalog) -> Result<String, ExampleError> {
+    match for_what {
+        Example::Url(url) => for_url(url, catalog),
+        Example::Target(name) => for_target(name, catalog),
+    }
+}
+
+fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
+    let scheme = parse_url(url).map_err(|why| ExampleError::NotAUrl { url: url.to_owned(), why })?;
+    let found = catalog.protocols.iter().find(|protocol| protocol.schemes.contains(&scheme));
+    let protocol = found.ok_or_else(|| {
+        let schemes = catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied();
+        ExampleError::NoProtocol { name: scheme.to_owned(), hint: nearest::hint(scheme, schemes) }
+    })?;
+    let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
+    Ok([
+        "title = \"Is it fast enough?\"\n\
+         asks  = \"How many requests per second, and how fast are they answered?\"\n\
+         # repeat = 3                  # trials of each point, to see how much they differ\n\n\
+         [target]\n"
+            .to_owned(),
+        format!("url = {}\n", quoted(url)),
+        "# start = \"docker compose up\"  # a command that starts it; without it, it has to run already\n\
+         # ready = \"http://localhost:8080/health\"   # what must answer 2xx before the load starts\n"
+            .to_owned(),
+        load(protocol, path),
+        "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n[[require]]\nmetric = \"latency_us.p99\"\nbelow  = 50_000\n"
+            .to_owned(),
+        SWEEP.to_owned(),
+    ]
+    .concat())
+}
+
+fn for_target(name: &str, catalog: &Catalog) -> Result<String, ExampleError> {
+    let manifest = catalog.targets.get(name).ok_or_else(|| ExampleError::NoTarget {
+        name: name.to_owned(),
+        hint: nearest::hint(name, catalog.targets.keys().map(String::as_str)),
+    })?;
+    let mut spoken = manifest.about.protocol.clone();
+    for (name, parameter) in &manifest.parameters {
+        spoken = spoken.replace(&format!("{{{name}}}"), &parameter.default);
+    }
+    let protocol = catalog.protocols.iter().find(|protocol| protocol.name == spoken).ok_or_else(|| {
+        let known = catalog.protocols.iter().map(|protocol| protocol.name);
+        ExampleError::NoProtocol { name: spoken.clone(), hint: nearest::hint(&spoken, known) }
+    })?;
+    Ok([
+        format!("# {}\n\n", one_line(&manifest.about.what)),
+        format!("title = {}\n", quoted(&format!("How much does {name} carry?"))),
+        "asks  = \"How many calls per second, how fast, and what happens when a member is killed?\"\n\
+         # repeat = 3                  # trials of each point, interleaved\n\n\
+         [target]\n"
+            .to_owned(),
+        format!("use = {}\n", quoted(name)),
+        parameters(manifest),
+        load(protocol, "/"),
+        fault(catalog),
+        REQUIRE.to_owned(),
+        SWEEP.to_owned(),
+    ]
+    .concat())
+}
+
+/// Every parameter with its default, as comments.
+fn parameters(manifest: &Manifest) -> String {
+    if manifest.parameters.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n# Parameters, each with its default:\n# [target.with]\n".to_owned();
+    for (name, parameter) in &manifest.parameters {
+        let value = match parameter.takes {
+            Takes::Integer { .. } | Takes::Boolean => parameter.default.clone(),
+            Takes::Choice { .. } | Takes::Text | Takes::Duration => quoted(&parameter.default),
+        };
+        let choices = match &parameter.takes {
+            Takes::Choice { of } => format!("{}: ", of.join(" | ")),
+            _ => String::new(),
+        };
+        text.push_str(&format!("# {name} = {value}   # {choices}{}\n", one_line(&parameter.help)));
+    }
+    text
+}
+
+fn load(protocol: &Protocol, path: &str) -> String {
+    let mut text = "\n[load]\n\
+        agents = 64                   # virtual users; each does the next operation when the last is answered\n\
+        ramp   = \"2s\"                 # over which they start\n\
+        time   = \"30s\"                # in all, the ramp included\n\
+        # rate  = 5000                # operations/s on a schedule, whatever the answers do: open loop\n\
+        # think = \"10ms\"              # an agent's pause between operations\n\
+        # retry = { tries = 3, wait = \"50ms\" }\n"
+        .to_owned();
+    let named = |name: &str| protocol.operations.iter().find(|operation| operation.name == name);
+    let by_effect = |effect: Effect| protocol.operations.iter().find(|operation| operation.effect == effect);
+    match (by_effect(Effect::Write), by_effect(Effect::Read)) {
+        (Some(write), Some(read)) if takes(write, "value") && answers(read, "value") => {
+            text.push_str(&step(write, path, "keep   = { saved = \"request.value\" }\n"));
+            text.push_str("\n# Read it back; an answer that contradicts what was written counts as `wrong`.");
+            text.push_str(&step(read, path, "expect = { value = \"{saved}\" }\n"));
+            if let Some(remove) = by_effect(Effect::Remove) {
+                text.push_str(&step(remove, path, ""));
+            }
+        }
+        _ => {
+            let operation = named("get").or_else(|| protocol.operations.first());
+            let expect = operation.filter(|operation| protocol.name == "http" && answers(operation, "status"));
+            let rest = expect.map_or("", |_| "expect = { status = \"200\" }   # another status counts as `wrong`\n");
+            text.push_str(&operation.map(|operation| step(operation, path, rest)).unwrap_or_default());
+        }
+    }
+    text
+}
+
+fn takes(operation: &Operation, name: &str) -> bool {
+    operation.takes.iter().any(|field| field.name == name)
+}
+
+fn answers(operation: &Operation, name: &str) -> bool {
+    operation.answers.iter().any(|field| field.name == name)
+}
+
+/// `[[load.cycle]]` with something for each required argument.
+fn step(operation: &Operation, path: &str, rest: &str) -> String {
+    let has_space = operation.takes.iter().any(|field| field.required && field.name == "space");
+    let argument = |name: &str| match name {
+        "path" => path.replace('{', "{{").replace('}', "}}"),
+        "space" => "agent-{agent}".to_owned(),
+        "key" if has_space => "name-{seq}".to_owned(),
+        // Another agent's value under the same key would contradict what this one expects.
+        "key" => "name-{agent}-{seq}".to_owned(),
+        "line" => "hello".to_owned(),
+        _ => "{bytes:100}".to_owned(),
+    };
+    let required = operation.takes.iter().filter(|field| field.required);
+    let with: Vec<String> =
+        required.map(|field| format!("{} = {}", field.name, quoted(&argument(field.name)))).collect();
+    let with = if with.is_empty() { String::new() } else { format!("with   = {{ {} }}\n", with.join(", ")) };
+    format!("\n[[load.cycle]]\ncall   = \"{}\"\n{with}{rest}", operation.name)
+}
+
+/// A kill that is healed, if the lab can do that.
+fn fault(catalog: &Catalog) -> String {
+    let kill = catalog.faults.iter().find(|fault| fault.name == "kill" && fault.heals == Heals::AfterFor);
+    let Some(kill) = kill else { return String::new() };
+    format!(
+        "\n[[fault]]\n\
+         name = \"killed\"               # results speak of it: faults.killed.outage.failed\n\
+         kind = \"{}\"                 # `plimsoll faults` lists what can be broken\n\
+         on   = \"one\"                  # of the members\n\
+         at   = \"15s\"                  # from load start\n\
+         for  = \"2s\"                   # then it is healed\n",
+        kill.name
+    )
+}
+
+const REQUIRE: &str = "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n\
+    # [[require]]\n\
+    # metric = \"faults.killed.outage.back_to_baseline_s\"\n\
+    # below  = 5\n";
+
+const SWEEP: &str = "\n# The same over a list of values of any line above:\n\
+    # [sweep]\n\
+    # \"load.agents\" = [1, 2, 4, 8, 16, 32, 64, 128]\n";
+
+/// A TOML text.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Example, example};
+    use crate::catalog::Catalog;
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let catalog = Catalog::default();
+        let told = |example_for| example(&example_for, &catalog).unwrap_err().to_string();
+        assert_eq!(told(Example::Target("vsns".into())), "there is no target `vsns`");
+        assert_eq!(told(Example::Url("localhost".into())), "`localhost` is not a URL: there is no `://`");
+        assert_eq!(told(Example::Url("gopher://x".into())), "no protocol goes by `gopher`");
+    }
+}

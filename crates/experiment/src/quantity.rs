@@ -1,0 +1,219 @@
+//! Sizes and rates: a number and a unit, such as "1GiB", "100mbit" or "20MB/s". It must not know what has them.
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Bytes.
+    Size,
+    /// Bits/s, of a network.
+    BitRate,
+    /// Bytes/s, of a disk.
+    ByteRate,
+}
+
+/// The largest figure anyone may ask for: beyond, a number of bytes does not fit into 64 bits any more.
+const LARGEST: f64 = 1e18;
+
+/// Bytes of each unit.
+const BYTES: [(&str, f64); 9] = [
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+];
+
+/// Bits/s of each unit. `tc` writes them small, and nobody means thousandths of a bit.
+const BITS: [(&str, f64); 4] = [("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
+
+/// Why a text is not a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// There is a number, but no unit.
+    #[error("there is no unit")]
+    NoUnit,
+    /// There is a number, and after it something that is no unit of this.
+    #[error("not one of its units")]
+    UnknownUnit,
+    /// It is 0 or below.
+    #[error("it has to be above 0")]
+    NotPositive,
+    /// No machine has so much.
+    #[error("no machine has so much")]
+    TooLarge,
+    /// Anything else.
+    #[error("not a number")]
+    NotANumber,
+}
+
+impl Quantity {
+    /// What to write.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Size => "a size such as \"1GiB\"",
+            Self::BitRate => "a rate such as \"100mbit\"",
+            Self::ByteRate => "a rate such as \"20MB/s\"",
+        }
+    }
+
+    /// Its units.
+    #[must_use]
+    pub fn units(self) -> &'static str {
+        match self {
+            Self::Size => "B, kB, MB, GB, TB, KiB, MiB, GiB and TiB",
+            Self::BitRate => "bit, kbit, mbit and gbit, each per second",
+            Self::ByteRate => "B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s and GiB/s",
+        }
+    }
+
+    /// Regular expression of its texts, for the schema.
+    pub(crate) fn pattern(self) -> &'static str {
+        match self {
+            Self::Size => r"^\s*[0-9]+(\.[0-9]*)?\s*([kMGT]?B|[KMGT]iB)\s*$",
+            Self::BitRate => r"^\s*[0-9]+(\.[0-9]*)?\s*[kKmMgG]?bit(/s)?\s*$",
+            Self::ByteRate => r"^\s*[0-9]+(\.[0-9]*)?\s*([kMGT]?B|[KMGT]iB)/s\s*$",
+        }
+    }
+
+    /// Bytes, bits/s or bytes/s in a text.
+    ///
+    /// # Errors
+    /// Says what keeps the text from being one.
+    pub fn parse(self, text: &str) -> Result<f64, QuantityError> {
+        let text = text.trim();
+        let unit_at = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
+        let (number, unit) = text.split_at(unit_at);
+        let number: f64 = number.parse().map_err(|_| QuantityError::NotANumber)?;
+        let unit = unit.trim();
+        if unit.is_empty() {
+            return Err(QuantityError::NoUnit);
+        }
+        let value = number * self.unit(unit).ok_or(QuantityError::UnknownUnit)?;
+        match value {
+            _ if value <= 0.0 => Err(QuantityError::NotPositive),
+            _ if value > LARGEST => Err(QuantityError::TooLarge),
+            _ => Ok(value),
+        }
+    }
+
+    fn unit(self, unit: &str) -> Option<f64> {
+        let of = |units: &[(&str, f64)], name: &str| units.iter().find(|(known, _)| *known == name).map(|(_, of)| *of);
+        match self {
+            Self::Size => of(&BYTES, unit),
+            Self::ByteRate => of(&BYTES, unit.strip_suffix("/s")?),
+            Self::BitRate => of(&BITS, &unit.strip_suffix("/s").unwrap_or(unit).to_ascii_lowercase()),
+        }
+    }
+}
+
+/// Bytes in a text such as `"512MiB"`.
+///
+/// # Errors
+/// As [`Quantity::parse`].
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0 and far below 2^64")]
+pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
+    Quantity::Size.parse(text).map(|bytes| bytes.round() as u64)
+}
+
+/// Bits/s in a text such as `"100mbit"`.
+///
+/// # Errors
+/// As [`Quantity::parse`].
+pub fn parse_bits_per_s(text: &str) -> Result<f64, QuantityError> {
+    Quantity::BitRate.parse(text)
+}
+
+/// Bytes/s in a text such as `"20MB/s"`.
+///
+/// # Errors
+/// As [`Quantity::parse`].
+pub fn parse_bytes_per_s(text: &str) -> Result<f64, QuantityError> {
+    Quantity::ByteRate.parse(text)
+}
+
+/// A size as a person writes it: `1GiB`, `512MiB`, `1.5GiB`.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub fn show_bytes(bytes: u64) -> String {
+    show(bytes as f64, &[BYTES[0], BYTES[5], BYTES[6], BYTES[7], BYTES[8]])
+}
+
+/// A rate of a network as a person writes it: `100mbit`.
+#[must_use]
+pub fn show_bits_per_s(bits_per_s: f64) -> String {
+    show(bits_per_s, &BITS)
+}
+
+/// A rate of a disk as a person writes it: `20MB/s`.
+#[must_use]
+pub fn show_bytes_per_s(bytes_per_s: f64) -> String {
+    format!("{}/s", show(bytes_per_s, &BYTES[..5]))
+}
+
+/// In the largest unit of which there is one, with two decimals at most.
+fn show(value: f64, units: &[(&str, f64)]) -> String {
+    let (unit, of) =
+        units.iter().rev().find(|(_, of)| value >= *of).or_else(|| units.first()).copied().unwrap_or(("", 1.0));
+    format!("{}{unit}", (value / of * 100.0).round() / 100.0)
+}
+
+/// Digits in groups of three: `13,000`.
+#[must_use]
+pub fn grouped(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Quantity, QuantityError, parse_bits_per_s, parse_bytes, parse_bytes_per_s};
+    use super::{show_bits_per_s, show_bytes, show_bytes_per_s};
+
+    #[test]
+    fn every_kind_of_unit() {
+        for (text, bytes) in
+            [("1GiB", 1 << 30), ("512 MiB", 512 << 20), ("1.5kB", 1500), ("32GB", 32_000_000_000), ("7B", 7)]
+        {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for (text, bits) in [("100mbit", 1e8), ("1Gbit/s", 1e9), ("2.5 gbit", 2.5e9), ("9600bit", 9600.0)] {
+            assert_eq!(parse_bits_per_s(text), Ok(bits), "{text}");
+        }
+        for (text, bytes) in [("20MB/s", 2e7), ("1MiB/s", 1_048_576.0)] {
+            assert_eq!(parse_bytes_per_s(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_quantity() {
+        assert_eq!(parse_bytes("1024"), Err(QuantityError::NoUnit));
+        assert_eq!(parse_bytes("0MiB"), Err(QuantityError::NotPositive));
+        assert_eq!(parse_bytes("-1MiB"), Err(QuantityError::NotPositive));
+        assert_eq!(parse_bytes("9999999999TB"), Err(QuantityError::TooLarge));
+        assert_eq!(parse_bytes("much"), Err(QuantityError::NotANumber));
+        // Bits or bytes, or thousandths: nobody should have to guess.
+        assert_eq!(parse_bytes("1Mb"), Err(QuantityError::UnknownUnit));
+        assert_eq!(parse_bytes("1MB/s"), Err(QuantityError::UnknownUnit));
+        assert_eq!(parse_bytes_per_s("1MB"), Err(QuantityError::UnknownUnit));
+        assert_eq!(parse_bits_per_s("100MB/s"), Err(QuantityError::UnknownUnit));
+        assert_eq!(Quantity::BitRate.parse("100m"), Err(QuantityError::UnknownUnit));
+    }
+
+    #[test]
+    fn shown_as_written() {
+        assert_eq!([1 << 30, 512 << 20, 3 << 29, 7, 0].map(show_bytes), ["1GiB", "512MiB", "1.5GiB", "7B", "0B"]);
+        assert_eq!([1e8, 1e9, 2.5e9, 1234.0].map(show_bits_per_s), ["100mbit", "1gbit", "2.5gbit", "1.23kbit"]);
+        assert_eq!([2e7, 1.819e6].map(show_bytes_per_s), ["20MB/s", "1.82MB/s"]);
+    }
+}

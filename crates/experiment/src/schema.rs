@@ -1,0 +1,270 @@
+//! The table of keys as a JSON Schema, so that an editor completes and checks an experiment file, and as a reference to
+//! read. Nothing is added here that the table does not say.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use crate::keys::experiment::EXPERIMENT;
+use crate::keys::profile::PROFILE;
+use crate::keys::{Key, Kind, Need};
+
+/// JSON Schema (2020-12) of an experiment file.
+#[must_use]
+pub fn schema() -> Value {
+    let mut schema = object(EXPERIMENT, true);
+    if let Value::Object(fields) = &mut schema {
+        let mut whole = Map::new();
+        whole.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+        whole.insert("title".to_owned(), json!("Plimsoll experiment"));
+        whole.insert("description".to_owned(), json!("A question, a target, a load, faults, a sweep, expectations"));
+        whole.append(fields);
+        return Value::Object(whole);
+    }
+    schema
+}
+
+/// A table with these keys; `whole` says whether the required ones have to be there.
+fn object(keys: &'static [Key], whole: bool) -> Value {
+    let properties: Map<String, Value> = keys.iter().map(|key| (key.name.to_owned(), property(key, whole))).collect();
+    let required: Vec<&str> =
+        keys.iter().filter(|key| whole && key.need == Need::Required).map(|key| key.name).collect();
+    let mut object = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
+}
+
+fn property(key: &'static Key, whole: bool) -> Value {
+    let mut property = value(&key.kind, whole);
+    if let Value::Object(fields) = &mut property {
+        fields.insert("description".to_owned(), json!(key.help));
+        if let Need::Default(default) = key.need {
+            fields.insert("default".to_owned(), default_value(&key.kind, default));
+        }
+    }
+    property
+}
+
+fn default_value(kind: &Kind, default: &str) -> Value {
+    match kind {
+        Kind::Whole { .. } | Kind::Number | Kind::Positive | Kind::Boolean => {
+            serde_json::from_str(default).unwrap_or_else(|_| json!(default))
+        }
+        Kind::Either(kinds, _) => kinds.first().map_or_else(|| json!(default), |first| default_value(first, default)),
+        _ => json!(default),
+    }
+}
+
+fn value(kind: &'static Kind, whole: bool) -> Value {
+    match kind {
+        Kind::Text => json!({ "type": "string", "minLength": 1 }),
+        Kind::Name => json!({ "type": "string", "pattern": "^[a-z0-9_-]+$" }),
+        Kind::Scalar | Kind::Template => json!({ "type": ["string", "number", "boolean"] }),
+        Kind::Duration { .. } => {
+            json!({ "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?\s*(us|ms|s|m|h)\s*$" })
+        }
+        Kind::Quantity(quantity) => json!({ "type": "string", "pattern": quantity.pattern() }),
+        Kind::Whole { min, max } => {
+            let mut whole = json!({ "type": "integer", "minimum": min });
+            if *max < i64::from(u32::MAX) {
+                whole["maximum"] = json!(max);
+            }
+            whole
+        }
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Choice(choices) => json!({ "enum": choices }),
+        Kind::Any => json!({}),
+        Kind::Table(keys) => object(keys, whole),
+        Kind::Tables(keys) if whole => json!({ "type": "array", "items": object(keys, true) }),
+        // In an overlay: either the whole list anew, or parts of its tables by name.
+        Kind::Tables(keys) => json!({ "anyOf": [
+            { "type": "array", "items": object(keys, true) },
+            { "type": "object", "additionalProperties": object(keys, false) },
+        ] }),
+        Kind::Overlays(keys) => json!({ "type": "array", "items": overlay(keys) }),
+        Kind::Map(of) => json!({ "type": "object", "additionalProperties": value(of, whole) }),
+        Kind::Paths(of) => {
+            let mut deeper = json!({ "type": "object" });
+            // A table that has one of these is a value and no step of a path.
+            let words: Vec<&str> = of.keys().iter().map(|key| key.name).collect();
+            if !words.is_empty() {
+                deeper["propertyNames"] = json!({ "not": { "enum": words } });
+            }
+            json!({ "type": "object", "additionalProperties": { "anyOf": [value(of, whole), deeper] } })
+        }
+        Kind::List(of) => json!({ "type": "array", "items": value(of, whole) }),
+        Kind::Either(kinds, _) => {
+            let kinds: Vec<Value> = kinds.iter().map(|kind| value(kind, whole)).collect();
+            json!({ "anyOf": kinds })
+        }
+    }
+}
+
+/// A variant: its own required keys, and parts of sections.
+fn overlay(keys: &'static [Key]) -> Value {
+    let mut overlay = object(keys, false);
+    let required: Vec<&str> = keys.iter().filter(|key| key.need == Need::Required).map(|key| key.name).collect();
+    overlay["required"] = json!(required);
+    overlay
+}
+
+/// The same as Markdown: a table for each section.
+#[must_use]
+pub fn reference() -> String {
+    let mut text = "# The experiment file: every key\n\n\
+        Made from the table of keys that the checker uses; `plimsoll schema experiment` prints the same as a JSON\n\
+        Schema. What the words mean is in [formats.md](../formats.md).\n"
+        .to_owned();
+    section(&mut text, "## Top level", "", EXPERIMENT);
+    text
+}
+
+/// The keys of a profile as Markdown.
+#[must_use]
+pub fn profile_reference() -> String {
+    let mut text = "# The profile: every key\n\n\
+        A profile is a file `profiles/NAME.toml`: what one kind of host can do, uses and costs. Made from the table of keys\n\
+        that the checker uses; what the words mean is in [formats.md](../formats.md).\n"
+        .to_owned();
+    section(&mut text, "## Top level", "", PROFILE);
+    text
+}
+
+fn section(text: &mut String, heading: &str, path: &str, keys: &'static [Key]) {
+    table(text, heading, keys);
+    for key in keys.iter().filter(|key| !key.kind.below().is_empty()) {
+        // What is below it is told in its line: a table that is a value is small.
+        table(text, &format!("## A value of `{path}.{}`", key.name), key.kind.below());
+    }
+    for key in keys.iter().filter(|key| !key.kind.keys().is_empty() && !matches!(key.kind, Kind::Overlays(_))) {
+        let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+        for (heading, keys) in key.sections(&below) {
+            section(text, &format!("## `{heading}`"), &below, keys);
+        }
+    }
+}
+
+/// The keys, a line each.
+fn table(text: &mut String, heading: &str, keys: &'static [Key]) {
+    // Writing into a String does not fail.
+    let _ = write!(text, "\n{heading}\n\n| key | takes | default | meaning |\n|---|---|---|---|\n");
+    for key in keys {
+        let need = match key.need {
+            Need::Required => "required".to_owned(),
+            Need::Optional => String::new(),
+            Need::Default(default) => format!("`{}`", shown(&key.kind, default)),
+        };
+        let takes = match key.kind {
+            Kind::Overlays(_) => "a list of tables; any part of a section".to_owned(),
+            _ => key.kind.words().replace('|', "\\|"),
+        };
+        let _ = writeln!(text, "| `{}` | {takes} | {need} | {} |", key.name, key.help);
+    }
+}
+
+/// A default as it would be written.
+fn shown(kind: &Kind, default: &str) -> String {
+    match kind {
+        Kind::Whole { .. } | Kind::Number | Kind::Positive | Kind::Boolean => default.to_owned(),
+        Kind::Either([first, ..], _) => shown(first, default),
+        _ => format!("\"{default}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{reference, schema};
+    use crate::keys::experiment::EXPERIMENT;
+    use crate::keys::{Key, Kind, Need};
+
+    #[test]
+    fn every_key_is_in_both() {
+        let (schema, reference) = (schema().to_string(), reference());
+        fn each(keys: &'static [Key], visit: &mut dyn FnMut(&Key)) {
+            for key in keys {
+                visit(key);
+                each(key.kind.keys(), visit);
+            }
+        }
+        each(EXPERIMENT, &mut |key| {
+            assert!(schema.contains(&format!("\"{}\":", key.name)), "{}", key.name);
+            assert!(reference.contains(&format!("`{}`", key.name)), "{}", key.name);
+            assert!(!key.help.ends_with('.') && !key.help.is_empty(), "{}", key.name);
+        });
+    }
+
+    #[test]
+    fn sections_are_closed_and_say_what_is_required() {
+        let schema = schema();
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        assert_eq!(schema["additionalProperties"], false);
+        assert_eq!(schema["required"], serde_json::json!(["target"]));
+        let load = &schema["properties"]["load"];
+        assert_eq!(load["required"], serde_json::json!(["agents", "time"]));
+        assert_eq!(load["properties"]["cycle"]["items"]["additionalProperties"], false);
+        assert_eq!(load["properties"]["timeout"]["default"], "10s");
+        assert_eq!(load["properties"]["cycle"]["items"]["properties"]["audit"]["default"], false);
+        assert_eq!(load["properties"]["retry"]["default"], "fail-fast");
+        let variant = &schema["properties"]["variant"]["items"];
+        assert_eq!(variant["required"], serde_json::json!(["name"]));
+        assert!(variant["properties"]["load"].get("required").is_none());
+    }
+
+    #[test]
+    fn defaults_are_values_of_their_kind() {
+        fn each(keys: &'static [Key]) {
+            for key in keys {
+                if let Need::Default(default) = key.need {
+                    let fits = match key.kind {
+                        Kind::Duration { .. } => crate::duration::parse_s(default).is_ok(),
+                        Kind::Whole { min, max } => (min..=max).contains(&default.parse().unwrap()),
+                        Kind::Boolean => default.parse::<bool>().is_ok(),
+                        Kind::Choice(choices) => choices.contains(&default),
+                        _ => true,
+                    };
+                    assert!(fits, "{} = {default}", key.name);
+                }
+                each(key.kind.keys());
+            }
+        }
+        each(EXPERIMENT);
+        each(crate::keys::target::TARGET);
+    }
+
+    #[test]
+    fn a_key_that_may_be_one_section_or_another_has_all_of_them() {
+        let reference = reference();
+        for heading in ["## `[load.rate]`", "## `[[load.rate]]`", "## `[[lab.network]]`", "## `[load.retry]`"] {
+            assert_eq!(reference.matches(heading).count(), 1, "{heading}");
+        }
+        assert!(!reference.contains("## `[lab.network]`"), "the same keys once or several times are one section");
+    }
+
+    #[test]
+    fn values_that_are_tables_are_in_both() {
+        let schema = schema();
+        let step = &schema["properties"]["load"]["properties"]["cycle"]["items"]["properties"];
+        let value = &step["expect"]["additionalProperties"]["anyOf"];
+        let comparison = &value[0]["anyOf"][1];
+        assert_eq!(comparison["additionalProperties"], false);
+        assert_eq!(comparison["properties"]["one_of"]["type"], "array");
+        assert!(comparison["properties"]["not"]["anyOf"][1]["properties"].get("contains").is_some());
+        // Or else a comparison with a mistake in it would be taken for the header `header.etag.contains`.
+        let deeper = &value[1]["propertyNames"]["not"]["enum"];
+        assert_eq!(*deeper, serde_json::json!(["matches", "contains", "one_of", "lua", "not"]));
+        let kept = &step["keep"]["additionalProperties"]["anyOf"][1];
+        assert_eq!(kept["required"], serde_json::json!(["from", "matches"]));
+        let reference = reference();
+        for heading in [
+            "## A value of `load.cycle.expect`\n",
+            "## A value of `load.mix.keep`\n",
+            "## A value of `prepare.expect`\n",
+        ] {
+            assert!(reference.contains(heading), "{heading}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The fault `partition`: hosts do not hear each other any more. It must not touch a link or a process.
+
+mod shapes;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::plan;
+use serde_json::Value;
+
+use super::{Begun, Kind, impose_each, lift, read, refused};
+use crate::arguments::Arguments;
+use crate::runner::Control;
+use crate::{Error, Site, victims};
+use shapes::{Group, Shape};
+
+/// The table's entry.
+pub static KIND: Kind = Kind {
+    info: &catalog::Fault {
+        name: "partition",
+        help: "keep hosts from hearing each other; whom it hits is one side, and a proxy in front of the members on neither",
+        takes: &[
+            Field {
+                name: "shape",
+                help: "halves (default): the side against the others; one: each of the side against everybody; one_way: the \
+                       others do not hear the side, it hears them; ring: each host of the lab, whatever `on` says, hears \
+                       only its two neighbours",
+                required: false,
+            },
+            Field {
+                name: "clients",
+                help: "both (default): clients reach every host; majority: only those of the larger side, of two equal ones \
+                       those that are not hit",
+                required: false,
+            },
+        ],
+        label: "partition",
+        colour: "#8256ad",
+        heals: Heals::AfterFor,
+        check: Some(|with| shape(with).err().unwrap_or_default()),
+    },
+    begin,
+    heal: lift,
+};
+
+/// The shape, and whether clients are cut off from the smaller side.
+fn shape(with: &BTreeMap<String, Value>) -> Result<(Shape, bool), Vec<Wrong>> {
+    let mut arguments = Arguments::new(with);
+    let shape = match arguments.word("shape", &["halves", "one", "one_way", "ring"]) {
+        "one" => Shape::One,
+        "one_way" => Shape::OneWay,
+        "ring" => Shape::Ring,
+        _ => Shape::Halves,
+    };
+    let majority = arguments.word("clients", &["both", "majority"]) == "majority";
+    if majority && shape == Shape::Ring {
+        arguments.refuse(Some("clients"), "a ring has no larger side", "leave `clients` out");
+    }
+    arguments.finish((shape, majority))
+}
+
+fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+    let side = victims::hosts(fault, number, site)?;
+    let (shape, majority) = read(shape(&fault.with))?;
+    // What is between the clients and the members goes with the clients, unless it is hit itself.
+    let fronts = site.fronts();
+    let (fronts, parted): (Vec<_>, Vec<_>) = (site.host_names().into_iter().zip(site.addresses()?))
+        .partition(|(name, _)| fronts.contains(name) && !side.contains(name));
+    let fronts: Vec<Ipv4Addr> = fronts.into_iter().flat_map(|(_, addresses)| addresses).collect();
+    let (names, addresses): (Vec<String>, Vec<Vec<Ipv4Addr>>) = parted.into_iter().unzip();
+    let group = Group { count: names.len(), side: indices(&side, &names) };
+    let deaf = shapes::deaf(shape, &group).map_err(refused)?;
+    let hidden = if majority { shapes::smaller(shape, &group) } else { Vec::new() };
+    let mut controls = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let mut clients = Vec::new();
+        if let Some(address) = addresses[index].first().filter(|_| hidden.contains(&index)) {
+            clients.push(site.clients_toward(*address)?);
+            clients.extend(&fronts);
+        }
+        let speakers = deaf.iter().filter(|(listener, _)| *listener == index).map(|(_, speaker)| *speaker);
+        let from = speakers.flat_map(|speaker| addresses[speaker].iter().copied());
+        controls.extend(cut(from.collect(), clients).map(|control| (name.clone(), control)));
+    }
+    impose_each(fault, number, site, controls)?;
+    let on = if shape == Shape::Ring { names } else { side };
+    Ok(Begun { on: on.join(", ") })
+}
+
+fn indices(some: &[String], all: &[String]) -> Vec<usize> {
+    (0..all.len()).filter(|index| some.contains(&all[*index])).collect()
+}
+
+/// What is imposed on a host that does not hear these; `None` if nothing. Packets are dropped where they arrive: whoever
+/// sends one learns nothing of it, where a drop on its own host would be an error of the call. Only toward clients, of
+/// which no host is in our hands, and toward what is in front of them they are dropped at the source.
+fn cut(from: Vec<Ipv4Addr>, clients: Vec<Ipv4Addr>) -> Option<Control> {
+    let from: Vec<Ipv4Addr> = from.into_iter().chain(clients.iter().copied()).collect();
+    (!from.is_empty()).then_some(Control::Cut { from: Some(from), to: Some(clients) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deaf(shape: Shape, count: usize, side: &[usize]) -> Vec<(usize, usize)> {
+        shapes::deaf(shape, &Group { count, side: side.to_vec() }).unwrap()
+    }
+
+    #[test]
+    fn shapes_part_whom_they_should() {
+        assert_eq!(deaf(Shape::Halves, 2, &[1]), [(0, 1), (1, 0)]);
+        assert_eq!(deaf(Shape::Halves, 3, &[2]), [(0, 2), (1, 2), (2, 0), (2, 1)]);
+        let five = [(0, 1), (0, 3), (1, 0), (1, 2), (1, 4), (2, 1), (2, 3), (3, 0), (3, 2), (3, 4), (4, 1), (4, 3)];
+        assert_eq!(deaf(Shape::Halves, 5, &[1, 3]), five);
+
+        assert_eq!(deaf(Shape::One, 2, &[1]), [(0, 1), (1, 0)]);
+        assert_eq!(deaf(Shape::One, 3, &[0]), [(0, 1), (0, 2), (1, 0), (2, 0)]);
+        // All pairs but those of the three that are not hit.
+        assert_eq!(deaf(Shape::One, 5, &[1, 3]).len(), 20 - 6);
+        assert!(deaf(Shape::One, 5, &[1, 3]).contains(&(1, 3)), "the side's hosts do not hear each other either");
+
+        assert_eq!(deaf(Shape::OneWay, 2, &[0]), [(1, 0)]);
+        assert_eq!(deaf(Shape::OneWay, 3, &[0]), [(1, 0), (2, 0)]);
+        assert_eq!(deaf(Shape::OneWay, 5, &[1, 3]), [(0, 1), (0, 3), (2, 1), (2, 3), (4, 1), (4, 3)]);
+
+        let ring = [(0, 2), (0, 3), (1, 3), (1, 4), (2, 0), (2, 4), (3, 0), (3, 1), (4, 1), (4, 2)];
+        assert_eq!(deaf(Shape::Ring, 5, &[0]), ring);
+        assert_eq!(deaf(Shape::Ring, 4, &[0]), [(0, 2), (1, 3), (2, 0), (3, 1)]);
+    }
+
+    #[test]
+    fn all_but_one_way_are_symmetric() {
+        for count in 2..8 {
+            for bits in 1_usize..1 << count {
+                let side: Vec<usize> = (0..count).filter(|host| bits & 1 << host != 0).collect();
+                for shape in [Shape::Halves, Shape::One, Shape::OneWay, Shape::Ring] {
+                    let Ok(deaf) = shapes::deaf(shape, &Group { count, side: side.clone() }) else { continue };
+                    let mirrored = deaf.iter().all(|(a, b)| deaf.contains(&(*b, *a)));
+                    let one_way = deaf.iter().all(|(a, b)| !deaf.contains(&(*b, *a)));
+                    assert_eq!(
+                        (mirrored, one_way),
+                        (shape != Shape::OneWay, shape == Shape::OneWay),
+                        "{shape:?} {side:?}"
+                    );
+                    assert!(deaf.iter().all(|(a, b)| a != b && *a < count && *b < count));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_parts_nobody_is_refused() {
+        let refused =
+            |shape, count, side: &[usize]| shapes::deaf(shape, &Group { count, side: side.to_vec() }).unwrap_err();
+        assert_eq!(refused(Shape::Ring, 3, &[0]), "in a ring of 3 hosts all are neighbours: it takes 4");
+        assert!(refused(Shape::Halves, 3, &[0, 1, 2]).contains("on one side"));
+        assert!(refused(Shape::OneWay, 2, &[0, 1]).contains("on one side"));
+        for shape in [Shape::Halves, Shape::One, Shape::OneWay, Shape::Ring] {
+            assert!(refused(shape, 1, &[0]).contains("a single host"));
+        }
+    }
+
+    #[test]
+    fn clients_lose_the_smaller_side() {
+        let smaller = |shape, count, side: &[usize]| shapes::smaller(shape, &Group { count, side: side.to_vec() });
+        assert_eq!(smaller(Shape::Halves, 5, &[1, 3]), [1, 3]);
+        assert_eq!(smaller(Shape::Halves, 5, &[0, 1, 3]), [2, 4]);
+        assert_eq!(smaller(Shape::Halves, 2, &[0]), [0]);
+        assert_eq!(smaller(Shape::One, 3, &[0, 1]), [0, 1]);
+    }
+
+    #[test]
+    fn packets_are_dropped_where_they_arrive() {
+        let (a, b) = (Ipv4Addr::new(10, 83, 0, 1), Ipv4Addr::new(10, 83, 0, 254));
+        assert_eq!(cut(Vec::new(), Vec::new()), None);
+        assert_eq!(cut(vec![a], Vec::new()), Some(Control::Cut { from: Some(vec![a]), to: Some(Vec::new()) }));
+        assert_eq!(cut(vec![a], vec![b]), Some(Control::Cut { from: Some(vec![a, b]), to: Some(vec![b]) }));
+    }
+
+    #[test]
+    fn arguments_are_words() {
+        let with = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), Value::from(value))]);
+        assert_eq!(shape(&BTreeMap::new()), Ok((Shape::Halves, false)));
+        assert_eq!(shape(&with("shape", "one_way")), Ok((Shape::OneWay, false)));
+        assert_eq!(shape(&with("clients", "majority")), Ok((Shape::Halves, true)));
+        assert_eq!(shape(&with("shape", "rings")).unwrap_err()[0].what, "`shape = \"rings\"` is not one of them");
+        let both = BTreeMap::from([("shape".to_owned(), "ring".into()), ("clients".to_owned(), "majority".into())]);
+        assert_eq!(shape(&both).unwrap_err()[0].argument, Some("clients"));
+    }
+}

@@ -1,0 +1,342 @@
+//! The host that is this machine: processes as they are, on 127.0.0.1, without any limit. It must not touch a process
+//! that it did not start.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use record::events::HostFigures;
+use rustix::process::{Signal, kill_process, kill_process_group};
+
+use super::{Ended, Host, Kind, Output, Process, Start};
+use crate::linux::{pidfd, spawn};
+use crate::process_log::Log;
+use crate::registry::{Ledger, MARK};
+use crate::remains::{Group, pipe_inode};
+use crate::runner::session::Session;
+use crate::runner::{Control, Program};
+use crate::{Error, ports};
+
+/// The table's entry.
+pub static KIND: Kind = Kind { name: "local", help: "this machine, unlimited; needs no root" };
+
+pub(super) fn make(name: &str, ledger: Arc<Ledger>) -> Box<dyn Host> {
+    Box::new(Local { name: name.to_owned(), ledger })
+}
+
+struct Local {
+    name: String,
+    ledger: Arc<Ledger>,
+}
+
+impl Local {
+    fn place(&self, name: &str) -> Result<PathBuf, Error> {
+        Ok(self.ledger.scratch()?.join(format!("{}.{name}", self.name)))
+    }
+}
+
+impl Host for Local {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn figures(&self) -> HostFigures {
+        HostFigures { address: Some(self.address().to_owned()), ..HostFigures::default() }
+    }
+
+    fn address(&self) -> &'static str {
+        "127.0.0.1"
+    }
+
+    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
+        ports::free(count)
+    }
+
+    fn check_port(&self, port: u16) -> Result<(), Error> {
+        ports::check(port)
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = self.place(name)?;
+        let make = || {
+            remove_if_there(&path)?;
+            fs::create_dir_all(&path)
+        };
+        make().map_err(Error::system(format!("make {}", path.display())))?;
+        Ok(path)
+    }
+
+    fn remove_folder(&self, name: &str) {
+        // What cannot be removed now goes with the whole scratch folder, which says so.
+        if let Ok(path) = self.place(name) {
+            let _ = remove_if_there(&path);
+        }
+    }
+
+    fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error> {
+        self.ledger.announce(&self.name, &start.role)?;
+        let (reader, writer) = io::pipe().map_err(Error::system("make a pipe"))?;
+        let pipe = pipe_inode(&reader);
+        let log = Log::begin(reader, &start.log, &start.ears)
+            .map_err(Error::system(format!("write the log {}", start.log.display())))?;
+        let mut command = Command::new(&start.program);
+        command.args(&start.arguments).envs(start.environment.iter().map(|(name, value)| (name, value)));
+        command.env(MARK, self.ledger.id()).stdin(Stdio::null());
+        command.stdout(writer.try_clone().map_err(Error::system("copy a pipe"))?).stderr(writer);
+        if let Some(folder) = &start.folder {
+            command.current_dir(folder);
+        }
+        let child = spawn::spawn(command).map_err(|error| refused(start, error))?;
+        let group = Group::of(child.id(), pipe.into_iter().collect());
+        let mut process = LocalProcess { child, group, mark: self.ledger.variable(), ended: None, log };
+        if let Err(error) = self.ledger.started(&process.group) {
+            process.signal_group(Signal::KILL);
+            return Err(error);
+        }
+        Ok(Box::new(process))
+    }
+
+    fn bring(&self, target: &Path) -> Result<PathBuf, Error> {
+        std::path::absolute(target).map_err(Error::system(format!("find {}", target.display())))
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        std::env::current_exe().unwrap_or_default()
+    }
+
+    fn run(&self, program: &Program, _input: &str, _within: Duration) -> Result<Output, Error> {
+        Err(Error::NotYet(format!("run {} on this machine", program.role)))
+    }
+
+    fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
+        Ok(HostFigures::default())
+    }
+
+    fn impose(&self, _key: &str, _control: &Control) -> Result<(), Error> {
+        Err(Error::NotAHost)
+    }
+
+    fn lift(&self, _key: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        Err(Error::NotAHost)
+    }
+
+    fn boot(&mut self) -> Result<(), Error> {
+        Err(Error::NotAHost)
+    }
+
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        None
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn refused(start: &Start, error: io::Error) -> Error {
+    let program = start.program.to_string_lossy().into_owned();
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::Missing { role: start.role.clone(), program };
+    }
+    Error::System { doing: format!("start `{program}` for `{}`", start.role), error }
+}
+
+struct LocalProcess {
+    child: Child,
+    group: Group,
+    /// In its environment.
+    mark: String,
+    ended: Option<Ended>,
+    log: Log,
+}
+
+impl Process for LocalProcess {
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn ended(&mut self) -> Option<Ended> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten().map(how);
+        }
+        self.ended
+    }
+
+    fn wait(&mut self, within: Duration) -> Option<Ended> {
+        let until = Instant::now() + within;
+        loop {
+            let ended = self.ended();
+            if ended.is_some() || Instant::now() >= until {
+                return ended;
+            }
+            pidfd::await_end(self.pid(), until.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // Until it is waited for, its number is its own.
+        if self.ended().is_none()
+            && let Some(pid) = pidfd::pid(self.pid())
+        {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    fn signal_group(&mut self, signal: Signal) {
+        if self.ended().is_none() {
+            if let Some(pid) = pidfd::pid(self.pid()) {
+                let _ = kill_process_group(pid, signal);
+            }
+            return;
+        }
+        // Its number may be somebody else's by now.
+        for stat in self.group.members(std::slice::from_ref(&self.mark)) {
+            pidfd::signal(&stat, signal);
+        }
+    }
+
+    fn last_lines(&mut self) -> Vec<String> {
+        let has_ended = self.ended().is_some();
+        self.log.last_lines(has_ended)
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.signal_group(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> Ended {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ended::Exit(code),
+        (None, Some(number)) => Ended::Signal(number),
+        (None, None) => Ended::Exit(-1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::fixture::Bench;
+
+    fn start(bench: &Bench, script: &str) -> Box<dyn Process> {
+        let start = Start {
+            role: "server".to_owned(),
+            program: "sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            environment: vec![("MINE".into(), "yes".into())],
+            folder: Some(bench.folder.to_path_buf()),
+            log: bench.folder.join("logs/n1.server.log"),
+            ears: Default::default(),
+        };
+        make("n1", bench.registry.ledger()).start(&start).unwrap()
+    }
+
+    fn lines_of(script: &str) -> Vec<String> {
+        let bench = Bench::new();
+        let mut process = start(&bench, script);
+        assert_eq!(process.wait(Duration::from_secs(20)), Some(Ended::Exit(0)));
+        process.last_lines()
+    }
+
+    #[test]
+    fn a_process_gets_its_environment_and_the_mark_and_nothing_to_read() {
+        let bench = Bench::new();
+        let mut process = start(&bench, "echo $MINE; echo $PLIMSOLL_RUN >&2; cat; pwd");
+        process.wait(Duration::from_secs(20));
+        let lines = process.last_lines();
+        let folder = bench.folder.canonicalize().unwrap().display().to_string();
+        assert_eq!(lines, ["yes", bench.registry.id(), &folder]);
+        drop(process);
+        assert_eq!(bench.log("server").lines().count(), 3);
+    }
+
+    #[test]
+    fn no_open_file_is_inherited() {
+        // 0, 1, 2 and the one with which `ls` reads the folder.
+        assert_eq!(lines_of("ls /proc/self/fd"), ["0", "1", "2", "3"]);
+    }
+
+    #[test]
+    fn it_leads_a_process_group() {
+        let lines = lines_of("echo $$; cut -d' ' -f5 /proc/$$/stat");
+        assert_eq!(lines[0], lines[1]);
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        let bench = Bench::new();
+        let ended = |script: &str| start(&bench, script).wait(Duration::from_secs(20)).unwrap().to_string();
+        assert_eq!(ended("exit 3"), "exit 3");
+        assert_eq!(ended("kill -SEGV $$"), "signal 11");
+    }
+
+    #[test]
+    fn a_long_log_keeps_its_beginning_and_its_end() {
+        let bench = Bench::new();
+        let path = bench.folder.join("log");
+        let (reader, mut writer) = io::pipe().unwrap();
+        let log = Log::begin(reader, &path, &Default::default()).unwrap();
+        let line = format!("{}\n", "x".repeat(1023));
+        writer.write_all(b"the beginning\n").unwrap();
+        for _ in 0..20 << 10 {
+            writer.write_all(line.as_bytes()).unwrap();
+        }
+        writer.write_all(b"the end").unwrap();
+        drop(writer);
+        assert_eq!(log.last_lines(true).last().unwrap(), "the end");
+        drop(log);
+        let kept = fs::read(&path).unwrap();
+        assert!(kept.starts_with(b"the beginning\n") && kept.ends_with(b"\nthe end"));
+        let text = String::from_utf8(kept).unwrap();
+        let left_out = (20 << 20) + 14 + 7 - (16 << 20) - (256 << 10);
+        assert!(text.contains(&format!("\n[{left_out} bytes left out]\n")));
+    }
+
+    #[test]
+    fn quoted_lines_are_few_short_and_harmless() {
+        let lines = lines_of(
+            "i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo $i; done; printf 'a\\033[2Jb\\tc\\n'; head -c 2000 /dev/zero | tr '\\0' y",
+        );
+        assert_eq!(lines.len(), 20);
+        assert_eq!(lines[18], "a\\u{1b}[2Jb c");
+        assert_eq!(lines[19], "y".repeat(500));
+    }
+
+    #[test]
+    fn folders_are_empty_each_time() {
+        let bench = Bench::new();
+        let host = make("n1", bench.registry.ledger());
+        let folder = host.folder("server").unwrap();
+        fs::write(folder.join("x"), "x").unwrap();
+        assert_eq!(host.folder("server").unwrap(), folder);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        host.remove_folder("server");
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,558 @@
+//! The control groups of one host: what its envelope allows, and what a fault takes away from that. It must not start
+//! processes, and must not know why a fault wants what it wants.
+//!
+//! `plimsoll-<run>/<host>/runner` holds the runner and its keeper, without limits but for the CPUs; `…/target` everything that
+//! is started; and where cores are slow, `…/target/core0` and so on are those cores, over which a thread of the runner
+//! spreads what runs. A new process writes `0` into each of [`Groups::join_files`] before it becomes the program.
+//!
+//! All verbs work from inside the host's namespaces too: the trees are at the same place, and the kernel translates pids.
+//! They take `&self` and may be called from several threads.
+
+mod cpu;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use std::path::PathBuf;
+
+use experiment::profile::Disk;
+
+use super::{Envelope, Refusal, Setup};
+use crate::linux::cgroup::{
+    Controller, CpuTime, Device, Error, Group, Hierarchies, Memory, Resource, Stall, Throttle, Version,
+};
+use cpu::Cpu;
+
+/// Processes and threads in a host: enough for any target, and an end to one that multiplies.
+const PIDS: u64 = 10_000;
+/// Until processes that were killed are said to hang.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The groups of one host. They stay when this goes: [`Groups::remove`] removes them, or the lab with the run's tree.
+#[derive(Debug)]
+pub struct Groups {
+    /// Why there are none, if so.
+    made: Result<Made, String>,
+    envelope: Envelope,
+}
+
+#[derive(Debug)]
+struct Made {
+    hierarchies: Arc<Hierarchies>,
+    top: Group,
+    host: Group,
+    runner: Group,
+    target: Group,
+    cpu: Cpu,
+    /// What the host's data is on, if that is a volume of its own.
+    device: Option<Device>,
+    /// Whether the group of the run is ours to remove.
+    is_alone: bool,
+}
+
+/// What the host has used since it was made; of what this kernel does not count, nothing. Figures are of the target's
+/// processes together, without the runner. Counters only grow, but may begin anew when a fault of the CPU comes or goes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time.
+    pub cpu: Option<CpuTime>,
+    /// Time its quotas kept it from running, nanoseconds, summed over its cores (and, of a core whose threads were on several
+    /// CPUs, over those). 0 if there is no quota.
+    pub throttled_ns: Option<u64>,
+    /// Cores to spread that over: divided by these and by wall time it is `cpu_throttled_pct`.
+    pub cores: u32,
+    /// Memory.
+    pub memory: Option<Memory>,
+    /// Time in which some or all of its tasks waited for a CPU, …
+    pub cpu_stall: Option<Stall>,
+    /// … a disk, …
+    pub io_stall: Option<Stall>,
+    /// … memory.
+    pub memory_stall: Option<Stall>,
+    /// Bytes read from all disks; of version 1, if the host has a volume: from that.
+    pub read_bytes: Option<u64>,
+    /// Bytes written, likewise; what the page cache still holds is not.
+    pub written_bytes: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+}
+
+/// Name of the group that holds all of a run: what `linux::cgroup::remove_tree` takes.
+#[must_use]
+pub fn top_of(run: &str) -> String {
+    format!("plimsoll-{run}")
+}
+
+/// Makes the group that holds all of a run, for the lab, before its hosts are made; it counts as much as `hosts` neighbours,
+/// for otherwise all hosts together would weigh as one process. What is missing is said by the hosts that need it.
+///
+/// # Errors
+/// If no group can be made at all.
+pub fn make_top(run: &str, hosts: usize) -> Result<(), Error> {
+    let top = Group::new(&Arc::new(Hierarchies::detect()), top_of(run));
+    top.make()?;
+    match top.set_weight(hosts.max(1) as f64) {
+        Err(Error::Missing { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// Puts this process into the host's group for its runner, made if need be: for the keeper, before it makes the namespaces.
+/// Nothing happens where groups cannot be made: [`Groups::make`] says so later.
+///
+/// # Errors
+/// If the group is there and cannot be entered.
+pub fn enter(setup: &Setup) -> Result<(), Error> {
+    let runner = host_of(&Arc::new(Hierarchies::detect()), setup).child("runner");
+    if runner.make().is_err() {
+        return Ok(());
+    }
+    allow_cpus(&runner, &setup.envelope)?;
+    runner.join()
+}
+
+/// Removes all groups of a host with all that is in them but this process: for the keeper, when the host is gone.
+///
+/// # Errors
+/// If something does not die.
+pub fn remove_host(setup: &Setup) -> Result<(), Error> {
+    let host = Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host);
+    host.remove(PATIENCE).map(|_| ())
+}
+
+/// The group of a host. Where its volume is limited, that is done at the root of version 1, and what is in a group of its own
+/// there would not be touched by it: limits of version 1 do not reach down.
+fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Group {
+    let host = Group::new(hierarchies, top_of(&setup.run)).child(&setup.host);
+    let has_volume = setup.isolation.as_ref().is_some_and(|isolation| isolation.volume.is_some());
+    let block = hierarchies.of(Controller::Block);
+    let is_at_root = block.is_some_and(|block| block.version == Version::V1 && block.controllers.len() == 1);
+    if has_volume && is_at_root { host.except(Controller::Block) } else { host }
+}
+
+fn allow_cpus(group: &Group, envelope: &Envelope) -> Result<(), Error> {
+    if envelope.cpus.is_empty() { Ok(()) } else { group.set_cpus(&envelope.cpus) }
+}
+
+impl Groups {
+    /// Makes the host's groups and sets its envelope; with what the user should know. Groups that are there already, of a host
+    /// that is booted again, are taken over. Where none can be made, a host without limits works without, and says so; faults
+    /// that need them are then refused.
+    ///
+    /// # Errors
+    /// In words: a limit that cannot be set, and the controller that is missing for it; a setup without a run or a host.
+    pub fn make(setup: &Setup) -> Result<(Self, Vec<String>), String> {
+        Self::make_with(Arc::new(Hierarchies::detect()), setup)
+    }
+
+    fn make_with(hierarchies: Arc<Hierarchies>, setup: &Setup) -> Result<(Self, Vec<String>), String> {
+        if setup.run.is_empty() || setup.host.is_empty() {
+            return Err("its control groups have no name: the run or the host has none".to_owned());
+        }
+        let envelope = setup.envelope.clone();
+        let refused = |error: Error| error.to_string();
+        let top = Group::new(&hierarchies, top_of(&setup.run));
+        let host = host_of(&hierarchies, setup);
+        let (runner, target) = (host.child("runner"), host.child("target"));
+        let made = if hierarchies.is_empty() {
+            Err("no control groups are mounted".to_owned())
+        } else {
+            runner.make().and_then(|()| target.make()).map_err(|error| error.to_string())
+        };
+        if let Err(why) = made {
+            if is_limited(&envelope) {
+                let remedy = "a host with limits needs control groups, and so root; without a profile it runs without";
+                return Err(format!("{why}; {remedy}"));
+            }
+            let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
+            return Ok((Self { made: Err(why), envelope }, vec![notice]));
+        }
+        let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
+        let device = volume.map(|volume| Device::at(&volume.device)).transpose().map_err(refused)?;
+        let is_alone = setup.isolation.is_none();
+        let cpu = Cpu::new(&target, &envelope);
+        let made = Made { hierarchies, top, host, runner, target, cpu, device, is_alone };
+        let groups = Self { made: Ok(made), envelope };
+        let notices = groups.set_envelope().map_err(|why| why.in_words())?;
+        Ok((groups, notices))
+    }
+
+    fn set_envelope(&self) -> Result<Vec<String>, Refusal> {
+        let Ok(made) = &self.made else { return Ok(Vec::new()) };
+        let envelope = &self.envelope;
+        // What a host that crashed was left with.
+        let _ = made.target.set_frozen(false);
+        allow_cpus(&made.runner, envelope)?;
+        allow_cpus(&made.target, envelope)?;
+        match made.target.set_memory(envelope.memory_bytes) {
+            Err(error) if envelope.memory_bytes.is_some() => return Err(error.into()),
+            _ => {}
+        }
+        made.cpu.set(None)?;
+        if envelope.disk.is_throttled() {
+            made.set_throttle(&throttle(&envelope.disk))?;
+        }
+        let unbounded = |error: Error| format!("{error}: a target that multiplies is not stopped");
+        Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
+    }
+
+    fn made(&self, needed_for: &str) -> Result<&Made, Refusal> {
+        let cannot = |why: &String| Refusal::Cannot { reason: format!("{needed_for} needs control groups: {why}") };
+        self.made.as_ref().map_err(cannot)
+    }
+
+    /// Whether there are any.
+    #[cfg(test)]
+    pub fn are_there(&self) -> bool {
+        self.made.is_ok()
+    }
+
+    /// The files that a new process of the target writes `0` into, all of them and in this order, each time asked anew: on
+    /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
+    #[must_use]
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        self.made.as_ref().map(|made| made.cpu.join_files()).unwrap_or_default()
+    }
+
+    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 1 there are
+    /// none: a host with a volume stays in the root of that controller.
+    #[must_use]
+    pub fn disk_join_files(&self) -> Vec<PathBuf> {
+        let Ok(made) = &self.made else { return Vec::new() };
+        let version = made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version);
+        if version == Some(Version::V2) { self.join_files() } else { Vec::new() }
+    }
+
+    /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
+    /// slow now, with everything that runs, and as before afterwards.
+    ///
+    /// # Errors
+    /// What is missing, or what the system says.
+    pub fn set_cpu(&self, of_profile: Option<f64>) -> Result<(), Refusal> {
+        Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
+    }
+
+    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first.
+    ///
+    /// # Errors
+    /// What is missing; that more is in use than can be freed; what the system says.
+    pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
+        let target = &self.made("less memory")?.target;
+        match bytes {
+            Some(bytes) => target.shrink_memory(bytes, PATIENCE)?,
+            None => target.set_memory(self.envelope.memory_bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Its disk is like this, but for its size; `None`: as the profile says.
+    ///
+    /// # Errors
+    /// If its data is not on a volume of its own; what is missing, or what the system says.
+    pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), Refusal> {
+        self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))
+    }
+
+    /// All of the target stands still, or goes on. What is started while it stands still does not run either.
+    ///
+    /// # Errors
+    /// What is missing, or what the system says.
+    pub fn freeze(&self, frozen: bool) -> Result<(), Refusal> {
+        Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
+    }
+
+    /// What has been used.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let Ok(made) = &self.made else { return Usage { cores: cpu::cores(&self.envelope), ..Usage::default() } };
+        let target = &made.target;
+        let transferred = made.transferred();
+        let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
+        Usage {
+            cpu: target.cpu_time(),
+            throttled_ns: made.cpu.throttled_ns(),
+            cores: cpu::cores(&self.envelope),
+            memory: target.memory(),
+            cpu_stall: target.stall(Resource::Cpu),
+            io_stall: target.stall(Resource::Io),
+            memory_stall: target.stall(Resource::Memory),
+            read_bytes: sum(|transfer| transfer.1),
+            written_bytes: sum(|transfer| transfer.2),
+            pids: target.pids(),
+        }
+    }
+
+    /// The period of the CPU quota in force, seconds: below it a slow core is not slow. `None`: no quota.
+    #[must_use]
+    pub fn quota_period_s(&self) -> Option<f64> {
+        self.made.as_ref().ok()?.cpu.period_us().map(|us| us as f64 / 1e6)
+    }
+
+    /// Kills all of the target, takes back what was set outside of the groups, and removes them; this process is moved out
+    /// before. The runner's group stays as long as a keeper is in it, and the run's as long as the lab may need it.
+    ///
+    /// # Errors
+    /// That some processes do not die; then groups are left.
+    pub fn remove(&self) -> Result<(), Refusal> {
+        let Ok(made) = &self.made else { return Ok(()) };
+        let _ = made.set_throttle(&Throttle::default());
+        made.cpu.stop();
+        made.target.remove(PATIENCE)?;
+        made.runner.leave();
+        made.runner.remove_empty();
+        made.host.remove_empty();
+        if made.is_alone {
+            made.top.remove_empty();
+        }
+        Ok(())
+    }
+}
+
+impl Made {
+    /// By the group, or by everybody on the volume that only the host uses.
+    fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
+        let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
+        let Some(volume) = self.device.filter(|_| is_v1) else { return self.target.transferred() };
+        let mut all = Group::root(&self.hierarchies).transferred()?;
+        all.retain(|(device, _, _)| *device == volume);
+        Some(all)
+    }
+
+    /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,
+    /// and the volume is only this host's. The root of version 2 cannot be limited; there it is the target's group.
+    fn set_throttle(&self, throttle: &Throttle) -> Result<(), Refusal> {
+        let reason = "a disk with limits needs a volume of its own: give the host's profile a disk";
+        let device = self.device.ok_or_else(|| Refusal::Cannot { reason: reason.to_owned() })?;
+        let group = match self.hierarchies.need(Controller::Block, "a disk with limits")?.version {
+            Version::V1 => &Group::root(&self.hierarchies),
+            Version::V2 => &self.target,
+        };
+        Ok(group.set_throttle(device, throttle)?)
+    }
+}
+
+fn is_limited(envelope: &Envelope) -> bool {
+    envelope.cores.is_some()
+        || envelope.core_speed.is_some_and(|speed| speed < 1.0)
+        || !envelope.cpus.is_empty()
+        || envelope.memory_bytes.is_some()
+        || envelope.disk.is_throttled()
+}
+
+fn throttle(disk: &Disk) -> Throttle {
+    let whole = |figure: Option<f64>| figure.map(|figure| figure.round().max(1.0) as u64);
+    Throttle {
+        read_iops: whole(disk.read_iops),
+        write_iops: whole(disk.write_iops),
+        read_bytes_per_s: whole(disk.read_bytes_per_s),
+        write_bytes_per_s: whole(disk.write_bytes_per_s),
+    }
+}
+
+impl Refusal {
+    fn in_words(&self) -> String {
+        match self {
+            Self::Cannot { reason } => reason.clone(),
+            Self::System { doing, error } => format!("cannot {doing}: {error}"),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::System { doing, error } => Self::System { doing, error: error.to_string() },
+            other => Self::Cannot { reason: other.to_string() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod measured;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::process::{Child, Command, Stdio};
+    use std::sync::Arc;
+
+    use experiment::profile::Disk;
+
+    use super::cpu::Plan;
+    use super::{Groups, Setup, host_of, make_top, throttle, top_of};
+    use crate::linux::cgroup::{Controller, Group, Hierarchies, Quota, Throttle, leftovers, remove_tree};
+    use crate::runner::{Envelope, Isolation, Refusal, Volume};
+
+    pub fn setup(name: &str, envelope: Envelope) -> Setup {
+        Setup {
+            host: "n1".to_owned(),
+            run: format!("test-{name}-{}", std::process::id()),
+            envelope,
+            ..Setup::default()
+        }
+    }
+
+    pub fn slow(cores: u32, speed: f64) -> Envelope {
+        Envelope { cores: Some(cores), core_speed: Some(speed), ..Envelope::default() }
+    }
+
+    /// As root, with the controllers a slow host needs.
+    pub fn can_be_slow() -> bool {
+        let can = rustix::process::geteuid().is_root() && Hierarchies::detect().of(Controller::Cpu).is_some();
+        if !can {
+            eprintln!("skipped: slow cores need root and the control group controller `cpu`");
+        }
+        can
+    }
+
+    #[test]
+    fn what_an_envelope_and_a_fault_come_to() {
+        let machine = |count: u32| Envelope { cpus: (0..count).collect(), ..Envelope::default() };
+        let of = |cores, core_speed| Envelope { cores, core_speed, ..machine(4) };
+        let quota = Quota::of_cores;
+        let table = [
+            (of(None, None), None, Plan::Free),
+            (of(Some(4), Some(1.0)), None, Plan::Free),
+            (of(Some(4), Some(1.7)), None, Plan::Free),
+            (of(Some(2), None), None, Plan::Whole(quota(2.0))),
+            (of(Some(8), None), None, Plan::Free),
+            (of(Some(2), Some(0.1)), None, Plan::Cores(2, quota(0.1))),
+            (of(None, Some(0.1)), None, Plan::Cores(4, quota(0.1))),
+            (of(Some(2), Some(0.4)), Some(0.25), Plan::Cores(2, quota(0.1))),
+            (of(None, None), Some(0.25), Plan::Cores(4, quota(0.25))),
+            (of(Some(2), None), Some(0.5), Plan::Cores(2, quota(0.5))),
+        ];
+        for (envelope, fault, wanted) in table {
+            assert_eq!(Plan::of(&envelope, fault), wanted, "{envelope:?} {fault:?}");
+        }
+    }
+
+    #[test]
+    fn figures_of_a_disk_are_whole_numbers() {
+        let disk = Disk { write_iops: Some(0.3), read_bytes_per_s: Some(1e6), ..Disk::default() };
+        let wanted = Throttle { write_iops: Some(1), read_bytes_per_s: Some(1_000_000), ..Throttle::default() };
+        assert_eq!(throttle(&disk), wanted);
+    }
+
+    #[test]
+    fn without_control_groups_only_a_limited_host_is_refused() {
+        let none = || Arc::new(Hierarchies::default());
+        let why = Groups::make_with(none(), &setup("none", slow(2, 0.5))).unwrap_err();
+        assert!(why.starts_with("no control groups are mounted; a host with limits needs"), "{why}");
+        let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
+        assert_eq!(notices.len(), 1);
+        assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());
+        let Err(Refusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
+        assert!(reason.starts_with("freezing a host needs control groups"), "{reason}");
+        groups.remove().unwrap();
+    }
+
+    #[test]
+    fn groups_without_a_name_are_refused() {
+        for setup in [
+            Setup { run: String::new(), ..setup("", Envelope::default()) },
+            Setup { host: String::new(), ..setup("", Envelope::default()) },
+        ] {
+            assert!(Groups::make(&setup).unwrap_err().contains("no name"));
+        }
+    }
+
+    #[test]
+    fn a_host_with_a_volume_stays_where_its_limits_are() {
+        let machine = crate::linux::cgroup::recorded::Machine::v1();
+        let volume = Volume { file: "/x".into(), device: "/dev/loop3".into(), at: "/data".into() };
+        let isolation = |volume| Some(Isolation { volume, ..Isolation::default() });
+        for (volume, is_in_blkio) in [(Some(volume), false), (None, true)] {
+            let setup = Setup { isolation: isolation(volume), ..setup("volume", Envelope::default()) };
+            let files = host_of(&machine.hierarchies(), &setup).child("target").join_files();
+            assert_eq!(files.iter().any(|file| file.starts_with(machine.path("blkio"))), is_in_blkio, "{files:?}");
+            assert!(files.iter().any(|file| file.starts_with(machine.path("memory"))));
+        }
+    }
+
+    #[test]
+    fn a_host_with_slow_cores_comes_and_goes() {
+        if !can_be_slow() {
+            return;
+        }
+        let setup = setup("slow", slow(3, 0.05));
+        make_top(&setup.run, 16).unwrap();
+        let (groups, notices) = Groups::make(&setup).unwrap();
+        assert_eq!(notices, Vec::<String>::new());
+        assert_eq!(groups.quota_period_s(), Some(0.020));
+        // Each start goes to another core while nothing has been started.
+        let slot =
+            |files: &[std::path::PathBuf]| files.last().unwrap().parent().unwrap().file_name().unwrap().to_owned();
+        let slots: BTreeSet<_> = (0..3).map(|_| slot(&groups.join_files())).collect();
+        assert_eq!(slots.len(), 3);
+        let mut process = started(&groups, &["sleep", "600"]);
+        assert_eq!(in_slots(&setup), BTreeSet::from([process.id()]));
+        assert_eq!(groups.usage().cores, 3);
+        assert!(groups.usage().throttled_ns.is_some());
+        // A fault, on top of it, and the end of that.
+        groups.set_cpu(Some(0.5)).unwrap();
+        assert_eq!(groups.quota_period_s(), Some(0.040));
+        groups.set_cpu(None).unwrap();
+        assert_eq!(groups.quota_period_s(), Some(0.020));
+        groups.freeze(true).unwrap();
+        groups.freeze(false).unwrap();
+        let Err(Refusal::Cannot { reason }) = groups.set_disk(Some(&Disk::default())) else {
+            panic!("it has no volume")
+        };
+        assert!(reason.contains("volume"), "{reason}");
+        groups.remove().unwrap();
+        assert!(!process.wait().unwrap().success(), "it went with its group");
+        assert!(leftovers(&top_of(&setup.run)).is_empty());
+    }
+
+    #[test]
+    fn a_fault_makes_fast_cores_slow_with_all_that_runs() {
+        if !can_be_slow() {
+            return;
+        }
+        let setup = setup("fault", Envelope::default());
+        let (groups, _) = Groups::make(&setup).unwrap();
+        let mut processes: Vec<Child> = (0..3).map(|_| started(&groups, &["sleep", "600"])).collect();
+        assert_eq!(groups.quota_period_s(), None);
+        let ids: BTreeSet<u32> = processes.iter().map(Child::id).collect();
+        for of_profile in [Some(0.25), None, Some(0.5)] {
+            groups.set_cpu(of_profile).unwrap();
+            assert_eq!(groups.quota_period_s(), of_profile.map(|_| 0.010));
+            assert_eq!(target(&setup).processes(), ids);
+            assert_eq!(in_slots(&setup), if of_profile.is_some() { ids.clone() } else { BTreeSet::new() });
+        }
+        // The host crashes, is booted again, and has what its profile says.
+        drop(groups);
+        let (groups, _) = Groups::make(&setup).unwrap();
+        assert_eq!((groups.quota_period_s(), in_slots(&setup)), (None, BTreeSet::new()));
+        remove_tree(&top_of(&setup.run)).unwrap();
+        assert!(leftovers(&top_of(&setup.run)).is_empty());
+        processes.iter_mut().for_each(|process| assert!(!process.wait().unwrap().success()));
+        groups.remove().unwrap();
+    }
+
+    fn target(setup: &Setup) -> Group {
+        Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child("n1").child("target")
+    }
+
+    fn in_slots(setup: &Setup) -> BTreeSet<u32> {
+        let target = target(setup);
+        (0..64).flat_map(|index| target.slot(&format!("core{index}")).processes()).collect()
+    }
+
+    fn started(groups: &Groups, command: &[&str]) -> Child {
+        let joins: Vec<String> =
+            groups.join_files().iter().map(|file| format!("echo 0 > {}", file.display())).collect();
+        let script = format!("set -e; {}; exec {}", joins.join("; "), command.join(" "));
+        let mut process =
+            Command::new("sh").arg("-c").arg(script).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        // It has joined once it is the program.
+        let program = format!("/proc/{}/cmdline", process.id());
+        while std::fs::read_to_string(&program).is_ok_and(|text| !text.starts_with(command[0])) {
+            assert!(process.try_wait().unwrap().is_none(), "it could not join");
+            std::thread::yield_now();
+        }
+        process
+    }
+}

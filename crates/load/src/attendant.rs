@@ -1,0 +1,264 @@
+//! Programs run for agents: behind an agent's socket an attendant, a thread, takes its orders, starts a program for each, and tells what came
+//! of it when it has ended. It must not measure, and not judge an end: its own end of the socket is all that it knows of a load.
+//!
+//! So the engine waits for a program as it does for an answer from a network, and starting one, which takes a millisecond, holds up no
+//! other agent. An agent that gives up hangs up, and the program is killed.
+
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+
+use rustix::fd::OwnedFd;
+
+use crate::protocols::command::frames::{How, Order, Outcome};
+
+mod running;
+
+use running::Running;
+
+/// Ties the life of a program that is about to be started to this process': it must not outlive it, however it ends.
+pub type Tether = fn(&mut Command);
+
+/// Of an attendant's thread.
+const STACK: usize = 256 * 1024;
+
+/// Starts an attendant for a connection to `service`; gives the agent's end of its socket. It ends when that is closed.
+pub(crate) fn attend(tether: Option<Tether>, service: &str) -> io::Result<(OwnedFd, JoinHandle<()>)> {
+    let (theirs, ours) = UnixStream::pair()?;
+    theirs.set_nonblocking(true)?;
+    let mut attendant = Attendant { agent: ours, tether, variables: variables(service) };
+    let named = std::thread::Builder::new().name("attendant".to_owned()).stack_size(STACK);
+    // An agent that hangs up ends it, and is not there to be told.
+    let thread = named.spawn(move || while attendant.serve().is_ok() {})?;
+    Ok((theirs.into(), thread))
+}
+
+/// What programs are told of the service, in their environment; nothing where there is none.
+fn variables(service: &str) -> Vec<(&'static str, String)> {
+    let rest = service.split_once("://").map_or(service, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    let mut variables = Vec::new();
+    if !service.is_empty() {
+        variables.push(("PLIMSOLL_SERVICE", service.to_owned()));
+    }
+    if let Some((host, port)) = address.rsplit_once(':') {
+        variables.push(("PLIMSOLL_HOST", host.trim_matches(['[', ']']).to_owned()));
+        variables.push(("PLIMSOLL_PORT", port.to_owned()));
+    }
+    variables
+}
+
+struct Attendant {
+    agent: UnixStream,
+    tether: Option<Tether>,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Attendant {
+    /// One order.
+    fn serve(&mut self) -> io::Result<()> {
+        let mut length = [0; 4];
+        self.agent.read_exact(&mut length)?;
+        let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+        self.agent.read_exact(&mut frame)?;
+        let order = Order::read(&frame).ok_or(ErrorKind::InvalidData)?;
+        let mut told = Vec::new();
+        match self.start(&order) {
+            Ok(mut running) => {
+                let how = running.attend_to(&self.agent)?;
+                let [stdout, stderr] = running.outputs();
+                let is_cut = stdout.is_cut || stderr.is_cut;
+                Outcome { how, is_cut, stdout: &stdout.kept, stderr: &stderr.kept }.write(&mut told);
+            }
+            Err(error) => {
+                let why = error.to_string();
+                Outcome { how: How::NotStarted, is_cut: false, stdout: b"", stderr: why.as_bytes() }.write(&mut told);
+            }
+        }
+        self.agent.write_all(&told)
+    }
+
+    fn start(&self, order: &Order<'_>) -> io::Result<Running> {
+        let (program, arguments) = order.words.split_first().ok_or(ErrorKind::InvalidInput)?;
+        let mut command = Command::new(OsStr::from_bytes(program));
+        command.args(arguments.iter().map(|word| OsStr::from_bytes(word)));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(if order.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        // A group of its own: so what it starts in turn is found, and an interruption at the terminal is for us alone.
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        if let Some(tether) = self.tether {
+            tether(&mut command);
+        }
+        Running::of(command.spawn()?, order.stdin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::protocols::command::frames::measured;
+
+    /// An agent's end and its attendant.
+    struct Agent {
+        socket: Option<UnixStream>,
+        attendant: Option<JoinHandle<()>>,
+    }
+
+    /// What came of an order: how, whether it was cut, both outputs.
+    type Told = (How, bool, Vec<u8>, Vec<u8>);
+
+    impl Agent {
+        fn of(service: &str) -> Self {
+            let (socket, attendant) = attend(None, service).unwrap();
+            let socket = UnixStream::from(socket);
+            socket.set_nonblocking(false).unwrap();
+            Self { socket: Some(socket), attendant: Some(attendant) }
+        }
+
+        fn order(&mut self, words: &[&str], stdin: Option<&[u8]>) {
+            let mut frame = Vec::new();
+            measured(&mut frame, |out| {
+                out.extend_from_slice(&u32::try_from(words.len()).unwrap().to_be_bytes());
+                words.iter().for_each(|word| measured(out, |out| out.extend_from_slice(word.as_bytes())));
+                if let Some(stdin) = stdin {
+                    measured(out, |out| out.extend_from_slice(stdin));
+                }
+            });
+            self.socket.as_mut().unwrap().write_all(&frame).unwrap();
+        }
+
+        fn hear(&mut self) -> Told {
+            let socket = self.socket.as_mut().unwrap();
+            let mut length = [0; 4];
+            socket.read_exact(&mut length).unwrap();
+            let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+            socket.read_exact(&mut frame).unwrap();
+            let outcome = Outcome::read(&frame).unwrap();
+            (outcome.how, outcome.is_cut, outcome.stdout.to_vec(), outcome.stderr.to_vec())
+        }
+
+        fn run(&mut self, words: &[&str], stdin: Option<&[u8]>) -> Told {
+            self.order(words, stdin);
+            self.hear()
+        }
+
+        /// Hangs up, and waits for the attendant to have seen to it.
+        fn hang_up(&mut self) {
+            drop(self.socket.take());
+            self.attendant.take().unwrap().join().unwrap();
+        }
+    }
+
+    fn sh(script: &str) -> Told {
+        Agent::of("").run(&["sh", "-c", script], None)
+    }
+
+    #[test]
+    fn ends_of_each_kind() {
+        let told =
+            |how, stdout: &str, stderr: &str| (how, false, stdout.as_bytes().to_vec(), stderr.as_bytes().to_vec());
+        assert_eq!(sh("echo out; echo err >&2"), told(How::Exited(0), "out\n", "err\n"));
+        assert_eq!(sh("exit 3"), told(How::Exited(3), "", ""));
+        assert_eq!(sh("kill -TERM $$"), told(How::Signalled(15), "", ""));
+        let (how, _, stdout, why) = Agent::of("").run(&["no-such-program-anywhere"], None);
+        assert_eq!((how, stdout.is_empty(), why.is_empty()), (How::NotStarted, true, false));
+        let (how, ..) = Agent::of("").run(&[], None);
+        assert_eq!(how, How::NotStarted);
+    }
+
+    #[test]
+    fn words_are_what_they_are() {
+        let (.., stdout, _) = Agent::of("").run(&["printf", "%s|", "a b", "", "$HOME", "*"], None);
+        assert_eq!(stdout, b"a b||$HOME|*|");
+    }
+
+    #[test]
+    fn one_after_the_other() {
+        let mut agent = Agent::of("");
+        for number in 0..20 {
+            let (how, _, stdout, _) = agent.run(&["echo", &number.to_string()], None);
+            assert_eq!((how, stdout), (How::Exited(0), format!("{number}\n").into_bytes()));
+        }
+        agent.hang_up();
+    }
+
+    #[test]
+    fn input_is_read_or_left() {
+        let long = vec![b'x'; 3_000_000];
+        assert_eq!(Agent::of("").run(&["wc", "-c"], Some(&long)).2, b"3000000\n");
+        assert_eq!(Agent::of("").run(&["cat"], Some(b"")).2, b"");
+        assert_eq!(Agent::of("").run(&["cat"], None).2, b"");
+        // It ends with its input unread.
+        assert_eq!(Agent::of("").run(&["true"], Some(&long)).0, How::Exited(0));
+        // Much is read and written at the same time.
+        let (how, is_cut, stdout, _) = Agent::of("").run(&["cat"], Some(&long));
+        assert_eq!((how, is_cut, stdout.len()), (How::Exited(0), true, 1024 * 1024));
+    }
+
+    #[test]
+    fn a_program_that_has_ended_is_not_waited_for_because_of_what_it_left() {
+        let begun = Instant::now();
+        let (how, _, stdout, _) = sh("sleep 600 & echo $!");
+        assert_eq!(how, How::Exited(0));
+        assert!(begun.elapsed() < Duration::from_secs(500));
+        assert!(is_gone(&stdout), "what it left lives on");
+    }
+
+    #[test]
+    fn nothing_is_left_when_the_agent_hangs_up() {
+        let mut agent = Agent::of("");
+        // The shell waits for what it has started; both are to go.
+        let note = std::env::temp_dir().join(format!("plimsoll-attendant-{}", std::process::id()));
+        let script = format!("sleep 600 & echo $! $$ > {0}.part; mv {0}.part {0}; wait", note.display());
+        agent.order(&["sh", "-c", &script], None);
+        let begun = Instant::now();
+        let pids = loop {
+            if let Ok(pids) = std::fs::read_to_string(&note) {
+                break pids;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "never started");
+            std::thread::yield_now();
+        };
+        agent.hang_up();
+        std::fs::remove_file(&note).unwrap();
+        for pid in pids.split_whitespace() {
+            assert!(is_gone(pid.as_bytes()), "{pid} lives on");
+        }
+    }
+
+    /// Whether the process with this number goes, in a while: who is killed needs a moment to die, and may have nobody to bury it.
+    fn is_gone(pid: &[u8]) -> bool {
+        let pid = String::from_utf8_lossy(pid).trim().to_owned();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(60) {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            if matches!(state, None | Some('Z' | 'X')) {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        false
+    }
+
+    #[test]
+    fn programs_are_told_where_the_service_is() {
+        let script = "echo $PLIMSOLL_SERVICE $PLIMSOLL_HOST $PLIMSOLL_PORT";
+        for (service, expected) in [
+            ("", ""),
+            ("127.0.0.1:5432", "127.0.0.1:5432 127.0.0.1 5432"),
+            ("tcp://me@[::1]:5432/x", "tcp://me@[::1]:5432/x ::1 5432"),
+            ("http://host/", "http://host/"),
+        ] {
+            let (.., stdout, _) = Agent::of(service).run(&["sh", "-c", script], None);
+            assert_eq!(String::from_utf8(stdout).unwrap().trim(), expected, "{service}");
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! How requests and answers look on the wire, one kind per file. Sans-I/O: bytes in, bytes out. No socket, clock, thread or
+//! retry is known here, and nothing of how agents take turns.
+
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use experiment::catalog;
+use record::clock::Clock;
+
+use crate::client::Connected;
+use crate::tls::Trust;
+use crate::values::{Argument, Values};
+use crate::{Error, Interval, Orders, Running};
+
+pub(crate) mod command;
+pub(crate) mod http;
+pub(crate) mod lines;
+pub(crate) mod redis;
+pub(crate) mod vsns;
+
+/// Every protocol, by name.
+pub static KINDS: &[&Kind] = &[
+    &Kind::of::<command::Command>(),
+    &Kind::of::<http::Http>(),
+    &Kind::of::<lines::Lines>(),
+    &Kind::of::<redis::Redis>(),
+    &Kind::of::<vsns::Vsns>(),
+];
+
+/// The protocol of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().copied().find(|kind| kind.info.name == name)
+}
+
+/// A protocol, and the engine and client compiled for it.
+#[derive(Debug)]
+pub struct Kind {
+    /// What an experiment may say in it.
+    pub info: &'static catalog::Protocol,
+    pub(crate) check: fn(&Orders) -> Result<(), Error>,
+    pub(crate) start: fn(&Orders, Clock, SyncSender<Interval>) -> Result<Running, Error>,
+    pub(crate) connect: fn(&str, &Trust, Duration) -> Connected,
+}
+
+impl Kind {
+    const fn of<P: Protocol>() -> Self {
+        Self {
+            info: P::INFO,
+            check: crate::engine::check::<P>,
+            start: crate::engine::start::<P>,
+            connect: crate::client::connect::<P>,
+        }
+    }
+}
+
+/// A protocol, opened for one service. The engine is compiled once for each.
+pub trait Protocol: Sized + Send + Sync + 'static {
+    /// What an experiment may say in it.
+    const INFO: &'static catalog::Protocol;
+
+    /// Answers that refuse or fail an operation in the protocol's own words; [`Cause::Answer`] counts along it.
+    const REFUSALS: &'static [Refusal];
+
+    /// What it is called in a TLS handshake (ALPN, RFC 7301), if anything.
+    const ALPN: &'static [&'static [u8]] = &[];
+    /// Whether an operation is a program of this machine, and nothing goes over a network.
+    const RUNS_PROGRAMS: bool = false;
+    /// Whether a target may refuse a connection in these words before it was asked anything. Where not, what it sends then is no answer.
+    const MAY_REFUSE_UNASKED: bool = false;
+
+    /// A step, compiled.
+    type Request: Send + Sync + 'static;
+
+    /// What a connection remembers between pieces of an answer. Small, and without memory of its own while nothing is open.
+    type Decoder: Default + Send + 'static;
+
+    /// What a thread remembers between answers.
+    type Memory: Default + Send + 'static;
+
+    /// Opens a service: `host:port` or a URL.
+    fn open(service: &str) -> Result<Self, String>;
+
+    /// The `host:port` to connect to; where programs are run, what they are told.
+    fn authority(&self) -> &str;
+
+    /// The host that its certificate is made out to, if the service is spoken to by TLS.
+    fn tls_host(&self) -> Option<&str> {
+        None
+    }
+
+    /// What each connection begins with, if not with a request.
+    fn greeting(&self) -> Option<&Greeting> {
+        None
+    }
+
+    /// Looks at all that came in answer to the greeting. A result that is not [`Cause::Ok`] refuses the connection.
+    fn greeted(_greeting: &Greeting, _input: &[u8]) -> Progress {
+        Progress::Bad(Cause::BadAnswer)
+    }
+
+    /// Compiles a step.
+    fn compile(&self, call: &Call<'_>) -> Result<Self::Request, String>;
+
+    /// Whether the request may change data, so that the answer to it may be about what an earlier attempt of it has changed.
+    fn may_change(request: &Self::Request) -> bool;
+
+    /// What an answer that fails an operation says about the data, if it is about them and comes from a server that is well. The
+    /// operation had no effect then, and where its step expects otherwise it was answered wrong.
+    fn about_data(failure: Cause) -> Option<AboutData>;
+
+    /// Appends the request; `id` is its number on this connection.
+    fn encode(request: &Self::Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>);
+
+    /// Looks at the bytes that came; `ended` if no more will. Called again with what was not used and what came since.
+    fn decode(
+        asked: &Asked<'_, Self>,
+        decoder: &mut Self::Decoder,
+        memory: &mut Self::Memory,
+        input: &[u8],
+        ended: bool,
+    ) -> Progress;
+
+    /// The wanted field number `want` of the answer that [`Protocol::decode`] just found in `input`; `None` if it has none.
+    /// `scratch` is empty and may be used.
+    fn field<'a>(
+        request: &'a Self::Request,
+        decoder: &'a Self::Decoder,
+        want: usize,
+        input: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]>;
+
+    /// The answer has been dealt with, or the connection is gone: the decoder starts over and gives back its memory.
+    fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
+
+    /// The status and the destination of an answer that only says where another one is to be had.
+    fn redirect<'a>(_decoder: &'a Self::Decoder, _input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
+        None
+    }
+
+    /// The word for the answer's status: `ok`, `not_found`, `200`.
+    fn status<'a>(decoder: &'a Self::Decoder, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
+}
+
+/// What is said on a fresh connection before any request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Greeting {
+    /// What is sent first; nothing where the target speaks first.
+    pub bytes: Vec<u8>,
+    /// So many answers come before a request may be sent; at least one.
+    pub answers: u32,
+}
+
+/// A step to be compiled.
+pub struct Call<'a> {
+    /// Its place among the steps.
+    pub number: usize,
+    /// The operation.
+    pub operation: &'static catalog::Operation,
+    /// Its arguments.
+    pub arguments: &'a [Argument],
+    /// Fields of the answer that will be asked for, in the order of their numbers.
+    pub wants: &'a [String],
+    /// Whether the connection ends with the answer, and the server is to be told so where the protocol has a word for it.
+    pub closes: bool,
+}
+
+impl Call<'_> {
+    /// The place of an argument.
+    pub fn argument(&self, name: &str) -> Option<usize> {
+        self.arguments.iter().position(|argument| argument.name == name)
+    }
+
+    /// Every name must be one that the operation knows, and every required one must be there.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { operation, .. } = self;
+        for argument in self.arguments {
+            named(operation.takes, &argument.name)
+                .ok_or_else(|| format!("`{}` takes no `{}`", operation.name, argument.name))?;
+        }
+        for field in operation.takes.iter().filter(|field| field.required) {
+            self.argument(field.name).ok_or_else(|| format!("`{}` needs `{}`", operation.name, field.name))?;
+        }
+        for want in self.wants {
+            named(operation.answers, want)
+                .ok_or_else(|| format!("the answer to `{}` has no `{want}`", operation.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// The field of that name; `header.*` is every name that begins with `header.`.
+fn named<'a>(fields: &'a [catalog::Field], name: &str) -> Option<&'a catalog::Field> {
+    fields.iter().find(|field| match field.name.strip_suffix('*') {
+        Some(start) => name.len() > start.len() && name.starts_with(start),
+        None => field.name == name,
+    })
+}
+
+/// What was asked, as far as the answer depends on it.
+pub struct Asked<'a, P: Protocol> {
+    /// The request.
+    pub request: &'a P::Request,
+    /// Its number on this connection.
+    pub id: u32,
+}
+
+/// What [`Protocol::decode`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The answer is not whole; so many bytes need not be shown again.
+    More {
+        /// Bytes used up.
+        used: usize,
+    },
+    /// The answer is whole.
+    Answer(Answer),
+    /// These bytes are no answer; the connection is of no use any more.
+    Bad(Cause),
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// Bytes of the input that belong to it.
+    pub used: usize,
+    /// [`Cause::Ok`], or why the answer is a failure.
+    pub result: Cause,
+    /// Whether the connection takes another request.
+    pub reusable: bool,
+}
+
+/// What a failing answer says about the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AboutData {
+    /// There are none.
+    Missing,
+    /// They are not as the request takes them to be.
+    Different,
+}
+
+/// An answer by which a target fails an operation.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The word after `answer: `.
+    pub name: &'static str,
+    /// Whether the operation certainly had no effect.
+    pub harmless: bool,
+}
+
+/// What became of an attempt. Texts for them are made when records are written, not per operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Answered as it should be.
+    Ok,
+    /// Answered, and contradicted an expectation.
+    Wrong,
+    /// Not answered in time.
+    Timeout,
+    /// Nobody listens.
+    ConnectRefused,
+    /// Not connected in time.
+    ConnectTimeout,
+    /// No way to the host.
+    ConnectUnreachable,
+    /// Connecting failed in another way.
+    ConnectFailed,
+    /// This machine has no local port left.
+    NoPort,
+    /// This process has no file descriptor left.
+    NoFile,
+    /// Reset by the peer in mid-operation.
+    Reset,
+    /// Closed by the peer in mid-operation.
+    Closed,
+    /// The connection broke in another way.
+    Broken,
+    /// The target showed a certificate that it is not trusted by.
+    TlsCertificate,
+    /// The target does not speak TLS, or none that both know.
+    TlsHandshake,
+    /// The target ended the connection before there were keys.
+    TlsClosed,
+    /// The target ended the handshake with an alert.
+    TlsRefused,
+    /// What came later was not sealed with the keys that were agreed on, or an alert.
+    TlsBroken,
+    /// What came is no answer of the protocol.
+    BadAnswer,
+    /// What came is longer than any answer may be.
+    TooLong,
+    /// All answers together hold more than they may.
+    TooLarge,
+    /// Answered with the place of another answer, as an attempt is told of: its operation is `ok`.
+    Redirect(u16),
+    /// One of [`Protocol::REFUSALS`].
+    Answer(u8),
+    /// A status of 400 or more.
+    Status(u16),
+}
+
+impl Cause {
+    /// The word in `attempts.csv`.
+    pub fn text(self, refusals: &[Refusal]) -> String {
+        match self {
+            Self::Ok => "ok",
+            Self::Wrong => "wrong",
+            Self::Timeout => "timeout",
+            Self::ConnectRefused => "connect refused",
+            Self::ConnectTimeout => "connect timeout",
+            Self::ConnectUnreachable => "connect unreachable",
+            Self::ConnectFailed => "connect failed",
+            Self::NoPort => "connect: no local port left",
+            Self::NoFile => "connect: no file descriptor left",
+            Self::Reset => "connection reset",
+            Self::Closed => "connection closed",
+            Self::Broken => "connection broken",
+            Self::TlsCertificate => "tls: bad certificate",
+            Self::TlsHandshake => "tls: handshake failed",
+            Self::TlsClosed => "tls: closed in the handshake",
+            Self::TlsRefused => "tls: refused by the target",
+            Self::TlsBroken => "tls: broken",
+            Self::BadAnswer => "bad answer",
+            Self::TooLong => "answer too long",
+            Self::TooLarge => "answer too large",
+            Self::Redirect(status) => return format!("redirect {status}"),
+            Self::Answer(number) => {
+                let name = refusals.get(usize::from(number)).map_or("?", |refusal| refusal.name);
+                return format!("answer: {name}");
+            }
+            Self::Status(status) => return format!("status {status}"),
+        }
+        .to_owned()
+    }
+
+    /// Whether the operation certainly had no effect.
+    pub fn is_harmless(self, refusals: &[Refusal]) -> bool {
+        match self {
+            Self::ConnectRefused
+            | Self::ConnectTimeout
+            | Self::ConnectUnreachable
+            | Self::ConnectFailed
+            | Self::NoPort
+            | Self::NoFile
+            | Self::TlsCertificate
+            | Self::TlsHandshake
+            | Self::TlsClosed
+            | Self::TlsRefused => true,
+            Self::Answer(number) => refusals.get(usize::from(number)).is_some_and(|refusal| refusal.harmless),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::values::Template;
+    use crate::values::tests::{names, source};
+
+    /// A compiled request with its arguments.
+    pub struct Compiled<P: Protocol> {
+        pub request: P::Request,
+        pub arguments: Vec<Argument>,
+        wants: usize,
+    }
+
+    /// What a decoder made of some bytes.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum Seen {
+        More,
+        Bad(Cause),
+        Answer { result: Cause, reusable: bool, surplus: Vec<u8>, fields: Vec<Option<String>>, status: String },
+    }
+
+    /// Compiles a step.
+    pub fn compile<P: Protocol>(
+        protocol: &P,
+        operation: &str,
+        with: &[(&str, &str)],
+        wants: &[&str],
+    ) -> Result<Compiled<P>, String> {
+        compile_for(protocol, operation, with, wants, false)
+    }
+
+    /// The same, for a connection that ends with the answer if it `closes`.
+    pub fn compile_for<P: Protocol>(
+        protocol: &P,
+        operation: &str,
+        with: &[(&str, &str)],
+        wants: &[&str],
+        closes: bool,
+    ) -> Result<Compiled<P>, String> {
+        let operation = P::INFO.operations.iter().find(|known| known.name == operation).unwrap();
+        let arguments: Vec<Argument> = with
+            .iter()
+            .enumerate()
+            .map(|(stream, (name, text))| Argument {
+                name: (*name).to_owned(),
+                template: Template::compile(text, stream as u64, &names()).unwrap(),
+            })
+            .collect();
+        let wants: Vec<String> = wants.iter().map(|want| (*want).to_owned()).collect();
+        let request = protocol.compile(&Call { number: 0, operation, arguments: &arguments, wants: &wants, closes })?;
+        Ok(Compiled { request, arguments, wants: wants.len() })
+    }
+
+    /// The bytes of a request.
+    pub fn encode<P: Protocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        let values = Values { source: source(3, 12), arguments: &compiled.arguments };
+        P::encode(&compiled.request, id, &values, &mut out);
+        out
+    }
+
+    /// Feeds the pieces one after the other, and then the end of the connection if `ends`.
+    pub fn feed<P: Protocol>(
+        compiled: &Compiled<P>,
+        memory: &mut P::Memory,
+        id: u32,
+        pieces: &[&[u8]],
+        ends: bool,
+    ) -> Seen {
+        let asked = Asked { request: &compiled.request, id };
+        let mut decoder = P::Decoder::default();
+        let mut input = Vec::new();
+        let mut fed = pieces.iter().map(|piece| (*piece, false)).chain(ends.then_some((&[][..], true)));
+        let seen = loop {
+            let Some((piece, ended)) = fed.next() else { break Seen::More };
+            input.extend_from_slice(piece);
+            match P::decode(&asked, &mut decoder, memory, &input, ended) {
+                Progress::More { used } => drop(input.drain(..used)),
+                Progress::Bad(cause) => break Seen::Bad(cause),
+                Progress::Answer(answer) => {
+                    let field = |want| {
+                        let mut scratch = Vec::new();
+                        P::field(&compiled.request, &decoder, want, &input, &mut scratch)
+                            .map(|value| String::from_utf8_lossy(value).into_owned())
+                    };
+                    let mut scratch = Vec::new();
+                    let status = String::from_utf8_lossy(P::status(&decoder, &input, &mut scratch)).into_owned();
+                    let mut surplus = input[answer.used..].to_vec();
+                    fed.for_each(|(piece, _)| surplus.extend_from_slice(piece));
+                    let fields = (0..compiled.wants).map(field).collect();
+                    break Seen::Answer { result: answer.result, reusable: answer.reusable, surplus, fields, status };
+                }
+            }
+        };
+        P::rest(&mut decoder, memory);
+        seen
+    }
+
+    /// Whatever the place at which the bytes are cut in two, and byte by byte: the same is seen as in one piece.
+    pub fn is_the_same_in_pieces<P: Protocol>(compiled: &Compiled<P>, id: u32, bytes: &[u8], ends: bool) -> Seen {
+        let whole = feed(compiled, &mut P::Memory::default(), id, &[bytes], ends);
+        let mut memory = P::Memory::default();
+        for cut in 0..=bytes.len() {
+            let (left, right) = bytes.split_at(cut);
+            assert_eq!(feed(compiled, &mut memory, id, &[left, right], ends), whole, "cut at {cut}");
+        }
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(feed(compiled, &mut memory, id, &single, ends), whole, "byte by byte");
+        whole
+    }
+
+    #[test]
+    fn kinds_are_sorted_and_described() {
+        assert!(KINDS.windows(2).all(|pair| pair[0].info.name < pair[1].info.name));
+        for kind in KINDS {
+            assert!(std::ptr::eq(find(kind.info.name).unwrap(), *kind));
+            assert!(!kind.info.help.is_empty());
+            let mut names: Vec<&str> = kind.info.operations.iter().map(|operation| operation.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), kind.info.operations.len());
+            for operation in kind.info.operations {
+                assert!(operation.takes.iter().chain(operation.answers).all(|field| !field.help.is_empty()));
+            }
+        }
+        assert!(find("gopher").is_none());
+    }
+
+    #[test]
+    fn causes_have_words() {
+        let refusals = vsns::Vsns::REFUSALS;
+        for (cause, text) in [
+            (Cause::Ok, "ok"),
+            (Cause::ConnectRefused, "connect refused"),
+            (Cause::Reset, "connection reset"),
+            (Cause::Answer(1), "answer: unavailable"),
+            (Cause::Answer(2), "answer: busy"),
+            (Cause::Status(503), "status 503"),
+            (Cause::BadAnswer, "bad answer"),
+        ] {
+            assert_eq!(cause.text(refusals), text);
+        }
+        assert!(Cause::Answer(2).is_harmless(refusals) && Cause::ConnectTimeout.is_harmless(refusals));
+        assert!(!Cause::Answer(1).is_harmless(refusals) && !Cause::Timeout.is_harmless(refusals));
+    }
+}

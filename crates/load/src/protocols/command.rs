@@ -1,0 +1,269 @@
+//! Programs, one for each operation. Nothing goes over a network: an order goes to an attendant of this process, which runs the program
+//! (see `crate::attendant`), and what came of it comes back. Here is only how both are written down.
+
+use experiment::catalog;
+
+use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
+use crate::values::words::Words;
+use crate::values::{Values, write_decimal};
+
+pub mod frames;
+mod operations;
+
+use frames::{How, Outcome, measured, take_measured};
+pub use operations::INFO;
+
+/// The longest answer that is taken for one: both outputs and what is around them.
+const FRAME_LIMIT: usize = 4 * 1024 * 1024;
+/// Numbers of the refusals.
+const EXIT: u8 = 0;
+const SIGNAL: u8 = 1;
+const NOT_STARTED: u8 = 2;
+
+/// This machine, and what its programs are to work on.
+#[derive(Debug)]
+pub struct Command {
+    service: String,
+}
+
+/// A compiled step.
+#[derive(Debug)]
+pub struct Request {
+    words: Words,
+    stdin: Option<usize>,
+    wants: Box<[Want]>,
+}
+
+/// A field of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Want {
+    Status,
+    Stdout,
+    Stderr,
+    Cut,
+}
+
+impl Protocol for Command {
+    const INFO: &'static catalog::Protocol = &INFO;
+    const REFUSALS: &'static [Refusal] = &[
+        Refusal { name: "exit", harmless: false },
+        Refusal { name: "signal", harmless: false },
+        Refusal { name: "not started", harmless: true },
+    ];
+    const RUNS_PROGRAMS: bool = true;
+    type Request = Request;
+    type Decoder = ();
+    type Memory = ();
+
+    /// Anything: programs are told, and know what it means.
+    fn open(service: &str) -> Result<Self, String> {
+        Ok(Self { service: service.to_owned() })
+    }
+
+    fn authority(&self) -> &str {
+        &self.service
+    }
+
+    fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
+        call.check()?;
+        let place = call.argument("command").ok_or("`run` needs a `command`")?;
+        let words = Words::cut(&call.arguments[place].template).map_err(|wrong| format!("`command`: {wrong}"))?;
+        if words.count() == 0 {
+            return Err(
+                "`command` is empty; write a program and its arguments, such as \"psql -c 'select 1'\"".to_owned()
+            );
+        }
+        let wants = call.wants.iter().map(|want| Want::named(want)).collect::<Result<_, _>>()?;
+        Ok(Request { words, stdin: call.argument("stdin"), wants })
+    }
+
+    /// Nobody knows.
+    fn may_change(_request: &Request) -> bool {
+        true
+    }
+
+    fn about_data(_failure: Cause) -> Option<AboutData> {
+        None
+    }
+
+    fn encode(request: &Request, _id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
+        measured(out, |out| {
+            let count = u32::try_from(request.words.count()).unwrap_or(u32::MAX);
+            out.extend_from_slice(&count.to_be_bytes());
+            let mut saying = request.words.say(&values.source);
+            for _ in 0..count {
+                measured(out, |out| saying.next_into(out));
+            }
+            if let Some(place) = request.stdin {
+                measured(out, |out| values.write(place, out));
+            }
+        });
+    }
+
+    fn decode(_asked: &Asked<'_, Self>, (): &mut (), (): &mut (), input: &[u8], _ended: bool) -> Progress {
+        let Some(length) = input.first_chunk::<4>() else { return Progress::More { used: 0 } };
+        if u32::from_be_bytes(*length) as usize > FRAME_LIMIT {
+            return Progress::Bad(Cause::TooLong);
+        }
+        let mut rest = input;
+        let Some(frame) = take_measured(&mut rest) else { return Progress::More { used: 0 } };
+        let Some(outcome) = Outcome::read(frame) else { return Progress::Bad(Cause::BadAnswer) };
+        let result = match outcome.how {
+            How::Exited(0) => Cause::Ok,
+            How::Exited(_) => Cause::Answer(EXIT),
+            How::Signalled(_) => Cause::Answer(SIGNAL),
+            How::NotStarted => Cause::Answer(NOT_STARTED),
+        };
+        Progress::Answer(Answer { used: input.len() - rest.len(), result, reusable: true })
+    }
+
+    fn field<'a>(
+        request: &'a Request,
+        (): &'a (),
+        want: usize,
+        mut input: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        let outcome = Outcome::read(take_measured(&mut input)?)?;
+        Some(match request.wants.get(want)? {
+            Want::Status => status(outcome.how, scratch),
+            Want::Stdout => trimmed(outcome.stdout),
+            Want::Stderr => trimmed(outcome.stderr),
+            Want::Cut if outcome.is_cut => b"1",
+            Want::Cut => b"0",
+        })
+    }
+
+    fn rest((): &mut (), (): &mut ()) {}
+
+    fn status<'a>((): &'a (), mut input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        match take_measured(&mut input).and_then(Outcome::read) {
+            Some(outcome) => status(outcome.how, scratch),
+            None => b"?",
+        }
+    }
+}
+
+fn status(how: How, scratch: &mut Vec<u8>) -> &[u8] {
+    let code = match how {
+        How::Exited(code) => code,
+        How::Signalled(signal) => {
+            scratch.extend_from_slice(b"signal ");
+            signal
+        }
+        How::NotStarted => return b"not started",
+    };
+    write_decimal(u64::from(code.unsigned_abs()), scratch);
+    scratch
+}
+
+/// Without the line ends at its end, as shells take the output of a command.
+fn trimmed(output: &[u8]) -> &[u8] {
+    let end = output.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
+    &output[..end]
+}
+
+impl Want {
+    fn named(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "status" => Self::Status,
+            "stdout" => Self::Stdout,
+            "stderr" => Self::Stderr,
+            "cut" => Self::Cut,
+            _ => return Err(format!("an answer has no `{name}`")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::frames::Order;
+    use super::*;
+    use crate::protocols::tests::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+
+    const WANTS: [&str; 4] = ["status", "stdout", "stderr", "cut"];
+
+    fn compiled(with: &[(&str, &str)]) -> Compiled<Command> {
+        compile(&Command::open("").unwrap(), "run", with, &WANTS).unwrap()
+    }
+
+    fn told(how: How, is_cut: bool, stdout: &str, stderr: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        Outcome { how, is_cut, stdout: stdout.as_bytes(), stderr: stderr.as_bytes() }.write(&mut out);
+        out
+    }
+
+    fn seen(result: Cause, fields: [&str; 4]) -> Seen {
+        let status = fields[0].to_owned();
+        let fields = fields.map(|field| Some(field.to_owned())).to_vec();
+        Seen::Answer { result, reusable: true, surplus: Vec::new(), fields, status }
+    }
+
+    #[test]
+    fn orders_byte_for_byte() {
+        let plain = encode(&compiled(&[("command", "true")]), 1);
+        assert_eq!(plain, b"\0\0\0\x0c\0\0\0\x01\0\0\0\x04true");
+        let table = [
+            (&[("command", "echo 'a b' {agent}")][..], &["echo", "a b", "3"][..], None),
+            (&[("command", "cat"), ("stdin", "{seq}\n")], &["cat"], Some("12\n")),
+            (&[("command", "cat"), ("stdin", "")], &["cat"], Some("")),
+            (&[("command", "x ''")], &["x", ""], None),
+        ];
+        for (with, words, stdin) in table {
+            let bytes = encode(&compiled(with), 1);
+            let mut rest = bytes.as_slice();
+            let order = Order::read(take_measured(&mut rest).unwrap()).unwrap();
+            assert!(rest.is_empty());
+            assert_eq!(order.words, words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+            assert_eq!(order.stdin, stdin.map(str::as_bytes));
+        }
+    }
+
+    #[test]
+    fn orders_that_make_no_sense() {
+        for with in [
+            &[][..],
+            &[("command", "")],
+            &[("command", "  ")],
+            &[("command", "echo 'a")],
+            &[("command", "echo"), ("shell", "sh")],
+        ] {
+            assert!(compile(&Command::open("").unwrap(), "run", with, &[]).is_err(), "{with:?}");
+        }
+    }
+
+    #[test]
+    fn outcomes() {
+        let run = compiled(&[("command", "x")]);
+        let table = [
+            (told(How::Exited(0), false, "42\n", ""), seen(Cause::Ok, ["0", "42", "", "0"])),
+            (told(How::Exited(0), true, "\n\na\nb\n\n", "e\n"), seen(Cause::Ok, ["0", "\n\na\nb", "e", "1"])),
+            (told(How::Exited(0), false, "\n", ""), seen(Cause::Ok, ["0", "", "", "0"])),
+            (told(How::Exited(3), false, "", "no"), seen(Cause::Answer(EXIT), ["3", "", "no", "0"])),
+            (told(How::Signalled(9), false, "", ""), seen(Cause::Answer(SIGNAL), ["signal 9", "", "", "0"])),
+            (
+                told(How::NotStarted, false, "", "why"),
+                seen(Cause::Answer(NOT_STARTED), ["not started", "", "why", "0"]),
+            ),
+            (b"\xff\xff\xff\xff".to_vec(), Seen::Bad(Cause::TooLong)),
+            (b"\0\0\0\x01x".to_vec(), Seen::Bad(Cause::BadAnswer)),
+            (b"\0\0\0\x0a\x07\0\0\0\0\0\0\0\0\0".to_vec(), Seen::Bad(Cause::BadAnswer)),
+            (b"\0\0\0\x0a\0\0\0\0\0\0\0\0\0\x01".to_vec(), Seen::Bad(Cause::BadAnswer)),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(is_the_same_in_pieces(&run, 1, &bytes, false), expected, "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nonsense_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..64), cut in 0_usize..64, ends: bool) {
+            let (left, right) = bytes.split_at(cut.min(bytes.len()));
+            feed(&compiled(&[("command", "x")]), &mut (), 1, &[left, right], ends);
+            // What stands in an order that is none.
+            let _ = Order::read(&bytes);
+        }
+    }
+}

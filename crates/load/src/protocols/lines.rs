@@ -1,0 +1,404 @@
+//! Lines of text: one is sent, and lines are taken until one ends the answer. It must not know what they mean.
+//!
+//! A line ends with `\n`; a `\r` before that belongs to the end.
+
+use experiment::catalog;
+
+use super::{AboutData, Answer, Asked, Call, Cause, Greeting, Progress, Protocol, Refusal};
+use crate::values::Values;
+use crate::values::layout::{Builder, Layout};
+
+mod operations;
+
+pub use operations::INFO;
+
+/// The longest line that is taken for one, bytes with its end.
+const LINE_LIMIT: usize = 1024 * 1024;
+/// The longest answer that is taken for one, bytes.
+const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
+/// Most lines that a server says first.
+const BANNER_LINES: u32 = 1000;
+/// [`Cause::Answer`] of a line that fails the operation.
+const REFUSED: u8 = 0;
+
+/// A server of lines.
+#[derive(Debug)]
+pub struct Lines {
+    authority: String,
+    banner: Option<Greeting>,
+}
+
+/// A compiled step.
+#[derive(Debug)]
+pub struct Request {
+    layout: Layout,
+    /// What the last line begins with; nothing: the first line is the last.
+    until: Box<[Vec<u8>]>,
+    /// What the last line of a failure begins with.
+    fails: Box<[Vec<u8>]>,
+    wants: Box<[Want]>,
+}
+
+/// A field of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Want {
+    Line,
+    Last,
+    Text,
+    Status,
+}
+
+/// Where in the input the lines are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Decoder {
+    /// The line at hand begins here.
+    at: usize,
+    /// There is no line's end between that and here.
+    searched: usize,
+    /// The first line ends here.
+    first_end: Option<usize>,
+    /// The last line ends here.
+    end: usize,
+    is_refused: bool,
+}
+
+impl Protocol for Lines {
+    const INFO: &'static catalog::Protocol = &INFO;
+    const REFUSALS: &'static [Refusal] = &[Refusal { name: "refused", harmless: false }];
+    type Request = Request;
+    type Decoder = Decoder;
+    type Memory = ();
+
+    fn open(service: &str) -> Result<Self, String> {
+        const FORM: &str = "write tcp://host:port, or tcp://host:port?banner=1 where the server speaks first";
+        let rest = service.strip_prefix("tcp://").unwrap_or(service);
+        let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+        let authority = place.strip_suffix('/').unwrap_or(place);
+        match authority.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok() => {}
+            _ => return Err(FORM.to_owned()),
+        }
+        let banner = match query {
+            None => None,
+            Some(query) => {
+                let lines = query.strip_prefix("banner=").and_then(|lines| lines.parse().ok());
+                let answers = lines.filter(|lines| (1..=BANNER_LINES).contains(lines)).ok_or(FORM)?;
+                Some(Greeting { bytes: Vec::new(), answers })
+            }
+        };
+        Ok(Self { authority: authority.to_owned(), banner })
+    }
+
+    fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    fn greeting(&self) -> Option<&Greeting> {
+        self.banner.as_ref()
+    }
+
+    fn greeted(greeting: &Greeting, input: &[u8]) -> Progress {
+        let mut ends = input.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+        let last = (greeting.answers as usize).checked_sub(1).and_then(|others| ends.nth(others));
+        match last {
+            Some(end) => Progress::Answer(Answer { used: end + 1, result: Cause::Ok, reusable: true }),
+            None if input.len() >= LINE_LIMIT => Progress::Bad(Cause::TooLong),
+            None => Progress::More { used: 0 },
+        }
+    }
+
+    fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
+        call.check()?;
+        let line = call.argument("line").ok_or("`send` needs a `line`")?;
+        let mut builder = Builder::default();
+        builder.value(call.arguments, line).bytes(constant(call, "end")?.unwrap_or(b"\n"));
+        Ok(Request {
+            layout: builder.finish()?,
+            until: beginnings(call, "until")?,
+            fails: beginnings(call, "fails")?,
+            wants: call.wants.iter().map(|want| Want::named(want)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Nobody knows.
+    fn may_change(_request: &Request) -> bool {
+        true
+    }
+
+    fn about_data(_failure: Cause) -> Option<AboutData> {
+        None
+    }
+
+    fn encode(request: &Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
+        request.layout.write(id, values, out);
+    }
+
+    fn decode(asked: &Asked<'_, Self>, decoder: &mut Decoder, (): &mut (), input: &[u8], _ended: bool) -> Progress {
+        decoder.decode(asked.request, input).unwrap_or_else(Progress::Bad)
+    }
+
+    fn field<'a>(
+        request: &'a Request,
+        decoder: &'a Decoder,
+        want: usize,
+        input: &'a [u8],
+        _scratch: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        match request.wants.get(want)? {
+            Want::Line => input.get(..decoder.first_end?),
+            Want::Last => input.get(decoder.at..decoder.end),
+            Want::Text => input.get(..decoder.end),
+            Want::Status => Some(decoder.word().as_bytes()),
+        }
+    }
+
+    fn rest(decoder: &mut Decoder, (): &mut ()) {
+        *decoder = Decoder::default();
+    }
+
+    fn status<'a>(decoder: &'a Decoder, _input: &'a [u8], _scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        decoder.word().as_bytes()
+    }
+}
+
+impl Decoder {
+    fn decode(&mut self, request: &Request, input: &[u8]) -> Result<Progress, Cause> {
+        loop {
+            let from = self.at.max(self.searched);
+            let Some(found) = input[from..].iter().position(|byte| *byte == b'\n') else {
+                self.searched = input.len();
+                let is_too_long = input.len() - self.at >= LINE_LIMIT || input.len() >= ANSWER_LIMIT;
+                return if is_too_long { Err(Cause::TooLong) } else { Ok(Progress::More { used: 0 }) };
+            };
+            let behind = from + found + 1;
+            if behind - self.at > LINE_LIMIT || behind > ANSWER_LIMIT {
+                return Err(Cause::TooLong);
+            }
+            let line = &input[self.at..behind - 1];
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let end = self.at + line.len();
+            self.first_end.get_or_insert(end);
+            self.is_refused = begins(line, &request.fails);
+            if self.is_refused || request.until.is_empty() || begins(line, &request.until) {
+                self.end = end;
+                let result = if self.is_refused { Cause::Answer(REFUSED) } else { Cause::Ok };
+                return Ok(Progress::Answer(Answer { used: behind, result, reusable: true }));
+            }
+            self.at = behind;
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        if self.is_refused { "refused" } else { "ok" }
+    }
+}
+
+fn begins(line: &[u8], beginnings: &[Vec<u8>]) -> bool {
+    beginnings.iter().any(|beginning| line.starts_with(beginning))
+}
+
+/// An argument that never changes.
+fn constant<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a [u8]>, String> {
+    let Some(place) = call.argument(name) else { return Ok(None) };
+    let text = call.arguments[place].template.as_constant();
+    text.map(Some).ok_or_else(|| format!("`{name}` is the same for all requests, without placeholders"))
+}
+
+/// Texts with `|` between.
+fn beginnings(call: &Call<'_>, name: &str) -> Result<Box<[Vec<u8>]>, String> {
+    let Some(text) = constant(call, name)? else { return Ok(Box::default()) };
+    let all: Box<[Vec<u8>]> = text.split(|byte| *byte == b'|').map(<[u8]>::to_vec).collect();
+    if all.iter().any(Vec::is_empty) {
+        return Err(format!("`{name}` has an empty text in it, which every line begins with"));
+    }
+    Ok(all)
+}
+
+impl Want {
+    fn named(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "line" => Self::Line,
+            "last" => Self::Last,
+            "text" => Self::Text,
+            "status" => Self::Status,
+            _ => return Err(format!("an answer has no `{name}`")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::protocols::tests::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
+
+    const WANTS: [&str; 4] = ["line", "last", "text", "status"];
+
+    fn lines() -> Lines {
+        Lines::open("tcp://127.0.0.1:11211").unwrap()
+    }
+
+    fn compiled(with: &[(&str, &str)]) -> Compiled<Lines> {
+        compile(&lines(), "send", with, &WANTS).unwrap()
+    }
+
+    fn seen(line: &str, last: &str, text: &str) -> Seen {
+        let fields = [line, last, text, "ok"].map(|field| Some(field.to_owned())).to_vec();
+        Seen::Answer { result: Cause::Ok, reusable: true, surplus: Vec::new(), fields, status: "ok".to_owned() }
+    }
+
+    fn refused(line: &str, last: &str, text: &str) -> Seen {
+        let fields = [line, last, text, "refused"].map(|field| Some(field.to_owned())).to_vec();
+        let result = Cause::Answer(REFUSED);
+        Seen::Answer { result, reusable: true, surplus: Vec::new(), fields, status: "refused".to_owned() }
+    }
+
+    #[test]
+    fn services() {
+        for (service, authority, banner) in [
+            ("127.0.0.1:25", "127.0.0.1:25", None),
+            ("tcp://host:25", "host:25", None),
+            ("tcp://[::1]:25/", "[::1]:25", None),
+            ("tcp://host:25?banner=1", "host:25", Some(1)),
+            ("tcp://host:25/?banner=3", "host:25", Some(3)),
+        ] {
+            let lines = Lines::open(service).unwrap();
+            assert_eq!((lines.authority(), lines.greeting().map(|greeting| greeting.answers)), (authority, banner));
+        }
+        for service in [
+            "",
+            "host",
+            "tcp://host",
+            "tcp://:25",
+            "host:70000",
+            "http://host:1",
+            "tcp://host:25/mail",
+            "tcp://host:25?banner=0",
+            "tcp://host:25?banner=1001",
+            "tcp://host:25?banner",
+            "tcp://host:25?greet=1",
+        ] {
+            assert!(Lines::open(service).is_err(), "{service}");
+        }
+    }
+
+    #[test]
+    fn requests_byte_for_byte() {
+        for (with, expected) in [
+            (&[("line", "version")][..], "version\n"),
+            (&[("line", "get k{agent}"), ("end", "\r\n")], "get k3\r\n"),
+            (&[("line", "set k 0 0 2\r\n{seq}"), ("end", "\r\n")], "set k 0 0 2\r\n12\r\n"),
+            (&[("line", ""), ("end", "")], ""),
+        ] {
+            assert_eq!(String::from_utf8(encode(&compiled(with), 1)).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn requests_that_make_no_sense() {
+        for with in [
+            &[][..],
+            &[("line", "x"), ("path", "/")],
+            &[("line", "x"), ("end", "{seq}")],
+            &[("line", "x"), ("until", "{agent}")],
+            &[("line", "x"), ("until", "")],
+            &[("line", "x"), ("fails", "ERROR|")],
+        ] {
+            assert!(compile(&lines(), "send", with, &[]).is_err(), "{with:?}");
+        }
+        assert!(compile(&lines(), "send", &[("line", "x")], &["value"]).is_err());
+    }
+
+    #[test]
+    fn answers() {
+        let one = compiled(&[("line", "x")]);
+        let failing = compiled(&[("line", "x"), ("fails", "ERROR|SERVER_ERROR")]);
+        let many = compiled(&[("line", "x"), ("until", "END|OK"), ("fails", "ERROR")]);
+        let mail = compiled(&[("line", "EHLO x"), ("until", "250 ")]);
+        let table = [
+            (&one, "STORED\r\n", seen("STORED", "STORED", "STORED")),
+            (&one, "STORED\n", seen("STORED", "STORED", "STORED")),
+            (&one, "\n", seen("", "", "")),
+            (&one, "\r\n", seen("", "", "")),
+            (&one, "a\rb\r\r\n", seen("a\rb\r", "a\rb\r", "a\rb\r")),
+            (&one, "ERROR\r\n", seen("ERROR", "ERROR", "ERROR")),
+            (&failing, "STORED\r\n", seen("STORED", "STORED", "STORED")),
+            (&failing, "SERVER_ERROR out\r\n", refused("SERVER_ERROR out", "SERVER_ERROR out", "SERVER_ERROR out")),
+            (&many, "END\r\n", seen("END", "END", "END")),
+            (&many, "VALUE k 0 2\r\nhi\r\nEND\r\n", seen("VALUE k 0 2", "END", "VALUE k 0 2\r\nhi\r\nEND")),
+            (&many, "a\n\nOK then\n", seen("a", "OK then", "a\n\nOK then")),
+            (&many, "a\nERROR b\r\n", refused("a", "ERROR b", "a\nERROR b")),
+            (
+                &mail,
+                "250-one\r\n250-two\r\n250 three\r\n",
+                seen("250-one", "250 three", "250-one\r\n250-two\r\n250 three"),
+            ),
+        ];
+        for (request, bytes, expected) in table {
+            assert_eq!(is_the_same_in_pieces(request, 1, bytes.as_bytes(), false), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_follows_an_answer_is_left() {
+        let one = compiled(&[("line", "x")]);
+        let Seen::Answer { surplus, .. } = is_the_same_in_pieces(&one, 1, b"a\nb\n", false) else {
+            panic!("no answer")
+        };
+        assert_eq!(surplus, b"b\n");
+    }
+
+    #[test]
+    fn what_never_ends_is_too_long() {
+        let many = compiled(&[("line", "x"), ("until", "END")]);
+        let line = vec![b'x'; LINE_LIMIT];
+        assert_eq!(feed(&many, &mut (), 1, &[&line], false), Seen::Bad(Cause::TooLong));
+        assert_eq!(feed(&many, &mut (), 1, &[&line[1..], b"\n", b"END\n"], false), {
+            let text = "x".repeat(LINE_LIMIT - 1);
+            seen(&text, "END", &format!("{text}\nEND"))
+        });
+        let short = [&line[..1023], b"\n"].concat();
+        let pieces: Vec<&[u8]> = std::iter::repeat_n(short.as_slice(), ANSWER_LIMIT / 1024 + 1).collect();
+        assert_eq!(feed(&many, &mut (), 1, &pieces, false), Seen::Bad(Cause::TooLong));
+    }
+
+    #[test]
+    fn answers_that_are_cut_off() {
+        let many = compiled(&[("line", "x"), ("until", "END")]);
+        for bytes in ["", "a", "a\n", "a\r\nEND", "a\r\nEND\r"] {
+            assert_eq!(is_the_same_in_pieces(&many, 1, bytes.as_bytes(), true), Seen::More, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_banner_has_so_many_lines() {
+        let greeting = Greeting { bytes: Vec::new(), answers: 2 };
+        let greeted = |input: &[u8]| Lines::greeted(&greeting, input);
+        for not_whole in [&b""[..], b"220-a\r\n", b"220-a\r\n220 b\r"] {
+            assert_eq!(greeted(not_whole), Progress::More { used: 0 });
+        }
+        let used = |used| Progress::Answer(Answer { used, result: Cause::Ok, reusable: true });
+        assert_eq!(greeted(b"220-a\r\n220 b\r\n"), used(14));
+        assert_eq!(greeted(b"\n\nx"), used(2));
+        assert_eq!(greeted(&vec![b'x'; LINE_LIMIT]), Progress::Bad(Cause::TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn nonsense_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..64), cut in 0_usize..64, ends: bool) {
+            let (left, right) = bytes.split_at(cut.min(bytes.len()));
+            for with in [&[("line", "x")][..], &[("line", "x"), ("until", "E|F"), ("fails", "G")]] {
+                feed(&compiled(with), &mut (), 1, &[left, right], ends);
+            }
+        }
+
+        #[test]
+        fn lines_come_back(texts in prop::collection::vec("[a-z]{0,10}", 1..20)) {
+            let many = compiled(&[("line", "x"), ("until", "END")]);
+            let text = texts.join("\r\n");
+            let expected = seen(&texts[0], "END", &format!("{text}\r\nEND"));
+            prop_assert_eq!(is_the_same_in_pieces(&many, 1, format!("{text}\r\nEND\r\n").as_bytes(), false), expected);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! When operations start. Arithmetic on nanoseconds since load start, nothing else: no clock is read and no timer is set here.
+//!
+//! In an open loop the starts of all agents together are one sequence, and agents take them in turn: each start has its agent before
+//! anything is known of how fast answers come. So no agent has to ask another, and two starts that lie close together are
+//! different agents', which do not wait for each other. Any start can be worked out by itself: none is held in memory but those of
+//! a recorded schedule.
+
+use std::path::Path;
+
+use experiment::plan::{Load, Rate};
+
+use crate::Error;
+
+pub mod closed;
+pub mod constant;
+pub mod poisson;
+pub mod replay;
+pub mod stages;
+
+/// Decides when an agent's operations are to start; latency counts from these moments. Agents count from 0.
+pub trait Schedule: Send + Sync {
+    /// The intended start of the agent's first operation.
+    fn first_ns(&self, agent: u32) -> u64;
+
+    /// The intended start of the agent's operation after the one that was intended at `intended_ns` and ended at `ended_ns`; later
+    /// than any moment if there is none.
+    fn next_ns(&self, agent: u32, intended_ns: u64, ended_ns: u64) -> u64;
+
+    /// No operation is intended at or after this moment.
+    fn end_ns(&self) -> u64;
+
+    /// Whether the starts are fixed beforehand, so that an operation is due even if its agent is busy.
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
+    /// Hands over the agent's operations that are intended from `from_ns` on and before `until_ns`, whatever became of those before, in
+    /// order and in rows that are evenly spaced. None where an agent decides only when it is free.
+    fn due(&self, _agent: u32, _from_ns: u64, _until_ns: u64, _take: &mut dyn FnMut(Due)) {}
+
+    /// What a reader has to know of it.
+    fn notice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The schedule of a load; `closed` is what it would be without a rate, and has its agents, ramp and end. A recorded schedule is
+/// read from `files`.
+///
+/// # Errors
+/// If a recorded schedule cannot be read.
+pub fn of(load: &Load, closed: closed::Closed, seed: u64, files: &Path) -> Result<Box<dyn Schedule>, Error> {
+    let closed::Closed { agents, ramp_ns, end_ns, .. } = closed;
+    Ok(match &load.rate {
+        None => Box::new(closed),
+        Some(Rate::Constant(per_s)) => Box::new(constant::Constant::new(agents, *per_s, ramp_ns, end_ns)),
+        Some(Rate::Poisson { poisson }) => Box::new(poisson::Poisson::new(agents, *poisson, ramp_ns, end_ns, seed)),
+        Some(Rate::Replay { replay, stretch }) => {
+            Box::new(replay::Replay::read(&files.join(replay), *stretch, agents, end_ns)?)
+        }
+        Some(Rate::Stages(given)) => Box::new(stages::Stages::new(agents, given, end_ns)),
+    })
+}
+
+/// Where agents take starts in turn: the first start from `number` on that is the agent's.
+fn own_from(agent: u32, agents: u32, number: u128) -> u128 {
+    let (agent, agents) = (u128::from(agent), u128::from(agents));
+    agent + number.saturating_sub(agent).div_ceil(agents) * agents
+}
+
+/// When an agent joins, of so many over a ramp.
+fn joins_ns(agent: u32, agents: u32, ramp_ns: u64) -> u64 {
+    let share = u128::from(ramp_ns) * u128::from(agent) / u128::from(agents.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// Operations of an agent, evenly spaced in time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Due {
+    /// How many.
+    pub count: u64,
+    /// Intended start of the first.
+    pub first_ns: u64,
+    /// Intended start of the last.
+    pub last_ns: u64,
+}
+
+impl Due {
+    /// A single operation.
+    pub fn one(at_ns: u64) -> Self {
+        Self { count: 1, first_ns: at_ns, last_ns: at_ns }
+    }
+
+    /// Intended start of the operation at that place, from 0; true to 2 ns.
+    pub fn at_ns(&self, place: u64) -> u64 {
+        let length = u128::from(self.last_ns - self.first_ns);
+        let share = length * u128::from(place) / u128::from(self.count.saturating_sub(1).max(1));
+        self.first_ns + u64::try_from(share).unwrap_or(u64::MAX)
+    }
+
+    /// For how long they have been due by `now_ns`, nanoseconds in all; true to 2 ns for each.
+    pub fn waited_ns(&self, now_ns: u64) -> i64 {
+        let by_pairs = 2 * i128::from(now_ns) - i128::from(self.first_ns) - i128::from(self.last_ns);
+        let waited = i128::from(self.count) * by_pairs / 2;
+        i64::try_from(waited).unwrap_or(i64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What holds of every open loop, whatever its rate: each agent's starts ascend, are found again from any moment, and are counted once
+    //! wherever time is cut.
+
+    use experiment::plan::Stage;
+    use fastrand::Rng;
+
+    use super::constant::Constant;
+    use super::poisson::Poisson;
+    use super::replay::Replay;
+    use super::stages::Stages;
+    use super::*;
+
+    pub const S: u64 = 1_000_000_000;
+
+    /// Every start of an agent before the end, one after the other.
+    pub fn starts(schedule: &dyn Schedule, agent: u32) -> Vec<u64> {
+        let inside = |at_ns: &u64| *at_ns < schedule.end_ns();
+        let first = Some(schedule.first_ns(agent)).filter(inside);
+        std::iter::successors(first, |at_ns| Some(schedule.next_ns(agent, *at_ns, u64::MAX)).filter(inside)).collect()
+    }
+
+    /// Every start of all agents, in order.
+    pub fn all_starts(schedule: &dyn Schedule, agents: u32) -> Vec<u64> {
+        let mut all: Vec<u64> = (0..agents).flat_map(|agent| starts(schedule, agent)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// What is due, row by row.
+    pub fn due(schedule: &dyn Schedule, agent: u32, from_ns: u64, until_ns: u64) -> Vec<Due> {
+        let mut rows = Vec::new();
+        schedule.due(agent, from_ns, until_ns, &mut |due| rows.push(due));
+        rows
+    }
+
+    /// From one rate to another in so many seconds.
+    pub fn stage(from: f64, to: f64, over_s: f64) -> Stage {
+        Stage { from, to, over_s }
+    }
+
+    /// A recorded schedule of that file's text.
+    pub fn recorded(name: &str, text: &str, agents: u32, end_ns: u64) -> Result<Replay, Error> {
+        let path = std::env::temp_dir().join(format!("plimsoll-{}-{name}.csv", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        let read = Replay::read(&path, 1.0, agents, end_ns);
+        std::fs::remove_file(&path).unwrap();
+        read
+    }
+
+    /// A schedule of each kind for four seconds.
+    fn each_kind(agents: u32, random: &mut Rng) -> Vec<Box<dyn Schedule>> {
+        let rate = random.f64() * 500.0 + 0.1;
+        let ramp_ns = random.u64(0..4) * S / 2;
+        let mut stages =
+            vec![stage(0.0, rate, 0.7), stage(rate, rate, 0.6), stage(rate, 0.0, 0.8), stage(0.0, 0.0, 0.3)];
+        stages.truncate(random.usize(1..=4));
+        if random.bool() {
+            stages.push(stage(rate, rate / 3.0, 1.1));
+        }
+        let mut times: Vec<u64> = (0..random.usize(1..900)).map(|_| random.u64(0..450)).collect();
+        times.sort_unstable();
+        let rows: String = times.iter().map(|at| format!("{}.{:02}\n", at / 100, at % 100)).collect();
+        let name = format!("kinds-{agents}-{}", random.u64(..));
+        vec![
+            Box::new(Constant::new(agents, rate, ramp_ns, 4 * S)),
+            Box::new(Poisson::new(agents, rate, ramp_ns, 4 * S, random.u64(..))),
+            Box::new(recorded(&name, &format!("at_s\n{rows}"), agents, 4 * S).unwrap()),
+            Box::new(Stages::new(agents, &stages, 4 * S)),
+        ]
+    }
+
+    #[test]
+    fn an_agent_that_is_done_is_owed_nothing() {
+        let mut random = Rng::with_seed(8);
+        for (kind, schedule) in each_kind(4, &mut random).iter().enumerate() {
+            for from_ns in [4 * S, u64::MAX - 1, u64::MAX] {
+                assert_eq!(due(schedule.as_ref(), 3, from_ns, 4 * S), [], "kind {kind}, from {from_ns}");
+            }
+        }
+    }
+
+    #[test]
+    fn starts_ascend_and_what_is_due_is_counted_once_wherever_time_is_cut() {
+        let mut random = Rng::with_seed(5);
+        for _ in 0..60 {
+            let agents = random.u32(1..20);
+            for (kind, schedule) in each_kind(agents, &mut random).iter().enumerate() {
+                for agent in 0..agents {
+                    let own = starts(schedule.as_ref(), agent);
+                    assert!(own.is_sorted_by(|one, next| one < next), "kind {kind}: {own:?}");
+                    let mut cuts: Vec<u64> = (0..6).map(|_| random.u64(0..4 * S)).chain([0, 4 * S]).collect();
+                    // Also where something starts, and right after.
+                    cuts.extend(own.iter().take(2).flat_map(|at| [*at, at + 1]));
+                    cuts.sort_unstable();
+                    for cut in cuts.windows(2) {
+                        let inside: Vec<u64> = own.iter().copied().filter(|at| (cut[0]..cut[1]).contains(at)).collect();
+                        let rows = due(schedule.as_ref(), agent, cut[0], cut[1]);
+                        let listed: Vec<u64> =
+                            rows.iter().flat_map(|due| (0..due.count).map(|place| due.at_ns(place))).collect();
+                        assert_eq!(listed.len(), inside.len(), "kind {kind}, agent {agent} of {agents}, {cut:?}");
+                        assert!(
+                            listed.iter().zip(&inside).all(|(listed, at)| listed.abs_diff(*at) <= 2),
+                            "kind {kind}"
+                        );
+                        let waited: i64 = inside.iter().map(|at| (5 * S - at).cast_signed()).sum();
+                        let told: i64 = rows.iter().map(|due| due.waited_ns(5 * S)).sum();
+                        assert!(told.abs_diff(waited) <= 2 * inside.len() as u64, "kind {kind}: {told} and {waited}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn agents_have_equal_parts() {
+        let mut random = Rng::with_seed(6);
+        for agents in [1, 2, 3, 7, 19] {
+            for (kind, schedule) in each_kind(agents, &mut random).iter().enumerate() {
+                let counts: Vec<usize> = (0..agents).map(|agent| starts(schedule.as_ref(), agent).len()).collect();
+                let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+                // Those who join late have less, and chance has its spread.
+                let fair = counts.iter().sum::<usize>() as f64 / f64::from(agents);
+                let (is_random, is_ramped) = (kind == 1, kind < 2);
+                assert!(is_random || is_ramped || most - least <= 1, "kind {kind}: {counts:?}");
+                assert!((*most as f64) <= 2.1 * fair + 6.0 * fair.sqrt() + 2.0, "kind {kind}: {counts:?}");
+            }
+        }
+    }
+}

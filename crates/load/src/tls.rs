@@ -1,0 +1,309 @@
+//! TLS without a socket: whom to trust, and sessions that turn what is said into what is sent, and what comes into what was meant. It
+//! must not read or write a socket, nor decide what follows a failure.
+
+use std::io::{self, Read as _, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use experiment::plan;
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use crate::protocols::Cause;
+
+mod anybody;
+mod named;
+
+/// Sessions that a thread remembers, to resume them: more than the services it goes to.
+const SESSIONS: usize = 256;
+
+/// Whom a client trusts at the other end of a TLS connection.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// What the experiment says.
+    pub tls: plan::Tls,
+    /// The folder that its paths are relative to.
+    pub files: PathBuf,
+}
+
+impl Trust {
+    /// What sessions are made by; they are spoken to in one of the `protocols` (ALPN, RFC 7301), if any are given.
+    fn config(&self, protocols: &[&[u8]]) -> Result<ClientConfig, String> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let mut config = if self.tls.insecure {
+            let anybody = Arc::new(anybody::Anybody(provider));
+            builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+        } else if let Some(ca) = &self.tls.ca {
+            let named = Arc::new(self.named(ca, provider)?);
+            builder.dangerous().with_custom_certificate_verifier(named).with_no_client_auth()
+        } else {
+            builder.with_root_certificates(roots_of_this_machine()?).with_no_client_auth()
+        };
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        Ok(config)
+    }
+
+    /// Whom a file vouches for.
+    fn named(&self, ca: &str, provider: Arc<CryptoProvider>) -> Result<named::Named, String> {
+        let mut roots = RootCertStore::empty();
+        let mut known = Vec::new();
+        let path = self.files.join(ca);
+        let wrong = |reason: String| format!("`{}`: {reason}", path.display());
+        let certificates = CertificateDer::pem_file_iter(&path).map_err(|error| wrong(error.to_string()))?;
+        for certificate in certificates {
+            let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+            roots.add(certificate.clone()).map_err(|error| wrong(error.to_string()))?;
+            known.push(certificate);
+        }
+        if roots.is_empty() {
+            return Err(wrong("there is no certificate in it".to_owned()));
+        }
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let authorities = authorities.map_err(|error| wrong(error.to_string()))?;
+        Ok(named::Named { authorities, certificates: known })
+    }
+
+    fn name(&self, host: &str) -> Result<ServerName<'static>, String> {
+        let name = self.tls.server_name.as_deref().unwrap_or(host);
+        let refused = |_| format!("`{name}` is neither a name nor an address that a certificate can be made out to");
+        ServerName::try_from(name.to_owned()).map_err(refused)
+    }
+}
+
+fn roots_of_this_machine() -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    // What else is in there that cannot be read must not keep the others from being trusted.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(
+            "this machine trusts nobody: install its CA certificates (ca-certificates), or name a file with `tls.ca`"
+                .to_owned(),
+        );
+    }
+    Ok(roots)
+}
+
+/// The services of a load that are spoken to by TLS.
+#[derive(Debug, Clone)]
+pub struct Peers {
+    config: Arc<ClientConfig>,
+    /// Of each service; `None` where it is spoken to in the clear.
+    names: Vec<Option<ServerName<'static>>>,
+}
+
+impl Peers {
+    /// Of the services with these hosts, where each that is spoken to by TLS has one. None where no service is.
+    ///
+    /// # Errors
+    /// In words, if a file of certificates cannot be read, or a name makes no sense.
+    pub fn of(trust: &Trust, protocols: &[&[u8]], hosts: &[Option<&str>]) -> Result<Option<Self>, String> {
+        if hosts.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let config = Arc::new(trust.config(protocols)?);
+        let names = hosts.iter().map(|host| host.map(|host| trust.name(host)).transpose());
+        Ok(Some(Self { config, names: names.collect::<Result<_, _>>()? }))
+    }
+
+    /// The same for one thread, which remembers its sessions by itself: threads share no locks.
+    pub fn for_a_thread(&self) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = Resumption::in_memory_sessions(SESSIONS);
+        Self { config: Arc::new(config), names: self.names.clone() }
+    }
+
+    /// A new session with a service; `None` where it is spoken to in the clear.
+    pub fn session(&self, service: usize) -> Option<Result<Session, Cause>> {
+        let name = self.names.get(service)?.clone()?;
+        Some(Session::new(Arc::clone(&self.config), name))
+    }
+}
+
+/// A session, from its first word to its last.
+#[derive(Debug)]
+pub struct Session {
+    connection: ClientConnection,
+    /// Why the peer's certificate was refused.
+    refused: Option<rustls::Error>,
+}
+
+impl Session {
+    fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Cause> {
+        let mut session = ClientConnection::new(config, name).map_err(|_| Cause::TlsHandshake)?;
+        // A request is taken whole, however long it is: it is in memory anyway.
+        session.set_buffer_limit(None);
+        Ok(Self { connection: session, refused: None })
+    }
+
+    /// Whether the two have not agreed yet.
+    pub fn is_shaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// Takes some of the bytes that came. What they mean is to be [read](Self::read) before more are taken.
+    pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), Cause> {
+        let is_shaking = self.connection.is_handshaking();
+        let before = sealed.len();
+        let took = self.connection.read_tls(sealed);
+        if took.is_err() || sealed.len() == before {
+            return Err(if is_shaking { Cause::TlsHandshake } else { Cause::TlsBroken });
+        }
+        self.connection.process_new_packets().map(drop).map_err(|error| {
+            let cause = cause(&error, is_shaking);
+            self.refused = Some(error).filter(|_| cause == Cause::TlsCertificate);
+            cause
+        })
+    }
+
+    /// Why the peer's certificate was refused, in words, where it was.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.as_ref().map(ToString::to_string)
+    }
+
+    /// Some of what the bytes that came mean; 0 if the peer has ended the session, and `None` if there is nothing (more) to read now.
+    pub fn read(&mut self, clear: &mut [u8]) -> Option<usize> {
+        self.connection.reader().read(clear).ok()
+    }
+
+    /// Says something; it is sent by [`Self::write_to`].
+    pub fn say(&mut self, clear: &[u8]) -> Result<(), Cause> {
+        self.connection.writer().write_all(clear).map_err(|_| Cause::TlsBroken)
+    }
+
+    /// Ends the session; this is said, too.
+    pub fn end(&mut self) {
+        self.connection.send_close_notify();
+    }
+
+    /// Whether there is something to be sent.
+    pub fn wants_write(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Sends as much as is taken at once.
+    pub fn write_to(&mut self, out: &mut dyn Write) -> io::Result<usize> {
+        self.connection.write_tls(out)
+    }
+}
+
+/// What an error is to an attempt. As long as the two have not agreed, no request was sent.
+fn cause(error: &rustls::Error, is_shaking: bool) -> Cause {
+    match error {
+        rustls::Error::InvalidCertificate(_) => Cause::TlsCertificate,
+        _ if !is_shaking => Cause::TlsBroken,
+        rustls::Error::AlertReceived(_) => Cause::TlsRefused,
+        _ => Cause::TlsHandshake,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn insecure() -> Peers {
+        let trust = Trust { tls: plan::Tls { insecure: true, ..plan::Tls::default() }, files: PathBuf::new() };
+        Peers::of(&trust, &[b"http/1.1"], &[None, Some("127.0.0.1"), Some("example.org")]).unwrap().unwrap()
+    }
+
+    /// The first words of a session.
+    fn hello(session: &mut Session) -> Vec<u8> {
+        let mut said = Vec::new();
+        while session.wants_write() {
+            session.write_to(&mut said).unwrap();
+        }
+        said
+    }
+
+    /// Takes all of the bytes, or says why not.
+    fn take(session: &mut Session, mut bytes: &[u8]) -> Result<(), Cause> {
+        let mut clear = [0; 64];
+        while !bytes.is_empty() {
+            session.take(&mut bytes)?;
+            while session.read(&mut clear).is_some_and(|count| count > 0) {}
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn each_service_is_asked_by_its_name() {
+        let peers = insecure().for_a_thread();
+        assert!(peers.session(0).is_none(), "in the clear");
+        assert!(peers.session(3).is_none());
+        let mut session = peers.session(2).unwrap().unwrap();
+        assert!(session.is_shaking() && session.wants_write());
+        let said = hello(&mut session);
+        assert_eq!(said[0], 22, "a handshake record");
+        let has = |word: &[u8]| said.windows(word.len()).any(|window| window == word);
+        assert!(has(b"example.org") && has(b"http/1.1"));
+        // An address is not sent as a name (RFC 6066, 3).
+        let said = hello(&mut peers.session(1).unwrap().unwrap());
+        assert!(!said.windows(9).any(|window| window == b"127.0.0.1"));
+    }
+
+    #[test]
+    fn nobody_is_asked_for_certificates_where_nothing_is_encrypted() {
+        let trust = Trust {
+            tls: plan::Tls { ca: Some("no-such-file.pem".into()), ..plan::Tls::default() },
+            ..Trust::default()
+        };
+        assert!(Peers::of(&trust, &[], &[None, None]).unwrap().is_none());
+        let error = Peers::of(&trust, &[], &[Some("host")]).unwrap_err();
+        assert!(error.contains("no-such-file.pem"), "{error}");
+    }
+
+    #[test]
+    fn files_and_names_that_make_no_sense() {
+        let file = std::env::temp_dir().join(format!("plimsoll-tls-{}.pem", std::process::id()));
+        let tls = plan::Tls { ca: Some(file.display().to_string()), ..plan::Tls::default() };
+        let trust = Trust { tls, files: PathBuf::new() };
+        for text in ["", "nothing\n", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            std::fs::write(&file, text).unwrap();
+            let error = Peers::of(&trust, &[], &[Some("host")]).unwrap_err();
+            assert!(error.contains("plimsoll-tls-"), "{error}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        let tls = plan::Tls { insecure: true, server_name: Some("a b".into()), ca: None };
+        let error = Peers::of(&Trust { tls, files: PathBuf::new() }, &[], &[Some("host")]).unwrap_err();
+        assert!(error.contains("`a b`"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_tls_is_refused() {
+        let peers = insecure();
+        for bytes in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"SSH-2.0-OpenSSH_9.2\r\n", &[0; 100], &[0xff; 20_000]]
+        {
+            let mut session = peers.session(1).unwrap().unwrap();
+            hello(&mut session);
+            assert_eq!(take(&mut session, bytes), Err(Cause::TlsHandshake));
+        }
+        // An alert: handshake_failure (40).
+        let mut session = peers.session(1).unwrap().unwrap();
+        hello(&mut session);
+        assert_eq!(take(&mut session, &[21, 3, 3, 0, 2, 2, 40]), Err(Cause::TlsRefused));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics_nor_opens_a_session(kind in 20_u8..25, bytes in prop::collection::vec(any::<u8>(), 0..400), framed: bool) {
+            let mut session = insecure().session(1).unwrap().unwrap();
+            hello(&mut session);
+            let mut input = Vec::new();
+            if framed {
+                input.extend_from_slice(&[kind, 3, 3]);
+                input.extend_from_slice(&u16::try_from(bytes.len()).unwrap().to_be_bytes());
+            }
+            input.extend_from_slice(&bytes);
+            // Half a record may be the beginning of something.
+            let _ = take(&mut session, &input);
+            prop_assert!(session.is_shaking());
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! What is sent: templates compiled to pieces that can be written again and again. A value is a pure function of the agent, its
+//! cycle, what it kept, its feed rows and one random number per operation, so that a retry sends the same value and a value can
+//! be written a second time instead of being kept. It must not know a protocol.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use experiment::template::{Arithmetic, Part};
+use fastrand::Rng;
+
+mod decimal;
+pub mod feeds;
+pub mod layout;
+pub mod lua;
+mod printable;
+pub mod words;
+mod zipf;
+
+pub use decimal::write_decimal;
+use feeds::Feed;
+use zipf::Zipf;
+
+/// Everything a value depends on.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The agent's number, from 1.
+    pub agent: u64,
+    /// Its cycle, from 1.
+    pub seq: u64,
+    /// The operation's random number.
+    pub draw: u64,
+    /// What the agent kept, by slot.
+    pub slots: &'a [Vec<u8>],
+    /// Which of the slots were filled in this cycle, a bit each.
+    pub kept: u32,
+    /// All feeds.
+    pub feeds: &'a [Feed],
+    /// The agent's row in each of them.
+    pub rows: &'a [u32],
+}
+
+/// A compiled template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    pieces: Box<[Piece]>,
+    /// Distinguishes the random numbers of an operation's templates from each other.
+    stream: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Text(Box<[u8]>),
+    Env(Box<[u8]>),
+    Agent(Arithmetic),
+    Seq(Arithmetic),
+    Bytes(u32),
+    Uniform { from: u64, to: u64 },
+    Zipf(Zipf),
+    Feed { feed: u16, column: u16 },
+    Slot(u8),
+    Whole(Template),
+    Script(lua::Function),
+}
+
+/// What the names in templates stand for.
+pub struct Names<'a> {
+    /// Slots of the cycle, by number.
+    pub slots: &'a [String],
+    /// Feeds, by number.
+    pub feeds: &'a [Feed],
+    /// The script, if there is one.
+    pub program: Option<&'a Arc<lua::Program>>,
+    /// Slots that stand for an argument of the same operation.
+    pub own: BTreeMap<&'a str, Template>,
+}
+
+/// An argument of an operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Argument {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub template: Template,
+}
+
+/// The arguments of an operation, ready to be written.
+#[derive(Clone, Copy)]
+pub struct Values<'a> {
+    /// What they depend on.
+    pub source: Source<'a>,
+    /// The arguments.
+    pub arguments: &'a [Argument],
+}
+
+impl Values<'_> {
+    /// Appends the value of argument number `index`.
+    pub fn write(&self, index: usize, out: &mut Vec<u8>) {
+        if let Some(argument) = self.arguments.get(index) {
+            argument.template.write(&self.source, out);
+        }
+    }
+}
+
+impl Template {
+    /// Compiles `text`; `stream` is its number among the templates of its operation.
+    pub fn compile(text: &str, stream: u64, names: &Names<'_>) -> Result<Self, String> {
+        let parsed = experiment::template::Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
+        let pieces = parsed.parts.into_iter().map(|part| Piece::compile(part, names)).collect::<Result<_, _>>()?;
+        Ok(Self { pieces, stream: stream.wrapping_add(1) })
+    }
+
+    /// A template that is just this text.
+    pub fn constant(text: &[u8]) -> Self {
+        Self { pieces: Box::new([Piece::Text(text.into())]), stream: 0 }
+    }
+
+    /// The text, if it never changes.
+    pub fn as_constant(&self) -> Option<&[u8]> {
+        match &*self.pieces {
+            [] => Some(b""),
+            [Piece::Text(text) | Piece::Env(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The length of every value, if it is always the same.
+    pub fn fixed_length(&self) -> Option<usize> {
+        self.pieces.iter().try_fold(0, |sum, piece| match piece {
+            Piece::Text(text) | Piece::Env(text) => Some(sum + text.len()),
+            Piece::Bytes(count) => Some(sum + *count as usize),
+            _ => None,
+        })
+    }
+
+    /// Whether every slot that this template uses was filled in this cycle.
+    pub fn is_filled(&self, source: &Source<'_>) -> bool {
+        self.pieces.iter().all(|piece| match piece {
+            Piece::Slot(slot) => source.kept >> slot & 1 == 1,
+            Piece::Whole(template) => template.is_filled(source),
+            _ => true,
+        })
+    }
+
+    /// Whether it takes calling a script.
+    pub fn asks_script(&self) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            Piece::Script(_) => true,
+            Piece::Whole(template) => template.asks_script(),
+            _ => false,
+        })
+    }
+
+    /// The value itself, if it is just what a slot holds.
+    pub fn as_slot<'a>(&self, source: &Source<'a>) -> Option<&'a [u8]> {
+        match &*self.pieces {
+            [Piece::Slot(slot)] => source.slots.get(usize::from(*slot)).map(Vec::as_slice),
+            _ => None,
+        }
+    }
+
+    /// Appends the value. A slot that was not filled in this cycle is empty.
+    pub fn write(&self, source: &Source<'_>, out: &mut Vec<u8>) {
+        let mut random = Rng::with_seed(mix(source.draw ^ mix(self.stream)));
+        for piece in &self.pieces {
+            piece.write(source, &mut random, out);
+        }
+    }
+}
+
+impl Piece {
+    fn compile(part: Part, names: &Names<'_>) -> Result<Self, String> {
+        Ok(match part {
+            Part::Text(text) => Self::Text(text.into_bytes().into()),
+            Part::Agent(arithmetic) => Self::Agent(arithmetic),
+            Part::Seq(arithmetic) => Self::Seq(arithmetic),
+            Part::Bytes(count) => Self::Bytes(count),
+            Part::Uniform { from, to } => Self::Uniform { from, to },
+            Part::Zipf { from, to, exponent } => Self::Zipf(Zipf::new(from, to, exponent)),
+            Part::Feed { feed, column } => feed_cell(&feed, &column, names)?,
+            Part::Slot(name) => match names.own.get(name.as_str()) {
+                Some(template) => Self::Whole(template.clone()),
+                None => Self::Slot(slot_number(&name, names)?),
+            },
+            Part::Script(name) => {
+                let program = names.program.ok_or_else(|| format!("there is no script to ask `{name}`"))?;
+                Self::Script(lua::Program::function(program, &name)?)
+            }
+            Part::Env(name) => {
+                let value = std::env::var(&name).map_err(|_| format!("the environment has no `{name}`"))?;
+                Self::Env(value.into_bytes().into())
+            }
+        })
+    }
+
+    fn write(&self, source: &Source<'_>, random: &mut Rng, out: &mut Vec<u8>) {
+        match self {
+            Self::Text(text) | Self::Env(text) => out.extend_from_slice(text),
+            Self::Agent(arithmetic) => write_decimal(arithmetic.apply(source.agent), out),
+            Self::Seq(arithmetic) => write_decimal(arithmetic.apply(source.seq), out),
+            Self::Bytes(count) => printable::write(*count as usize, random, out),
+            Self::Uniform { from, to } => write_decimal(random.u64(*from..=*to), out),
+            Self::Zipf(zipf) => write_decimal(zipf.draw(random), out),
+            Self::Feed { feed, column } => {
+                let row = source.rows.get(usize::from(*feed)).copied().unwrap_or(0);
+                if let Some(feed) = source.feeds.get(usize::from(*feed)) {
+                    out.extend_from_slice(feed.cell(row, *column));
+                }
+            }
+            Self::Slot(slot) if source.kept >> slot & 1 == 1 => {
+                if let Some(kept) = source.slots.get(usize::from(*slot)) {
+                    out.extend_from_slice(kept);
+                }
+            }
+            Self::Slot(_) => {}
+            Self::Whole(template) => template.write(source, out),
+            Self::Script(function) => function.write(source, random.u64(..), out),
+        }
+    }
+}
+
+fn slot_number(name: &str, names: &Names<'_>) -> Result<u8, String> {
+    let place = names.slots.iter().position(|slot| slot == name);
+    place.and_then(|place| u8::try_from(place).ok()).ok_or_else(|| format!("no earlier step keeps `{name}`"))
+}
+
+fn feed_cell(feed: &str, column: &str, names: &Names<'_>) -> Result<Piece, String> {
+    let place = names.feeds.iter().position(|known| known.name() == feed);
+    let number =
+        place.and_then(|place| u16::try_from(place).ok()).ok_or_else(|| format!("there is no feed `{feed}`"))?;
+    let known = &names.feeds[usize::from(number)];
+    let column = known
+        .column(column)
+        .ok_or_else(|| format!("feed `{feed}` has no column `{column}`; it has {}", known.columns().join(", ")))?;
+    Ok(Piece::Feed { feed: number, column })
+}
+
+/// Spreads a number over all 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+pub fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Names without slots or feeds.
+    pub fn names() -> Names<'static> {
+        Names { slots: &[], feeds: &[], program: None, own: BTreeMap::new() }
+    }
+
+    /// A source without slots or feeds.
+    pub fn source(agent: u64, seq: u64) -> Source<'static> {
+        Source { agent, seq, draw: 99, slots: &[], kept: 0, feeds: &[], rows: &[] }
+    }
+
+    fn written(template: &Template, source: &Source<'_>) -> String {
+        let mut out = Vec::new();
+        template.write(source, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn compile(text: &str) -> Template {
+        Template::compile(text, 0, &names()).unwrap()
+    }
+
+    #[test]
+    fn numbers_and_texts() {
+        let cases = [
+            ("plain", "plain"),
+            ("", ""),
+            ("{agent}-{seq}", "3-12"),
+            ("{seq%10}", "2"),
+            ("{seq-20}", "0"),
+            ("{seq+1}/{agent+100}", "13/103"),
+            ("{{{seq}}}", "{12}"),
+            ("{uniform:5..5}", "5"),
+            ("{zipf:8..8}", "8"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(written(&compile(text), &source(3, 12)), expected, "{text}");
+        }
+        assert_eq!(written(&compile("{seq}"), &source(1, u64::MAX)), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn random_values_differ_by_operation_and_argument_but_not_by_writing() {
+        let first = Template::compile("{bytes:20} {uniform:1..1000000}", 0, &names()).unwrap();
+        let second = Template::compile("{bytes:20} {uniform:1..1000000}", 1, &names()).unwrap();
+        let (now, later) = (source(1, 1), Source { draw: 100, ..source(1, 1) });
+        assert_eq!(written(&first, &now), written(&first, &now));
+        assert_ne!(written(&first, &now), written(&second, &now));
+        assert_ne!(written(&first, &now), written(&first, &later));
+    }
+
+    #[test]
+    fn slots() {
+        let slots = vec!["a".to_owned(), "b".to_owned()];
+        let own = BTreeMap::from([("mine", compile("<{seq}>"))]);
+        let names = Names { slots: &slots, feeds: &[], program: None, own };
+        let template = Template::compile("{a}+{b}", 0, &names).unwrap();
+        let kept = [b"left".to_vec(), b"right".to_vec()];
+        let full = Source { slots: &kept, kept: 3, ..source(1, 7) };
+        let half = Source { kept: 1, ..full };
+        assert_eq!(written(&template, &full), "left+right");
+        assert_eq!(written(&template, &half), "left+");
+        assert!(template.is_filled(&full) && !template.is_filled(&half));
+        let alone = Template::compile("{b}", 0, &names).unwrap();
+        assert_eq!(alone.as_slot(&full), Some(&b"right"[..]));
+        assert_eq!(written(&Template::compile("{mine}", 0, &names).unwrap(), &full), "<7>");
+        let missing = Template::compile("{c}", 0, &names).unwrap_err();
+        assert!(missing.contains("`c`"), "{missing}");
+    }
+
+    #[test]
+    fn feed_rows() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-feed-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("users.csv"), "name,mail\nann,a@x\n\"b,ob\",b@x\n").unwrap();
+        std::fs::write(folder.join("empty.csv"), "name\n").unwrap();
+        let plan = |file: &str| experiment::plan::Feed { name: "users".into(), file: file.into(), random: false };
+        let feed = Feed::read(&plan("users.csv"), &folder);
+        let empty = Feed::read(&plan("empty.csv"), &folder);
+        let missing = Feed::read(&plan("none.csv"), &folder);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let feeds = [feed.unwrap()];
+        let names = Names { slots: &[], feeds: &feeds, program: None, own: BTreeMap::new() };
+        let template = Template::compile("{feed.users.mail}:{feed.users.name}", 0, &names).unwrap();
+        assert_eq!(written(&template, &Source { feeds: &feeds, rows: &[0], ..source(1, 1) }), "a@x:ann");
+        assert_eq!(written(&template, &Source { feeds: &feeds, rows: &[1], ..source(1, 1) }), "b@x:b,ob");
+        assert!(Template::compile("{feed.users.age}", 0, &names).unwrap_err().contains("name, mail"));
+        assert!(Template::compile("{feed.cities.name}", 0, &names).is_err());
+        assert!(empty.is_err() && missing.is_err());
+    }
+
+    #[test]
+    fn the_environment_is_read_once() {
+        let template = compile("{env:PATH}");
+        assert_eq!(template.as_constant(), Some(std::env::var("PATH").unwrap().as_bytes()));
+        assert!(Template::compile("{env:NO_SUCH_VARIABLE_HERE}", 0, &names()).is_err());
+    }
+
+    #[test]
+    fn fixed_lengths() {
+        assert_eq!(compile("ab{bytes:10}").fixed_length(), Some(12));
+        assert_eq!(compile("ab{seq}").fixed_length(), None);
+    }
+}

@@ -1,0 +1,475 @@
+//! The charts of a trial, a file for each kind, all on the trial's clock. They must not judge: what a fault did stands in the
+//! results.
+
+mod cpu;
+mod disk;
+mod generator;
+mod lanes;
+mod latency;
+mod load_average;
+mod memory;
+mod network;
+mod outcomes;
+mod pressure;
+mod zoom;
+
+use record::events::{Ending, What};
+use record::results::{Fault, Steady, Trial};
+use record::rows::{Sample, THIS_MACHINE};
+
+use crate::drawing::axis::Spacing;
+use crate::drawing::chart::{Chart, Line, Mark, Panel, Range};
+use crate::drawing::colour;
+use crate::drawing::thinning::{Point, thinned};
+use crate::numbers;
+use crate::series::Series;
+
+/// Events listed beside the charts of a trial at most.
+const NOTICES: usize = 60;
+
+/// Disturbances marked on a chart at most; more would hide it.
+const DISTURBANCES: usize = 20;
+
+/// Hosts of a lab that have charts of their own, at most.
+const DETAILED: usize = 4;
+
+/// A kind of chart.
+pub struct Kind {
+    /// Its name; the file's.
+    pub name: &'static str,
+    /// Where it stands among the others, from 1.
+    pub place: u8,
+    /// Draws it: none where nothing was recorded for it, several where there are several hosts or faults.
+    pub draw: fn(&View) -> Vec<Chart>,
+}
+
+/// Every kind, by name.
+pub const KINDS: &[Kind] = &[
+    cpu::KIND,
+    disk::KIND,
+    generator::KIND,
+    lanes::KIND,
+    latency::KIND,
+    load_average::KIND,
+    memory::KIND,
+    network::KIND,
+    outcomes::KIND,
+    pressure::KIND,
+    zoom::KIND,
+];
+
+/// A trial, as charts see it.
+pub struct View<'a> {
+    /// Its results.
+    pub trial: &'a Trial,
+    /// Its records.
+    pub series: &'a Series,
+    /// Points a line may have.
+    pub points: usize,
+}
+
+/// All charts of a trial, in page order.
+pub fn of_trial(view: &View) -> Vec<Chart> {
+    let mut kinds: Vec<&Kind> = KINDS.iter().collect();
+    kinds.sort_by_key(|kind| kind.place);
+    let charts = kinds.into_iter().flat_map(|kind| {
+        let mut charts = (kind.draw)(view);
+        for (index, chart) in charts.iter_mut().enumerate() {
+            chart.id = format!("t{}-{}-{}", view.trial.id, kind.name, index + 1);
+        }
+        charts
+    });
+    charts.collect()
+}
+
+impl View<'_> {
+    /// Where the records of the load end, seconds since its start.
+    pub fn end_s(&self) -> f64 {
+        let slots = self.series.outcomes.last().map(|slot| slot.at_s + slot.slot_s);
+        let samples = self.series.samples.last().map(|sample| sample.at_s);
+        let seconds = self.series.generator.last().map(|second| second.at_s);
+        slots.or(seconds).or(samples).unwrap_or(1.0).max(1.0)
+    }
+
+    /// A chart over the whole load; its id is set by [`of_trial`].
+    pub fn chart(&self, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
+        Chart {
+            id: String::new(),
+            title: title.to_owned(),
+            note: note.to_owned(),
+            x: Range {
+                from: 0.0,
+                to: self.end_s(),
+                spacing: Spacing::Linear,
+                unit: "s".to_owned(),
+                signed: false,
+                names: Vec::new(),
+            },
+            panels,
+            marks: self.marks(),
+            measured: self.trial.measured_s,
+        }
+    }
+
+    /// The same with the end of the warm-up marked, for figures that are cut there.
+    pub fn chart_with_warmup(&self, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
+        let mut chart = self.chart(title, note, panels);
+        if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
+            let label = warmup_label(steady);
+            // First, so that a fault's label gives way to it and not the other way round.
+            chart.marks.insert(0, Mark { at: steady.from_s, until: None, label, colours: None });
+        }
+        chart
+    }
+
+    /// What happened: its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
+    fn marks(&self) -> Vec<Mark> {
+        let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none());
+        let mark = |fault: &Fault| {
+            let back = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s).map(|back| fault.at_s + back);
+            Mark {
+                at: fault.at_s,
+                until: [fault.healed_s, back].into_iter().flatten().reduce(f64::max),
+                label: fault_label(fault),
+                colours: Some(colour::legible(&fault.colour)),
+            }
+        };
+        faults.map(mark).chain(self.disturbed()).collect()
+    }
+
+    /// What no fault explains, in the ink of the axis.
+    fn disturbed(&self) -> impl Iterator<Item = Mark> {
+        self.trial.disturbances.iter().take(DISTURBANCES).map(|one| Mark {
+            at: one.at_s,
+            until: one.outage.back_to_baseline_s.or(one.outage.last_failure_s).map(|until| one.at_s + until),
+            label: "disturbance".to_owned(),
+            colours: None,
+        })
+    }
+
+    /// Hosts in the samples, in the order of their first row.
+    pub fn hosts(&self) -> Vec<&str> {
+        let mut hosts: Vec<&str> = Vec::new();
+        for sample in &self.series.samples {
+            if !hosts.contains(&sample.host.as_str()) {
+                hosts.push(&sample.host);
+            }
+        }
+        hosts
+    }
+
+    /// Processes in the samples of a host, in the order of their first row.
+    pub fn processes(&self, host: &str) -> Vec<&str> {
+        let mut processes: Vec<&str> = Vec::new();
+        for sample in self.series.samples.iter().filter(|sample| sample.host == host && !sample.process.is_empty()) {
+            if !processes.contains(&sample.process.as_str()) {
+                processes.push(&sample.process);
+            }
+        }
+        processes
+    }
+
+    /// A value of a host (`process` empty) or a process over time, with gaps where samples are missing.
+    pub fn sampled(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+        let samples = self.series.samples.iter().filter(|sample| sample.host == host && sample.process == process);
+        with_gaps(samples.map(|sample| (sample.at_s, value(sample))).collect(), self.end_s())
+    }
+
+    /// As [`Self::sampled`], thinned and placed in the middle of the second that the value is over.
+    pub fn over_seconds(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+        let mut points = self.sampled(host, process, value);
+        points.iter_mut().for_each(|point| point.0 = (point.0 - 0.5).max(0.0));
+        thinned(&points, self.points)
+    }
+
+    /// A chart for each host with `panels`; the title names the host where there are several. Of a large lab only the machine
+    /// that makes the load has them: its hosts are seen in their lanes.
+    pub fn chart_per_host(&self, title: &str, note: &str, panels: impl Fn(&str) -> Vec<Panel>) -> Vec<Chart> {
+        let mut hosts = self.hosts();
+        let several = hosts.len() > 1;
+        if lanes::of_lab(self).len() > DETAILED {
+            hosts.retain(|host| *host == THIS_MACHINE);
+        }
+        let titled = |host: &str| if several { format!("{title} of {}", name_of(host)) } else { title.to_owned() };
+        let charts = hosts.iter().map(|host| self.chart(&titled(host), note, panels(host)));
+        charts.filter(Chart::has_values).collect()
+    }
+}
+
+/// `warm-up until 4 s (MSER-5)`, and what is not steady after it.
+fn warmup_label(steady: &Steady) -> String {
+    let until = numbers::moment(steady.from_s);
+    match &steady.unsteady {
+        Some(what) => format!("warm-up until {until} ({}); {what} not steady", steady.method),
+        None => format!("warm-up until {until} ({})", steady.method),
+    }
+}
+
+/// `oops (call on n1.server)`: name in the experiment, and what it was.
+pub fn fault_label(fault: &Fault) -> String {
+    let label = if fault.label.is_empty() { &fault.kind } else { &fault.label };
+    let on = if fault.on.is_empty() { String::new() } else { format!(" on {}", fault.on) };
+    let times = if fault.number > 1 { format!(" #{}", fault.number) } else { String::new() };
+    format!("{}{times} ({label}{on})", fault.name)
+}
+
+/// What a reader should know beside the charts: moment and words, of log lines, notices, and processes that came and went.
+pub fn notices(series: &Series) -> Vec<(String, String)> {
+    let words = |what: &What| match what {
+        What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
+        What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
+        What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
+        What::ProcessDown { host, process, how, expected, last_lines } => {
+            let meant = if *expected { "" } else { ", which Plimsoll did not do" };
+            let last = if last_lines.is_empty() {
+                String::new()
+            } else {
+                format!("; it wrote last: {}", last_lines.join(" / "))
+            };
+            Some(format!("{process} on {host} ended: {how}{meant}{last}"))
+        }
+        What::ProcessUp { host, process, .. } => Some(format!("{process} on {host} started")),
+        What::HostDown { host, expected } => {
+            Some(format!("host {host} went down{}", if *expected { "" } else { ", which Plimsoll did not do" }))
+        }
+        What::Log { host, process, line, left_out: 0, .. } => Some(format!("{process} on {host} wrote: {line}")),
+        What::Log { host, process, line, left_out, .. } => {
+            Some(format!("{process} on {host} wrote {} more of these, this last: {line}", numbers::count(*left_out)))
+        }
+        What::Notice { text } => Some(text.clone()),
+        What::CpuShares { not_judged: Some(why), .. } => Some(format!("other processes were not judged: {why}")),
+        What::Ended { how, reason: Some(reason) } if *how != Ending::Done => Some(format!("the trial ended: {reason}")),
+        _ => None,
+    };
+    let said = series.events.iter().filter_map(|event| Some((numbers::moment(event.at_s), words(&event.what)?)));
+    said.take(NOTICES).collect()
+}
+
+/// How a title names a host.
+fn name_of(host: &str) -> &str {
+    if host == THIS_MACHINE { "this machine" } else { host }
+}
+
+/// Lines that have at least one value.
+pub fn lines_with_values(lines: Vec<Line>) -> Vec<Line> {
+    lines.into_iter().filter(|line| line.points.iter().any(|point| point.1.is_some())).collect()
+}
+
+/// Cuts to `0..=end_s`, and puts a gap where more than two samples in a row are missing.
+pub fn with_gaps(points: Vec<Point>, end_s: f64) -> Vec<Point> {
+    let points: Vec<Point> = points.into_iter().filter(|point| (0.0..=end_s + 1e-9).contains(&point.0)).collect();
+    let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    steps.sort_by(f64::total_cmp);
+    let usual = steps.get(steps.len() / 2).copied().unwrap_or(f64::INFINITY);
+    let mut gapped: Vec<Point> = Vec::with_capacity(points.len());
+    for point in points {
+        if let Some(last) = gapped.last()
+            && point.0 - last.0 > 2.5 * usual
+        {
+            let at = (last.0 + point.0) / 2.0;
+            gapped.push((at, None));
+        }
+        gapped.push(point);
+    }
+    gapped
+}
+
+#[cfg(test)]
+mod tests {
+    use record::results::{Host, Trial};
+
+    use super::*;
+    use crate::drawing::chart::Shape;
+    use crate::example;
+
+    fn crash() -> (Trial, Series) {
+        let plan = example::plan(&[], &[], 1);
+        let mut trial = example::results(&plan).trials.remove(0);
+        example::crash(&mut trial);
+        let series = example::series(&trial, 30);
+        (trial, series)
+    }
+
+    fn titles(charts: &[Chart]) -> Vec<&str> {
+        charts.iter().map(|chart| chart.title.as_str()).collect()
+    }
+
+    #[test]
+    fn all_charts_of_a_trial_in_page_order() {
+        let (trial, series) = crash();
+        let charts = of_trial(&View { trial: &trial, series: &series, points: 1_500 });
+        let expected = [
+            "Operations by outcome",
+            "Around the fault, in steps of 5 ms",
+            "Latency",
+            "CPU",
+            "Load average",
+            "Memory",
+            "Disk",
+            "Network",
+            "Pressure",
+            "Load generator",
+        ];
+        assert_eq!(titles(&charts), expected);
+        let mut places: Vec<u8> = KINDS.iter().map(|kind| kind.place).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), KINDS.len(), "two kinds at one place");
+    }
+
+    #[test]
+    fn no_records_no_charts() {
+        let trial = Trial::default();
+        assert_eq!(of_trial(&View { trial: &trial, series: &Series::default(), points: 100 }), Vec::new());
+    }
+
+    #[test]
+    fn failures_have_a_lane_of_their_own_and_none_are_counted_twice() {
+        let (trial, mut series) = crash();
+        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let chart = &(outcomes::KIND.draw)(&view)[0];
+        let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
+        assert_eq!(
+            labels,
+            ["ok operations per second", "failed in each 0.2 s: 104 in all", "wrong in each 0.2 s: 10 in all"]
+        );
+        let failed: f64 = chart.panels[1].lines[0].points.iter().filter_map(|point| point.1).sum();
+        assert_eq!(failed, 104.0);
+        for slot in &mut series.outcomes {
+            (slot.failed, slot.wrong) = (0, 0);
+        }
+        let chart = &(outcomes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 })[0];
+        assert_eq!(chart.panels[1].remark, "none in this trial");
+    }
+
+    #[test]
+    fn a_last_bin_that_was_cut_short_has_no_rate() {
+        let (trial, mut series) = crash();
+        series.outcomes.retain(|slot| slot.at_s < 12.05);
+        let chart = &(outcomes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 })[0];
+        let points = &chart.panels[0].lines[0].points;
+        assert_eq!(points.last().unwrap().1, None);
+        assert!(points[points.len() - 2].1.unwrap() > 50_000.0);
+    }
+
+    #[test]
+    fn the_end_of_the_warm_up_is_marked_where_figures_are_cut_there() {
+        let (mut trial, series) = crash();
+        let marks = |trial: &Trial| {
+            let charts = of_trial(&View { trial, series: &series, points: 1_500 });
+            let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
+            [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
+        };
+        trial.steady = Some(Steady { from_s: 4.0, method: "MSER-5".to_owned(), is: Some(true), unsteady: None });
+        assert_eq!(marks(&trial)[..2], ["warm-up until 4 s (MSER-5)"; 2]);
+        assert!(marks(&trial)[2].starts_with("oops"), "{:?}", marks(&trial));
+        trial.steady.as_mut().unwrap().unsteady = Some("latency".to_owned());
+        assert_eq!(marks(&trial)[0], "warm-up until 4 s (MSER-5); latency not steady");
+        trial.steady.as_mut().unwrap().from_s = 0.0;
+        assert!(marks(&trial)[0].starts_with("oops"), "nothing is cut off");
+    }
+
+    #[test]
+    fn the_zoom_is_as_wide_as_the_outage_needs() {
+        let (mut trial, series) = crash();
+        let zoom = |trial: &Trial| (zoom::KIND.draw)(&View { trial, series: &series, points: 1_500 }).remove(0);
+        let chart = zoom(&trial);
+        assert_eq!((chart.x.from, chart.x.to), (-0.5, 0.5));
+        assert_eq!(chart.marks[0].until, Some(0.12));
+        let failed = chart.panels.iter().find(|panel| panel.label.starts_with("failed")).unwrap();
+        assert_eq!(failed.lines[0].points.iter().filter_map(|point| point.1).sum::<f64>(), 104.0);
+        trial.faults[0].outage.as_mut().unwrap().back_to_baseline_s = Some(8.0);
+        let chart = zoom(&trial);
+        assert_eq!((chart.x.from, chart.x.to), (-2.0, 10.0));
+        // Beyond the records there is nothing, not 0.
+        trial.faults[0].at_s = 25.0;
+        assert_eq!(zoom(&trial).panels[0].lines[0].points.last().unwrap().1, None);
+        trial.faults[0].failed = Some("no such member".to_owned());
+        assert!((zoom::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 }).is_empty());
+    }
+
+    #[test]
+    fn missing_samples_stay_a_gap() {
+        let (trial, series) = crash();
+        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let points = view.sampled("local", "", |sample| sample.load1);
+        let gaps: Vec<f64> = points.iter().filter(|point| point.1.is_none()).map(|point| point.0).collect();
+        assert_eq!(gaps, [21.0]);
+        let points = with_gaps(vec![(-2.0, Some(1.0)), (1.0, Some(1.0)), (2.0, None), (99.0, Some(1.0))], 30.0);
+        assert_eq!(points, [(1.0, Some(1.0)), (2.0, None)]);
+    }
+
+    #[test]
+    fn what_was_not_measured_has_no_line() {
+        let (trial, mut series) = crash();
+        for sample in &mut series.samples {
+            (sample.cpu_iowait_pct, sample.psi_cpu_some_pct) = (None, None);
+            (sample.psi_io_some_pct, sample.psi_memory_some_pct) = (None, None);
+        }
+        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let chart = &(cpu::KIND.draw)(&view)[0];
+        let names: Vec<&str> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["user", "system", "steal", "strangers"]);
+        assert_eq!(chart.panels[0].lines[2].shape, Shape::Stacked);
+        assert!((pressure::KIND.draw)(&view).is_empty());
+    }
+
+    #[test]
+    fn several_hosts_have_a_chart_each() {
+        let (trial, mut series) = crash();
+        let second: Vec<_> = series.samples.iter().cloned().map(|s| Sample { host: "n2".to_owned(), ..s }).collect();
+        series.samples.extend(second);
+        let view = View { trial: &trial, series: &series, points: 1_500 };
+        assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of this machine", "Memory of n2"]);
+    }
+
+    /// A trial on so many virtual hosts, and its records.
+    fn lab(hosts: usize) -> (Trial, Series) {
+        let (mut trial, mut series) = crash();
+        let names: Vec<String> = (1..=hosts).map(|number| format!("n{number}")).collect();
+        let host = |name: &String| Host { name: name.clone(), kind: Some("netns".to_owned()), ..Host::default() };
+        trial.hosts = names.iter().map(host).collect();
+        let rows = series.samples.clone();
+        for name in &names {
+            let of_host = rows.iter().filter(|row| row.process != "generator");
+            series.samples.extend(of_host.cloned().map(|row| Sample { host: name.clone(), ..row }));
+        }
+        (trial, series)
+    }
+
+    #[test]
+    fn the_hosts_of_a_lab_have_a_lane_each() {
+        let (trial, series) = lab(2);
+        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let charts = (lanes::KIND.draw)(&view);
+        assert_eq!(charts[0].title, "CPU of each host");
+        let labels: Vec<&str> = charts[0].panels.iter().map(|panel| panel.label.as_str()).collect();
+        assert_eq!(labels, ["n1", "n2"], "the machine that makes the load is none of them");
+        assert_eq!(titles(&(memory::KIND.draw)(&view)).len(), 3, "and charts of their own as long as they are few");
+        let (trial, series) = lab(16);
+        let view = View { trial: &trial, series: &series, points: 1_500 };
+        assert_eq!((lanes::KIND.draw)(&view)[0].panels.len(), 16);
+        assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of this machine"]);
+        let (trial, series) = crash();
+        assert!((lanes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
+    }
+
+    #[test]
+    fn notices_say_what_a_reader_should_know() {
+        let (_, series) = crash();
+        let notices = notices(&series);
+        let words: Vec<&str> = notices.iter().map(|(_, words)| words.as_str()).collect();
+        assert_eq!(words[..2], ["server on local started", "fault oops (call) begun on local.server"]);
+        assert_eq!(notices[1].0, "15.002 s");
+    }
+
+    #[test]
+    fn what_no_fault_explains_is_marked_beside_the_faults() {
+        let (mut trial, series) = crash();
+        trial.disturbances = vec![example::disturbance()];
+        let chart = &(outcomes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 })[0];
+        let marks: Vec<_> = chart.marks.iter().map(|mark| (mark.label.as_str(), mark.at, mark.until)).collect();
+        assert_eq!(marks[1], ("disturbance", 22.5, Some(23.7)));
+        assert_eq!(marks.len(), 2);
+    }
+}

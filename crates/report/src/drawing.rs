@@ -1,0 +1,179 @@
+//! How charts are drawn, as SVG: a chart is plain data (panels of lines over one axis), and this room turns it into marks
+//! on paper. It must not know what the numbers mean, nor read any record.
+
+pub mod axis;
+pub mod bar_rows;
+pub mod chart;
+pub mod colour;
+pub mod legend;
+pub mod markup;
+pub mod path;
+pub mod render;
+pub mod scaffold;
+pub mod thinning;
+pub mod values;
+
+#[cfg(test)]
+mod tests {
+    use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks};
+    use super::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
+    use super::colour::legible;
+    use super::markup::{escaped, json_in_script, place, visible};
+    use super::path;
+    use super::render::drawn;
+    use super::thinning::{Point, thinned, thinned_together};
+
+    fn axis(spacing: Spacing, from: f64, to: f64, start: f64, end: f64) -> Axis {
+        Axis { spacing, from, to, start, end }
+    }
+
+    fn close(a: &[f64], b: &[f64]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9 * b.abs().max(1.0))
+    }
+
+    #[test]
+    fn places_run_from_start_to_end_and_are_clamped() {
+        let upright = axis(Spacing::Linear, 0.0, 100.0, 200.0, 0.0);
+        assert_eq!(upright.place(25.0), Some(150.0));
+        assert_eq!(upright.place(1_000.0), Some(0.0));
+        let log = axis(Spacing::Log, 1.0, 1_000.0, 0.0, 300.0);
+        assert!((log.place(10.0).unwrap() - 100.0).abs() < 1e-9);
+        assert_eq!(log.place(0.0), None);
+        assert_eq!(axis(Spacing::Linear, 1.0, 1.0, 0.0, 9.0).place(1.0), None);
+    }
+
+    #[test]
+    fn ticks_are_1_2_5_within_the_range() {
+        assert!(close(&linear_ticks(0.0, 80_000.0, 5), &[0.0, 20_000.0, 40_000.0, 60_000.0, 80_000.0]));
+        assert!(close(&linear_ticks(-0.5, 0.5, 5), &[-0.4, -0.2, 0.0, 0.2, 0.4]));
+        assert!(close(&linear_ticks(0.0, 0.03, 3), &[0.0, 0.01, 0.02, 0.03]));
+        assert!(close(&linear_ticks(3.0, 3.0, 5), &[3.0]));
+        assert!(close(&log_ticks(200.0, 20_000.0, 9), &[200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4]));
+        assert!(close(&log_ticks(1.0, 1e6, 4), &[1.0, 100.0, 1e4, 1e6]));
+    }
+
+    #[test]
+    fn axes_end_on_round_values_that_hold_the_data() {
+        assert!(close(
+            &[ceiling(63_412.0, 5), ceiling(99.0, 2), ceiling(0.0, 3), ceiling(f64::NAN, 3)],
+            &[8e4, 100.0, 1.0, 1.0]
+        ));
+        assert_eq!(log_range(230.0, 16_000.0), (200.0, 20_000.0));
+        assert_eq!(log_range(100.0, 100.0), (100.0, 200.0));
+    }
+
+    #[test]
+    fn thinning_keeps_extremes_and_gaps() {
+        let mut points: Vec<Point> = (0..10_000).map(|index| (f64::from(index), Some(10.0))).collect();
+        points[4_321].1 = Some(99.0);
+        points[4_322].1 = Some(-5.0);
+        points[7_000].1 = None;
+        let thin = thinned(&points, 500);
+        assert!(thin.len() <= 750, "{}", thin.len());
+        assert!(thin.contains(&(4_321.0, Some(99.0))) && thin.contains(&(4_322.0, Some(-5.0))));
+        assert!(thin.contains(&(7_000.0, None)));
+        assert!(thin.is_sorted_by(|a, b| a.0 < b.0));
+        assert_eq!(thinned(&points[..50], 500).len(), 50);
+    }
+
+    #[test]
+    fn a_stack_is_thinned_at_the_same_moments() {
+        let line = |value: f64| -> Vec<Point> { (0..1_000).map(|index| (f64::from(index), Some(value))).collect() };
+        let mut lines = vec![line(1.0), line(2.0)];
+        lines[1][777].1 = Some(50.0);
+        let thin = thinned_together(&lines, 100);
+        assert_eq!((thin[0].len(), thin[1].len()), (100, 100));
+        assert!(thin[1].contains(&(777.0, Some(50.0))) && thin[0].contains(&(777.0, Some(1.0))));
+    }
+
+    #[test]
+    fn a_gap_interrupts_lines_and_areas() {
+        let x = axis(Spacing::Linear, 0.0, 10.0, 0.0, 100.0);
+        let y = axis(Spacing::Linear, 0.0, 10.0, 50.0, 0.0);
+        let points = [(0.0, Some(0.0)), (1.0, Some(10.0)), (2.0, None), (3.0, Some(5.0)), (4.0, None)];
+        assert_eq!(path::line(&points, &x, &y), "M0 500l100-500M300 250h1");
+        let flat = points.map(|point| (point.0, Some(0.0)));
+        assert_eq!(path::area(&points, &flat, &x, &y), "M0 500l100-500l0 500l-100 0zM300 250l0 250z");
+    }
+
+    #[test]
+    fn one_among_thousands_is_still_a_bar_and_none_is_not() {
+        let x = axis(Spacing::Linear, 0.0, 10.0, 0.0, 100.0);
+        let y = axis(Spacing::Linear, 0.0, 60_000.0, 50.0, 0.0);
+        let bars = path::bars(&[(1.0, Some(1.0)), (2.0, Some(0.0)), (3.0, None)], &x, &y, 4.0, 2.5);
+        assert_eq!(bars, "M80 500v-25h40v25z");
+    }
+
+    #[test]
+    fn colours_from_files_are_made_legible_or_replaced() {
+        assert_eq!(legible("#b30000").0, "#b30000");
+        // Yellow vanishes on white, dark blue on dark paper.
+        assert_ne!(legible("#ffff00").0, "#ffff00");
+        assert_eq!(legible("#ffff00").1, "#ffff00");
+        assert_ne!(legible("#000080").1, "#000080");
+        for bad in ["red", "#12345", "#12345é", "\"/><script>", ""] {
+            assert_eq!(legible(bad), legible("#d55e00"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_text_becomes_markup() {
+        assert_eq!(escaped("<b a='1' c=\"2\">&\u{1b}"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;\u{fffd}");
+        assert_eq!(json_in_script("\"</script><!--\""), "\"\\u003c/script\\u003e\\u003c!--\"");
+        assert_eq!([place(12.04), place(-0.04), place(3.25)], ["12", "0", "3.2"]);
+    }
+
+    #[test]
+    fn lines_of_equal_rank_are_told_apart_without_colour() {
+        let all: Vec<_> = (0..15).map(Ink::nth).collect();
+        for (index, one) in all.iter().enumerate() {
+            assert!(!all[index + 1..].contains(one), "{index}");
+            assert!(index == 0 || all[index - 1].1 != one.1, "{index}");
+        }
+    }
+
+    #[test]
+    fn a_drawn_chart_escapes_its_words_and_carries_its_values() {
+        let line = Line {
+            name: "<i>".to_owned(),
+            ink: Ink::One,
+            shape: Shape::Solid,
+            points: vec![(0.0, Some(1.0)), (1.0, None), (2.0, Some(1234.567))],
+        };
+        let other = Line { name: "b".to_owned(), ..line.clone() };
+        let chart = Chart {
+            id: "x".to_owned(),
+            title: "<script>".to_owned(),
+            note: String::new(),
+            x: Range {
+                from: 0.0,
+                to: 2.0,
+                spacing: Spacing::Linear,
+                unit: "s".to_owned(),
+                signed: false,
+                names: Vec::new(),
+            },
+            panels: vec![Panel::linear("<u>", Unit::Count, 60.0, vec![line, other])],
+            marks: vec![Mark { at: 1.0, until: Some(1.5), label: "<m>".to_owned(), colours: None }],
+            measured: Some([0.5, 2.0]),
+        };
+        let drawn = drawn(&chart);
+        for raw in ["<script>", "<i>", "<u>", "<m>"] {
+            assert!(!drawn.svg.contains(raw), "{raw}");
+        }
+        assert!(drawn.svg.contains("veil") && drawn.svg.contains("shade"));
+        let lines = &drawn.data["lines"];
+        assert_eq!(lines[0]["y"].to_string(), "[1,null,1235]");
+        assert_eq!(lines[0]["s"].to_string(), "[0,1]");
+        assert!(lines[1].get("s").is_none() && lines[1].get("x").is_none());
+    }
+
+    #[test]
+    fn what_turns_letters_round_is_shown() {
+        let turned = "ok\u{202e}drow\u{2066}";
+        assert_eq!(escaped(turned), "ok[U+202E]drow[U+2066]");
+        assert_eq!(visible(turned), "ok[U+202E]drow[U+2066]");
+        assert_eq!(json_in_script("\"\u{202e}\""), "\"[U+202E]\"");
+        assert_eq!(visible("\u{5e9}\u{5dc}\u{5d5}\u{5dd}"), "\u{5e9}\u{5dc}\u{5d5}\u{5dd}", "letters are letters");
+    }
+}

@@ -1,0 +1,303 @@
+//! Numbers as a reader wants them: three significant digits, thousands grouped, a unit always. It must not decide what a
+//! number means. An absent number is [`NONE`], never 0.
+
+use experiment::quantity::grouped;
+
+/// Stands where nothing was measured.
+pub const NONE: &str = "–";
+
+/// Digits that a measurement is shown with.
+const SIGNIFICANT: i32 = 3;
+
+/// A count, exactly: `11,234,567`.
+pub fn count(value: u64) -> String {
+    grouped(&value.to_string())
+}
+
+/// A count in a sentence: exact below ten million, then `11.2 million`.
+pub fn count_in_words(value: u64) -> String {
+    match value {
+        0..10_000_000 => count(value),
+        10_000_000..1_000_000_000 => format!("{} million", number(value as f64 / 1e6)),
+        _ => format!("{} billion", number(value as f64 / 1e9)),
+    }
+}
+
+/// A count that may be a median, so that a small one can lie between two whole numbers: `0.5`, `24,675`.
+pub fn median_count(value: f64) -> String {
+    if value < 100.0 && value.fract() != 0.0 { number(value) } else { count(value.round().max(0.0) as u64) }
+}
+
+/// The same in a sentence.
+pub fn median_count_in_words(value: f64) -> String {
+    if value < 1e7 { median_count(value) } else { count_in_words(value.round() as u64) }
+}
+
+/// Three significant digits, thousands grouped: `63,400`, `2.31`, `0.0123`.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let rounded = significant(value);
+    let decimals = (SIGNIFICANT - 1 - magnitude(rounded)).clamp(0, 9) as usize;
+    let text = format!("{:.decimals$}", rounded.abs());
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let sign = if value < 0.0 { "−" } else { "" };
+    let dot = if fraction.is_empty() { "" } else { "." };
+    format!("{sign}{}{dot}{fraction}", grouped(whole))
+}
+
+/// `63,400/s`.
+pub fn rate(value: f64) -> String {
+    format!("{}/s", number(value))
+}
+
+/// Microseconds: `850 µs`, `2.31 ms`, `1.2 s`.
+pub fn micros(us: f64) -> String {
+    seconds(us / 1e6)
+}
+
+/// Seconds: `850 µs`, `12.3 ms`, `1.2 s`, `4 min 20 s`.
+pub fn seconds(s: f64) -> String {
+    let size = significant(s).abs();
+    if size == 0.0 {
+        "0 s".to_owned()
+    } else if size < 1e-6 {
+        format!("{} ns", number(s * 1e9))
+    } else if size < 1e-3 {
+        format!("{} µs", number(s * 1e6))
+    } else if size < 1.0 {
+        format!("{} ms", number(s * 1e3))
+    } else if size < 120.0 {
+        format!("{} s", number(s))
+    } else {
+        let whole = s.round() as i64;
+        match (whole / 3_600, whole / 60 % 60, whole % 60) {
+            (0, minutes, 0) => format!("{minutes} min"),
+            (0, minutes, rest) => format!("{minutes} min {rest} s"),
+            (hours, 0, _) => format!("{hours} h"),
+            (hours, minutes, _) => format!("{hours} h {minutes} min"),
+        }
+    }
+}
+
+/// A moment on a trial's clock: `90 s`, `0.25 s`, always in seconds.
+pub fn moment(s: f64) -> String {
+    let text = format!("{s:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} s")
+}
+
+/// Bytes in powers of a thousand: `5.12 MB`.
+pub fn bytes(value: f64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let (scaled, unit) = scaled_to(value, &units);
+    format!("{} {unit}", number(scaled))
+}
+
+/// Joules: `850 µJ`, `12.3 mJ`, `1.2 J`, `2.5 kJ`.
+pub fn joules(value: f64) -> String {
+    let (scaled, unit) = scaled_to(value * 1e6, &["µJ", "mJ", "J", "kJ", "MJ"]);
+    format!("{} {unit}", number(scaled))
+}
+
+/// `EUR 0.0238`.
+pub fn money(amount: f64, currency: &str) -> String {
+    format!("{currency} {}", number(amount)).trim_start().to_owned()
+}
+
+/// `97.3 %`.
+pub fn percent(value: f64) -> String {
+    format!("{} %", number(value))
+}
+
+/// A change in percent, with its sign: `+1.20 %`, `−17.8 %`; less than a hundredth of a percent is none.
+pub fn change(pct: f64) -> String {
+    match pct {
+        pct if pct.abs() < 0.01 => "0 %".to_owned(),
+        pct if pct < 0.0 => format!("−{}", percent(-pct)),
+        pct => format!("+{}", percent(pct)),
+    }
+}
+
+/// A share in percent; what is not all never reads as 100 %.
+pub fn share(part: u64, all: u64) -> String {
+    let pct = 100.0 * part as f64 / all.max(1) as f64;
+    if part < all && significant(pct) >= 100.0 { "> 99.9 %".to_owned() } else { percent(pct) }
+}
+
+/// The tick of an axis: `20k`, `1.5M`, `0.2`.
+pub fn tick(value: f64) -> String {
+    let (scaled, unit) = scaled_to(value, &["", "k", "M", "G", "T"]);
+    format!("{}{unit}", number(scaled))
+}
+
+/// What an option holds, written by `write`, or [`NONE`].
+pub fn or_none<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), write)
+}
+
+/// A range of two written values: the unit is said once where both have the same.
+pub fn from_to(from: &str, to: &str) -> String {
+    let unit = |text: &str| text.find([' ', '/']).map_or(text.len(), |at| at);
+    let (of_from, of_to) = (unit(from), unit(to));
+    let same = from[of_from..] == to[of_to..];
+    // A dash between numbers below 0 would look like another sign.
+    let between = if from.starts_with('−') || to.starts_with('−') { " to " } else { "–" };
+    format!("{}{between}{to}", if same { &from[..of_from] } else { from })
+}
+
+/// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, `cost.watts`, …).
+pub fn by_metric(metric: &str, value: f64) -> String {
+    let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();
+    let ends = |unit: &str| words.iter().any(|word| word.ends_with(unit));
+    if metric.contains('(') && !metric.starts_with("peak(") {
+        number(value)
+    } else if ends("_per_s") || metric.starts_with("peak(") {
+        rate(value)
+    } else if ends("_us") {
+        micros(value)
+    } else if ends("_bytes") {
+        bytes(value)
+    } else if ends("_pct") {
+        percent(value)
+    } else if ends("joules_per_cycle") {
+        joules(value)
+    } else if ends("watts") {
+        format!("{} W", number(value))
+    } else if ends("_s") {
+        seconds(value)
+    } else {
+        // Counts: exact as far as they are whole.
+        if value.fract() == 0.0 && (0.0..1e15).contains(&value) { count(value as u64) } else { number(value) }
+    }
+}
+
+fn scaled_to<'a>(value: f64, units: &[&'a str]) -> (f64, &'a str) {
+    let size = significant(value).abs();
+    let mut step = 0;
+    while step + 1 < units.len() && size >= 1_000_f64.powi(step as i32 + 1) {
+        step += 1;
+    }
+    (value / 1_000_f64.powi(step as i32), units[step])
+}
+
+fn magnitude(value: f64) -> i32 {
+    value.abs().log10().floor() as i32
+}
+
+fn significant(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let power = SIGNIFICANT - 1 - magnitude(value);
+    // Dividing by a whole power of ten is exact where multiplying by 0.01 is not.
+    if power >= 0 {
+        let scale = 10_f64.powi(power);
+        (value * scale).round() / scale
+    } else {
+        let scale = 10_f64.powi(-power);
+        (value / scale).round() * scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_significant_digits_and_grouped_thousands() {
+        let cases = [
+            (0.0, "0"),
+            (63_412.0, "63,400"),
+            (999.6, "1,000"),
+            (99_950.0, "100,000"),
+            (2.305, "2.31"),
+            (2.0, "2"),
+            (0.012_345, "0.0123"),
+            (100.0, "100"),
+            (120.0, "120"),
+            (-5.25, "−5.25"),
+            (f64::NAN, NONE),
+        ];
+        for (value, text) in cases {
+            assert_eq!(number(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn times_choose_their_unit_after_rounding() {
+        let cases = [
+            (0.0, "0 s"),
+            (1.2e-8, "12 ns"),
+            (0.000_85, "850 µs"),
+            (0.000_999_9, "1 ms"),
+            (0.0123, "12.3 ms"),
+            (0.999_9, "1 s"),
+            (10.0, "10 s"),
+            (180.0, "3 min"),
+            (260.4, "4 min 20 s"),
+            (7_230.0, "2 h"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(seconds(value), text, "{value}");
+        }
+        assert_eq!(micros(2_310.0), "2.31 ms");
+        assert_eq!(moment(90.0), "90 s");
+        assert_eq!(moment(-0.25), "-0.25 s");
+    }
+
+    #[test]
+    fn counts_bytes_and_ticks() {
+        assert_eq!(count(11_234_567), "11,234,567");
+        assert_eq!(count_in_words(9_999_999), "9,999,999");
+        assert_eq!(count_in_words(11_234_567), "11.2 million");
+        assert_eq!(count_in_words(2_500_000_000), "2.5 billion");
+        assert_eq!(median_count(0.5), "0.5");
+        assert_eq!(median_count(24_674.5), "24,675");
+        assert_eq!(median_count_in_words(11_234_567.5), "11.2 million");
+        assert_eq!(share(999_999, 1_000_000), "> 99.9 %");
+        assert_eq!(share(3, 3), "100 %");
+        assert_eq!(share(1, 8), "12.5 %");
+        assert_eq!(bytes(5_120_000.0), "5.12 MB");
+        assert_eq!(bytes(999.9), "1 kB");
+        assert_eq!([change(-17.84), change(1.2), change(0.001)], ["−17.8 %", "+1.2 %", "0 %"]);
+        assert_eq!(tick(20_000.0), "20k");
+        assert_eq!(tick(0.2), "0.2");
+        assert_eq!(or_none(None, count), NONE);
+        assert_eq!(from_to("1.1 ms", "2 ms"), "1.1–2 ms");
+        assert_eq!(from_to("900 µs", "2 ms"), "900 µs–2 ms");
+        assert_eq!(from_to("5/s", "6/s"), "5–6/s");
+        assert_eq!(from_to("−0.2", "0.1"), "−0.2 to 0.1");
+        assert_eq!(by_metric("retained(throughput.operations_per_s, a, load.agents, 64)", 0.93), "0.93");
+        assert_eq!(by_metric("peak_ratio(a, b)", 2.0), "2");
+        assert_eq!(by_metric("peak(a)", 2.0), "2/s");
+        assert_eq!(from_to("5", "6"), "5–6");
+    }
+
+    #[test]
+    fn energy_and_money_have_their_units() {
+        assert_eq!([joules(0.000_85), joules(0.188), joules(12.0), joules(0.0)], ["850 µJ", "188 mJ", "12 J", "0 µJ"]);
+        assert_eq!(joules(3.6e6), "3.6 MJ");
+        assert_eq!([money(0.023_77, "EUR"), money(1_234.5, "EUR"), money(5.0, "")], ["EUR 0.0238", "EUR 1,230", "5"]);
+    }
+
+    #[test]
+    fn a_metric_brings_its_unit() {
+        assert_eq!(by_metric("throughput.operations_per_s", 13_000.0), "13,000/s");
+        assert_eq!(by_metric("latency_us.p99", 15_000.0), "15 ms");
+        assert_eq!(by_metric("faults.oops.outage.memory_released_bytes", 5e6), "5 MB");
+        assert_eq!(by_metric("faults.oops.outage.back_to_baseline_s", 0.12), "120 ms");
+        assert_eq!(by_metric("failed_pct", 0.5), "0.5 %");
+        assert_eq!(by_metric("outcomes.failed", 1_234.0), "1,234");
+        assert_eq!(by_metric("cost.joules_per_cycle", 0.1524), "152 mJ");
+        assert_eq!(by_metric("cost.with_warmup.watts", 12.71), "12.7 W");
+        assert_eq!(by_metric("cost.price_per_million_cycles", 0.02377), "0.0238");
+        assert_eq!(by_metric("ratio(cost.joules_per_cycle, a, b)", 1.5), "1.5");
+        assert_eq!(by_metric("ratio(latency_us.p99, a, b)", 1.5), "1.5");
+    }
+}
