@@ -149,7 +149,7 @@ mod tests {
     const URL: &str = "http://127.0.0.1:8080/";
 
     /// A file with a certificate in it, as far as this is looked at.
-    const CA: &str = "src/commands/hit/tests.rs"; // -----BEGIN CERTIFICATE-----
+    const CA: &str = "src/commands/hit.rs"; // -----BEGIN CERTIFICATE-----
 
     #[test]
     fn options_become_experiments() {
