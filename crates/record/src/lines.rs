@@ -80,7 +80,10 @@ pub fn read_events(path: &Path) -> Result<Records<Event>, ReadError> {
         let read = BufReader::new(file.take(FIRST_LINE)).read_until(b'\n', &mut beginning);
         read.map_err(|source| ReadError::Io { path: path.to_path_buf(), source })?;
     }
-    refuse_later_head(path, &beginning, FORMAT)?;
+    // One that was cut off is not read, and so is no reason to refuse the file.
+    if beginning.ends_with(b"\n") {
+        refuse_later_head(path, &beginning, FORMAT)?;
+    }
     let mut records = read::<Event>(path)?;
     records.items.retain(|event| event.what != What::Unknown);
     Ok(records)
@@ -88,6 +91,8 @@ pub fn read_events(path: &Path) -> Result<Records<Event>, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::events::{By, Ending, History, Outcome, Phase};
     use crate::scratch::Scratch;
@@ -170,6 +175,17 @@ mod tests {
         std::fs::write(&path, content).unwrap();
         let message = read::<Event>(&path).unwrap_err().to_string();
         assert!(message.contains("events.jsonl:1:") && message.contains("unix_s"), "{message}");
+    }
+
+    #[test]
+    fn a_first_line_that_was_cut_off_says_no_format() {
+        let scratch = Scratch::new("cut-off-format");
+        let path = scratch.path("events.jsonl");
+        fs::write(&path, r#"{"format":"f"}"#).unwrap();
+        let read = read_events(&path).unwrap();
+        assert!(read.items.is_empty() && read.torn);
+        fs::write(&path, "{\"format\":\"f\"}\n").unwrap();
+        assert!(read_events(&path).is_err());
     }
 
     #[test]

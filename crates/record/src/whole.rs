@@ -93,7 +93,10 @@ pub fn refuse_later(path: &Path, known: u32) -> Result<(), ReadError> {
 
 /// The same of a file, or of a first line, that has been read.
 pub(crate) fn refuse_later_head(path: &Path, json: &[u8], known: u32) -> Result<(), ReadError> {
-    let format = serde_json::from_slice::<Head>(json).ok().and_then(|head| head.format);
+    // Only an object has fields: of an array, serde would take the first value for the format.
+    let is_object = json.trim_ascii_start().starts_with(b"{");
+    let head = is_object.then(|| serde_json::from_slice::<Head>(json).ok()).flatten();
+    let format = head.and_then(|head| head.format);
     let Some(format) = format.filter(|format| !format.is_null()) else { return Ok(()) };
     match format.as_u64() {
         Some(format) if format <= u64::from(known) => Ok(()),
@@ -186,6 +189,7 @@ mod tests {
             (r#"{"format": -1}"#, false),
             (r#"{"format": 1e99}"#, false),
             (r#"{"format": "1"}"#, false),
+            (r#"["1"]"#, true),
         ] {
             fs::write(&path, text).unwrap();
             assert_eq!(read_json_up_to::<Value>(&path, 1).is_ok(), is_read, "{text}");
