@@ -9,15 +9,19 @@ SOAK       ?= 1800
 PARTS      ?=
 AGAIN      ?= 0
 
+# All that is tested is tested in one set of features, so that it is compiled once.
+WHOLE = --workspace --features plimsoll/scripts --locked
+
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test lint gate bench siege fuzz docs article-pi
+.PHONY: help run check test lint gate bench siege fuzz docs article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
 	@echo '            make run SET="--set load.time=30s --set fault.oops.at=15s"      the same in half a minute'
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
+	@echo 'make check  format, house rules and unit tests: no root, nothing to install'
 	@echo 'make test   all tests, the Erlang ones and those on real runs included; with AGAIN=5 up to five that failed are played'
 	@echo '            once more, alone, as .ci/run has it'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
@@ -35,19 +39,25 @@ run:
 	@cargo build --quiet --release --locked --package plimsoll
 	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
 
+check:
+	@scripts/need.sh rust compiler c++
+	cargo fmt --all --check
+	cargo xtask tidy
+	cargo test --quiet $(WHOLE) --lib --bins
+
 test:
-	@scripts/need.sh rust compiler erlang-tests docket python lab ssh redis nginx
+	@scripts/need.sh rust compiler c++ erlang-tests docket python lab ssh redis nginx
 	$(MAKE) --no-print-directory -C targets/vsns test
 	$(MAKE) --no-print-directory -C targets/docket test
-	scripts/check-hlog.sh
 	scripts/check-cargo-tests.sh
-	@AGAIN=$(AGAIN) scripts/cargo-tests.py --workspace
-	@WITHOUT_RING=1 AGAIN=$(AGAIN) scripts/cargo-tests.py --package load --test engine --test allocations
+	@AGAIN=$(AGAIN) scripts/cargo-tests.py $(WHOLE)
+	@WITHOUT_RING=1 AGAIN=$(AGAIN) scripts/cargo-tests.py $(WHOLE) --test engine --test allocations
+	scripts/check-hlog.sh target/debug/plimsoll
 
 lint:
-	@scripts/need.sh rust compiler erlang-checks shellcheck
+	@scripts/need.sh rust compiler c++ erlang-checks shellcheck
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets --locked -- --deny warnings
+	cargo clippy --quiet $(WHOLE) --all-targets -- --deny warnings
 	cargo xtask tidy
 	cargo xtask docs --check
 	scripts/deny.sh
@@ -60,7 +70,7 @@ gate:
 	scripts/gate.sh
 
 bench:
-	@scripts/need.sh rust compiler wrk oha hey nginx erlang-tests python lab
+	@scripts/need.sh rust compiler c++ wrk oha hey nginx erlang-tests python lab
 	scripts/bench-speed.py
 	scripts/bench-truth.py
 	scripts/bench-scale.py
@@ -71,11 +81,11 @@ bench:
 	scripts/bench-trust.py
 
 fuzz:
-	@scripts/need.sh rust compiler
+	@scripts/need.sh rust compiler c++
 	@scripts/fuzz.sh $(TIME) $(TARGETS)
 
 siege:
-	@scripts/need.sh rust compiler lab ssh python nginx
+	@scripts/need.sh rust compiler c++ lab ssh python nginx
 	scripts/siege.py --soak $(SOAK) $(PARTS)
 
 docs:

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PLIMSOLL = ROOT / "target/release/plimsoll"
+PLIMSOLL = ROOT / "target/dist/plimsoll"
 METRIC = "throughput.operations_per_s"
 AGENTS = 16
 REPEATS = 5

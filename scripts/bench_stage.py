@@ -260,14 +260,14 @@ def arguments(about, seconds, turns=None):
     parser.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
     if turns:
         parser.add_argument("--turns", type=int, default=turns, help="of each, interleaved")
-    parser.add_argument("--plimsoll", type=pathlib.Path, help="this binary instead of a release build")
+    parser.add_argument("--plimsoll", type=pathlib.Path, help="this binary instead of one built to be shipped")
     given = parser.parse_args()
     given.quick = given.seconds < seconds or (turns is not None and given.turns < turns)
     if given.plimsoll is None:
-        build = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "plimsoll"]
+        build = ["cargo", "build", "--quiet", "--profile", "dist", "--locked", "--package", "plimsoll", "--features", "scripts"]
         if subprocess.run(build, cwd=ROOT).returncode != 0:
             sys.exit(1)
-        given.plimsoll = ROOT / "target/release/plimsoll"
+        given.plimsoll = ROOT / "target/dist/plimsoll"
     given.plimsoll = given.plimsoll.resolve()
     return given
 

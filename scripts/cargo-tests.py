@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-CARGO = ["cargo", "test", "--quiet", "--locked"]
+CARGO = ["cargo", "test", "--quiet"]
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plays two experiments, short, and opens their load.hlog with a reader that is not ours (PyPI's hdrhistogram):
+# check-hlog.sh PLIMSOLL: plays two experiments, short, with this binary, and opens their load.hlog with a reader that is not ours (PyPI's hdrhistogram):
 # every interval must be readable there, and the totals must be those of analysis.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,13 +12,13 @@ if ! "$python" -c 'import hdrh' 2>/dev/null; then
     "$python" -m pip install --quiet --disable-pip-version-check "hdrhistogram==$version"
 fi
 
-cargo build --quiet --locked --package plimsoll
+plimsoll=$1
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 
 play() {
     # The debug build is slow, which may spoil the figures and does not spoil their sums: hence --accept.
-    if ! target/debug/plimsoll run "$@" --out "$runs" --accept --json >/dev/null 2>"$runs/said"; then
+    if ! "$plimsoll" run "$@" --out "$runs" --accept --json >/dev/null 2>"$runs/said"; then
         cat "$runs/said" >&2
         exit 1
     fi

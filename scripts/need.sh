@@ -66,8 +66,9 @@ target() {
 for need in "$@"; do
     case $need in
         rust) rust ;;
-        # Of C++ for the scripts' interpreter.
-        compiler) program cc gcc; program c++ g++; [ -e /usr/include/stdio.h ] || missing+=(libc6-dev) ;;
+        compiler) program cc gcc; [ -e /usr/include/stdio.h ] || missing+=(libc6-dev) ;;
+        # For the interpreter of scripts (feature `scripts`).
+        c++) program c++ g++ ;;
         erlang-tests)
             erlang mnesia eunit proper
             header eunit erlang-dev

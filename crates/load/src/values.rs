@@ -11,6 +11,10 @@ use fastrand::Rng;
 mod decimal;
 pub mod feeds;
 pub mod layout;
+#[cfg(feature = "scripts")]
+pub mod lua;
+#[cfg(not(feature = "scripts"))]
+#[path = "values/without_lua.rs"]
 pub mod lua;
 mod printable;
 pub mod words;

@@ -20,6 +20,7 @@ mod records;
 mod redis;
 mod register;
 mod retries;
+#[cfg(feature = "scripts")]
 mod scripts;
 mod secret;
 mod server;

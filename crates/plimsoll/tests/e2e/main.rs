@@ -38,6 +38,7 @@ mod programs;
 mod remote_machines;
 mod replicas;
 mod same_shape;
+#[cfg(feature = "scripts")]
 mod scripts;
 mod searches;
 mod secrets;
