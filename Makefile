@@ -19,7 +19,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
-	@echo '            make run SET="--set load.time=30s --set fault.oops.at=15s"      the same in half a minute'
+	@echo '            make run SET="--set load.time=3m --set fault.oops.at=90s"       the same for 3 minutes, as in the article'
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
 	@echo 'make check  format, house rules and unit tests: no root, nothing to install'
 	@echo 'make test   all tests, the Erlang ones and those on real runs included; with AGAIN=5 up to five that failed are played'
