@@ -1,17 +1,14 @@
 //! The reference pages under docs/reference, each made from a table or type in the code, so that neither can be
 //! right alone. A page returns its text and writes nothing.
 
-mod doctor;
-mod experiment;
-mod faults;
-mod metrics;
-mod profile;
-mod protocols;
-mod results;
-mod verdicts;
-
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+
+use analysis::{Rule, Threshold};
+use experiment::catalog::{Effect, Fault, Heals, Operation, Protocol};
+use lab::checkups::{self, About, Kind};
+use serde_json::{Map, Value};
 
 /// A page of the reference.
 #[derive(Debug)]
@@ -23,16 +20,7 @@ pub struct Page {
 }
 
 /// Every page, sorted by name.
-pub const KINDS: &[Page] = &[
-    doctor::KIND,
-    experiment::KIND,
-    faults::KIND,
-    metrics::KIND,
-    profile::KIND,
-    protocols::KIND,
-    results::KIND,
-    verdicts::KIND,
-];
+pub const KINDS: &[Page] = &[DOCTOR, EXPERIMENT, FAULTS, METRICS, PROFILE, PROTOCOLS, RESULTS, VERDICTS];
 
 const FOLDER: &str = "docs/reference";
 
@@ -75,6 +63,293 @@ fn sentence(help: &str) -> String {
 /// A text in a cell of a table: one line, and no bar that would end the cell.
 fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
+}
+
+const DOCTOR: Page = Page { name: "doctor", text: doctor_page };
+
+const DOCTOR_INTRODUCTION: &str = "# What the doctor looks at
+
+`plimsoll doctor` looks for what on this machine would spoil a measurement, and says what to do about it. With an experiment,
+`plimsoll doctor FILE`, it also judges what that one needs: agents against open files and ports, root for its lab, what its target
+lacks.
+
+| | |
+|---|---|
+| bad | spoils a measurement; the verdict of a trial may say so, too, by the rules named below |
+| notice | changes figures: the same on both sides of a comparison, or to be said beside it |
+| good | as one would wish |
+| unknown | this kernel does not tell |
+
+`--fix` makes the changes that a running kernel allows. Each is shown before it is made, and written down where the registry of runs
+is, so that `--undo` puts it back whatever happened; a value that somebody else has set since is left alone. Both need root;
+without it `--fix` prints the commands. Nothing of it outlives a boot.
+
+`--strict` exits 5 if anything is bad; `--json` prints all of it.
+";
+
+fn doctor_page() -> String {
+    let mut page = DOCTOR_INTRODUCTION.to_owned();
+    let mut kinds: Vec<&Kind> = checkups::KINDS.to_vec();
+    kinds.sort_by_key(|kind| (kind.about, kind.name));
+    let mut about = None;
+    for kind in kinds {
+        if about != Some(kind.about) {
+            // Writing to a String cannot fail.
+            let _ = write!(page, "\n## {}\n", heading(kind.about));
+            about = Some(kind.about);
+        }
+        add_checkup(&mut page, kind);
+    }
+    page.push_str(&article());
+    page
+}
+
+fn heading(about: About) -> &'static str {
+    match about {
+        About::Experiment => "What the experiment needs",
+        About::Noise => "What else runs here",
+        About::Processor => "Processors",
+        About::Memory => "Memory",
+        About::Time => "Clocks and timers",
+        About::Network => "Network",
+        About::Limits => "Limits of processes",
+        About::Disk => "The disk of the run folder",
+        About::Lab => "What virtual hosts are made of",
+        About::Hardware => "Hardware",
+        About::Erlang => "Erlang, for targets written in it",
+    }
+}
+
+fn add_checkup(page: &mut String, kind: &Kind) {
+    let _ = write!(page, "\n### {}\n\n{}\n\n- Reads: {}.\n", kind.name, sentence(kind.why), kind.reads);
+    if !kind.caught_by.is_empty() {
+        let rules: Vec<String> = kind.caught_by.iter().map(|rule| format!("`{rule}`")).collect();
+        let _ = writeln!(page, "- In a trial, the verdict says: {}.", rules.join(", "));
+    }
+    let _ = writeln!(page, "- Source: {}.", source_of(kind.source));
+}
+
+/// A page of this repository as a link from where the reference is.
+fn source_of(source: &str) -> String {
+    match source {
+        link if link.starts_with("https://") => format!("<{link}>"),
+        page if page.ends_with(".md") => format!("[{page}](../../{page})"),
+        words => words.trim_end_matches('.').to_owned(),
+    }
+}
+
+fn article() -> String {
+    let mut rows: Vec<_> = checkups::KINDS.iter().filter_map(|kind| Some((kind.article?, kind.name))).collect();
+    rows.sort_by_key(|(tuning, _)| (tuning.number, tuning.says));
+    let mut text = "\n## The six tunings of the article on the name service, today\n\n\
+                    The article that the target `vsns` comes from (vsns-complex-and-crash) lists six tunings.\n\n\
+                    | | the article says | today | check-up |\n|---|---|---|---|\n"
+        .to_owned();
+    for (tuning, name) in rows {
+        let _ = writeln!(text, "| {} | `{}` | {} | {name} |", tuning.number, cell(tuning.says), cell(tuning.worth));
+    }
+    text
+}
+
+const EXPERIMENT: Page = Page { name: "experiment", text: experiment::schema::reference };
+
+const FAULTS: Page = Page { name: "faults", text: faults_page };
+
+fn faults_page() -> String {
+    let mut page = String::from("# Faults\n\nWhat `kind` may be in `[[fault]]`.\n");
+    for kind in lab::faults::KINDS {
+        add_fault(&mut page, kind.info);
+    }
+    page
+}
+
+fn add_fault(page: &mut String, fault: &Fault) {
+    let healing = match fault.heals {
+        Heals::ByItself => "It is an instant and takes no `for`: the target recovers by itself or not at all.",
+        Heals::AfterFor => "It lasts for `for`, or to the end of the trial.",
+    };
+    // Writing to a String cannot fail.
+    let _ = write!(page, "\n## `{}`\n\n{} {healing}\n", fault.name, sentence(fault.help));
+    if fault.takes.is_empty() {
+        return;
+    }
+    page.push_str("\n| `with` | | |\n|---|---|---|\n");
+    for field in fault.takes {
+        let need = if field.required { "required" } else { "" };
+        let _ = writeln!(page, "| `{}` | {need} | {} |", cell(field.name), cell(field.help));
+    }
+}
+
+const METRICS: Page = Page { name: "metrics", text: metrics_page };
+
+fn metrics_page() -> String {
+    let mut page = String::from(
+        "# Metrics\n\nWhat `metric` may be in `[[require]]` and `[[claim]]`: a path inside a trial of `analysis.json`. `*` stands \
+         for a name, such as that of an operation or a fault. What each is, and in which unit, is said in \
+         [results](results.md).\n\n| path |\n|---|\n",
+    );
+    for path in analysis::metric_paths() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "| `{path}` |");
+    }
+    page
+}
+
+const PROFILE: Page = Page { name: "profile", text: experiment::schema::profile_reference };
+
+const PROTOCOLS: Page = Page { name: "protocols", text: protocols_page };
+
+fn protocols_page() -> String {
+    let mut page = String::from(
+        "# Protocols\n\nWhat `protocol` may be in `[target]` and in `target.toml`, and what `call` may name. An argument goes \
+         into `with`; an answer's field may be named in `expect` and, as `answer.FIELD`, in `keep`.\n",
+    );
+    for kind in load::protocols::KINDS {
+        add_protocol(&mut page, kind.info);
+    }
+    page
+}
+
+fn add_protocol(page: &mut String, protocol: &Protocol) {
+    // Writing to a String cannot fail.
+    let _ = write!(page, "\n## `{}`\n\n{}", protocol.name, sentence(protocol.help));
+    if !protocol.schemes.is_empty() {
+        let schemes: Vec<String> = protocol.schemes.iter().map(|scheme| format!("`{scheme}://`")).collect();
+        let _ = write!(page, " URLs: {}.", schemes.join(", "));
+    }
+    page.push('\n');
+    for operation in protocol.operations {
+        add_operation(page, operation);
+    }
+}
+
+fn add_operation(page: &mut String, operation: &Operation) {
+    let effect = match operation.effect {
+        Effect::None => "",
+        Effect::Read => " It reads a key.",
+        Effect::Write => " It writes a key.",
+        Effect::Remove => " It removes a key.",
+        Effect::RemoveAll => " It removes every key of a space.",
+    };
+    let _ = write!(page, "\n### `{}`\n\n{}{effect}\n", operation.name, sentence(operation.help));
+    if operation.takes.is_empty() && operation.answers.is_empty() {
+        return;
+    }
+    page.push_str("\n| | field | | |\n|---|---|---|---|\n");
+    for (what, fields) in [("argument", operation.takes), ("answer", operation.answers)] {
+        for field in fields {
+            let need = if field.required { "required" } else { "" };
+            let _ = writeln!(page, "| {what} | `{}` | {need} | {} |", cell(field.name), cell(field.help));
+        }
+    }
+}
+
+const RESULTS: Page = Page { name: "results", text: results_page };
+
+fn results_page() -> String {
+    let schema = schemars::schema_for!(record::results::Results).to_value();
+    let mut page = String::from(
+        "# Results\n\n`analysis.json`, format 1; `plimsoll schema results` prints its JSON Schema. Fields are only ever added. What \
+         was not measured is null, never 0.\n",
+    );
+    add_type(&mut page, "Results", &schema);
+    for (name, definition) in schema["$defs"].as_object().unwrap_or(&Map::new()) {
+        add_type(&mut page, name, definition);
+    }
+    page
+}
+
+fn add_type(page: &mut String, name: &str, definition: &Value) {
+    let help = definition["description"].as_str().unwrap_or_default();
+    // Writing to a String cannot fail.
+    let _ = write!(page, "\n## {name}\n\n{}\n", help.trim());
+    if let Some(fields) = definition["properties"].as_object() {
+        page.push_str("\n| field | type | |\n|---|---|---|\n");
+        for (field, schema) in fields {
+            let help = cell(schema["description"].as_str().unwrap_or_default());
+            let _ = writeln!(page, "| `{field}` | {} | {help} |", type_in_words(schema));
+        }
+        return;
+    }
+    let words: Vec<String> = choices(definition);
+    if !words.is_empty() {
+        page.push_str("\n| value | |\n|---|---|\n");
+        page.extend(words);
+    }
+}
+
+/// The values of an enumeration, as rows.
+fn choices(definition: &Value) -> Vec<String> {
+    let listed = definition["enum"].as_array().map_or(&[][..], Vec::as_slice);
+    let plain = listed.iter().filter_map(Value::as_str).map(|word| format!("| `{word}` | |\n"));
+    let alternatives = definition["oneOf"].as_array().map_or(&[][..], Vec::as_slice);
+    let told = alternatives.iter().filter_map(|one| {
+        let help = cell(one["description"].as_str().unwrap_or_default());
+        Some(format!("| `{}` | {help} |\n", one["const"].as_str()?))
+    });
+    plain.chain(told).collect()
+}
+
+/// A type in words: `number or null`, `list of Trial`.
+fn type_in_words(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.rsplit('/').next().unwrap_or(reference);
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        return any.iter().map(type_in_words).collect::<Vec<_>>().join(" or ");
+    }
+    match &schema["type"] {
+        Value::String(name) => named(name, schema),
+        Value::Array(names) => {
+            names.iter().filter_map(Value::as_str).map(|name| named(name, schema)).collect::<Vec<_>>().join(" or ")
+        }
+        _ => "any".to_owned(),
+    }
+}
+
+fn named(name: &str, schema: &Value) -> String {
+    match name {
+        "array" => format!("list of {}", type_in_words(&schema["items"])),
+        "object" if schema["additionalProperties"].is_object() => {
+            format!("table of {}", type_in_words(&schema["additionalProperties"]))
+        }
+        name => name.to_owned(),
+    }
+}
+
+const VERDICTS: Page = Page { name: "verdicts", text: verdicts_page };
+
+fn verdicts_page() -> String {
+    let mut page = String::from(
+        "# Verdicts\n\nThe rules that are held against every trial. One that speaks against it makes it `suspect` or `void` and \
+         gives a reason. How they make a verdict is told in [verdict](../verdict.md).\n\n\
+         | rule | looks at | suspect | void |\n|---|---|---|---|\n",
+    );
+    for rule in analysis::rules() {
+        let (suspect, void) = bounds(rule);
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "| [`{0}`](#{0}) | {1} | {suspect} | {void} |", rule.name, cell(rule.looks_at));
+    }
+    for rule in analysis::rules() {
+        let (why, remedy) = (rule.why, sentence(rule.remedy));
+        let _ = write!(page, "\n## `{}`\n\n{why}\n\n*What to do:* {remedy}\n", rule.name);
+    }
+    page
+}
+
+/// From where on it is suspect, and void.
+fn bounds(rule: &Rule) -> (String, String) {
+    let (word, suspect, void) = match rule.threshold {
+        Threshold::From { suspect, void } => ("from", suspect, void),
+        Threshold::Under { suspect, void } => ("below", suspect, void),
+    };
+    let bound = |at: f64| match rule.unit {
+        _ if at.is_infinite() => String::new(),
+        "" => "if so".to_owned(),
+        unit => format!("{word} {at} {unit}"),
+    };
+    if suspect == void { (String::new(), bound(void)) } else { (bound(suspect), bound(void)) }
 }
 
 #[cfg(test)]

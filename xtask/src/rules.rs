@@ -1,21 +1,12 @@
-//! The house rules: one file each, with the reason it exists and a canary that it must catch. A rule reads a
-//! [`Tree`] and never the disk, so that it can be shown to work.
+//! The house rules, each with the reason it exists and a canary that it must catch; those with a table of their own lie beside. A rule reads a [`Tree`] and never the disk, so that it can be shown to work.
 
-mod banned_words;
-mod crate_table;
-mod file_length;
-mod function_length;
+use crate::ratchet;
+use crate::source::{code_only, functions, without_inline_tests, words};
+use crate::tree::{File, Tree};
+
 mod imports;
-mod leftovers;
-mod links;
-mod opening;
-mod printing;
 mod purity;
 mod shelves;
-mod unsafety;
-mod whitespace;
-
-use crate::tree::Tree;
 
 /// A house rule.
 #[derive(Debug)]
@@ -56,20 +47,294 @@ impl Offence {
 
 /// Every rule, sorted by name.
 pub const KINDS: &[Rule] = &[
-    banned_words::KIND,
-    crate_table::KIND,
-    file_length::KIND,
-    function_length::KIND,
+    BANNED_WORDS,
+    imports::CRATE_TABLE,
+    FILE_LENGTH,
+    FUNCTION_LENGTH,
     imports::KIND,
-    leftovers::KIND,
-    links::KIND,
-    opening::KIND,
-    printing::KIND,
+    LEFTOVERS,
+    LINKS,
+    OPENING,
+    PRINTING,
     purity::KIND,
     shelves::KIND,
-    unsafety::KIND,
-    whitespace::KIND,
+    UNSAFETY,
+    WHITESPACE,
 ];
+
+const BANNED_NAMES: [&str; 7] = ["common", "helper", "helpers", "manager", "misc", "util", "utils"];
+
+const BANNED_WORDS: Rule = Rule {
+    name: "banned_words",
+    reason: "a room called `util` says nothing about what belongs in it, so everything ends up there",
+    check: banned_words,
+    canary: &[("crates/load/src/string_utils.rs", "//! x\n")],
+};
+
+fn banned_words(tree: &Tree) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    for file in &tree.files {
+        let words = file.path.split(|c: char| !c.is_ascii_alphanumeric());
+        for word in words.filter(|word| BANNED_NAMES.contains(&word.to_ascii_lowercase().as_str())) {
+            offences.push(Offence::of(&file.path, format!("`{word}` in its name: call it what it is")));
+        }
+    }
+    offences
+}
+
+const FILE_LIMIT: usize = 1_000;
+const CODE: [&str; 6] = ["css", "erl", "hrl", "js", "py", "rs"];
+
+const FILE_LENGTH: Rule = Rule {
+    name: "file_length",
+    reason: "a file of more than 1,000 lines has more than one subject: find the seam and give each part its own state",
+    check: file_length,
+    canary: &[("crates/load/src/long.rs", LONG_FILE)],
+};
+
+/// 1,001 lines.
+const LONG_FILE: &str = {
+    const LINES: [u8; 1_001] = [b'\n'; 1_001];
+    match str::from_utf8(&LINES) {
+        Ok(text) => text,
+        Err(_) => "",
+    }
+};
+
+fn file_length(tree: &Tree) -> Vec<Offence> {
+    let code = tree.files.iter().filter(|file| CODE.contains(&file.extension()));
+    let measured: Vec<_> = code.map(|file| (file.path.clone(), 1, file.text.lines().count())).collect();
+    ratchet::judge("file", FILE_LIMIT, &measured, tree.text_of(ratchet::PATH))
+}
+
+const FUNCTION_LIMIT: usize = 70;
+
+const FUNCTION_LENGTH: Rule = Rule {
+    name: "function_length",
+    reason: "a function that does not fit on a screen is read in pieces, and its bugs live between the pieces",
+    check: function_length,
+    canary: &[("crates/load/src/long.rs", LONG_FUNCTION)],
+};
+
+const LONG_FUNCTION: &str = "fn long() {\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n}\n";
+
+fn function_length(tree: &Tree) -> Vec<Offence> {
+    let measured: Vec<_> = tree.rust().flat_map(measure).collect();
+    ratchet::judge("function", FUNCTION_LIMIT, &measured, tree.text_of(ratchet::PATH))
+}
+
+fn measure(file: &File) -> Vec<(String, usize, usize)> {
+    let File { path, text } = file;
+    functions(&code_only(text)).into_iter().map(|f| (format!("{path}#{}", f.name), f.line, f.length)).collect()
+}
+
+/// Spelled in two parts, so that this file is not its own first offender.
+const PROMISES: [&str; 4] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
+const MACROS: [&str; 2] = [concat!("to", "do!"), concat!("unimple", "mented!")];
+const PLACES: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+
+const LEFTOVERS: Rule = Rule {
+    name: "leftovers",
+    reason: "a promise in a comment is kept by nobody (open an issue), and a path of one machine fails on the next",
+    check: leftovers,
+    canary: &[("crates/load/src/lib.rs", concat!("//! x\n// TO", "DO: later\n"))],
+};
+
+fn leftovers(tree: &Tree) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    for file in &tree.files {
+        for promise in PROMISES {
+            let found = words(&file.text, promise);
+            offences.extend(found.map(|(_, line)| Offence::at(&file.path, line, format!("`{promise}`"))));
+        }
+        for (index, line) in file.text.lines().enumerate() {
+            for banned in MACROS.iter().chain(&PLACES).filter(|banned| line.contains(**banned)) {
+                offences.push(Offence::at(&file.path, index + 1, format!("`{banned}`")));
+            }
+        }
+    }
+    offences
+}
+
+const LINKS: Rule = Rule {
+    name: "links",
+    reason: "a page that sends its reader to a file that is not there costs more trust than it gives help",
+    check: links,
+    canary: &[("docs/page.md", "see [there](../gone.md)\n")],
+};
+
+fn links(tree: &Tree) -> Vec<Offence> {
+    tree.files.iter().filter(|file| file.extension() == "md").flat_map(|file| broken(file, tree)).collect()
+}
+
+fn broken(file: &File, tree: &Tree) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    let mut in_code = false;
+    for (index, line) in file.text.lines().enumerate() {
+        in_code ^= line.trim_start().starts_with("```");
+        if in_code || line.starts_with("    ") {
+            continue;
+        }
+        for link in targets(line).filter(|link| !leads_somewhere(file, link, tree)) {
+            offences.push(Offence::at(&file.path, index + 1, format!("the link to `{link}` leads nowhere")));
+        }
+    }
+    offences
+}
+
+/// What stands between `](` and `)`.
+fn targets(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(link, _)| link))
+}
+
+fn leads_somewhere(file: &File, link: &str, tree: &Tree) -> bool {
+    let path = link.split('#').next().unwrap_or_default().trim_end_matches('/');
+    if path.is_empty() || link.contains("://") || link.starts_with("mailto:") {
+        return true;
+    }
+    let whole = resolve(file.folder(), path);
+    tree.has(&whole)
+}
+
+fn resolve(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "." | "" => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+const OPENING: Rule = Rule {
+    name: "opening",
+    reason: "who opens a file wants to know first what it is for, not whom it belongs to",
+    check: opening,
+    canary: &[
+        ("crates/load/src/lib.rs", "use std::fmt;\n//! too late\n"),
+        ("targets/x/src/x.erl", "-module(x).\n"),
+        ("scripts/x.sh", "#!/bin/sh\nset -eu\n"),
+    ],
+};
+
+fn opening(tree: &Tree) -> Vec<Offence> {
+    tree.files.iter().filter_map(judge_opening).collect()
+}
+
+fn judge_opening(file: &File) -> Option<Offence> {
+    let mut lines = file.text.lines();
+    let first = lines.next().unwrap_or_default();
+    let (found, wanted) = match file.extension() {
+        "rs" => (says(first, "//!"), "line 1 must be a `//!` that says what the room is for"),
+        "erl" | "hrl" => (says(first, "%"), "line 1 must be a `%%` that says what the room is for"),
+        _ if first.starts_with("#!") => {
+            let second = lines.next().unwrap_or_default();
+            // `#!/usr/bin/env escript` is followed by a `%` comment, every other interpreter here by `#`.
+            (
+                says(second, "#") || says(second, "%") || says(second, "\"\"\""),
+                "line 2 must be a comment that says what it is for",
+            )
+        }
+        _ => return None,
+    };
+    (!found).then(|| Offence::at(&file.path, 1, wanted))
+}
+
+fn says(line: &str, mark: &str) -> bool {
+    line.strip_prefix(mark).is_some_and(|rest| rest.chars().any(char::is_alphabetic))
+}
+
+/// The one place that what is printed cannot make panic, and a crate that nobody runs in a measurement.
+const PRINTERS: [&str; 2] = ["crates/plimsoll/src/output.rs", "xtask/"];
+/// Speaks to cargo.
+const BUILD: &str = "/build.rs";
+const PRINT_WORDS: [&str; 7] = ["print", "println", "eprint", "eprintln", "dbg", "stdout", "stderr"];
+
+const PRINTING: Rule = Rule {
+    name: "printing",
+    reason: "a library that prints cannot be silenced, redirected or tested; it returns, and the binary prints. There, `output` does: \
+             `eprintln!` panics when the terminal is gone, and a run has to end in order then",
+    check: printing,
+    canary: &[
+        ("crates/load/src/lib.rs", "//! x\nfn f() { println!(\"x\") }\n"),
+        ("crates/plimsoll/src/progress.rs", "//! x\nfn f() { eprintln!(\"x\") }\n"),
+        ("crates/plimsoll/src/commands/run.rs", "//! x\nfn f() { std::io::stderr(); }\n"),
+    ],
+};
+
+fn printing(tree: &Tree) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    let may_print = |path: &str| path.ends_with(BUILD) || PRINTERS.iter().any(|printer| path.starts_with(printer));
+    for file in tree.rust_without_tests().filter(|file| !may_print(&file.path)) {
+        let code = without_inline_tests(&code_only(&file.text));
+        for word in PRINT_WORDS {
+            for (at, line) in words(&code, word) {
+                let rest = &code[at + word.len()..];
+                // `Command::stdout(…)` has arguments, `io::stdout()` has none.
+                let prints = if word.starts_with("std") { rest.starts_with("()") } else { rest.starts_with('!') };
+                if prints {
+                    offences.push(Offence::at(
+                        &file.path,
+                        line,
+                        format!("`{word}` outside {}", PRINTERS.join(" and ")),
+                    ));
+                }
+            }
+        }
+    }
+    offences
+}
+
+const UNSAFE_HOMES: [&str; 2] = ["crates/lab/src/linux", "crates/load/src/ring"];
+
+const UNSAFETY: Rule = Rule {
+    name: "unsafety",
+    reason: "unsafe code is reviewed as a whole, and has two places: crates/lab/src/linux for system calls without a safe form, crates/load/src/ring for memory shared with the kernel",
+    check: unsafety,
+    canary: &[("crates/load/src/lib.rs", "//! x\nfn f() { unsafe { g() } }\n")],
+};
+
+fn unsafety(tree: &Tree) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    for file in tree.rust().filter(|file| !UNSAFE_HOMES.iter().any(|home| file.path.starts_with(home))) {
+        let code = code_only(&file.text);
+        offences.extend(words(&code, "unsafe").map(|(_, line)| {
+            Offence::at(&file.path, line, format!("`unsafe` outside {}", UNSAFE_HOMES.join(" and ")))
+        }));
+    }
+    offences
+}
+
+const WHITESPACE: Rule = Rule {
+    name: "whitespace",
+    reason: "what nobody sees should not make a diff",
+    check: whitespace,
+    canary: &[("README.md", "x \n"), ("crates/load/src/lib.rs", "//! x\n\tfn f() {}\n"), ("LICENCE.md", "x")],
+};
+
+fn whitespace(tree: &Tree) -> Vec<Offence> {
+    // A golden file is what a program wrote, to the letter, and perhaps cut off on purpose.
+    tree.files.iter().filter(|file| !file.path.contains("/golden/")).flat_map(judge_whitespace).collect()
+}
+
+fn judge_whitespace(file: &File) -> Vec<Offence> {
+    let tabs_mean_something = file.name() == "Makefile" || file.extension() == "mk";
+    let mut offences = Vec::new();
+    for (index, line) in file.text.split('\n').enumerate() {
+        if line.ends_with([' ', '\t', '\r']) {
+            offences.push(Offence::at(&file.path, index + 1, "whitespace at the end of the line"));
+        }
+        if !tabs_mean_something && line.contains('\t') {
+            offences.push(Offence::at(&file.path, index + 1, "a tab"));
+        }
+    }
+    if !file.text.is_empty() && (!file.text.ends_with('\n') || file.text.ends_with("\n\n")) {
+        offences.push(Offence::of(&file.path, "must end with one newline"));
+    }
+    offences
+}
 
 #[cfg(test)]
 mod tests {

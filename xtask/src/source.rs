@@ -1,5 +1,5 @@
 //! As much of Rust's grammar as the rules need: what is code and what is not, and where functions end.
-//! It is no parser: it must never need to know more than comments, literals and brackets.
+//! It is no parser: it knows comments, literals and brackets.
 
 /// A function found in a source file.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use crate::catalog::{Catalog, Effect, Heals, Operation, Protocol};
 use crate::manifest::{Manifest, Takes};
-use crate::nearest;
 use crate::plan::target::parse_url;
+use crate::problem::nearest_hint;
 
 /// What the file is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     let found = catalog.protocols.iter().find(|protocol| protocol.schemes.contains(&scheme));
     let protocol = found.ok_or_else(|| {
         let schemes = catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied();
-        ExampleError::NoProtocol { name: scheme.to_owned(), hint: nearest::hint(scheme, schemes) }
+        ExampleError::NoProtocol { name: scheme.to_owned(), hint: nearest_hint(scheme, schemes) }
     })?;
     let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
     Ok([
@@ -87,7 +87,7 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
 fn for_target(name: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     let manifest = catalog.targets.get(name).ok_or_else(|| ExampleError::NoTarget {
         name: name.to_owned(),
-        hint: nearest::hint(name, catalog.targets.keys().map(String::as_str)),
+        hint: nearest_hint(name, catalog.targets.keys().map(String::as_str)),
     })?;
     let mut spoken = manifest.about.protocol.clone();
     for (name, parameter) in &manifest.parameters {
@@ -95,7 +95,7 @@ fn for_target(name: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     }
     let protocol = catalog.protocols.iter().find(|protocol| protocol.name == spoken).ok_or_else(|| {
         let known = catalog.protocols.iter().map(|protocol| protocol.name);
-        ExampleError::NoProtocol { name: spoken.clone(), hint: nearest::hint(&spoken, known) }
+        ExampleError::NoProtocol { name: spoken.clone(), hint: nearest_hint(&spoken, known) }
     })?;
     Ok([
         format!("# {}\n\n", one_line(&manifest.about.what)),

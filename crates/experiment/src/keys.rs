@@ -1,17 +1,10 @@
 //! The declarative tables of keys: for each section of a file which keys it has, what they take, what they default
 //! to, and a line of help. The checker, the JSON Schema and the reference are all derived from them.
-//! No text is read here.
-
-mod expectation;
-pub(crate) mod experiment;
-mod lab;
-pub(crate) mod profile;
-pub(crate) mod rate;
-mod service;
-pub(crate) mod target;
 
 use crate::quantity::Quantity;
 use crate::tree::Table;
+
+pub(crate) mod experiment;
 
 /// A key of a section.
 #[derive(Debug)]
@@ -100,7 +93,7 @@ impl Kind {
             Self::Boolean => "true or false".to_owned(),
             Self::Choice(choices) => {
                 let quoted: Vec<String> = choices.iter().map(|choice| format!("\"{choice}\"")).collect();
-                crate::nearest::listed(&quoted, "or")
+                crate::problem::join_words(&quoted, "or")
             }
             Self::Any => "a value".to_owned(),
             Self::Table(_) => "a table".to_owned(),
@@ -200,3 +193,162 @@ fn collect_homes(keys: &'static [Key], path: &str, name: &str, found: &mut Vec<S
         }
     }
 }
+
+const TEXTS: Kind = Kind::Map(&Kind::Text);
+
+/// The keys of a `target.toml`.
+pub(crate) const MANIFEST: &[Key] = &[
+    Key::new("about", Kind::Table(ABOUT), "What it is").required(),
+    Key::new("parameters", Kind::Map(&Kind::Table(PARAMETER)), "What an experiment may choose, each by its name"),
+    Key::new("process", Kind::Tables(PROCESS), "The programs that make it up").required(),
+    Key::new("hooks", Kind::Table(HOOKS), "Executables in the folder that answer with one JSON object"),
+    Key::new("metrics", Kind::Table(METRICS), "Figures that it gives of itself, in Prometheus' text format"),
+    Key::new("log", Kind::Table(LOG), "What its processes write that belongs into the records"),
+];
+
+const ABOUT: &[Key] = &[
+    Key::new("what", Kind::Text, "One line").required(),
+    Key::new("version", Kind::Text, "Its version, or that of its sources").required(),
+    Key::new("licence", Kind::Text, "An SPDX expression").required().elsewhere(&["license"]),
+    Key::new("article", Kind::Text, "The article it comes from"),
+    Key::new("protocol", Kind::Text, "What its service port speaks; a parameter may decide: \"{protocol}\"").required(),
+    Key::new("service", Kind::Text, "\"role.port\": where clients go").required(),
+    Key::new(
+        "members",
+        Kind::Text,
+        "The role whose hosts are its members, where clients go to something in front of them",
+    ),
+];
+
+const PARAMETER: &[Key] = &[
+    Key::new("type", Kind::Choice(&["choice", "integer", "boolean", "text", "duration"]), "What it takes").required(),
+    Key::new("of", Kind::List(&Kind::Text), "For a choice: the list"),
+    Key::new("min", Kind::Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the smallest"),
+    Key::new("max", Kind::Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the largest"),
+    Key::new("default", Kind::Scalar, "Used where the experiment gives none").required(),
+    Key::new("help", Kind::Text, "One line").required(),
+];
+
+const PROCESS: &[Key] = &[
+    Key::new("role", Kind::Name, "Its name within the target").required().elsewhere(&["name"]),
+    Key::new(
+        "run",
+        Kind::List(&Kind::Text),
+        "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}",
+    )
+    .required()
+    .elsewhere(&["command", "cmd", "exec"]),
+    Key::new("env", TEXTS, "More environment, with the same placeholders"),
+    Key::new("ports", Kind::List(&Kind::Name), "Names of the ports it listens on"),
+    Key::new("data", Kind::Boolean, "Whether it wants a private data folder").or("false"),
+    Key::new("after", Kind::Text, "The role that must be ready before this one starts"),
+    Key::new("ready", Kind::Table(READY), "When it counts as ready; left out: its first port accepts a connection"),
+    Key::new("stop", Kind::Table(STOP), "How it is asked to stop"),
+];
+
+const READY: &[Key] = &[
+    Key::new("call", Kind::Text, "This operation of the protocol is ok"),
+    Key::new("tcp", Kind::Text, "This port, by name, accepts a connection"),
+    Key::new("http", Kind::Text, "A GET of this URL answers 2xx"),
+    Key::new("within", Kind::Duration { zero: false }, "How long it may take").or("30s").elsewhere(&["timeout"]),
+];
+
+const STOP: &[Key] = &[
+    Key::new("signal", Kind::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]), "What it is sent").or("TERM"),
+    Key::new("within", Kind::Duration { zero: true }, "How long it is given before it is killed")
+        .or("5s")
+        .elsewhere(&["timeout"]),
+];
+
+const HOOKS: &[Key] = &[
+    Key::new("install", Kind::Text, "install check, install apply: what is missing, and putting it there"),
+    Key::new("inspect", Kind::Text, "Versions and settings, for the records"),
+    Key::new("leader", Kind::Text, "Which member leads"),
+    Key::new("audit", Kind::Text, "What the members hold, for the checks after a run"),
+    Key::new("reset", Kind::Text, "Puts it back into its first state"),
+    Key::new("versions", Kind::Text, "Versions of what is installed for it, before anything is started"),
+    Key::new(
+        "install_with",
+        Kind::List(&Kind::Text),
+        "The parameters that install and versions are told, once for each set of their values; left out: all of them",
+    ),
+];
+
+const METRICS: &[Key] = &[
+    Key::new("url", Kind::Text, "Where each host has them: \"http://{host}:{port.NAME}/metrics\"").required(),
+    Key::new("keep", Kind::List(&Kind::Text), "Names, without labels, of those that are recorded each second")
+        .required(),
+];
+
+const LOG: &[Key] = &[
+    Key::new(
+        "notable",
+        Kind::List(&Kind::Text),
+        "A line that has one of these texts in it becomes an event, as it stands",
+    ),
+    Key::new(
+        "alarming",
+        Kind::List(&Kind::Text),
+        "The same, and such a line makes the trial suspect, in the words of whoever wrote it",
+    ),
+];
+
+const SIZE: Kind = Kind::Quantity(Quantity::Size);
+const BYTE_RATE: Kind = Kind::Quantity(Quantity::ByteRate);
+
+/// The keys of a profile: `profiles/NAME.toml`.
+pub(crate) const PROFILE: &[Key] = &[
+    Key::new("what", Kind::Text, "One line").required().elsewhere(&["about", "description", "title"]),
+    Key::new("cpu", Kind::Table(CPU), "Its processor; left out: not limited").elsewhere(&["cores", "processor"]),
+    Key::new("memory", Kind::Table(MEMORY), "Its memory; left out: not limited").elsewhere(&["ram"]),
+    Key::new("link", Kind::Table(LINK), "Its network link; left out: not limited").elsewhere(&["network", "net"]),
+    Key::new("disk", Kind::Table(DISK), "The disk that data is on; left out: not limited").elsewhere(&["storage"]),
+    Key::new("power", Kind::Table(POWER), "What it draws; left out: not known").elsewhere(&["watts"]),
+    Key::new("price", Kind::Table(PRICE), "What it cost; left out: not known").elsewhere(&["cost"]),
+    Key::new("lifetime_years", Kind::Positive, "Years over which the price is spread").elsewhere(&["lifetime"]),
+];
+
+const SOURCE: Key = Key::new("source", Kind::Text, "Where the figures of this section come from").required();
+
+const CPU: &[Key] = &[
+    Key::new("cores", Kind::Whole { min: 1, max: 1024 }, "Its cores; left out: as many as the CPUs it runs on")
+        .elsewhere(&["cpus", "count"]),
+    Key::new("speed", Kind::Positive, "What each can do, in cores of the machine that plays it: 0.1 is a tenth of one"),
+    Key::new(
+        "score",
+        Kind::Positive,
+        "Rounds/s of one core, by `plimsoll profile measure`; without `speed`, it is held against the score of the \
+         machine that plays it",
+    ),
+    SOURCE,
+];
+
+const MEMORY: &[Key] = &[Key::new("size", SIZE, "How much").required(), SOURCE];
+
+const LINK: &[Key] = &[
+    Key::new("rate", Kind::Quantity(Quantity::BitRate), "Bits/s, each way").elsewhere(&["bandwidth", "speed"]),
+    Key::new("delay", Kind::Duration { zero: false }, "Added to each packet that leaves").elsewhere(&["latency"]),
+    Key::new("loss_pct", Kind::Number, "Packets lost, percent").elsewhere(&["loss"]),
+    SOURCE,
+];
+
+const DISK: &[Key] = &[
+    Key::new("size", SIZE, "How large"),
+    Key::new("read_iops", Kind::Positive, "Random reads/s"),
+    Key::new("write_iops", Kind::Positive, "Random writes/s, each on the disk before the next"),
+    Key::new("read_rate", BYTE_RATE, "Bytes/s, reading"),
+    Key::new("write_rate", BYTE_RATE, "Bytes/s, writing"),
+    SOURCE,
+];
+
+const POWER: &[Key] = &[
+    Key::new("idle_watts", Kind::Positive, "Drawn when idle").elsewhere(&["idle"]),
+    Key::new("load_watts", Kind::Positive, "Drawn with all cores busy").elsewhere(&["load"]),
+    SOURCE,
+];
+
+const PRICE: &[Key] = &[
+    Key::new("amount", Kind::Positive, "How much").required(),
+    Key::new("currency", Kind::Text, "ISO 4217, such as \"EUR\"").required(),
+    SOURCE,
+];

@@ -1,9 +1,5 @@
 //! One file into many: what `--set`, variants and the sweep make of it. File < `--set` < variant < sweep point; tables
-//! merge, lists replace. Every value keeps the place it was written at. It must not know what a value means.
-
-mod merge;
-mod sets;
-mod sweeps;
+//! merge, lists replace. Every value keeps the place it was written at.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +7,11 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::keys::experiment::EXPERIMENT;
+use crate::keys::{self, Key, Kind};
 use crate::path::{self, Step};
-use crate::problem::Problem;
-use crate::source::Source;
-use crate::tree::{Entry, Node, Place, Table};
-
-pub(crate) use sweeps::Sweep;
+use crate::problem::{Problem, nearest_hint};
+use crate::source::{self, Source};
+use crate::tree::{Entry, Node, Place, Table, Value};
 
 /// The sections that make up a trial: what variants and sweeps may change.
 pub(crate) const TRIAL_SECTIONS: [&str; 6] = ["target", "lab", "prepare", "load", "fault", "step"];
@@ -50,11 +45,11 @@ pub(crate) struct Setting {
 
 /// Applies `--set` to the file, and takes variants and sweeps apart.
 pub(crate) fn layers(mut base: Table, sets: &[Arc<Source>], problems: &mut Vec<Problem>) -> Layers {
-    let sets = sets::apply(&mut base, sets, problems);
+    let sets = apply_sets(&mut base, sets, problems);
     let variants = variants(&base, problems);
-    let sweeps = sweeps::read(&base, &sets, problems);
-    sets::without_effect(&sets, &base, &variants, problems);
-    sweeps::against_variants(&sweeps, &variants, problems);
+    let sweeps = read_sweeps(&base, &sets, problems);
+    sets_without_effect(&sets, &base, &variants, problems);
+    sweeps_against_variants(&sweeps, &variants, problems);
     Layers { base, variants, sweeps }
 }
 
@@ -101,7 +96,7 @@ impl Layers {
         let mut trees = Vec::new();
         for variant in &self.variants {
             let mut tree = base.clone();
-            merge::table(&mut tree, &variant.overlay, EXPERIMENT, problems);
+            merge_table(&mut tree, &variant.overlay, EXPERIMENT, problems);
             trees.push((Some(variant.name.clone()), tree));
         }
         if self.variants.is_empty() {
@@ -135,4 +130,238 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<&Node>> {
             .flat_map(|before| sweep.values.iter().map(move |value| before.iter().copied().chain([value]).collect()))
             .collect()
     })
+}
+
+/// Lays `over` over `base`.
+fn merge_table(base: &mut Table, over: &Table, keys: &'static [Key], problems: &mut Vec<Problem>) {
+    for entry in &over.entries {
+        let kind = keys::find(keys, &entry.key).map(|key| &key.kind);
+        match base.entries.iter_mut().find(|known| known.key == entry.key) {
+            Some(known) => {
+                if merge_node(&mut known.node, &entry.node, kind, problems) {
+                    known.key_place = entry.key_place.clone();
+                }
+            }
+            None => match (kind, entry.node.table()) {
+                (Some(Kind::Tables(_)), Some(parts)) => merge_items(&mut [], parts, &[], problems),
+                _ => base.entries.push(entry.clone()),
+            },
+        }
+    }
+}
+
+/// Whether `base` was replaced.
+fn merge_node(base: &mut Node, over: &Node, kind: Option<&'static Kind>, problems: &mut Vec<Problem>) -> bool {
+    let keys = kind.map(Kind::keys).unwrap_or_default();
+    match (&mut base.value, &over.value, kind) {
+        (Value::Table(base), Value::Table(over), _) => {
+            merge_table(base, over, keys, problems);
+            false
+        }
+        (Value::List(list), Value::Table(over), Some(Kind::Tables(_))) => {
+            merge_items(list, over, keys, problems);
+            false
+        }
+        _ => {
+            *base = over.clone();
+            true
+        }
+    }
+}
+
+fn merge_items(list: &mut [Node], over: &Table, keys: &'static [Key], problems: &mut Vec<Problem>) {
+    for entry in &over.entries {
+        let Some(part) = entry.node.table() else { continue };
+        match path::index_of(list, &entry.key) {
+            Ok(index) => {
+                if let Value::Table(item) = &mut list[index].value {
+                    merge_table(item, part, keys, problems);
+                }
+            }
+            Err(lost) => problems.push(
+                Problem::absent(&entry.key_place, format!("nothing in the file is called `{}`", entry.key))
+                    .expected("unknown name")
+                    .maybe(lost.hint),
+            ),
+        }
+    }
+}
+
+/// A `--set` that was applied.
+struct Set {
+    pub path: String,
+    pub path_place: Place,
+    pub steps: Vec<Step>,
+    pub value: Node,
+}
+
+/// Applies each `--set` in turn; a later one wins.
+fn apply_sets(base: &mut Table, sources: &[Arc<Source>], problems: &mut Vec<Problem>) -> Vec<Set> {
+    let mut sets = Vec::new();
+    for (index, source) in sources.iter().enumerate() {
+        let rank = index + 1;
+        let Some((path, text)) = source.text.split_once('=') else {
+            let place = Place::new(source, rank, 0..source.text.len());
+            problems.push(
+                Problem::new(&place, "--set takes PATH=VALUE")
+                    .expected("no `=` found")
+                    .hint("such as --set load.time=30s"),
+            );
+            continue;
+        };
+        let place = Place::new(source, rank, 0..path.trim_end().len());
+        // As a file would have it, `lab.speed = 0.5`, in which shape errors name settings, too.
+        let blank = text.len() - text.trim_start().len();
+        let value = source::parse_value(source, rank, path.len() + 1 + blank);
+        match path::resolve(path.trim_end(), EXPERIMENT, base) {
+            Ok(steps) => {
+                path::set(base, &steps, &place, value.clone());
+                sets.push(Set { path: path.trim().to_owned(), path_place: place, steps, value });
+            }
+            Err(lost) => {
+                let at = place.at(lost.at);
+                problems.push(Problem::absent(&at, lost.what).expected("unknown path").maybe(lost.hint));
+            }
+        }
+    }
+    sets
+}
+
+/// A variant wins over `--set`. A `--set` that every variant undoes would be silently ignored.
+fn sets_without_effect(sets: &[Set], base: &Table, variants: &[Variant], problems: &mut Vec<Problem>) {
+    for set in sets {
+        let in_variant = |variant: &Variant| {
+            let steps = path::resolve(&set.path, EXPERIMENT, &variant.overlay).ok()?;
+            path::get(&variant.overlay, &steps).filter(|node| node.table().is_none()).map(|node| node.place.clone())
+        };
+        let places: Vec<Option<Place>> = variants.iter().map(in_variant).collect();
+        if let Some(Some(first)) = places.first()
+            && places.iter().all(Option::is_some)
+            && path::get(base, &set.steps).is_some()
+        {
+            problems.push(
+                Problem::new(&set.path_place, format!("setting `{}` has no effect: every variant sets it", set.path))
+                    .expected("overlaid by each variant")
+                    .related(first, "here, for one")
+                    .hint(format!("set it in a variant: --set variant.NAME.{}=…", set.path)),
+            );
+        }
+    }
+}
+
+/// One line of `[sweep]`.
+pub(crate) struct Sweep {
+    /// As written.
+    pub path: String,
+    pub path_place: Place,
+    /// What it takes in this run; a single one if `--set` gave it.
+    pub values: Vec<Node>,
+    /// What the file lists.
+    pub listed: Vec<Node>,
+}
+
+impl Sweep {
+    /// The way of its path through the tree of a trial.
+    pub fn way(&self, tree: &Table, problems: &mut Vec<Problem>) -> Option<Vec<Step>> {
+        match path::resolve(&self.path, EXPERIMENT, tree) {
+            Ok(steps) => Some(steps),
+            Err(lost) => {
+                let problem = Problem::absent(&self.path_place, format!("this path leads nowhere: {}", lost.what));
+                problems.push(problem.expected("unknown path").maybe(lost.hint));
+                None
+            }
+        }
+    }
+}
+
+/// Reads `[sweep]`. A `--set` of a swept path collapses that sweep to its one value.
+fn read_sweeps(base: &Table, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
+    let entries = base.table("sweep").map(Table::flattened).unwrap_or_default();
+    let sweep = |entry: Entry| {
+        let values = entry.node.list()?.to_vec();
+        Some(Sweep { path: entry.key, path_place: entry.key_place, listed: values.clone(), values })
+    };
+    let mut sweeps: Vec<Sweep> = entries.into_iter().filter_map(sweep).collect();
+    sweeps.retain(|sweep| is_in_a_trial(sweep, problems));
+    sweeps.retain(|sweep| {
+        check_values(sweep, problems);
+        // Without this path the trials are still there to be checked.
+        !sweep.values.is_empty()
+    });
+    for sweep in &mut sweeps {
+        let steps = path::resolve(&sweep.path, EXPERIMENT, base).ok();
+        for set in sets.iter().filter(|set| set.path == sweep.path || Some(&set.steps) == steps.as_ref()) {
+            sweep.values = vec![set.value.clone()];
+        }
+    }
+    sweeps
+}
+
+fn is_in_a_trial(sweep: &Sweep, problems: &mut Vec<Problem>) -> bool {
+    let root = sweep.path.split('.').next().unwrap_or_default();
+    if TRIAL_SECTIONS.contains(&root) {
+        return true;
+    }
+    let mut problem = Problem::new(&sweep.path_place, format!("`{}` cannot be swept", sweep.path))
+        .expected("a path inside a trial")
+        .maybe(nearest_hint(root, TRIAL_SECTIONS));
+    if root == "repeat" {
+        problem = problem.hint("`repeat = 3` at the top of the file repeats every point");
+    }
+    problems.push(problem);
+    false
+}
+
+fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
+    if sweep.values.is_empty() {
+        problems.push(
+            Problem::new(&sweep.path_place, format!("the sweep of `{}` has no values", sweep.path))
+                .expected("an empty list")
+                .hint("without values there are no trials: list at least one, or remove the line"),
+        );
+    }
+    // Curves, and the names of points, are over numbers.
+    let other = sweep.values.iter().find(|value| sweep.path == "load.rate" && value.number().is_none());
+    if let Some(value) = other {
+        problems.push(
+            Problem::new(&value.place, "`load.rate` is swept over plain numbers")
+                .expected("no number of operations/s")
+                .hint(
+                    "sweep `load.rate.poisson` for starts at random; put stages and recorded schedules into variants",
+                ),
+        );
+    }
+    let json: Vec<_> = sweep.values.iter().map(Node::json).collect();
+    for (index, value) in json.iter().enumerate() {
+        if let Some(first) = json[..index].iter().position(|other| other == value) {
+            problems.push(
+                Problem::new(&sweep.values[index].place, format!("`{}` is swept over {value} twice", sweep.path))
+                    .expected("again")
+                    .related(&sweep.values[first].place, "first here")
+                    .hint("`repeat = 2` at the top of the file runs every point twice"),
+            );
+        }
+    }
+}
+
+/// A variant and a sweep that set the same path: neither can be meant to win.
+fn sweeps_against_variants(sweeps: &[Sweep], variants: &[Variant], problems: &mut Vec<Problem>) {
+    for sweep in sweeps {
+        for variant in variants {
+            let node = path::resolve(&sweep.path, EXPERIMENT, &variant.overlay)
+                .ok()
+                .and_then(|steps| path::get(&variant.overlay, &steps));
+            if let Some(node) = node {
+                problems.push(
+                    Problem::new(
+                        &node.place,
+                        format!("the variant \"{}\" sets `{}`, which is swept", variant.name, sweep.path),
+                    )
+                    .expected("set here")
+                    .related(&sweep.path_place, "swept here")
+                    .hint("remove one of the two, or write the values as variants only"),
+                );
+            }
+        }
+    }
 }

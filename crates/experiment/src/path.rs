@@ -1,10 +1,9 @@
-//! Dotted paths into an experiment: `load.agents`, `fault.oops.at`, `load.cycle.0.with.key`. Finds and sets values;
-//! it must not know why.
+//! Dotted paths into an experiment: `load.agents`, `fault.oops.at`, `load.cycle.0.with.key`. Finds and sets values.
 
 use std::ops::Range;
 
 use crate::keys::{self, Key, Kind};
-use crate::nearest;
+use crate::problem::{join_words, nearest_hint};
 use crate::tree::{Entry, Node, Place, Table, Value};
 
 /// By which of its keys a table in a list is addressed; the first that it has counts.
@@ -87,7 +86,7 @@ fn enter_section(
         } else {
             format!("`{path}` has no key `{name}`")
         };
-        return Err(Lost { at: at.clone(), what, hint: nearest::hint(name, keys.iter().map(|key| key.name)) });
+        return Err(Lost { at: at.clone(), what, hint: nearest_hint(name, keys.iter().map(|key| key.name)) });
     };
     steps.push(Step::Key(name.clone()));
     let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -155,7 +154,7 @@ fn find_item(list: &[Node], name: &str) -> Result<usize, bool> {
 }
 
 /// By what an item of a list of tables is addressed.
-pub(crate) fn item_name(item: &Node) -> Option<&str> {
+fn item_name(item: &Node) -> Option<&str> {
     let table = item.table()?;
     NAMES.iter().find_map(|key| table.text(key))
 }
@@ -167,13 +166,13 @@ fn missing_item(path: &str, list: &[Node], name: &str, at: &Range<usize>, severa
             .filter(|index| item_name(&list[*index]) == Some(name))
             .map(|index| index.to_string())
             .collect();
-        let hint = Some(format!("give each a `name`, or use its index: {}", nearest::listed(&indices, "or")));
+        let hint = Some(format!("give each a `name`, or use its index: {}", join_words(&indices, "or")));
         return Lost { at, what: format!("several of `{path}` are called `{name}`"), hint };
     }
     if list.is_empty() {
         return Lost { at, what: format!("there is no [[{path}]] in the file"), hint: None };
     }
-    let hint = nearest::hint(name, list.iter().filter_map(item_name))
+    let hint = nearest_hint(name, list.iter().filter_map(item_name))
         .unwrap_or_else(|| format!("by index there are 0 to {}", list.len() - 1));
     Lost { at, what: format!("no `{path}` is called `{name}`"), hint: Some(hint) }
 }

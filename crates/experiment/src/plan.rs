@@ -7,36 +7,23 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-mod audit;
-mod connections;
-mod dilation;
-mod exercise;
-mod expectation;
 mod fault;
 mod find;
 mod gates;
 mod lab;
 mod load;
-mod metric;
 mod operation;
-mod ports;
-mod prepare;
-mod rate;
 mod reading;
-pub(crate) mod seed;
 pub(crate) mod target;
-mod trial;
+pub(crate) mod trial;
 
-pub use audit::{AuditAs, AuditEffect};
-pub use connections::{Connections, Tls};
-pub use exercise::Exercise;
-pub use expectation::{Comparison, Expected, Kept};
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
-pub use lab::{Host, Lab, Network};
-pub use ports::Port;
-pub use rate::{Backlog, Overflow, Rate, Stage, is_offered};
+pub use lab::{Host, Lab, Network, Port};
+pub use load::{Backlog, Connections, Overflow, Rate, Stage, Tls, is_offered};
+pub use operation::{AuditAs, AuditEffect, Comparison, Expected, Kept};
 pub use reading::read;
 pub use target::{BadParameter, parameters};
+pub use trial::Exercise;
 
 /// Format of `plan.json`.
 pub const FORMAT: u32 = 1;

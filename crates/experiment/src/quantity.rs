@@ -1,4 +1,4 @@
-//! Sizes and rates: a number and a unit, such as "1GiB", "100mbit" or "20MB/s". It must not know what has them.
+//! Sizes and rates: a number and a unit, such as "1GiB", "100mbit" or "20MB/s".
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::keys::experiment::EXPERIMENT;
-use crate::keys::profile::PROFILE;
-use crate::keys::{Key, Kind, Need};
+use crate::keys::{Key, Kind, Need, PROFILE};
 
 /// JSON Schema (2020-12) of an experiment file.
 #[must_use]
@@ -232,7 +231,7 @@ mod tests {
             }
         }
         each(EXPERIMENT);
-        each(crate::keys::target::TARGET);
+        each(crate::keys::MANIFEST);
     }
 
     #[test]

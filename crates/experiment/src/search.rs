@@ -1,17 +1,22 @@
 //! The search for the safe load: from the trials that are finished, and nothing else, to the one that comes next, and to what all
-//! of them say. Pure, so that a run goes on after any interruption. It must not play or judge a trial.
+//! of them say. Pure, so that a run goes on after any interruption.
+//!
+//! Its course: bracket by doubling and halving, then bisect, until the interval is narrow or
+//! something else ends it. Where the edge may be, given answers that are sometimes wrong, is the
+//! posterior of probabilistic bisection (M. Horstein, "Sequential transmission using noiseless
+//! feedback", IEEE Transactions on Information Theory 9, 1963; R. Waeber, P. I. Frazier, S. G.
+//! Henderson, "Bisection search with noisy responses", SIAM Journal on Control and Optimization
+//! 51, 2013): the places of a grid start out equally likely by the logarithm of their value, and
+//! each answer multiplies those on its side by 1 − e and the others by e, e being the chance that
+//! it is wrong. Near the value tried, 1 − e passes into e along a logistic curve instead of a step
+//! (as in A. B. Watson, D. G. Pelli, "QUEST: a Bayesian adaptive psychometric method", Perception
+//! & Psychophysics 33, 1983): a load just above the edge holds as often as it breaks.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use crate::plan::{Find, Plan, Trial, seed};
-
-mod belief;
-mod course;
-
-use course::Course;
-pub use course::{End, Line};
+use crate::plan::{Find, Plan, Trial, trial};
 
 /// A finished trial, as far as a search has to know it.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,13 +110,13 @@ fn made(find: &Find, template: &Trial, value: f64, finished: &[Finished]) -> Tri
     let played = before.iter().filter(|one| one.value == value).count();
     let repeat = u32::try_from(played + 1).unwrap_or(u32::MAX);
     let point = BTreeMap::from([(find.highest.clone(), json(value))]);
-    let seed = seed::of_trial(template.seed, repeat, &point);
+    let seed = trial::seed_of_trial(template.seed, repeat, &point);
     let mut trial = Trial {
         id: format!("{:03}", finished.len() + 1),
         point,
         repeat,
         seed,
-        faults: seed::faults(&template.faults, seed),
+        faults: trial::seeded_faults(&template.faults, seed),
         ..template.clone()
     };
     let speed = trial.lab.speed;
@@ -125,6 +130,413 @@ fn made(find: &Find, template: &Trial, value: f64, finished: &[Finished]) -> Tri
 fn json(value: f64) -> Json {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and far below 2^53")]
     if value.fract() == 0.0 { Json::from(value as u64) } else { Json::from(value) }
+}
+
+/// Ends of the interval.
+const LOW: f64 = 0.025;
+const HIGH: f64 = 0.975;
+
+/// A search gives up that far below its first value.
+const DEEPEST: f64 = 256.0;
+
+/// By so much the next value is lower where two have broken and none has held.
+const DIVE: f64 = 8.0;
+
+/// The first answers cover so much around the values tried: room for one of them to be wrong.
+const AROUND: f64 = 4.0;
+
+/// Trials of a value at which the generator was at its limit, until that counts as its limit: it is no accident twice.
+const GENERATOR_TRIES: usize = 2;
+/// Trials of a value that are void otherwise, until the search gives up.
+const VOID_TRIES: usize = 3;
+/// The generator's limit is not searched more closely than this.
+const GENERATOR_RATIO: f64 = 1.25;
+
+/// Answers that each end of the interval rests on at least.
+const CONFIRMED: usize = 2;
+
+/// What a search says so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The highest value at which the limits hold: the median of what is possible; `None` if they hold nowhere, or nothing is known.
+    pub value: Option<f64>,
+    /// 95 % interval; an end is `None` where the search met none.
+    pub ci95: [Option<f64>; 2],
+    /// Why there is no next trial; `None`: there is one.
+    pub end: Option<End>,
+}
+
+/// Why a search is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The interval is as narrow as was asked for.
+    Narrow,
+    /// The limits do not hold at the lowest value that makes sense.
+    Nowhere,
+    /// They hold at the highest value that was to be tried.
+    Bound,
+    /// The generator cannot make a higher load; why.
+    Generator(String),
+    /// Trials said nothing; why.
+    Silent(String),
+    /// No more trials were allowed.
+    Trials,
+}
+
+/// One search and its finished trials.
+struct Course<'a> {
+    find: &'a Find,
+    finished: &'a [Finished],
+    first: f64,
+    /// Value, whether the limits held, and how far from their bound.
+    answers: Vec<(f64, bool, Option<f64>)>,
+}
+
+impl<'a> Course<'a> {
+    pub fn of(find: &'a Find, template: &Trial, finished: &'a [Finished]) -> Self {
+        let answer = |one: &Finished| match one.said {
+            Said::Held(margin) => Some((one.value, true, margin)),
+            Said::Broke(margin) => Some((one.value, false, margin)),
+            Said::Nothing(_) => None,
+        };
+        let first = rounded(find, find.first(template));
+        Self { find, finished, first, answers: finished.iter().filter_map(answer).collect() }
+    }
+
+    /// What is known by now.
+    pub fn line(&self) -> Line {
+        let end = self.next().err();
+        if self.answers.is_empty() {
+            return Line { value: None, ci95: [None, None], end };
+        }
+        if self.highest(true).is_none() {
+            // Below what broke nothing is known: a value there would be a guess.
+            return Line { value: None, ci95: [None, self.lowest(false)], end };
+        }
+        let belief = self.belief();
+        let [low, middle, high] = [LOW, 0.5, HIGH].map(|q| belief.quantile(q));
+        let whole = self.whole();
+        let known =
+            |value: f64| (value > 0.0 && value.is_finite()).then(|| if whole { value } else { digits(value, 4) });
+        // In the last cell there is no middle: all that is known is that it holds that far.
+        let inside = middle.low > 0.0 && middle.high.is_finite() && !whole;
+        let value = if inside { rounded(self.find, (middle.low * middle.high).sqrt()) } else { middle.low };
+        // They may hold nowhere: then all that is known is where they broke.
+        let upper = if high.low > 0.0 { high.high } else { self.floor() };
+        Line { value: known(value), ci95: [known(low.low), known(upper)], end }
+    }
+
+    /// The next value, or why there is none.
+    pub fn next(&self) -> Result<f64, End> {
+        let taken = self.finished.len();
+        let out_of_trials =
+            |value: f64| if taken >= self.find.trials_max as usize { Err(End::Trials) } else { Ok(value) };
+        if let Some(again) = self.again()? {
+            return out_of_trials(again);
+        }
+        out_of_trials(self.goes_on()?)
+    }
+
+    /// The value of a last trial that said nothing, if it is to be played again.
+    fn again(&self) -> Result<Option<f64>, End> {
+        let Some(Finished { value, said: Said::Nothing(silence), .. }) = self.finished.last() else { return Ok(None) };
+        let tries = self.silent_at(*value).count();
+        match silence {
+            Silence::Unmeasured(reason) => Err(End::Silent(reason.clone())),
+            Silence::Void(reason) if tries >= VOID_TRIES => Err(End::Silent(reason.clone())),
+            Silence::Generator(_) if tries >= GENERATOR_TRIES => Ok(None),
+            Silence::Void(_) | Silence::Generator(_) => Ok(Some(*value)),
+        }
+    }
+
+    fn silent_at(&self, value: f64) -> impl Iterator<Item = &Silence> {
+        let same = move |one: &&Finished| same(one.value, value);
+        self.finished.iter().filter(same).filter_map(|one| match &one.said {
+            Said::Nothing(silence) => Some(silence),
+            _ => None,
+        })
+    }
+
+    /// The lowest value that the generator cannot make, and why.
+    fn ceiling(&self) -> Option<(f64, &str)> {
+        let found = self.finished.iter().filter_map(|one| match &one.said {
+            Said::Nothing(Silence::Generator(reason)) => {
+                let answered = self.answers.iter().any(|(value, ..)| same(*value, one.value));
+                (self.silent_at(one.value).count() >= GENERATOR_TRIES && !answered)
+                    .then_some((one.value, reason.as_str()))
+            }
+            _ => None,
+        });
+        found.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    fn goes_on(&self) -> Result<f64, End> {
+        let ceiling = self.ceiling();
+        let generator = |reason: &str| End::Generator(reason.to_owned());
+        let held = self.highest(true);
+        let broke = self.lowest(false);
+        let next = match (held, broke, ceiling) {
+            (None, None, None) => self.first,
+            (None, None, Some((ceiling, reason))) => {
+                let lower = self.lower(ceiling);
+                if lower >= ceiling {
+                    return Err(generator(reason));
+                }
+                lower
+            }
+            (Some(held), None, Some((ceiling, reason))) => {
+                let close = ceiling / held <= GENERATOR_RATIO || (self.whole() && ceiling - held <= 1.0);
+                match (close, self.count(|value, answer| answer && same(value, held)) >= CONFIRMED) {
+                    (true, true) => return Err(generator(reason)),
+                    (true, false) => held,
+                    (false, _) => rounded(self.find, (held * ceiling).sqrt()),
+                }
+            }
+            (Some(held), None, None) if held < self.bound() => rounded(self.find, (held * 2.0).min(self.bound())),
+            (None, Some(broke), _) if broke > self.floor() => self.deeper(broke),
+            _ => self.bisects()?,
+        };
+        match ceiling {
+            Some((ceiling, reason)) if next >= ceiling => Err(generator(reason)),
+            _ => Ok(next),
+        }
+    }
+
+    fn bisects(&self) -> Result<f64, End> {
+        let belief = self.belief();
+        let [low, high] = [LOW, HIGH].map(|q| belief.quantile(q));
+        let reached = if low.high.is_infinite() {
+            Some(End::Bound)
+        } else if high.low <= 0.0 {
+            Some(End::Nowhere)
+        } else if low.low > 0.0 && high.high.is_finite() && self.is_narrow(low, high) {
+            Some(End::Narrow)
+        } else {
+            None
+        };
+        let Some(end) = reached else { return Ok(rounded(self.find, belief.median())) };
+        self.unconfirmed(&end, low, high).ok_or(end)
+    }
+
+    fn is_narrow(&self, low: Cell, high: Cell) -> bool {
+        let width = high.high - low.low;
+        width <= low.low * self.find.precision_pct / 100.0 || (self.whole() && width <= 1.0)
+    }
+
+    /// The end that rests on a single answer: a trial that went wrong cannot decide alone.
+    fn unconfirmed(&self, end: &End, low: Cell, high: Cell) -> Option<f64> {
+        let room = 1.0 + 2.0 * self.find.precision_pct / 100.0;
+        let one = f64::from(u8::from(self.whole()));
+        let below = |value: f64, held: bool| held && value >= (low.low / room).min(low.low - one);
+        let above = |value: f64, held: bool| !held && value <= (high.high * room).max(high.high + 2.0 * one);
+        if *end != End::Nowhere && self.count(below) < CONFIRMED {
+            return Some(rounded(self.find, low.low));
+        }
+        if *end != End::Bound && self.count(above) < CONFIRMED {
+            return Some(if *end == End::Nowhere { self.floor() } else { rounded(self.find, high.high + one) });
+        }
+        None
+    }
+
+    fn belief(&self) -> Belief {
+        let tried = || self.answers.iter().map(|(value, ..)| *value);
+        let (least, most) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
+        let bound = self.ceiling().map_or(self.bound(), |(ceiling, _)| ceiling.min(self.bound()));
+        // Without a broken limit, nothing is known beyond what was tried.
+        let around = if self.lowest(false).is_some() { AROUND } else { 1.0 };
+        let from = rounded(self.find, least / AROUND).max(self.floor());
+        let to = rounded(self.find, most * around).min(bound).max(from);
+        let precision = self.find.precision_pct / 100.0;
+        let mut belief = Belief::new(Span { from, to, whole: self.whole(), precision });
+        for &(value, held, margin) in &self.answers {
+            belief.learn(value, held, wrong(margin));
+        }
+        belief
+    }
+
+    fn whole(&self) -> bool {
+        self.find.is_whole()
+    }
+
+    /// The lowest value that makes sense.
+    fn floor(&self) -> f64 {
+        if self.whole() { 1.0 } else { rounded(self.find, self.first / DEEPEST) }
+    }
+
+    fn bound(&self) -> f64 {
+        self.find.up_to.unwrap_or(f64::INFINITY)
+    }
+
+    fn lower(&self, value: f64) -> f64 {
+        rounded(self.find, value / 2.0).max(self.floor())
+    }
+
+    /// Where the limits have not held at all, twice: perhaps they hold nowhere, which is soon known.
+    fn deeper(&self, broke: f64) -> f64 {
+        let by = if self.count(|_, held| !held) < 2 { 2.0 } else { DIVE };
+        rounded(self.find, broke / by).max(self.floor())
+    }
+
+    fn highest(&self, held: bool) -> Option<f64> {
+        let same = self.answers.iter().filter(|answer| answer.1 == held);
+        same.map(|answer| answer.0).max_by(f64::total_cmp)
+    }
+
+    fn lowest(&self, held: bool) -> Option<f64> {
+        let same = self.answers.iter().filter(|answer| answer.1 == held);
+        same.map(|answer| answer.0).min_by(f64::total_cmp)
+    }
+
+    fn count(&self, counts: impl Fn(f64, bool) -> bool) -> usize {
+        self.answers.iter().filter(|(value, held, _)| counts(*value, *held)).count()
+    }
+}
+
+/// Values are made here, and the same one is the same number; through a file and back it may differ by a bit.
+fn same(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs()
+}
+
+/// A value as it is tried: whole agents, rates of three digits.
+fn rounded(find: &Find, value: f64) -> f64 {
+    if find.is_whole() { value.round().max(1.0) } else { digits(value, 3) }
+}
+
+fn digits(value: f64, count: i32) -> f64 {
+    if !(value.is_finite() && value > 0.0) {
+        return value;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a power of ten")]
+    let power = value.log10().floor() as i32 - (count - 1);
+    // Through text, so that 0.3 is the number that a user would write.
+    let scaled = (value / 10_f64.powi(power)).round();
+    if power >= 0 { scaled * 10_f64.powi(power) } else { scaled / 10_f64.powi(-power) }
+}
+
+/// Cells for each width that the search is to reach.
+const CELLS: f64 = 10.0;
+
+/// How likely, in octaves, an edge below the lowest or above the highest cell is at first: about as likely as next to them.
+const BEYOND: f64 = 0.5;
+
+/// How wrong an answer may be whose figure is far from its bound: a trial that something spoiled which nobody saw.
+const WRONG_FAR: f64 = 0.03;
+/// What comes on top of that at the bound itself.
+const WRONG_NEAR: f64 = 0.07;
+/// The distance, as a logarithm of a ratio, over which that fades.
+const FADES: f64 = 0.2;
+/// How far around the edge trials disagree by nature, as a share of the width to reach: the scale of the logistic curve.
+const UNSURE: f64 = 0.2;
+/// How wrong an answer without a distance may be.
+const WRONG: f64 = 0.1;
+
+/// The chance that an answer with this distance from its bound is wrong.
+fn wrong(margin: Option<f64>) -> f64 {
+    margin.map_or(WRONG, |margin| WRONG_FAR + WRONG_NEAR * (-margin.abs() / FADES).exp())
+}
+
+/// Where the search looks.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// Lowest value; an edge below it is one cell.
+    pub from: f64,
+    /// Highest value; an edge at or above it is one cell.
+    pub to: f64,
+    /// Whether only whole values count.
+    pub whole: bool,
+    /// The width to reach, as a share.
+    pub precision: f64,
+}
+
+/// The edge is in here: the limits hold at `low`, and no more above `high`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Cell {
+    /// 0 in the first cell.
+    pub low: f64,
+    /// Infinite in the last.
+    pub high: f64,
+    likely: f64,
+}
+
+impl Cell {
+    /// How likely limits with the edge in here hold at `value`, spoiled trials aside.
+    fn holds(&self, value: f64, whole: bool, unsure: f64) -> f64 {
+        // Between the last number that holds and the first that does not.
+        let edge = if whole { f64::midpoint(self.low, self.high) + 0.5 } else { (self.low * self.high).sqrt() };
+        if self.low <= 0.0 {
+            return 0.0;
+        }
+        1.0 / (1.0 + (-(edge / value).ln() / unsure).exp())
+    }
+}
+
+/// How likely the edge is where; the shares add up to 1.
+#[derive(Debug, Clone)]
+struct Belief {
+    cells: Vec<Cell>,
+    /// Scale of the logistic curve, as the logarithm of a ratio.
+    unsure: f64,
+    whole: bool,
+}
+
+impl Belief {
+    /// Before any answer.
+    pub fn new(span: Span) -> Self {
+        let ratio = 1.0 + span.precision / CELLS;
+        let next = |low: f64| if span.whole { (low + 1.0).max((low * ratio).round()) } else { low * ratio };
+        let octaves = |low: f64, high: f64| (high / low).log2();
+        let last = if span.whole { 1.0 } else { 0.0 };
+        let mut cells = vec![Cell { low: 0.0, high: span.from - last, likely: BEYOND }];
+        let mut low = span.from;
+        while low < span.to {
+            let high = next(low).min(span.to);
+            cells.push(Cell { low, high: high - last, likely: octaves(low, high) });
+            low = high;
+        }
+        cells.push(Cell { low: span.to, high: f64::INFINITY, likely: BEYOND });
+        let mut belief = Self { cells, whole: span.whole, unsure: UNSURE * span.precision };
+        belief.balance();
+        belief
+    }
+
+    /// Takes in an answer that is wrong with this chance.
+    pub fn learn(&mut self, value: f64, held: bool, wrong: f64) {
+        for cell in &mut self.cells {
+            let holds = wrong + (1.0 - 2.0 * wrong) * cell.holds(value, self.whole, self.unsure);
+            cell.likely *= if held { holds } else { 1.0 - holds };
+        }
+        self.balance();
+    }
+
+    fn balance(&mut self) {
+        let sum: f64 = self.cells.iter().map(|cell| cell.likely).sum();
+        self.cells.iter_mut().for_each(|cell| cell.likely /= sum);
+    }
+
+    /// The cell below whose upper end the edge is with this probability.
+    pub fn quantile(&self, q: f64) -> Cell {
+        let mut sum = 0.0;
+        let found = self.cells.iter().find(|cell| {
+            sum += cell.likely;
+            sum >= q
+        });
+        // The shares may add up to a hair less than 1.
+        found.or(self.cells.last()).copied().unwrap_or(Cell { low: 0.0, high: f64::INFINITY, likely: 1.0 })
+    }
+
+    /// The value that is as likely to hold as to break.
+    pub fn median(&self) -> f64 {
+        let mut below = 0.0;
+        let mut best = (f64::INFINITY, 0.0);
+        for pair in self.cells.windows(2) {
+            below += pair[0].likely;
+            let off = f64::abs(below - 0.5);
+            if off < best.0 {
+                best = (off, pair[1].low);
+            }
+        }
+        best.1
+    }
 }
 
 #[cfg(test)]

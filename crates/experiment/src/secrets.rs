@@ -1,5 +1,5 @@
 //! What an experiment says that no record may: values of headers that carry credentials, passwords in URLs, and whatever the file's
-//! `secret` names. Found in the file, hidden in texts and in JSON, and put back where a run goes on. It must not read the environment.
+//! `secret` names. Found in the file, hidden in texts and in JSON, and put back where a run goes on.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,7 @@ use serde_json::Value as Json;
 
 use crate::overlay;
 use crate::problem::Problem;
-use crate::source::Source;
-use crate::syntax;
+use crate::source::{self, Source};
 use crate::template::{Part, Template};
 use crate::tree::{Node, Place, Table, Value};
 
@@ -56,7 +55,7 @@ impl Secrets {
     /// Those of an experiment file with its `--set`s. What is wrong with either is for [`crate::read`] to say.
     #[must_use]
     pub fn of(source: &Source, sets: &[String]) -> Self {
-        let (base, mut problems) = syntax::parse(&Arc::new(source.clone()));
+        let (base, mut problems) = source::parse(&Arc::new(source.clone()));
         let sources: Vec<Arc<Source>> =
             sets.iter().map(|text| Arc::new(Source { name: "--set".to_owned(), text: text.clone() })).collect();
         // A value that a `--set` replaces still stands in the file.
@@ -340,7 +339,7 @@ expect = { "header.set-cookie" = "sid=0123456789" }
         {
             assert!(hidden.contains(kept), "no {kept} in {hidden}");
         }
-        assert!(syntax::parse(&Arc::new(source(&hidden))).1.is_empty(), "it is a file still: {hidden}");
+        assert!(source::parse(&Arc::new(source(&hidden))).1.is_empty(), "it is a file still: {hidden}");
     }
 
     #[test]
@@ -388,7 +387,7 @@ expect = { "header.set-cookie" = "sid=0123456789" }
 
     #[test]
     fn a_secret_that_names_no_value_is_a_problem() {
-        let (base, _) = syntax::parse(&Arc::new(source("secret = [\"x-tokn\"]\n[target]\nurl = \"http://h\"")));
+        let (base, _) = source::parse(&Arc::new(source("secret = [\"x-tokn\"]\n[target]\nurl = \"http://h\"")));
         let mut problems = Vec::new();
         check_names(&base, &mut problems);
         assert_eq!(problems.len(), 1);

@@ -1,8 +1,10 @@
-//! Reads the values of a section whose shape has been checked, with the defaults of its table of keys. A value of a
-//! wrong type reads as absent: it has been reported already.
+//! A section of a file against its table of keys: whether it has the shape (unknown and missing keys, wrong types, values outside
+//! their range), and its values, with the defaults of the table.
 
-use crate::duration;
+use crate::duration::{self, DurationError};
 use crate::keys::{self, Key, Kind, Need};
+use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
+use crate::quantity::{Quantity, QuantityError};
 use crate::tree::{Entry, Node, Place, Table, Value};
 
 /// A table, its keys, and where it is headed.
@@ -92,4 +94,296 @@ impl<'a> Section<'a> {
             _ => table.entries.clone(),
         }
     }
+}
+
+/// How strictly a tree is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Every required key has to be there.
+    Whole,
+    /// A file that variants may complete: nothing is missing.
+    File,
+    /// An overlay: nothing is missing, and lists of tables may be entered by name.
+    Part,
+}
+
+/// A walk over a tree.
+pub(crate) struct Shape<'a> {
+    /// All keys of the file, to say where a key belongs that stands in the wrong section.
+    pub root: &'static [Key],
+    pub mode: Mode,
+    pub problems: &'a mut Vec<Problem>,
+}
+
+impl Shape<'_> {
+    /// Checks a table; `path` is its own path (empty for the file), `place` where it is headed.
+    pub fn table(&mut self, path: &str, keys: &'static [Key], table: &Table, place: &Place) {
+        let mut meant = Vec::new();
+        for entry in &table.entries {
+            match keys::find(keys, &entry.key) {
+                Some(key) => self.value(&join(path, &entry.key), &key.kind, &entry.node),
+                None => {
+                    meant.extend(nearest_key(keys, &entry.key).map(|key| key.name));
+                    let problem = self.unknown(path, keys, &entry.key, &entry.key_place);
+                    self.problems.push(problem);
+                }
+            }
+        }
+        if self.mode == Mode::Whole {
+            // A key that is misspelt is not said to be missing as well.
+            let is_missing =
+                |key: &&Key| key.need == Need::Required && table.get(key.name).is_none() && !meant.contains(&key.name);
+            self.problems.extend(keys.iter().filter(is_missing).map(|key| missing(path, key, place)));
+        }
+    }
+
+    fn unknown(&self, path: &str, keys: &'static [Key], name: &str, place: &Place) -> Problem {
+        let what = match path {
+            "" if self.mode == Mode::Part => format!("a variant cannot set `{name}`"),
+            "" => format!("there is no section or key `{name}`"),
+            _ => format!("`{path}` has no key `{name}`"),
+        };
+        let problem = Problem::new(place, what).expected("unknown key");
+        if let Some(key) = nearest_key(keys, name) {
+            let known_elsewhere = key.elsewhere.iter().any(|other| other.eq_ignore_ascii_case(name));
+            return problem.hint(match known_elsewhere {
+                true => format!("it is called `{}` here: {}", key.name, key.help),
+                false => format!("did you mean `{}`?", key.name),
+            });
+        }
+        let homes = keys::homes(self.root, name);
+        if !homes.is_empty() {
+            return problem.hint(format!("`{name}` is a key of {}", join_words(&homes, "and")));
+        }
+        problem.maybe(nearest_hint(name, keys.iter().map(|key| key.name)))
+    }
+
+    /// Checks a value against what its key takes.
+    pub fn value(&mut self, path: &str, kind: &'static Kind, node: &Node) {
+        match (kind, &node.value) {
+            (Kind::Table(keys), Value::Table(table)) => self.table(path, keys, table, &node.place),
+            (Kind::Tables(keys) | Kind::Overlays(keys), Value::List(list)) => {
+                for item in list {
+                    self.item(path, kind, keys, item);
+                }
+            }
+            (Kind::Tables(keys), Value::Table(table)) if self.mode == Mode::Part => {
+                for entry in &table.entries {
+                    self.item(&join(path, &entry.key), kind, keys, &entry.node);
+                }
+            }
+            (Kind::Map(of), Value::Table(table)) => {
+                for entry in &table.entries {
+                    self.value(&join(path, &entry.key), of, &entry.node);
+                }
+            }
+            (Kind::Paths(of), Value::Table(table)) => {
+                for entry in &table.entries {
+                    let goes_on = entry.node.table().is_some_and(|table| !of.is_value(table));
+                    let kind = if goes_on { kind } else { of };
+                    self.value(&join(path, &entry.key), kind, &entry.node);
+                }
+            }
+            (Kind::List(of), Value::List(list)) => {
+                for item in list {
+                    self.value(path, of, item);
+                }
+            }
+            (Kind::Either(kinds, _), _) => self.either(path, kind, kinds, node),
+            _ => self.problems.extend(scalar(path, kind, node)),
+        }
+    }
+
+    fn item(&mut self, path: &str, kind: &'static Kind, keys: &'static [Key], item: &Node) {
+        let Value::Table(table) = &item.value else {
+            self.problems.push(wrong_type(path, &Kind::Table(keys), item));
+            return;
+        };
+        if !matches!(kind, Kind::Overlays(_)) {
+            self.table(path, keys, table, &item.place);
+            return;
+        }
+        let outer = self.mode;
+        self.mode = Mode::Part;
+        // Inside a variant, paths are those of the file.
+        self.table("", keys, table, &item.place);
+        self.mode = outer;
+        for key in keys.iter().filter(|key| key.need == Need::Required && table.get(key.name).is_none()) {
+            self.problems.push(missing(path, key, &item.place));
+        }
+    }
+
+    fn either(&mut self, path: &str, kind: &'static Kind, kinds: &'static [Kind], node: &Node) {
+        let mut told = Vec::new();
+        for kind in kinds {
+            let mut problems = Vec::new();
+            Shape { root: self.root, mode: self.mode, problems: &mut problems }.value(path, kind, node);
+            if problems.is_empty() {
+                return;
+            }
+            // Whether it is of that type, and whether what is wrong can then be said more exactly.
+            let (same_type, is_exact) = match kind {
+                Kind::Table(_) => (node.table().is_some(), true),
+                Kind::Tables(_) => (node.list().is_some(), true),
+                _ => {
+                    let is_number = matches!(kind, Kind::Whole { .. } | Kind::Number | Kind::Positive);
+                    let same_type = node.table().is_none() && node.list().is_none();
+                    (same_type, is_number && node.number().is_some())
+                }
+            };
+            told.push((same_type, is_exact, problems));
+        }
+        told.retain(|(same_type, ..)| *same_type);
+        match told.pop() {
+            Some((_, is_exact, problems)) if told.is_empty() && is_exact => self.problems.extend(problems),
+            _ => self.problems.push(wrong_type(path, kind, node)),
+        }
+    }
+}
+
+/// The key that is meant by a name that is none: another tool's word for it, or the nearest.
+fn nearest_key(keys: &'static [Key], name: &str) -> Option<&'static Key> {
+    let elsewhere = |key: &&Key| key.elsewhere.iter().any(|other| other.eq_ignore_ascii_case(name));
+    keys.iter()
+        .find(elsewhere)
+        .or_else(|| nearest_name(name, keys.iter().map(|key| key.name)).and_then(|near| keys::find(keys, near)))
+}
+
+/// Checks a value that contains no others.
+fn scalar(path: &str, kind: &'static Kind, node: &Node) -> Option<Problem> {
+    match (kind, &node.value) {
+        (Kind::Any, _)
+        | (Kind::Scalar | Kind::Template, Value::Boolean(_) | Value::Whole(Some(_)) | Value::Text(_))
+        | (Kind::Scalar, Value::Date)
+        | (Kind::Boolean, Value::Boolean(_)) => None,
+        (Kind::Text, Value::Text(text)) if text.trim().is_empty() => {
+            Some(Problem::new(&node.place, format!("`{path}` is empty")).expected("write something here"))
+        }
+        (Kind::Text, Value::Text(_)) => None,
+        (Kind::Scalar | Kind::Template | Kind::Number, Value::Decimal(number)) if number.is_finite() => None,
+        (Kind::Number, Value::Whole(Some(_))) => None,
+        (Kind::Name, Value::Text(text)) => (!is_name(text))
+            .then(|| Problem::new(&node.place, format!("\"{text}\" is not a name")).expected(kind.words())),
+        (Kind::Choice(choices), Value::Text(text)) => (!choices.contains(&text.as_str())).then(|| {
+            Problem::new(&node.place, format!("`{path}` cannot be \"{text}\""))
+                .expected(kind.words())
+                .maybe(nearest_name(text, choices.iter().copied()).map(|near| format!("did you mean \"{near}\"?")))
+        }),
+        (Kind::Duration { zero }, _) => time(path, *zero, node),
+        (Kind::Quantity(quantity), _) => amount(path, *quantity, node),
+        (Kind::Whole { min, max }, Value::Whole(number)) => {
+            let inside = number.is_some_and(|number| (*min..=*max).contains(&number));
+            (!inside).then(|| {
+                Problem::new(&node.place, format!("`{path}` cannot be {}", node.place.text())).expected(kind.words())
+            })
+        }
+        (Kind::Positive, Value::Whole(_) | Value::Decimal(_)) => {
+            let inside = node.number().is_some_and(|number| number > 0.0 && number.is_finite());
+            (!inside).then(|| {
+                Problem::new(&node.place, format!("`{path}` cannot be {}", node.place.text())).expected(kind.words())
+            })
+        }
+        _ => Some(wrong_type(path, kind, node)),
+    }
+}
+
+fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
+    const WORDS: &str = "a duration such as \"30s\"";
+    let text = match &node.value {
+        Value::Text(text) => text,
+        Value::Whole(_) | Value::Decimal(_) => {
+            let number = node.place.text();
+            return Some(
+                Problem::new(&node.place, format!("`{path}` has no unit"))
+                    .expected(WORDS)
+                    .hint(format!("if seconds are meant, write \"{number}s\"; there are us, ms, s, m and h")),
+            );
+        }
+        _ => return Some(wrong_type(path, &Kind::Duration { zero: true }, node)),
+    };
+    match duration::parse_s(text) {
+        Ok(seconds) if seconds > 0.0 || zero => None,
+        Ok(_) => Some(Problem::new(&node.place, format!("`{path}` cannot be 0")).expected("longer than 0")),
+        Err(error @ DurationError::Negative) => {
+            Some(Problem::new(&node.place, format!("`{path}` cannot be negative")).expected(error.to_string()))
+        }
+        Err(DurationError::NoUnit) => Some(
+            Problem::new(&node.place, format!("`{path}` has no unit"))
+                .expected(WORDS)
+                .hint(format!("if seconds are meant, write \"{}s\"; there are us, ms, s, m and h", text.trim())),
+        ),
+        Err(error) => Some(
+            Problem::new(&node.place, format!("`{path}` is not a duration")).expected(WORDS).hint(error.to_string()),
+        ),
+    }
+}
+
+fn amount(path: &str, quantity: Quantity, node: &Node) -> Option<Problem> {
+    let text = match &node.value {
+        Value::Text(text) => text,
+        Value::Whole(_) | Value::Decimal(_) => return Some(no_unit(path, quantity, node)),
+        _ => return Some(wrong_type(path, &Kind::Quantity(quantity), node)),
+    };
+    let error = quantity.parse(text).err()?;
+    let problem = Problem::new(&node.place, format!("`{path}` cannot be \"{text}\"")).expected(quantity.words());
+    Some(match error {
+        QuantityError::NoUnit => no_unit(path, quantity, node),
+        QuantityError::UnknownUnit => problem.hint(format!("there are {}", quantity.units())),
+        _ => problem.hint(error.to_string()),
+    })
+}
+
+fn no_unit(path: &str, quantity: Quantity, node: &Node) -> Problem {
+    let problem = Problem::new(&node.place, format!("`{path}` has no unit")).expected(quantity.words());
+    problem.hint(format!("there are {}", quantity.units()))
+}
+
+fn wrong_type(path: &str, kind: &Kind, node: &Node) -> Problem {
+    let what = match (kind, &node.value) {
+        // The value says more than its type where the type may be right.
+        (Kind::Either(..), Value::Text(_)) | (_, Value::Boolean(_)) => node.place.text(),
+        _ => node.kind(),
+    };
+    let problem = Problem::new(&node.place, format!("`{path}` cannot be {what}")).expected(kind.words());
+    match (kind, &node.value) {
+        (Kind::Tables(_) | Kind::Overlays(_), Value::Table(_)) => {
+            problem.hint(format!("this section may occur several times: write [[{path}]]"))
+        }
+        (Kind::List(_), Value::Text(_) | Value::Whole(_) | Value::Decimal(_) | Value::Boolean(_)) => {
+            problem.hint(format!("write [{}]", node.place.text()))
+        }
+        (Kind::Table(_), Value::List(_)) => problem.hint(format!("this section occurs once: write [{path}]")),
+        (Kind::Whole { .. } | Kind::Number | Kind::Positive, Value::Text(text))
+            if text.trim().parse::<f64>().is_ok() =>
+        {
+            problem.hint(format!("without quotes: {}", text.trim()))
+        }
+        (Kind::Boolean, Value::Text(text)) if matches!(text.as_str(), "true" | "false") => {
+            problem.hint(format!("without quotes: {text}"))
+        }
+        (Kind::Text | Kind::Name, Value::Whole(_) | Value::Decimal(_) | Value::Boolean(_) | Value::Date) => {
+            problem.hint(format!("in quotes: \"{}\"", node.place.text()))
+        }
+        _ => problem,
+    }
+}
+
+fn missing(path: &str, key: &Key, place: &Place) -> Problem {
+    let (what, heading) = match path {
+        "" => (format!("the section [{}] is missing", key.name), "nowhere in this file".to_owned()),
+        _ => (format!("`{path}` needs `{}`", key.name), format!("`{}` is missing", key.name)),
+    };
+    let hint = match path {
+        "" => format!("add {}: {}", key.heading(key.name), key.help),
+        _ => format!("{}: {}", key.help, key.kind.words()),
+    };
+    Problem::absent(place, what).expected(heading).hint(hint)
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }

@@ -1,15 +1,14 @@
 //! What `plimsoll check` prints: the trials of a plan in their order, what happens when in each of them, and how long
-//! all of it will take. It plans nothing and runs nothing.
+//! all of it will take.
 
 use std::fmt::Write as _;
 
-use crate::plan::{Plan, Trial};
+use crate::duration::show;
+use crate::plan::{Exercise, Fault, Find, Plan, Trial, Warmup, When};
 use crate::quantity::grouped;
+use crate::search;
 
-mod clock;
-mod estimate;
 mod listing;
-mod traits;
 
 /// The plan, for a person; ends with a newline.
 #[must_use]
@@ -27,7 +26,7 @@ pub fn print(plan: &Plan) -> String {
         text.push_str(&group.print(plan));
     }
     text.push('\n');
-    let _ = writeln!(text, "{}", estimate::total(plan));
+    let _ = writeln!(text, "{}", total_time(plan));
     text
 }
 
@@ -40,7 +39,7 @@ struct Group<'a> {
 fn groups(plan: &Plan) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for trial in plan.possible() {
-        let clock = clock::lines(trial);
+        let clock = clock_lines(trial);
         match groups.iter_mut().find(|group| group.clock == clock) {
             Some(group) => group.trials.push(trial),
             None => groups.push(Group { clock, trials: vec![trial] }),
@@ -58,7 +57,7 @@ impl Group<'_> {
             ids if ids.len() == plan.trials.len() => "each trial\n".to_owned(),
             ids => format!("trials {}\n", listing::runs(ids)),
         };
-        for line in traits::lines(&self.trials).iter().chain(&self.clock) {
+        for line in listing::trait_lines(&self.trials).iter().chain(&self.clock) {
             let _ = writeln!(text, "  {line}");
         }
         text
@@ -87,6 +86,171 @@ fn plain(value: &serde_json::Value) -> String {
 /// `13,000`
 fn thousands(number: u64) -> String {
     grouped(&number.to_string())
+}
+
+/// Characters of a bar.
+const BAR: usize = 60;
+
+/// What happens when.
+fn clock_lines(trial: &Trial) -> Vec<String> {
+    let mut lines = Vec::new();
+    if trial.load.is_some() || !trial.faults.is_empty() {
+        lines.push(format!("         {}", bar(trial)));
+        lines.push(format!("         {}", legend(trial)));
+    }
+    lines.extend(trial.faults.iter().map(|fault| format!("fault    {}", fault_line(fault))));
+    lines.extend(trial.steps.iter().map(|step| format!("step     {}", step_line(step))));
+    lines
+}
+
+fn bar(trial: &Trial) -> String {
+    let end_s = load_s(trial);
+    let drain_s = trial.load.as_ref().map_or(0.0, |load| load.drain_s);
+    let span_s = (end_s + drain_s).max(f64::MIN_POSITIVE);
+    let column = |at_s: f64| cell(at_s / span_s);
+    let mut cells = vec!['━'; BAR];
+    if let Some(load) = &trial.load {
+        let ramped = column(load.ramp_s);
+        cells[..ramped].fill('╱');
+        if let Warmup::Seconds(warmup_s) = load.warmup {
+            cells[ramped..column(warmup_s).max(ramped)].fill('─');
+        }
+        cells[column(end_s)..].fill('·');
+    }
+    for fault in trial.faults.iter().filter(|fault| !fault.standing) {
+        for at_s in moments(fault, &trial.faults, end_s) {
+            cells[column(at_s).min(BAR - 1)] = '╳';
+        }
+    }
+    cells.into_iter().collect()
+}
+
+/// The cell of a share of the bar.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "0 to BAR")]
+fn cell(share: f64) -> usize {
+    (share.clamp(0.0, 1.0) * BAR as f64).round() as usize
+}
+
+fn legend(trial: &Trial) -> String {
+    let mut words = Vec::new();
+    if let Some(load) = &trial.load {
+        if load.ramp_s > 0.0 {
+            words.push(format!("╱ ramp {}", show(load.ramp_s)));
+        }
+        if let Warmup::Seconds(warmup_s) = load.warmup {
+            words.push(format!("─ warm-up to {}", show(warmup_s)));
+        }
+        words.push(format!("━ load to {}", show(load.time_s)));
+        words.push(format!("· drain, up to {}", show(load.drain_s)));
+    }
+    if trial.faults.iter().any(|fault| !fault.standing) {
+        words.push("╳ fault".to_owned());
+    }
+    words.join("   ")
+}
+
+fn fault_line(fault: &Fault) -> String {
+    let when = match &fault.when {
+        When::At(at_s) => format!("at {}", show(*at_s)),
+        When::Every { first_s, every_s } if (first_s - every_s).abs() < f64::EPSILON => {
+            format!("every {}", show(*every_s))
+        }
+        When::Every { first_s, every_s } => format!("at {}, then every {}", show(*first_s), show(*every_s)),
+        When::After { fault, healed, plus_s } => {
+            let plus = if *plus_s > 0.0 { format!("{} ", show(*plus_s)) } else { String::new() };
+            format!("{plus}after {fault} {}", if *healed { "is healed" } else { "has begun" })
+        }
+    };
+    let when = if fault.standing { "from before the load to its end".to_owned() } else { when };
+    let with: Vec<String> = fault.with.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect();
+    let with = if with.is_empty() { String::new() } else { format!(" ({})", with.join(", ")) };
+    let until = fault.for_s.map(|for_s| format!(", for {}", show(for_s))).unwrap_or_default();
+    format!("{}: {}{with} on {} {when}{until}", fault.name, fault.kind, fault.on)
+}
+
+fn step_line(step: &Exercise) -> String {
+    let does: Vec<String> = step.does.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect();
+    let until = step.until.as_ref().map(|until| format!(", until {until}")).unwrap_or_default();
+    format!("{}: {}{until}, within {}", step.name, does.join(", "), show(step.within_s))
+}
+
+/// Starting a target, waiting until it is ready, and stopping it: what small targets take. Large ones take longer.
+const AROUND_S: f64 = 3.0;
+
+/// How long all trials take.
+fn total_time(plan: &Plan) -> String {
+    if let Some(find) = &plan.find {
+        return of_searches(find);
+    }
+    let total_s: f64 = plan.trials.iter().map(trial_s).sum();
+    let steps =
+        if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
+    let around = show(plan.trials.iter().map(|_| AROUND_S).sum());
+    format!("Takes about {} in all{steps}, of which about {around} for starting and stopping.", rounded(total_s))
+}
+
+/// What a search takes depends on what it finds: what is usual, and what is possible.
+fn of_searches(find: &Find) -> String {
+    let (mut usual, mut usual_s, mut most, mut most_s) = (0, 0.0, 0, 0.0);
+    for template in &find.templates {
+        let trials = search::typical_trials(find, template);
+        usual += trials;
+        most += find.trials_max;
+        usual_s += f64::from(trials) * trial_s(template);
+        most_s += f64::from(find.trials_max) * trial_s(template);
+    }
+    let trial = find.templates.first().map_or(0.0, trial_s);
+    format!(
+        "Takes about {usual} trials of about {}, {} in all; at most {most} trials, {}.",
+        rounded(trial),
+        rounded(usual_s),
+        rounded(most_s)
+    )
+}
+
+fn rounded(total_s: f64) -> String {
+    if total_s < 60.0 { show(total_s.ceil()) } else { show((total_s / 5.0).ceil() * 5.0) }
+}
+
+fn trial_s(trial: &Trial) -> f64 {
+    let steps_s: f64 = trial.steps.iter().map(|step| step.within_s).sum();
+    AROUND_S + load_s(trial) + steps_s
+}
+
+/// The load's time; of faults alone, until the last is healed.
+fn load_s(trial: &Trial) -> f64 {
+    if let Some(load) = &trial.load {
+        return load.time_s;
+    }
+    let end = |fault: &Fault| {
+        let last_s = moments(fault, &trial.faults, f64::INFINITY).last().copied().unwrap_or(0.0);
+        last_s + fault.for_s.unwrap_or(0.0)
+    };
+    trial.faults.iter().map(end).fold(0.0, f64::max)
+}
+
+/// When a fault begins, before `end_s`; of one that comes back for ever, the first thousand times.
+fn moments(fault: &Fault, faults: &[Fault], end_s: f64) -> Vec<f64> {
+    moments_within(fault, faults, end_s, faults.len())
+}
+
+fn moments_within(fault: &Fault, faults: &[Fault], end_s: f64, depth: usize) -> Vec<f64> {
+    let moments: Vec<f64> = match &fault.when {
+        When::At(at_s) => vec![*at_s],
+        When::Every { first_s, every_s } => {
+            let next = |at_s: &f64| Some(at_s + every_s).filter(|next_s| *next_s < end_s);
+            std::iter::successors(Some(*first_s), next).take(1000).collect()
+        }
+        When::After { fault: name, healed, plus_s } => {
+            let Some(other) = faults.iter().find(|other| other.name == *name).filter(|_| depth > 0) else {
+                return Vec::new();
+            };
+            let lasts_s = if *healed { other.for_s.unwrap_or(0.0) } else { 0.0 };
+            let others = moments_within(other, faults, end_s, depth - 1);
+            others.into_iter().map(|at_s| at_s + lasts_s + plus_s).collect()
+        }
+    };
+    moments.into_iter().filter(|at_s| *at_s < end_s).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 //! Values that know where they were written: the parsed file before it means anything.
-//! It must not know any key by name.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -208,7 +207,7 @@ impl Node {
     pub fn inside(&self, inside: Range<usize>) -> Place {
         let Some(text) = self.text() else { return self.place.clone() };
         let raw = self.place.text();
-        let offsets = crate::quoting::offsets(raw, text);
+        let offsets = crate::source::offsets(raw, text);
         match (offsets.get(inside.start), offsets.get(inside.end)) {
             (Some(from), Some(to)) => self.place.at(self.place.span.start + from..self.place.span.start + to),
             _ => self.place.clone(),

@@ -1,5 +1,5 @@
 //! What the doctor found, in words for a terminal of 100 columns: the worst first, what is good in a line each, what cannot
-//! be told in a line for each reason. It must not judge.
+//! be told in a line for each reason.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,4 @@
-//! The binary: words of the command line in, words and an exit code out. The only room that prints, in `output`; it must not
-//! measure, judge or decide how anything is done.
+//! The binary: words of the command line in, words and an exit code out. The only crate that prints, in `output`.
 
 mod catalog;
 mod cli;
@@ -25,27 +24,27 @@ fn play() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Hit(arguments) => commands::hit::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),
-        Command::Check(arguments) => commands::check::run(&arguments),
-        Command::Analyze(arguments) => commands::analyze::run(&arguments),
-        Command::Show(arguments) => commands::show::run(&arguments),
-        Command::Compare(arguments) => commands::compare::run(&arguments),
-        Command::History(arguments) => commands::history::run(&arguments),
-        Command::Contents(arguments) => commands::contents::run(&arguments),
-        Command::Open(arguments) => commands::open::run(&arguments),
-        Command::Doctor(arguments) => commands::doctor::run(&arguments),
-        Command::New(arguments) => commands::new::run(&arguments),
+        Command::Check(arguments) => commands::experiments::check(&arguments),
+        Command::Analyze(arguments) => commands::folders::analyze(&arguments),
+        Command::Show(arguments) => commands::folders::show(&arguments),
+        Command::Compare(arguments) => commands::folders::compare(&arguments),
+        Command::History(arguments) => commands::folders::history(&arguments),
+        Command::Contents(arguments) => commands::folders::contents(&arguments),
+        Command::Open(arguments) => commands::folders::open(&arguments),
+        Command::Doctor(arguments) => commands::machine::doctor(&arguments),
+        Command::New(arguments) => commands::experiments::new(&arguments),
         Command::Targets(arguments) => commands::lists::targets(&arguments),
         Command::Profiles(arguments) => commands::lists::profiles(&arguments),
-        Command::Profile(arguments) => commands::profile::run(&arguments),
+        Command::Profile(arguments) => commands::machine::measure_profile(&arguments),
         Command::Faults(arguments) => commands::lists::faults(&arguments),
         Command::Protocols(arguments) => commands::lists::protocols(&arguments),
         Command::Install(arguments) => commands::install::run(&arguments),
-        Command::Clean => commands::clean::run(),
-        Command::Schema(arguments) => commands::schema::run(&arguments),
-        Command::Completions(arguments) => commands::completions::run(&arguments),
-        Command::Man => commands::man::run(),
-        Command::Echo(arguments) => commands::echo::run(&arguments),
-        Command::Runner(arguments) => return commands::runner::run(&arguments),
+        Command::Clean => commands::machine::clean(),
+        Command::Schema(arguments) => commands::experiments::schema(&arguments),
+        Command::Completions(arguments) => commands::program::completions(&arguments),
+        Command::Man => commands::program::man(),
+        Command::Echo(arguments) => commands::program::echo(&arguments),
+        Command::Runner(arguments) => return commands::program::runner(&arguments),
     };
     exit::code(done)
 }

@@ -1,4 +1,4 @@
-//! Who would run where on this machine, in words, for every lab of a plan. It must not decide it.
+//! Who would run where on this machine, in words, for every lab of a plan.
 
 use experiment::duration;
 use experiment::plan::{Host, Lab, Plan, Trial};

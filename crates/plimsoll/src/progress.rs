@@ -1,4 +1,4 @@
-//! Progress on stderr: a live line on a terminal, plain lines otherwise. It must not touch stdout, which is for results.
+//! Progress on stderr: a live line on a terminal, plain lines otherwise.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Ctrl-C, SIGTERM and a lost terminal become requests to end: the first in good order, the second at once. It must not end anything
-//! itself, except a process that no longer listens.
+//! Ctrl-C, SIGTERM and a lost terminal become requests to end: the first in good order, the second at once. Only a
+//! process that no longer listens is ended here.
 
 use std::sync::Arc;
 

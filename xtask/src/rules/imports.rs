@@ -1,6 +1,7 @@
-//! Rule: which crate may depend on which. The table below is the flow of the pipeline, read from `cargo metadata`.
+//! Rules: which crate may depend on which, and that every crate has its place there. The table below is the flow of the pipeline,
+//! held against `cargo metadata`.
 
-use super::{Offence, Rule};
+use crate::rules::{Offence, Rule};
 use crate::tree::{Edge, Tree};
 
 pub const KIND: Rule = Rule {
@@ -43,4 +44,23 @@ fn allowed(edge: &Edge) -> bool {
 fn offence(edge: &Edge) -> Offence {
     let folder = if edge.from == "xtask" { String::new() } else { "crates/".to_owned() };
     Offence::of(&format!("{folder}{}/Cargo.toml", edge.from), format!("{} must not depend on {}", edge.from, edge.to))
+}
+
+pub const CRATE_TABLE: Rule = Rule {
+    name: "crate_table",
+    reason: "a crate that the table of import directions does not know is a crate whose place nobody has thought about",
+    check: crate_table,
+    // The canary is a crate, not a file: see the tests.
+    canary: &[],
+};
+
+fn crate_table(tree: &Tree) -> Vec<Offence> {
+    let unknown = tree.crates.iter().filter(|name| !ALLOWED.iter().any(|(known, _)| known == name));
+    let gone =
+        ALLOWED.iter().filter(|(known, _)| !tree.crates.is_empty() && !tree.crates.iter().any(|name| name == known));
+    let table = "xtask/src/rules/imports.rs";
+    unknown
+        .map(|name| Offence::of(table, format!("the crate `{name}` is missing in the table")))
+        .chain(gone.map(|(known, _)| Offence::of(table, format!("there is no crate `{known}` any more"))))
+        .collect()
 }

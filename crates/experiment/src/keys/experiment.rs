@@ -1,10 +1,7 @@
 //! The keys of an experiment file.
 
-use super::expectation::{EXPECT, KEEP};
-use super::lab::LAB;
-use super::rate::{BACKLOG, OVERFLOW, RATE};
-use super::service::{KEEP_ALIVE, PIPELINE, TARGET};
-use super::{Key, Kind};
+use crate::keys::{Key, Kind};
+use crate::quantity::Quantity;
 
 const COUNT_MAX: i64 = u32::MAX as i64;
 /// Field names have dots (`header.accept`), which TOML reads as tables within tables.
@@ -309,4 +306,254 @@ const FIND: &[Key] = &[
     Key::new("precision_pct", Kind::Positive, "A search is complete when its 95 % interval is no wider than this")
         .or("5"),
     Key::new("trials", Kind::Whole { min: 3, max: 200 }, "Most trials of each search").or("24"),
+];
+
+/// More on one connection tells nothing more of a server, and a break would fail them all.
+const PIPELINE_MAX: i64 = 1024;
+
+const TARGET: &[Key] = &[
+    Key::new("use", Kind::Text, "A target folder's name; `plimsoll targets` lists them").elsewhere(&["name", "target"]),
+    Key::new("with", Kind::Map(&Kind::Scalar), "Parameters that the target declares")
+        .elsewhere(&["parameters", "params"]),
+    Key::new("url", Kind::Text, "Where the load goes; without `start`, it runs already and nothing is started")
+        .elsewhere(&["host", "address", "endpoint"]),
+    Key::new("start", Kind::Text, "A shell command that starts it; killed with its process group at the end")
+        .elsewhere(&["command", "run", "cmd"]),
+    Key::new(
+        "ready",
+        Kind::Text,
+        "With `start`: a URL that must answer 2xx before the load starts; without it, `url` must accept a connection",
+    ),
+    Key::new("within", TIME, "With `start`: how long it may take to be ready").or("30s"),
+    Key::new("protocol", Kind::Text, "How to speak to `url`, where its scheme does not tell; `command` needs no `url`"),
+    Key::new("tls", Kind::Table(TLS), "With an `https` URL: whom to trust there; left out: whom this machine trusts")
+        .elsewhere(&["ssl", "https"]),
+];
+
+const TLS: &[Key] = &[
+    Key::new(
+        "ca",
+        Kind::Text,
+        "A PEM file, relative to the experiment: only what its certificates vouch for is trusted",
+    )
+    .elsewhere(&["cacert", "ca_file", "cafile", "ca_cert", "root", "roots"]),
+    Key::new("insecure", Kind::Boolean, "Whether any certificate is taken, whoever it belongs to")
+        .or("false")
+        .elsewhere(&["skip_verify", "insecure_skip_verify", "no_verify"]),
+    Key::new(
+        "server_name",
+        Kind::Text,
+        "The name that is asked for and must be in the certificate; left out: the URL's",
+    )
+    .elsewhere(&["sni"]),
+];
+
+const KEEP_ALIVE: Key = Key::new(
+    "keep_alive",
+    Kind::Boolean,
+    "Whether connections are kept between operations; false: each operation makes its own, and its latency contains that",
+)
+.or("true")
+.elsewhere(&["keepalive", "no_connection_reuse", "disable_keepalive"]);
+
+const PIPELINE: Key = Key::new(
+    "pipeline",
+    Kind::Whole { min: 1, max: PIPELINE_MAX },
+    "So many agents share a connection, each with an operation in flight on it, answered in order",
+)
+.or("1")
+.elsewhere(&["pipelining", "depth"]);
+
+/// `[lab]`.
+const LAB: &[Key] = &[
+    Key::new("hosts", Kind::Whole { min: 1, max: 256 }, "How many hosts, named n1, n2, …")
+        .elsewhere(&["nodes", "members"]),
+    Key::new("profile", Kind::Text, "What each host is like; `plimsoll profiles` lists them"),
+    Key::new("host", Kind::Tables(HOST), "Hosts one by one, instead of `hosts`; addressed by name or role"),
+    Key::new(
+        "ssh",
+        Kind::List(&Kind::Text),
+        "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`",
+    ),
+    Key::new("speed", Kind::Positive, "Time dilation for the whole lab: 0.5 runs everything at half the speed").or("1"),
+    Key::new(
+        "network",
+        Kind::Either(
+            &[Kind::Table(NETWORK), Kind::Tables(NETWORK)],
+            "[[lab.network]] for each network, or [lab.network] for what the only one is like",
+        ),
+        "The networks between virtual hosts, by name; the clients are on the first; left out: one for all",
+    )
+    .elsewhere(&["networks"]),
+    Key::new(
+        "port",
+        Kind::Tables(PORT),
+        "Ports of the target that are slower than the links of virtual hosts, by name",
+    )
+    .elsewhere(&["ports"]),
+    Key::new(
+        "generator_cpus",
+        Kind::Whole { min: 0, max: 1024 },
+        "CPUs of this machine that only the clients use; 0: they share all with the hosts; left out: half of them",
+    )
+    .elsewhere(&["client_cpus"]),
+    Key::new(
+        "electricity_per_kwh",
+        Kind::Positive,
+        "Price of a kWh, in the currency of the profiles; with it, the price of a cycle includes electricity",
+    )
+    .elsewhere(&["kwh", "energy_price"]),
+    Key::new(
+        "measure_storage",
+        Kind::Boolean,
+        "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk",
+    ),
+    Key::new(
+        "quick_start",
+        Kind::Boolean,
+        "Whether cores and disks of virtual hosts are as fast as this machine's until the target is ready; then they are as asked",
+    )
+    .or("false"),
+];
+
+const NETWORK: &[Key] = &[
+    Key::new("name", Kind::Name, "Its name, for `networks` of a host; [[lab.network]] needs it"),
+    Key::new("link", Kind::Quantity(Quantity::BitRate), "Bits/s of each host's link to it, if its profile has no less")
+        .elsewhere(&["rate", "bandwidth"]),
+    Key::new("delay", Kind::Duration { zero: false }, "Added to each packet of a host, if its profile has no more")
+        .elsewhere(&["latency"]),
+    Key::new("loss_pct", Kind::Number, "Packets lost, percent, if the profile has no more").elsewhere(&["loss"]),
+];
+
+const PORT: &[Key] = &[
+    Key::new("name", Kind::Name, "Its name in target.toml, such as \"distribution\"").required(),
+    Key::new(
+        "rate",
+        Kind::Quantity(Quantity::BitRate),
+        "Bits/s that TCP from and to it has of a host's link, in each direction",
+    )
+    .elsewhere(&["link", "bandwidth"]),
+    Key::new("delay", Kind::Duration { zero: false }, "Added to each packet of it that leaves a host")
+        .elsewhere(&["latency"]),
+];
+
+const HOST: &[Key] = &[
+    Key::new("name", Kind::Name, "Its name; without it n1, n2, …"),
+    Key::new("role", Kind::Text, "Which of the target's roles runs here; all of them without it"),
+    Key::new("count", Kind::Whole { min: 1, max: 256 }, "So many of them").or("1"),
+    Key::new("profile", Kind::Text, "What it is like; the lab's profile without it"),
+    Key::new("ssh", Kind::Text, "user@address, if it is reached over ssh"),
+    Key::new("networks", Kind::List(&Kind::Name), "The networks it is on, by name; left out: the first")
+        .elsewhere(&["network"]),
+    Key::new("routes", Kind::Boolean, "Whether it passes packets on between its networks").or("false"),
+];
+
+/// When operations start.
+const RATE: Key =
+    Key::new("rate", Kind::Either(
+        &[Kind::Positive, Kind::Table(DRAWN), Kind::Tables(STAGE)],
+        "operations/s such as 5000, { poisson = 5000 }, { replay = \"starts.csv\" }, or stages: [{ to = 1000, over = \"10s\" }, { at = 1000, for = \"30s\" }]",
+    ), "Operations/s in all: open loop; left out: closed loop")
+        .elsewhere(&["rps", "qps", "throughput", "arrival_rate", "arrivals", "stages"]);
+
+const DRAWN: &[Key] = &[
+    Key::new("poisson", Kind::Positive, "Operations/s in the mean, at random and independently of each other")
+        .elsewhere(&["random", "exponential"]),
+    Key::new(
+        "replay",
+        Kind::Text,
+        "A CSV file, relative to the experiment: its column `at_s` says when operations start, seconds since load start, in order",
+    )
+    .elsewhere(&["file", "recorded"]),
+];
+
+/// A stage of a rate that changes.
+pub(crate) const STAGE: &[Key] = &[
+    Key::new("to", Kind::Number, "Operations/s at its end, where the rate goes in a straight line")
+        .elsewhere(&["target", "until", "end"]),
+    Key::new("over", Kind::Duration { zero: false }, "How long it takes to get there")
+        .elsewhere(&["duration", "in", "within", "time"]),
+    Key::new("from", Kind::Number, "Operations/s at its beginning; left out: what the stage before ended with, or 0")
+        .elsewhere(&["start", "start_rate", "startRate"]),
+    Key::new("at", Kind::Number, "Operations/s that it stays at").elsewhere(&["rate", "hold"]),
+    Key::new("for", Kind::Duration { zero: false }, "How long it stays there").elsewhere(&["lasts"]),
+];
+
+/// How many may wait.
+const BACKLOG: Key = Key::new(
+    "backlog",
+    Kind::Whole { min: 0, max: u32::MAX as i64 },
+    "Open loop: most operations that are due and have not begun, over all agents; left out: any number",
+)
+.elsewhere(&["max_backlog", "queue"]);
+
+/// What happens to more.
+const OVERFLOW: Key = Key::new(
+    "overflow",
+    Kind::Choice(&["drop", "stop"]),
+    "What happens to an operation that is due when `backlog` is full: it is dropped and counted, or the load stops",
+)
+.or("drop")
+.elsewhere(&["when_full"]);
+
+/// `expect` of a step. Field names have dots (`header.etag`), which TOML reads as tables within tables.
+const EXPECT: Key = Key::new(
+    "expect",
+    Kind::Paths(&Kind::Either(
+        &[Kind::Template, Kind::Table(COMPARISON)],
+        "a template or a comparison, such as \"200\" or { one_of = [\"200\", \"201\"] }",
+    )),
+    "Field of the answer, or FIELD/JSON/POINTER = what it has to be; an answer that contradicts it is `wrong`",
+)
+.elsewhere(&["assert", "check"]);
+
+/// `keep` of a step.
+const KEEP: Key = Key::new(
+    "keep",
+    Kind::Map(&Kind::Either(
+        &[Kind::Text, Kind::Table(PART)],
+        "\"request.FIELD\", \"answer.FIELD\" or { from = \"answer.FIELD\", matches = \"id=([0-9]+)\" }",
+    )),
+    "Slot = \"request.FIELD\", \"answer.FIELD\" or \"answer.FIELD/JSON/POINTER\"; later templates of the same cycle use {slot}",
+)
+.elsewhere(&["capture", "save", "extract"]);
+
+const MATCHES: Key =
+    Key::new("matches", Kind::Text, "A regular expression that matches somewhere in it; `^` and `$` are its ends")
+        .elsewhere(&["match", "regex", "regexp", "pattern"]);
+const CONTAINS: Key =
+    Key::new("contains", Kind::Template, "A text that it has in it: a template").elsewhere(&["includes"]);
+const ONE_OF: Key = Key::new("one_of", Kind::List(&Kind::Template), "Texts of which it is one: templates")
+    .elsewhere(&["any_of", "oneOf", "in"]);
+
+const LUA: Key =
+    Key::new("lua", Kind::Text, "A function of the load's script that says yes to it: true, or anything but nil");
+
+const COMPARISON: &[Key] = &[
+    MATCHES,
+    CONTAINS,
+    ONE_OF,
+    LUA,
+    Key::new(
+        "not",
+        Kind::Either(
+            &[Kind::Template, Kind::Table(&[MATCHES, CONTAINS, ONE_OF, LUA])],
+            "a template or a comparison, such as \"0\" or { contains = \"error\" }",
+        ),
+        "What it must not be: a template, or a comparison of which nothing may hold",
+    )
+    .elsewhere(&["is_not"]),
+];
+
+const PART: &[Key] = &[
+    Key::new(
+        "from",
+        Kind::Text,
+        "What it is a part of: \"request.FIELD\", \"answer.FIELD\" or \"answer.FIELD/JSON/POINTER\"",
+    )
+    .required()
+    .elsewhere(&["of", "field"]),
+    Key::new("matches", Kind::Text, "A regular expression: its group is kept, or all that it matches if it has none")
+        .required()
+        .elsewhere(&["match", "regex", "regexp", "pattern"]),
 ];

@@ -1,22 +1,16 @@
-//! `[[fault]]` of a trial: what is broken, of what the lab can break, and when. How each fault looks in charts and how
-//! it heals comes from the catalog here, so that nobody behind the plan has to ask for it.
+//! `[[fault]]` of a trial: what is broken, of what the lab can break, when, and whom it may hit. How each fault looks in charts
+//! and how it heals comes from the catalog here, so that nobody behind the plan has to ask for it.
 
 use std::collections::BTreeMap;
 
 use crate::catalog::{self, Field, Heals};
 use crate::duration;
-use crate::nearest;
-use crate::plan::operation;
+use crate::manifest::Manifest;
 use crate::plan::trial::Scene;
-use crate::plan::{Fault, When};
-use crate::problem::Problem;
+use crate::plan::{Fault, Lab, TargetKind, When, operation};
+use crate::problem::{Problem, join_words, nearest_hint};
 use crate::section::Section;
 use crate::tree::Place;
-
-mod moments;
-mod victims;
-
-pub(super) use victims::Victims;
 
 /// Reads all faults. `end` is the end of the load, and where the file says so.
 pub(super) fn read(
@@ -46,11 +40,11 @@ pub(super) fn read(
             healing(section, kind, scene);
         }
         victims.check(section, kind, scene);
-        let when = moments::read(section, &names, scene);
+        let when = read_moment(section, &names, scene);
         heals.push(kind.map(|kind| kind.heals));
         faults.push(fault(section, kind, when));
     }
-    moments::check(&sections, &faults, &heals, end, root.has("load"), scene);
+    check_moments(&sections, &faults, &heals, end, root.has("load"), scene);
     faults
 }
 
@@ -77,7 +71,7 @@ fn kind(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static catalog
     let name = section.text("kind")?;
     let found = scene.catalog.faults.iter().copied().find(|fault| fault.name == name);
     if found.is_none() {
-        let hint = nearest::hint(name, scene.catalog.faults.iter().map(|fault| fault.name));
+        let hint = nearest_hint(name, scene.catalog.faults.iter().map(|fault| fault.name));
         let problem = Problem::absent(section.place("kind"), format!("there is no fault of kind `{name}`"));
         scene.problems.push(problem.expected("unknown kind").maybe(hint));
     }
@@ -94,7 +88,7 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut S
     if let (Some(call), None, Some(protocol)) = (call, operation, scene.protocol) {
         let name = call.node.text().unwrap_or_default();
         let what = format!("the protocol `{}` has no operation `{name}`", protocol.name);
-        let hint = nearest::hint(name, operations.iter().map(|operation| operation.name));
+        let hint = nearest_hint(name, operations.iter().map(|operation| operation.name));
         scene.problems.push(Problem::absent(&call.node.place, what).expected("unknown operation").maybe(hint));
         return;
     }
@@ -146,4 +140,234 @@ fn healing(section: &Section<'_>, kind: &catalog::Fault, scene: &mut Scene<'_>) 
 /// A time in messages.
 fn seconds(seconds: f64) -> String {
     duration::show(seconds)
+}
+
+const WHEN_HINT: &str = "`at = \"90s\"` once, `every = \"30s\"` again and again, or `after = \"fault.NAME.healed\"`";
+
+/// Reads when a fault begins.
+fn read_moment(section: &Section<'_>, names: &[&str], scene: &mut Scene<'_>) -> Option<When> {
+    if section.has("after") {
+        for key in ["at", "every"].into_iter().filter(|key| section.has(key)) {
+            let problem = Problem::new(section.place(key), format!("`after` and `{key}` exclude each other"));
+            scene.problems.push(
+                problem.expected("by the clock").related(section.place("after"), "by another fault").hint(WHEN_HINT),
+            );
+        }
+        return after(section, names, scene);
+    }
+    match (section.has("every"), section.has("at")) {
+        (true, at) => {
+            let every_s = section.seconds("every")?;
+            let first_s = if at { section.seconds("at")? } else { every_s };
+            Some(When::Every { first_s, every_s })
+        }
+        (false, true) => section.seconds("at").map(When::At),
+        (false, false) => {
+            let place = section.node("name").map_or(section.place, |node| &node.place);
+            let problem = Problem::absent(place, "nothing says when this fault begins");
+            scene.problems.push(problem.expected("none of `at`, `every`, `after`").hint(WHEN_HINT));
+            None
+        }
+    }
+}
+
+/// `fault.NAME.healed` or `fault.NAME.begun`, perhaps with ` + 5s`.
+fn after(section: &Section<'_>, names: &[&str], scene: &mut Scene<'_>) -> Option<When> {
+    let node = section.node("after")?;
+    let text = node.text()?;
+    let (event, plus) = text.split_once('+').map_or((text, None), |(event, plus)| (event, Some(plus)));
+    let plus_s = match plus.map(duration::parse_s) {
+        None => 0.0,
+        Some(Ok(plus_s)) => plus_s,
+        Some(Err(error)) => {
+            let place = node.inside(event.len() + 1..text.len());
+            let problem = Problem::new(&place, "this is not a duration").expected("such as \"fault.x.healed + 5s\"");
+            scene.problems.push(problem.hint(error.to_string()));
+            return None;
+        }
+    };
+    let event = event.trim();
+    let parts = event.strip_prefix("fault.").and_then(|rest| rest.rsplit_once('.'));
+    let Some((name, moment @ ("healed" | "begun"))) = parts else {
+        let problem = Problem::new(&node.place, "this is nothing a fault can follow");
+        scene.problems.push(problem.expected("\"fault.NAME.healed\" or \"fault.NAME.begun\""));
+        return None;
+    };
+    let place = node.inside(6..6 + name.len());
+    if section.text("name") == Some(name) {
+        scene.problems.push(Problem::new(&place, "a fault cannot follow itself").expected("itself").hint(WHEN_HINT));
+        return None;
+    }
+    if !names.contains(&name) {
+        let problem = Problem::absent(&place, format!("there is no fault called `{name}`")).expected("unknown fault");
+        let others = names.iter().copied().filter(|other| section.text("name") != Some(other));
+        scene.problems.push(problem.maybe(nearest_hint(name, others)));
+        return None;
+    }
+    Some(When::After { fault: name.to_owned(), healed: moment == "healed", plus_s })
+}
+
+/// Whether each fault begins at all, and before the load ends.
+fn check_moments(
+    sections: &[Section<'_>],
+    faults: &[Fault],
+    heals: &[Option<Heals>],
+    end: Option<&(f64, Place)>,
+    has_load: bool,
+    scene: &mut Scene<'_>,
+) {
+    for (section, fault) in sections.iter().zip(faults) {
+        if matches!(fault.when, When::Every { .. }) && !has_load {
+            let problem = Problem::new(section.place("every"), "this fault would come back for ever");
+            scene.problems.push(problem.expected("there is no load to end it").hint("add [load], or use `at`"));
+        }
+        let begins = match begins(fault, faults, heals, faults.len()) {
+            Ok(begins_s) => begins_s,
+            Err(never) => {
+                let what = match never {
+                    Never::Heals(name) => {
+                        format!("`{name}` is not healed before the trial ends, so this fault never begins")
+                    }
+                    Never::Ends => "these faults wait for each other for ever".to_owned(),
+                };
+                let problem = Problem::new(section.place("after"), what).expected("waits for what never comes");
+                scene.problems.push(problem.hint("give the other fault `for`, or follow its `begun`"));
+                continue;
+            }
+        };
+        if let (Some(begins_s), Some((end_s, place))) = (begins, end)
+            && begins_s >= *end_s
+        {
+            let key = ["at", "every", "after"].into_iter().find(|key| section.has(key)).unwrap_or("name");
+            scene.problems.push(
+                Problem::new(section.place(key), format!("the fault `{}` begins when the load is over", fault.name))
+                    .expected(format!("{} after load start", seconds(begins_s)))
+                    .related(place, format!("the load ends after {}", seconds(*end_s)))
+                    .hint("times count from load start, the ramp included; with a short --set load.time=…, set the fault's time too"),
+            );
+        }
+    }
+}
+
+enum Never {
+    /// It waits for this fault to be healed.
+    Heals(String),
+    /// It waits for a fault that waits for it.
+    Ends,
+}
+
+/// When a fault begins for the first time; `None` where that is not known.
+fn begins(fault: &Fault, faults: &[Fault], heals: &[Option<Heals>], depth: usize) -> Result<Option<f64>, Never> {
+    let (name, healed, plus_s) = match &fault.when {
+        When::At(at_s) => return Ok(Some(*at_s)),
+        When::Every { first_s, .. } => return Ok(Some(*first_s)),
+        When::After { fault, healed, plus_s } => (fault, *healed, *plus_s),
+    };
+    if depth == 0 {
+        return Err(Never::Ends);
+    }
+    let Some(index) = faults.iter().position(|other| other.name == *name) else { return Ok(None) };
+    let other = &faults[index];
+    let Some(other_s) = begins(other, faults, heals, depth - 1)? else { return Ok(None) };
+    let lasts_s = match (healed, heals[index], other.for_s) {
+        (false, _, _) | (true, Some(Heals::ByItself), _) => Some(0.0),
+        (true, Some(Heals::AfterFor), None) => return Err(Never::Heals(name.clone())),
+        (true, _, for_s) => for_s,
+    };
+    Ok(lasts_s.map(|lasts_s| other_s + lasts_s + plus_s))
+}
+
+/// Victims that every lab has.
+const GROUPS: [&str; 5] = ["one", "all", "minority", "majority", "leader"];
+/// Fewer have no minority.
+const MINORITY_FROM: usize = 3;
+
+/// Whom the faults of a trial may hit.
+pub(super) struct Victims<'a> {
+    lab: &'a Lab,
+    /// What runs on the hosts, where that is known.
+    manifest: Option<&'a Manifest>,
+    /// Whether the processes are ours.
+    is_ours: bool,
+}
+
+impl<'a> Victims<'a> {
+    pub fn of(lab: &'a Lab, target: Option<&TargetKind>, catalog: &'a catalog::Catalog) -> Self {
+        let manifest = match target {
+            Some(TargetKind::Folder { name, .. }) => catalog.targets.get(name),
+            _ => None,
+        };
+        let is_ours = manifest.is_some() || matches!(target, Some(TargetKind::Started { .. }));
+        Self { lab, manifest, is_ours }
+    }
+
+    /// Names of the hosts. This machine, unlimited, is `n1`.
+    fn hosts(&self) -> Vec<&'a str> {
+        match self.lab.hosts.as_slice() {
+            [] => vec!["n1"],
+            hosts => hosts.iter().map(|host| host.name.as_str()).collect(),
+        }
+    }
+
+    /// Those that run a role.
+    fn that_run(&self, role: &str) -> Vec<&'a str> {
+        if self.lab.hosts.is_empty() {
+            return self.hosts();
+        }
+        self.lab.that_run(role).map(|host| host.name.as_str()).collect()
+    }
+
+    /// Says what is wrong with `on`, and with the role that a fault of processes is for.
+    pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, scene: &mut Scene<'_>) {
+        let Some(on) = section.text("on") else { return };
+        let hosts = self.hosts();
+        if !GROUPS.contains(&on) && !hosts.contains(&on) {
+            let hint = nearest_hint(on, GROUPS.into_iter().chain(hosts));
+            let problem = Problem::absent(section.place("on"), format!("there is no `{on}` in this lab"));
+            scene.problems.push(problem.expected("unknown victim").maybe(hint));
+            return;
+        }
+        let takes = |name: &str| kind.is_some_and(|kind| kind.takes.iter().any(|field| field.name == name));
+        let given = section.entries("with").into_iter().find(|entry| entry.key == "process" && takes("process"));
+        if let (Some(entry), Some(manifest)) = (&given, self.manifest)
+            && let Some(role) = entry.node.text()
+            && !manifest.processes.iter().any(|process| process.role == role)
+        {
+            let roles = manifest.processes.iter().map(|process| process.role.as_str());
+            let problem = Problem::absent(&entry.node.place, format!("`{}` has no role `{role}`", manifest.name));
+            scene.problems.push(problem.expected("unknown role").maybe(nearest_hint(role, roles)));
+            return;
+        }
+        let asked = given.as_ref().and_then(|entry| entry.node.text());
+        let role = asked.or(self.manifest.map(|manifest| manifest.about.members.as_str()));
+        let members = role.map_or_else(|| hosts.clone(), |role| self.that_run(role));
+        let of_processes = takes("process") || takes("call");
+        if let (true, true, Some(role)) = (hosts.contains(&on), of_processes && !members.contains(&on), role) {
+            let what = format!("`{on}` runs no `{role}`");
+            let runs = self.lab.hosts.iter().find(|host| host.name == on).and_then(|host| host.role.as_deref());
+            let hint = match runs.filter(|_| takes("process") && asked.is_none()) {
+                Some(runs) => {
+                    format!("add with = {{ process = \"{runs}\" }} to hit what it runs; {}", those(role, &members))
+                }
+                None => those(role, &members),
+            };
+            scene.problems.push(Problem::new(section.place("on"), what).expected("no such process there").hint(hint));
+        }
+        if on == "minority" && self.is_ours && members.len() < MINORITY_FROM {
+            let what = match members.len() {
+                1 => "one member has no minority".to_owned(),
+                count => format!("{count} members have no minority"),
+            };
+            let problem = Problem::new(section.place("on"), what).expected("takes three members at least");
+            scene.problems.push(problem.hint("more hosts in [lab], or on = \"one\""));
+        }
+    }
+}
+
+fn those(role: &str, members: &[&str]) -> String {
+    let named: Vec<String> = members.iter().map(|name| format!("`{name}`")).collect();
+    match named.as_slice() {
+        [] => format!("no host runs `{role}`"),
+        named => format!("`{role}` runs on {}", join_words(named, "and")),
+    }
 }

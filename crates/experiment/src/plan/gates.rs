@@ -1,15 +1,16 @@
-//! `[[require]]` and `[[claim]]`, and the limits of a search: what is asked of the results. They are checked against the names that the
-//! trials use; nothing is measured here.
+//! `[[require]]` and `[[claim]]`, the limits of a search, and the metrics they name: what is asked of the results. They are checked
+//! against the names that the trials use; nothing is measured or computed here.
 
 use std::collections::BTreeMap;
+use std::ops;
 
+use Argument::{Crowd, Load, Metric, OwnVariant, Parameter, Swept, Value, Variant};
 use serde_json::Value as Json;
 
 use crate::catalog::Catalog;
-use crate::nearest;
 use crate::overlay::Sweep;
-use crate::plan::{Claim, Range, Requirement, metric};
-use crate::problem::Problem;
+use crate::plan::{Claim, Range, Requirement, is_offered};
+use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::tree::{Entry, Node, Place};
 
@@ -60,7 +61,7 @@ pub(super) fn limits(sections: &[Section<'_>], names: &Names<'_>, problems: &mut
 fn metric(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> String {
     let Some(node) = section.node("metric") else { return String::new() };
     let Some(text) = node.text() else { return String::new() };
-    problems.extend(metric::check(text, node, names));
+    problems.extend(check_metric(text, node, names));
     text.to_owned()
 }
 
@@ -101,7 +102,11 @@ fn is_empty(range: &Range) -> bool {
 fn filter(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, Json> {
     let mut filter = BTreeMap::new();
     for entry in section.entries("where") {
-        problems.extend(if entry.key == "variant" { variant(&entry, names) } else { swept(&entry.key, &entry, names) });
+        problems.extend(if entry.key == "variant" {
+            variant(&entry, names)
+        } else {
+            swept_value(&entry.key, &entry, names)
+        });
         filter.insert(entry.key, entry.node.json());
     }
     filter
@@ -112,18 +117,18 @@ fn variant(entry: &Entry, names: &Names<'_>) -> Option<Problem> {
     if names.variants.contains(&text) {
         return None;
     }
-    let hint = nearest::hint(text, names.variants.iter().copied())
-        .unwrap_or_else(|| "this file has no [[variant]]".to_owned());
+    let hint =
+        nearest_hint(text, names.variants.iter().copied()).unwrap_or_else(|| "this file has no [[variant]]".to_owned());
     let problem = Problem::absent(&entry.node.place, format!("there is no variant \"{text}\""));
     Some(problem.expected("unknown variant").hint(hint))
 }
 
-fn swept(path: &str, entry: &Entry, names: &Names<'_>) -> Option<Problem> {
+fn swept_value(path: &str, entry: &Entry, names: &Names<'_>) -> Option<Problem> {
     let Some(sweep) = names.sweeps.iter().find(|sweep| sweep.path == path) else {
         let known = names.sweeps.iter().map(|sweep| sweep.path.as_str()).chain(["variant"]);
         let problem =
             Problem::absent(&entry.key_place, format!("`{path}` is not swept")).expected("the same in all trials");
-        return Some(problem.maybe(nearest::hint(path, known)));
+        return Some(problem.maybe(nearest_hint(path, known)));
     };
     let json = entry.node.json();
     // What the file asks of its own values stays right when `--set` gives others.
@@ -139,6 +144,266 @@ fn swept(path: &str, entry: &Entry, names: &Names<'_>) -> Option<Problem> {
         Problem::absent(&entry.node.place, format!("`{path}` is never {json}"))
             .expected("not in its sweep")
             .related(&sweep.path_place, "swept here")
-            .hint(format!("it is {}", nearest::listed(&values, "or"))),
+            .hint(format!("it is {}", join_words(&values, "or"))),
     )
+}
+
+/// What an argument of a function is.
+#[derive(Clone, Copy, PartialEq)]
+enum Argument {
+    /// A variant.
+    Variant,
+    /// The only variant; left out where there are none.
+    OwnVariant,
+    /// A swept path.
+    Swept,
+    /// A swept path whose values are numbers, so that there is a curve over it.
+    Load,
+    /// The same, of agents or hosts: those that can hinder each other.
+    Crowd,
+    /// One of a load's values.
+    Value,
+    /// A parameter of the scalability law.
+    Parameter,
+    /// A metric of a trial.
+    Metric,
+}
+
+/// Functions over all trials, each with its arguments.
+const FUNCTIONS: [(&str, &[Argument]); 12] = [
+    ("crossing", &[Variant, Variant, Load]),
+    ("flat_ratio", &[Variant, Variant, Load]),
+    ("flat_until", &[OwnVariant, Load]),
+    ("knee", &[OwnVariant, Load]),
+    ("knee_ratio", &[Variant, Variant, Load]),
+    ("onset", &[Metric, OwnVariant, Swept]),
+    ("peak", &[OwnVariant]),
+    ("peak_ratio", &[Variant, Variant]),
+    ("ratio", &[Metric, Variant, Variant]),
+    ("retained", &[Metric, OwnVariant, Load, Value]),
+    ("usl", &[Parameter, OwnVariant, Crowd]),
+    ("usl_difference", &[Parameter, Variant, Variant, Crowd]),
+];
+
+/// Parameters of the scalability law.
+const PARAMETERS: [&str; 3] = ["kappa", "lambda", "sigma"];
+
+type Checked = Option<Problem>;
+
+/// What is wrong with a metric: a path, or a function.
+fn check_metric(text: &str, node: &Node, names: &Names<'_>) -> Vec<Problem> {
+    let Some(open) = text.find('(') else { return path(text, 0..text.len(), node, names).into_iter().collect() };
+    let function = text[..open].trim();
+    let Some((_, arguments)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
+        let problem = Problem::new(&node.inside(0..open), format!("there is no function `{function}`"));
+        let near = nearest_name(function, FUNCTIONS.iter().map(|(name, ..)| *name));
+        let hint = near.map_or_else(forms, |near| format!("did you mean `{near}`?"));
+        return vec![problem.expected("unknown function").hint(hint)];
+    };
+    let own = !names.variants.is_empty();
+    let Some(inside) = text.trim_end().strip_suffix(')').map(|text| &text[open + 1..]) else {
+        let problem = Problem::new(&node.inside(open..text.len()), "this bracket is never closed");
+        return vec![problem.expected(format!("write {}", form(function, arguments, own)))];
+    };
+    let given = split(inside, open + 1);
+    let wanted: Vec<Argument> = arguments
+        .iter()
+        .copied()
+        .filter(|argument| own || *argument != OwnVariant || given.len() == arguments.len())
+        .collect();
+    if given.len() != wanted.len() {
+        let problem = Problem::new(&node.inside(0..text.len()), format!("`{function}` takes {}", count(wanted.len())));
+        return vec![problem.expected(format!("write {}", form(function, arguments, own)))];
+    }
+    let mut problems = Vec::new();
+    let mut load = "";
+    for (argument, (word, at)) in wanted.into_iter().zip(given) {
+        let checked = match argument {
+            Metric => path(word, at, node, names),
+            Variant | OwnVariant => known(word, "there is no variant", &names.variants, &node.inside(at)),
+            Parameter => known(word, "the scalability law has no parameter", &PARAMETERS, &node.inside(at)),
+            Swept => swept(word, &node.inside(at), names),
+            Load | Crowd => curve(word, argument, &node.inside(at), names),
+            Value => value(word, load, &node.inside(at), names),
+        };
+        load = word;
+        problems.extend(checked);
+    }
+    problems
+}
+
+/// How a function is written; with `own`, where the file has variants.
+fn form(function: &str, arguments: &[Argument], own: bool) -> String {
+    let mut variants = ["a", "b"].into_iter();
+    let word = |argument: &Argument| match argument {
+        Variant => variants.next(),
+        OwnVariant => own.then_some("a"),
+        Swept | Load | Crowd => Some("path"),
+        Value => Some("value"),
+        Parameter => Some("sigma"),
+        Metric => Some("metric"),
+    };
+    let words: Vec<&str> = arguments.iter().filter_map(word).collect();
+    format!("{function}({})", words.join(", "))
+}
+
+fn forms() -> String {
+    let forms: Vec<String> = FUNCTIONS.iter().map(|(name, arguments)| form(name, arguments, true)).collect();
+    format!("there are {}", join_words(&forms, "and"))
+}
+
+fn count(arguments: usize) -> String {
+    match arguments {
+        0 => "no arguments here".to_owned(),
+        1 => "one argument".to_owned(),
+        several => format!("{several} arguments"),
+    }
+}
+
+fn swept(word: &str, place: &Place, names: &Names<'_>) -> Checked {
+    let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
+    known(word, "nothing is swept over", &swept, place)
+}
+
+/// A swept path over which there is a curve, or one that a law can be fitted to.
+fn curve(word: &str, argument: Argument, place: &Place, names: &Names<'_>) -> Checked {
+    let unknown = swept(word, place, names);
+    let sweep = names.sweeps.iter().find(|sweep| sweep.path == word);
+    let is_load = |sweep: &Sweep| sweep.values.iter().all(|value| value.number().is_some_and(|load| load > 0.0));
+    if sweep.is_some_and(|sweep| !is_load(sweep)) {
+        let problem = Problem::absent(place, format!("there is no curve over `{word}`")).expected("not a load");
+        return Some(problem.hint("a curve goes over numbers above 0; onset(metric, a, path) takes any values"));
+    }
+    if argument == Crowd && is_offered(word) {
+        let problem =
+            Problem::absent(place, format!("no law is fitted over `{word}`")).expected("not a number of anybody");
+        return Some(problem.hint("an offered rate is no number of agents or hosts that could hinder each other"));
+    }
+    unknown
+}
+
+/// A value of the load named before it.
+fn value(word: &str, load: &str, place: &Place, names: &Names<'_>) -> Checked {
+    let sweep = names.sweeps.iter().find(|sweep| sweep.path == load)?;
+    // What the file asks of its own values stays right when `--set` gives others.
+    if sweep.listed.iter().any(|node| node.place.rank > 0) {
+        return None;
+    }
+    let number = word.parse::<f64>().ok();
+    let listed: Vec<f64> = sweep.listed.iter().chain(&sweep.values).filter_map(Node::number).collect();
+    if number.is_some_and(|number| listed.contains(&number)) {
+        return None;
+    }
+    let values: Vec<String> = sweep.listed.iter().map(|node| node.json().to_string()).collect();
+    let problem = Problem::absent(place, format!("`{load}` is never {word}")).expected("not in its sweep");
+    Some(problem.related(&sweep.path_place, "swept here").hint(format!("it is {}", join_words(&values, "or"))))
+}
+
+/// Arguments between commas, without blanks, each with its bytes.
+fn split(inside: &str, base: usize) -> Vec<(&str, ops::Range<usize>)> {
+    if inside.trim().is_empty() {
+        return Vec::new();
+    }
+    let mut at = base;
+    let mut words = Vec::new();
+    for word in inside.split(',') {
+        let start = at + word.len() - word.trim_start().len();
+        let trimmed = word.trim();
+        words.push((trimmed, start..start + trimmed.len()));
+        at += word.len() + 1;
+    }
+    words
+}
+
+fn known(word: &str, what: &str, names: &[&str], place: &Place) -> Checked {
+    if names.contains(&word) {
+        return None;
+    }
+    let problem = Problem::absent(place, format!("{what} `{word}`")).expected("unknown name");
+    Some(problem.maybe(nearest_hint(word, names.iter().copied())))
+}
+
+/// Checks a path against the metrics of a trial.
+fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &Names<'_>) -> Checked {
+    // Without the analysis there is nothing to hold it against.
+    if names.catalog.metrics.is_empty() {
+        return None;
+    }
+    let parts: Vec<&str> = text.split('.').collect();
+    if let Some(problem) = named_part(&parts, at.start, node, names) {
+        return Some(problem);
+    }
+    if names.catalog.metrics.iter().any(|metric| matches(&metric.split('.').collect::<Vec<_>>(), &parts)) {
+        return None;
+    }
+    let concrete: Vec<String> = names.catalog.metrics.iter().map(|metric| like(metric, &parts)).collect();
+    let problem =
+        Problem::absent(&node.inside(at), format!("the results have no metric `{text}`")).expected("unknown metric");
+    let below = concrete.iter().filter(|metric| metric.strip_prefix(text).is_some_and(|rest| rest.starts_with('.')));
+    let below: Vec<String> = below.map(|metric| format!("`{metric}`")).collect();
+    if !below.is_empty() {
+        return Some(problem.hint(format!("it has parts: {}", join_words(&below, "and"))));
+    }
+    let near = nearest_name(text, concrete.iter().map(String::as_str)).or_else(|| same_end(&concrete, &parts));
+    Some(problem.hint(near.map_or_else(
+        || "`plimsoll schema results` describes them all".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    )))
+}
+
+/// The metric that ends in the same word.
+fn same_end<'a>(metrics: &'a [String], parts: &[&str]) -> Option<&'a str> {
+    let last = format!(".{}", parts.last()?);
+    metrics.iter().find(|metric| metric.ends_with(&last)).map(String::as_str)
+}
+
+/// `faults.oops.…` and `operations.save.…` speak of things of this file.
+fn named_part(parts: &[&str], base: usize, node: &Node, names: &Names<'_>) -> Checked {
+    let (known, what) = match parts.first() {
+        Some(&"faults") => (&names.faults, "there is no fault called"),
+        Some(&"operations") => (&names.operations, "the load has no operation called"),
+        _ => return None,
+    };
+    let [list, name, _, ..] = parts else { return None };
+    let known = known.as_ref()?;
+    let is_metric = names.catalog.metrics.iter().any(|metric| {
+        let pattern: Vec<&str> = metric.split('.').collect();
+        pattern.first() == Some(list)
+            && (pattern.get(1) == Some(name) || (pattern.get(1) == Some(&"*") && pattern.get(2) == Some(name)))
+    });
+    if known.iter().any(|known| known == name) || is_metric {
+        return None;
+    }
+    let start = base + list.len() + 1;
+    let problem = Problem::absent(&node.inside(start..start + name.len()), format!("{what} `{name}`"));
+    Some(problem.expected("unknown name").maybe(nearest_hint(name, known.iter().map(String::as_str))))
+}
+
+/// Lists whose elements may be picked by name or, without one, all be meant.
+const LISTS: [&str; 2] = ["faults", "hosts"];
+
+/// Whether a path is of this pattern: `*` stands for any one part; of a list, the element may be left out.
+fn matches(pattern: &[&str], parts: &[&str]) -> bool {
+    let plain = |pattern: &[&str], parts: &[&str]| {
+        pattern.len() == parts.len() && pattern.iter().zip(parts).all(|(want, part)| *want == "*" || want == part)
+    };
+    if plain(pattern, parts) {
+        return true;
+    }
+    let (Some(list), Some(first)) = (pattern.first(), parts.first()) else { return false };
+    if list != first || !LISTS.contains(list) {
+        return false;
+    }
+    let has_star = pattern.get(1) == Some(&"*");
+    if has_star { plain(&pattern[2..], &parts[1..]) } else { parts.len() > 1 && plain(&pattern[1..], &parts[2..]) }
+}
+
+/// A pattern with the path's own words in place of its stars, to be near to it.
+fn like(metric: &str, parts: &[&str]) -> String {
+    let filled: Vec<&str> = metric
+        .split('.')
+        .enumerate()
+        .map(|(index, part)| if part == "*" { parts.get(index).copied().unwrap_or("*") } else { part })
+        .collect();
+    filled.join(".")
 }

@@ -1,14 +1,14 @@
-//! `[lab]` of a trial: which hosts, what they are like, how they are wired. It must not know what the machine can do.
+//! `[lab]` of a trial: which hosts, what they are like, how they are wired, and the ports of its target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::Catalog;
 use crate::manifest::Manifest;
-use crate::nearest;
+use crate::plan::TargetKind;
 use crate::plan::trial::Scene;
-use crate::plan::{Port, TargetKind, ports};
-use crate::problem::Problem;
+use crate::problem::{Problem, nearest_hint};
 use crate::profile::{self, Link, Profile};
 use crate::section::Section;
 use crate::tree::Place;
@@ -127,14 +127,14 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
         speed: section.number("speed").unwrap_or(1.0),
         profiles,
         networks,
-        ports: ports::read(section, scene),
+        ports: read_ports(section, scene),
         generator_cpus: section.whole("generator_cpus"),
         measure_storage: if section.has("measure_storage") { section.boolean("measure_storage") } else { has_disk },
         quick_start: section.boolean("quick_start"),
         electricity_per_kwh: section.number("electricity_per_kwh"),
     };
     only_virtual(section, &lab, scene);
-    ports::only_virtual(section, &lab, scene);
+    ports_only_virtual(section, &lab, scene);
     only_ours(section, &lab, target, scene);
     roles(section, &lab, target, scene);
     lab
@@ -195,7 +195,7 @@ fn profiles(section: &Section<'_>, hosts: &[Host], scene: &mut Scene<'_>) -> Vec
         .collect();
     for (name, place) in &places {
         if !scene.catalog.profiles.contains_key(*name) {
-            let hint = nearest::hint(name, scene.catalog.profiles.keys().map(String::as_str));
+            let hint = nearest_hint(name, scene.catalog.profiles.keys().map(String::as_str));
             let problem = Problem::absent(place, format!("there is no profile `{name}`")).expected("unknown profile");
             scene.problems.push(problem.hint("`plimsoll profiles` lists them").maybe(hint));
         }
@@ -258,7 +258,7 @@ fn wiring(host: &Section<'_>, networks: &[Network], scene: &mut Scene<'_>) {
         if !networks.iter().any(|network| network.name == name) {
             let problem = Problem::absent(place, format!("there is no network `{name}`")).expected("unknown network");
             let known: BTreeSet<&str> = networks.iter().map(|network| network.name.as_str()).collect();
-            let hint = nearest::hint(name, known);
+            let hint = nearest_hint(name, known);
             scene.problems.push(problem.hint(format!("add [[lab.network]] with name = \"{name}\"")).maybe(hint));
         }
         if let Some(first) = seen.insert(name, place) {
@@ -335,7 +335,7 @@ fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &
         let listed: Vec<String> = known.iter().map(|role| format!("`{role}`")).collect();
         let problem = Problem::new(host.place("role"), format!("`{target}` has no role `{role}`"));
         let problem = problem.expected("unknown role").hint(format!("its roles: {}", listed.join(", ")));
-        scene.problems.push(problem.maybe(nearest::hint(role, known.iter().copied())));
+        scene.problems.push(problem.maybe(nearest_hint(role, known.iter().copied())));
     }
 }
 
@@ -367,4 +367,88 @@ fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scen
         let hint = "remove the hosts, or make a target folder of it: `use = \"NAME\"`";
         scene.problems.push(problem.expected("hosts are for a target with `use`").hint(hint));
     }
+}
+
+/// `[[lab.port]]`: what packets from and to a port of the target have of every link.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// Its name in `target.toml`; where several roles have one of this name, all of them are meant.
+    pub name: String,
+    /// Rate and delay, at the lab's own speed.
+    pub link: Link,
+}
+
+/// Names that a port may be called by.
+#[derive(Debug)]
+pub(super) enum Ports {
+    /// Nobody knows them, because nobody knows the target.
+    Unknown,
+    /// The target has none: it is no folder.
+    Nameless,
+    /// Those of this target.
+    Of(String, BTreeSet<String>),
+}
+
+impl Ports {
+    pub fn of(target: Option<&TargetKind>, catalog: &Catalog) -> Self {
+        match target {
+            None => Self::Unknown,
+            Some(TargetKind::Running { .. } | TargetKind::Started { .. }) => Self::Nameless,
+            Some(TargetKind::Folder { name, .. }) => catalog.targets.get(name).map_or(Self::Unknown, |manifest| {
+                let ports = manifest.processes.iter().flat_map(|process| process.ports.iter().cloned());
+                Self::Of(name.clone(), ports.collect())
+            }),
+        }
+    }
+
+    /// What is wrong with a port's name, if anything.
+    pub fn refuse(&self, name: &str, place: &Place) -> Option<Problem> {
+        match self {
+            Self::Unknown => None,
+            Self::Nameless => {
+                let problem = Problem::absent(place, format!("there is no port `{name}`, for this target names none"));
+                Some(problem.expected("unknown port").hint("ports are named by a target folder: `use = \"NAME\"`"))
+            }
+            Self::Of(_, known) if known.contains(name) => None,
+            Self::Of(target, known) => {
+                let problem = Problem::absent(place, format!("the target `{target}` has no port `{name}`"));
+                Some(problem.expected("unknown port").maybe(nearest_hint(name, known.iter().map(String::as_str))))
+            }
+        }
+    }
+}
+
+/// `[[lab.port]]`.
+fn read_ports(lab: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Port> {
+    let mut ports: Vec<Port> = Vec::new();
+    for section in lab.sections("port") {
+        // Reported where it is missing.
+        let Some(name) = section.text("name") else { continue };
+        scene.problems.extend(scene.ports.refuse(name, section.place("name")));
+        if ports.iter().any(|known| known.name == name) {
+            let problem = Problem::new(section.place("name"), format!("the port `{name}` is slowed twice"));
+            scene.problems.push(problem.expected("the second time"));
+        }
+        if !section.has("rate") && !section.has("delay") {
+            let problem = Problem::new(section.place, format!("nothing says how slow the port `{name}` is"));
+            scene.problems.push(problem.expected("neither `rate` nor `delay`").hint("rate = \"5mbit\", for example"));
+        }
+        let link = Link { rate_bits_per_s: section.amount("rate"), delay_s: section.seconds("delay"), loss_pct: None };
+        ports.push(Port { name: name.to_owned(), link });
+    }
+    ports
+}
+
+/// Ports are slowed on hosts that Plimsoll makes.
+fn ports_only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
+    let Some(place) = section.sections("port").first().map(|port| port.place.clone()) else { return };
+    let (what, expected, hint) = if lab.hosts.is_empty() {
+        ("without hosts no port can be slowed", "only ports of virtual hosts can be slowed", "add `hosts = 1`")
+    } else if lab.hosts.iter().all(|host| host.ssh.is_some()) {
+        let hint = "the machines are taken as they are; the fault `slow_port` can slow a port of them for a time";
+        ("`port` is for virtual hosts", "all hosts are reached over ssh", hint)
+    } else {
+        return;
+    };
+    scene.problems.push(Problem::new(&place, what).expected(expected).hint(hint));
 }

@@ -1,17 +1,19 @@
 //! One operation with its arguments: a step of a cycle, a mix or the preparation, held against what the protocol
-//! knows. It must not order operations; slots that earlier steps keep are handed in.
+//! knows; what its answer has to be (`expect`), what later steps use of it (`keep`), and what it does to a key (`audit`).
 
 use std::collections::BTreeMap;
 
-use crate::catalog::{Field, Operation};
-use crate::nearest;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Effect, Field, Operation};
+use crate::keys::{self, Key};
+use crate::pattern;
 use crate::plan::Step;
-use crate::plan::audit;
-use crate::plan::expectation;
 use crate::plan::trial::Scene;
-use crate::problem::Problem;
+use crate::pointer::{self, Pointer};
+use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
-use crate::template::{Part, Template, WORDS, is_slot_name};
+use crate::template::{Part, Template, WORDS, is_function_name, is_slot_name};
 use crate::tree::{Entry, Node, Place};
 
 /// What the templates of a step may use.
@@ -31,27 +33,27 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'
     let operation = find(section, scene);
     if let Some(operation) = operation {
         arguments(section, operation, scene);
-        expectation::check_fields(section, operation, scene);
-        expectation::check_captures(section, operation, scene);
-        audit::check(section, operation, scene);
+        check_fields(section, operation, scene);
+        check_captures(section, operation, scene);
+        check_audit(section, operation, scene);
     }
     for entry in section.entries("with") {
         template(&entry.node, every, scope, scene);
     }
     for entry in section.entries("expect") {
-        expectation::check_value(&entry.node, every, scope, scene);
+        check_value(&entry.node, every, scope, scene);
     }
     for entry in section.entries("keep") {
         slot_name(&entry, scene);
-        expectation::check_kept(&entry, scene);
+        check_kept(&entry, scene);
     }
-    let audit_as = audit::read(section, every, scope, scene);
+    let audit_as = read_audit(section, every, scope, scene);
     Step {
         call: call.to_owned(),
         name: section.text("name").unwrap_or(call).to_owned(),
         with: values(section, "with", Node::as_written),
-        expect: values(section, "expect", expectation::expected),
-        keep: values(section, "keep", expectation::kept),
+        expect: values(section, "expect", expected),
+        keep: values(section, "keep", kept),
         weight: section.whole("weight").unwrap_or(1),
         every,
         audit: section.boolean("audit") || audit_as.is_some(),
@@ -68,7 +70,7 @@ fn find(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Operati
     let (call, protocol) = (section.text("call")?, scene.protocol?);
     let found = protocol.operations.iter().find(|operation| operation.name == call);
     if found.is_none() {
-        let hint = nearest::hint(call, protocol.operations.iter().map(|operation| operation.name));
+        let hint = nearest_hint(call, protocol.operations.iter().map(|operation| operation.name));
         let what = format!("the protocol `{}` has no operation `{call}`", protocol.name);
         scene.problems.push(Problem::absent(section.place("call"), what).expected("unknown operation").maybe(hint));
     }
@@ -76,7 +78,7 @@ fn find(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Operati
 }
 
 /// Whether a field of that name exists.
-pub(super) fn has_field(fields: &[Field], name: &str) -> bool {
+fn has_field(fields: &[Field], name: &str) -> bool {
     fields.iter().any(|field| is_named(field, name))
 }
 
@@ -89,7 +91,7 @@ fn is_named(field: &Field, name: &str) -> bool {
 }
 
 /// Names of the fields, for hints.
-pub(super) fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
+fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
     fields.iter().map(|field| field.name)
 }
 
@@ -111,8 +113,8 @@ pub(super) fn arguments_of(
     let known: Vec<&str> = fields.iter().map(|field| field.name).filter(|name| *name != "*").collect();
     let mut meant = Vec::new();
     for entry in given.iter().filter(|entry| !fields.iter().any(|field| is_named(field, &entry.key))) {
-        meant.extend(nearest::name(&entry.key, known.iter().copied()));
-        let hint = nearest::hint(&entry.key, known.iter().copied()).unwrap_or_else(|| "it takes nothing".to_owned());
+        meant.extend(nearest_name(&entry.key, known.iter().copied()));
+        let hint = nearest_hint(&entry.key, known.iter().copied()).unwrap_or_else(|| "it takes nothing".to_owned());
         let problem = Problem::absent(&entry.key_place, format!("{what} takes no `{}`", entry.key));
         problems.push(problem.expected("unknown argument").hint(hint));
     }
@@ -123,7 +125,7 @@ pub(super) fn arguments_of(
     let missing: Vec<&&Field> = fields.iter().filter(is_missing).collect();
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(|field| format!("`{}`", field.name)).collect();
-        let names = nearest::listed(&names, "and");
+        let names = join_words(&names, "and");
         let help: Vec<String> = missing.iter().map(|field| format!("{}: {}", field.name, field.help)).collect();
         let verb = if missing.len() == 1 { "is" } else { "are" };
         let problem = Problem::absent(heading, format!("{what} needs {names}"));
@@ -143,7 +145,7 @@ fn slot_name(entry: &Entry, scene: &mut Scene<'_>) {
 }
 
 /// Checks a template and everything it names.
-pub(super) fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
+fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
     let Some(text) = node.text() else { return };
     let template = match Template::parse(text) {
         Ok(template) => template,
@@ -175,7 +177,7 @@ pub(super) fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut S
                 Some(
                     Problem::absent(&placeholder(node, &format!("feed.{feed}")), what)
                         .expected("unknown feed")
-                        .hint(nearest::hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
+                        .hint(nearest_hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
                             "a feed is a CSV file: [[load.feed]] with `name` and `file`".to_owned()
                         })),
                 )
@@ -193,7 +195,7 @@ pub(super) fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut S
 }
 
 /// Where `{word` stands in a template.
-pub(super) fn placeholder(node: &Node, word: &str) -> Place {
+fn placeholder(node: &Node, word: &str) -> Place {
     let text = node.text().unwrap_or_default();
     let found =
         text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));
@@ -201,7 +203,7 @@ pub(super) fn placeholder(node: &Node, word: &str) -> Place {
 }
 
 /// Something asks a script, and there is none.
-pub(super) fn no_script(place: &Place) -> Problem {
+fn no_script(place: &Place) -> Problem {
     Problem::absent(place, "this load has no script")
         .expected("a function of what")
         .hint("[load] script = \"values.lua\": a file of functions, relative to the experiment")
@@ -211,7 +213,7 @@ fn unknown_slot(slot: &str, node: &Node, scope: &Scope<'_>) -> Problem {
     let place = placeholder(node, slot);
     let problem =
         Problem::absent(&place, format!("nothing called `{slot}` is kept before this step")).expected("unknown slot");
-    if let Some(near) = nearest::name(slot, scope.slots.keys().map(String::as_str).chain(["agent", "seq"])) {
+    if let Some(near) = nearest_name(slot, scope.slots.keys().map(String::as_str).chain(["agent", "seq"])) {
         return problem.hint(format!("did you mean {{{near}}}?"));
     }
     match scope.no_slots {
@@ -220,4 +222,385 @@ fn unknown_slot(slot: &str, node: &Node, scope: &Scope<'_>) -> Problem {
             "an earlier step of this cycle has to keep it: keep = {{ {slot} = \"request.FIELD\" }} or \"answer.FIELD\""
         )),
     }
+}
+
+/// What a field of an answer, or a place in it, has to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Expected {
+    /// Exactly what this template is filled to.
+    Text(String),
+    /// All that this says.
+    Compared(Comparison),
+}
+
+/// Ways to look at a text; all that are given must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// A regular expression that matches somewhere in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matches: Option<String>,
+    /// A template; the text that it has in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
+    /// Templates; the texts of which it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_of: Option<Vec<String>>,
+    /// A function of the load's script that says yes to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lua: Option<String>,
+    /// What it must not be; of a comparison, nothing may hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not: Option<Box<Expected>>,
+}
+
+/// What a slot keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Kept {
+    /// `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
+    Whole(String),
+    /// A part of it.
+    Part {
+        /// As [`Kept::Whole`].
+        from: String,
+        /// A regular expression: its group is kept, or all that it matches if it has none.
+        matches: String,
+    },
+}
+
+impl From<&str> for Expected {
+    fn from(template: &str) -> Self {
+        Self::Text(template.to_owned())
+    }
+}
+
+impl From<String> for Expected {
+    fn from(template: String) -> Self {
+        Self::Text(template)
+    }
+}
+
+impl From<&str> for Kept {
+    fn from(what: &str) -> Self {
+        Self::Whole(what.to_owned())
+    }
+}
+
+impl From<String> for Kept {
+    fn from(what: String) -> Self {
+        Self::Whole(what)
+    }
+}
+
+/// Reads a value of `expect`; `None` for what is of a wrong type, which has been reported.
+fn expected(node: &Node) -> Option<Expected> {
+    let Some(table) = node.table() else { return node.as_written().map(Expected::Text) };
+    Some(Expected::Compared(Comparison {
+        matches: table.text("matches").map(ToOwned::to_owned),
+        contains: table.get("contains").and_then(Node::as_written),
+        one_of: table.get("one_of").and_then(Node::list).map(|list| list.iter().filter_map(Node::as_written).collect()),
+        lua: table.text("lua").map(ToOwned::to_owned),
+        not: table.get("not").and_then(expected).map(Box::new),
+    }))
+}
+
+/// Reads a value of `keep`; `None` as for [`expected`].
+fn kept(node: &Node) -> Option<Kept> {
+    let Some(table) = node.table() else { return node.as_written().map(Kept::Whole) };
+    Some(Kept::Part { from: table.text("from")?.to_owned(), matches: table.text("matches")?.to_owned() })
+}
+
+/// Holds the fields that a step expects something of against those that the answer has.
+fn check_fields(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    let comparisons = keys::find(section.keys, "expect").map(|key| key.kind.below()).unwrap_or_default();
+    let wrong =
+        |entry: &Entry| not_a_comparison(entry, comparisons, operation).or_else(|| not_a_field(entry, operation));
+    scene.problems.extend(section.entries("expect").iter().filter_map(wrong));
+}
+
+/// `{ matchs = "…" }` would be read as the field `body.matchs`.
+fn not_a_comparison(entry: &Entry, comparisons: &'static [Key], operation: &'static Operation) -> Option<Problem> {
+    let (compared, word) = entry.key.rsplit_once('.')?;
+    let (field, place) = pointer::split(compared);
+    let is_written_apart = entry.key_place.text().trim_matches(['"', '\'']) == word;
+    if !is_written_apart || !has_field(operation.answers, field) {
+        return None;
+    }
+    let words = || comparisons.iter().map(|key| key.name);
+    let may_be_meant =
+        place.is_none() && has_field(operation.answers, &entry.key) && nearest_name(word, words()).is_none();
+    (!may_be_meant).then(|| {
+        let hint = nearest_hint(word, words()).unwrap_or_default();
+        let hint = match nearest_name(word, words()) {
+            Some(_) => hint,
+            None => format!("{hint}; a place in it is a JSON pointer: \"{compared}/{word}\""),
+        };
+        let problem = Problem::absent(&entry.key_place, format!("`{compared}` is compared by no `{word}`"));
+        problem.expected("unknown comparison").hint(hint)
+    })
+}
+
+fn not_a_field(entry: &Entry, operation: &'static Operation) -> Option<Problem> {
+    let (field, place) = pointer::split(&entry.key);
+    if !has_field(operation.answers, field) {
+        let what = format!("the answer to `{}` has no `{field}`", operation.name);
+        let by_dots = field.split_once('.').filter(|(first, _)| has_field(operation.answers, first));
+        let hint = match by_dots {
+            Some((first, rest)) => {
+                Some(format!("a place in `{first}` is a JSON pointer: \"{first}/{}\"", rest.replace('.', "/")))
+            }
+            None => nearest_hint(field, names(operation.answers)),
+        };
+        return Some(Problem::absent(&entry.key_place, what).expected("unknown field").maybe(hint));
+    }
+    let error = Pointer::parse(place?).err()?;
+    Some(Problem::new(&entry.key_place, error.what).expected("not a JSON pointer"))
+}
+
+/// Checks what a field is held against: every template and regular expression in it.
+fn check_value(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
+    let Some(table) = node.table() else {
+        template(node, every, scope, scene);
+        return;
+    };
+    if table.entries.is_empty() {
+        let problem = Problem::absent(&node.place, "this comparison compares nothing").expected("an empty table");
+        scene.problems.push(problem.hint("there are `matches`, `contains`, `one_of` and `lua`"));
+    }
+    for entry in &table.entries {
+        match entry.key.as_str() {
+            "matches" => scene.problems.extend(not_a_pattern(&entry.node, usize::MAX)),
+            "lua" => scene.problems.extend(not_a_function(&entry.node, scene.has_script)),
+            "contains" | "not" => check_value(&entry.node, every, scope, scene),
+            "one_of" => {
+                let list = entry.node.list();
+                if list.is_some_and(<[Node]>::is_empty) {
+                    let problem = Problem::absent(&entry.node.place, "nothing is one of no texts");
+                    scene.problems.push(problem.expected("an empty list").hint("list what it may be"));
+                }
+                list.unwrap_or_default().iter().for_each(|node| template(node, every, scope, scene));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is wrong with a regular expression that may have so many groups.
+fn not_a_pattern(node: &Node, most: usize) -> Option<Problem> {
+    const HINT: &str = "classes such as \\d are ASCII's; in single quotes backslashes are written as they are: '\\d+'";
+    match pattern::groups(node.text()?) {
+        Ok(groups) if groups > most => {
+            let problem = Problem::new(&node.place, format!("a slot keeps one group, and this has {groups}"));
+            Some(problem.expected("several groups").hint("a group that is not to be kept is written (?:…)"))
+        }
+        Ok(_) => None,
+        Err(error) => {
+            let problem = Problem::new(&node.inside(error.at), format!("not a regular expression: {}", error.what));
+            Some(problem.expected("in this regular expression").hint(HINT))
+        }
+    }
+}
+
+/// What is wrong with the name of a function of the load's script.
+fn not_a_function(node: &Node, has_script: bool) -> Option<Problem> {
+    let name = node.text()?;
+    if !has_script {
+        return Some(no_script(&node.place));
+    }
+    (!is_function_name(name)).then(|| {
+        Problem::new(&node.place, format!("`{name}` is not the name of a function")).expected("letters, digits and `_`")
+    })
+}
+
+/// Checks what a step keeps, as far as that does not depend on its operation.
+fn check_kept(entry: &Entry, scene: &mut Scene<'_>) {
+    let matches = entry.node.table().and_then(|part| part.get("matches"));
+    scene.problems.extend(matches.and_then(|node| not_a_pattern(node, 1)));
+}
+
+/// Holds what a step keeps against the fields that its request and its answer have.
+fn check_captures(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    let wrong = |entry: &Entry| {
+        let node = entry.node.table().map_or(Some(&entry.node), |part| part.get("from"));
+        not_a_part(node?, section, operation)
+    };
+    scene.problems.extend(section.entries("keep").iter().filter_map(wrong));
+}
+
+/// What is wrong with `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
+fn not_a_part(node: &Node, section: &Section<'_>, operation: &'static Operation) -> Option<Problem> {
+    const FORM: &str = "write \"request.FIELD\" or \"answer.FIELD\"";
+    let text = node.text()?;
+    match text.split_once('.') {
+        Some(("request", field)) => not_a_request_part(node, field, section, operation),
+        Some(("answer", field)) => {
+            let (field, place) = pointer::split(field);
+            let end = "answer.".len() + field.len();
+            if !has_field(operation.answers, field) {
+                let what = format!("the answer to `{}` has no `{field}`", operation.name);
+                let problem = Problem::absent(&node.inside("answer.".len()..end), what).expected("unknown field");
+                return Some(problem.maybe(nearest_hint(field, names(operation.answers))));
+            }
+            let error = Pointer::parse(place?).err()?;
+            let at = node.inside(end + error.at.start..end + error.at.end);
+            Some(Problem::new(&at, error.what).expected("not a JSON pointer"))
+        }
+        _ => Some(Problem::new(&node.place, "this is nothing that can be kept").expected("a field of what").hint(FORM)),
+    }
+}
+
+fn not_a_request_part(
+    node: &Node,
+    field: &str,
+    section: &Section<'_>,
+    operation: &'static Operation,
+) -> Option<Problem> {
+    let place = node.inside("request.".len().."request.".len() + field.len());
+    if !has_field(operation.takes, field) {
+        let problem =
+            Problem::absent(&place, format!("`{}` takes no `{field}`", operation.name)).expected("unknown argument");
+        return Some(match pointer::split(field) {
+            (first, Some(_)) if has_field(operation.takes, first) => {
+                problem.hint("a place in it can be told of an answer only")
+            }
+            _ => problem.maybe(nearest_hint(field, names(operation.takes))),
+        });
+    }
+    section.entries("with").iter().all(|with| with.key != field).then(|| {
+        Problem::absent(&place, format!("this step sends no `{field}`"))
+            .expected("nothing to keep")
+            .hint(format!("give `{field}` in this step's `with`"))
+    })
+}
+
+/// `audit = { … }`: what an operation does to a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditAs {
+    /// To a key or with it.
+    pub effect: AuditEffect,
+    /// A template; empty without one.
+    #[serde(default)]
+    pub space: String,
+    /// A template that gives the same text as often as it is filled in.
+    pub key: String,
+    /// `request.FIELD` of a write, `answer.FIELD` of a read.
+    pub value: Option<String>,
+}
+
+/// What an operation does to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditEffect {
+    /// Its value is what was sent.
+    Write,
+    /// It is gone.
+    Remove,
+    /// Its value is what was answered.
+    Read,
+}
+
+/// Reads `audit = { … }`; `None` for a plain `true` or `false`, and for a table that says too little.
+fn read_audit(section: &Section<'_>, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) -> Option<AuditAs> {
+    let audit = section.section("audit")?;
+    for entry in ["space", "key"].into_iter().filter_map(|key| audit.table.entry(key)) {
+        template(&entry.node, every, scope, scene);
+        reproducible(entry, scene);
+    }
+    let text = |key: &str| audit.node(key).and_then(|node| node.as_written());
+    Some(AuditAs {
+        effect: audit_effect(audit.text("effect")?)?,
+        space: text("space").unwrap_or_default(),
+        key: text("key")?,
+        value: text("value"),
+    })
+}
+
+fn audit_effect(word: &str) -> Option<AuditEffect> {
+    match word {
+        "write" => Some(AuditEffect::Write),
+        "remove" => Some(AuditEffect::Remove),
+        "read" => Some(AuditEffect::Read),
+        _ => None,
+    }
+}
+
+/// Each template draws its own random numbers, so a drawn key would be another one than the request has.
+fn reproducible(entry: &Entry, scene: &mut Scene<'_>) {
+    let Some(Ok(template)) = entry.node.text().map(Template::parse) else { return };
+    let drawn = template.parts.iter().find_map(|part| match part {
+        Part::Bytes(_) => Some(("bytes", ":…")),
+        Part::Uniform { .. } => Some(("uniform", ":…")),
+        Part::Zipf { .. } => Some(("zipf", ":…")),
+        Part::Script(_) => Some(("lua", ".…")),
+        _ => None,
+    });
+    let Some((drawn, rest)) = drawn else { return };
+    let what = format!("{{{drawn}{rest}}} is drawn anew here, and is not what the request was sent with");
+    let problem = Problem::new(&placeholder(&entry.node, drawn), what).expected("a text that can be told again");
+    scene.problems.push(problem.hint("make it of {agent}, {seq}, {feed.NAME.COLUMN} and what earlier steps kept"));
+}
+
+/// Holds `audit` against what the protocol knows of the operation.
+fn check_audit(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    match section.section("audit") {
+        Some(audit) if operation.effect == Effect::None => audited_value(&audit, section, operation, scene),
+        Some(_) => {
+            let what = format!("what `{}` does to which key is known", operation.name);
+            let problem = Problem::new(section.place("audit"), what).expected("nothing is left to say");
+            scene.problems.push(problem.hint("write audit = true"));
+        }
+        None if section.boolean("audit") && operation.effect == Effect::None => {
+            let what = format!("`{}` cannot be audited", operation.name);
+            let knows_keys = scene
+                .protocol
+                .is_some_and(|protocol| protocol.operations.iter().any(|operation| operation.effect != Effect::None));
+            let problem = Problem::new(section.place("audit"), what);
+            scene.problems.push(if knows_keys {
+                problem
+                    .expected("it reads and writes no key")
+                    .hint("audit a step that writes a key; its last value is read back after the run")
+            } else {
+                problem.expected("what it does to which key is not known").hint(
+                    "say it: audit = { effect = \"write\", key = \"case-{agent}-{seq}\", value = \"request.body\" }, or \
+                     effect = \"read\" with value = \"answer.body\", or effect = \"remove\"",
+                )
+            });
+        }
+        None => {}
+    }
+}
+
+/// What is written stands in the request, what is read in the answer, and a removal has no value.
+fn audited_value(audit: &Section<'_>, section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+    let Some(effect) = audit.text("effect").and_then(audit_effect) else { return };
+    let (name, wanted, elsewhere) = match effect {
+        AuditEffect::Write => ("write", "request.", "answer."),
+        AuditEffect::Read => ("read", "answer.", "request."),
+        AuditEffect::Remove => {
+            if let Some(node) = audit.node("value") {
+                let problem = Problem::new(&node.place, "a removal has no value").expected("what is left is nothing");
+                scene.problems.push(problem.hint("remove `value`, or make it effect = \"write\""));
+            }
+            return;
+        }
+    };
+    let Some(node) = audit.node("value") else {
+        let problem = Problem::absent(audit.place, format!("an audited {name} needs `value`"));
+        let problem = problem.expected("`value` is missing");
+        scene
+            .problems
+            .push(problem.hint(format!("which field it is in: value = \"{wanted}FIELD\", such as \"{wanted}body\"")));
+        return;
+    };
+    let is_elsewhere = node.text().is_some_and(|text| text.starts_with(elsewhere));
+    scene.problems.extend(if is_elsewhere {
+        let what =
+            if effect == AuditEffect::Write { "what a write writes is sent" } else { "what a read reads is answered" };
+        let problem =
+            Problem::new(&node.place, what).expected(format!("a field of the {}", &wanted[..wanted.len() - 1]));
+        Some(problem.hint(format!("write \"{wanted}FIELD\"")))
+    } else {
+        not_a_part(node, section, operation)
+    });
 }

@@ -6,16 +6,13 @@ use std::sync::Arc;
 use crate::catalog::Catalog;
 use crate::keys::experiment::EXPERIMENT;
 use crate::overlay::{self, Layers, Setting, TRIAL_SECTIONS, TRIALS_MAX};
-use crate::plan::find;
 use crate::plan::gates::{self, Names};
 use crate::plan::trial::{self, Parts};
-use crate::plan::{FORMAT, Plan, Trial, seed};
+use crate::plan::{FORMAT, Plan, Trial, find};
 use crate::problem::{Problem, Problems};
 use crate::secrets;
-use crate::section::Section;
-use crate::shape::{Mode, Shape};
-use crate::source::Source;
-use crate::syntax;
+use crate::section::{Mode, Section, Shape};
+use crate::source::{self, Source};
 use crate::tree::{Node, Place, Table};
 
 /// Reads an experiment file with its `--set`s, and resolves it into trials.
@@ -24,7 +21,7 @@ use crate::tree::{Node, Place, Table};
 /// Everything that is wrong with the file, with the `--set`s, or with what they name of the catalog.
 pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan, Problems> {
     let file = Arc::new(source.clone());
-    let (base, mut problems) = syntax::parse(&file);
+    let (base, mut problems) = source::parse(&file);
     let syntax_is_broken = !problems.is_empty();
     let start = Place::new(&file, 0, 0..0);
     if base.entries.is_empty() && !syntax_is_broken {
@@ -172,7 +169,7 @@ fn number(settings: &[Setting], parts: &[Parts], repeats: u32, file_seed: u64) -
     rounds
         .enumerate()
         .map(|(index, (repeat, (setting, parts)))| {
-            let seed = seed::of_trial(file_seed, repeat, &setting.point);
+            let seed = trial::seed_of_trial(file_seed, repeat, &setting.point);
             Trial {
                 id: format!("{:0digits$}", index + 1),
                 variant: setting.variant.clone(),
@@ -183,7 +180,7 @@ fn number(settings: &[Setting], parts: &[Parts], repeats: u32, file_seed: u64) -
                 lab: parts.lab.clone(),
                 prepare: parts.prepare.clone(),
                 load: parts.load.clone(),
-                faults: seed::faults(&parts.faults, seed),
+                faults: trial::seeded_faults(&parts.faults, seed),
                 surviving: None,
                 steps: parts.steps.clone(),
             }

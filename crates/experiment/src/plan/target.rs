@@ -1,15 +1,13 @@
-//! `[target]` of a trial: which system, with which parameters, spoken to how. It must not start anything.
+//! `[target]` of a trial: which system, with which parameters, spoken to how.
 
 use std::collections::BTreeMap;
 
 use crate::catalog::Protocol;
 use crate::duration;
 use crate::manifest::{Manifest, Parameter, Takes};
-use crate::nearest;
-use crate::plan::connections;
 use crate::plan::trial::Scene;
-use crate::plan::{Target, TargetKind};
-use crate::problem::Problem;
+use crate::plan::{Target, TargetKind, load};
+use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::template::{Part, Template};
 use crate::tree::{Node, Place};
@@ -24,7 +22,7 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<Targe
         None => address(section, scene)?,
     };
     scene.protocol = scene.catalog.protocols.iter().copied().find(|known| known.name == protocol);
-    Some(Target { kind, protocol, tls: connections::tls(section, scene) })
+    Some(Target { kind, protocol, tls: load::tls(section, scene) })
 }
 
 /// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
@@ -82,7 +80,7 @@ fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(T
         return None;
     }
     let Some(manifest) = scene.catalog.targets.get(name) else {
-        let hint = nearest::hint(name, scene.catalog.targets.keys().map(String::as_str));
+        let hint = nearest_hint(name, scene.catalog.targets.keys().map(String::as_str));
         let problem =
             Problem::absent(section.place("use"), format!("there is no target `{name}`")).expected("unknown target");
         scene.problems.push(problem.maybe(hint));
@@ -91,7 +89,7 @@ fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(T
     let mut with = defaults(manifest);
     for entry in section.entries("with") {
         let Some(parameter) = manifest.parameters.get(&entry.key) else {
-            let hint = nearest::hint(&entry.key, manifest.parameters.keys().map(String::as_str));
+            let hint = nearest_hint(&entry.key, manifest.parameters.keys().map(String::as_str));
             let what = format!("the target `{name}` has no parameter `{}`", entry.key);
             scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown parameter").maybe(hint));
             continue;
@@ -130,7 +128,7 @@ pub fn parameters(manifest: &Manifest, given: &[String]) -> Result<BTreeMap<Stri
             hint: "write NAME=VALUE".to_owned(),
         })?;
         let Some(parameter) = manifest.parameters.get(name) else {
-            let hint = nearest::hint(name, manifest.parameters.keys().map(String::as_str));
+            let hint = nearest_hint(name, manifest.parameters.keys().map(String::as_str));
             return Err(BadParameter {
                 what: format!("the target `{}` has no parameter `{name}`", manifest.name),
                 hint: hint.unwrap_or_else(|| "it has none".to_owned()),
@@ -171,7 +169,7 @@ fn is_known(protocol: &str, place: &Place, scene: &mut Scene<'_>) -> bool {
         return true;
     }
     let problem = Problem::new(place, format!("there is no protocol `{protocol}`")).expected("unknown protocol");
-    scene.problems.push(problem.maybe(nearest::hint(protocol, names)));
+    scene.problems.push(problem.maybe(nearest_hint(protocol, names)));
     false
 }
 
@@ -189,7 +187,7 @@ fn refused(name: &str, parameter: &Parameter, node: &Node, text: &str) -> Option
 /// What may have been meant by a value that the parameter does not take, or what the parameter is.
 fn meant(name: &str, parameter: &Parameter, text: &str) -> String {
     let near = match &parameter.takes {
-        Takes::Choice { of } => nearest::name(text, of.iter().map(String::as_str)),
+        Takes::Choice { of } => nearest_name(text, of.iter().map(String::as_str)),
         _ => None,
     };
     near.map_or_else(|| format!("{name}: {}", parameter.help), |near| format!("did you mean \"{near}\"?"))
@@ -213,7 +211,7 @@ fn words(takes: &Takes) -> String {
     match takes {
         Takes::Choice { of } => {
             let quoted: Vec<String> = of.iter().map(|choice| format!("\"{choice}\"")).collect();
-            nearest::listed(&quoted, "or")
+            join_words(&quoted, "or")
         }
         Takes::Integer { min: Some(min), max: Some(max) } => format!("a whole number from {min} to {max}"),
         Takes::Integer { min: Some(min), max: None } => format!("a whole number, {min} or more"),
@@ -272,7 +270,7 @@ fn by_scheme(scheme: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Opti
         let place = section.node("url").map_or_else(|| section.place.clone(), |node| node.inside(0..scheme.len()));
         let problem =
             Problem::new(&place, format!("no protocol goes by the scheme `{scheme}`")).expected("unknown scheme");
-        let hint = nearest::hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
+        let hint = nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
         scene.problems.push(problem.maybe(hint));
     }
     found

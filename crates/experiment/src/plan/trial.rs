@@ -1,13 +1,18 @@
-//! One setting (a variant at a point) into the parts of a trial. Everything that can be said about a trial by
-//! itself is checked on this way; gates and claims are not its business.
+//! One setting (a variant at a point) into the parts of a trial: what is prepared, the steps of an exercise, its time in the
+//! lab and its seeds. Everything that can be said about a trial by itself is checked on this way.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, Value as Json};
 
 use crate::catalog::{Catalog, Protocol};
 use crate::keys::experiment::EXPERIMENT;
-use crate::plan::{Exercise, Fault, Lab, Load, Prepare, Target};
-use crate::plan::{dilation, exercise, fault, lab, load, ports::Ports, prepare, target};
+use crate::plan::lab::{self, Ports};
+use crate::plan::operation::{self, Scope};
+use crate::plan::{Fault, Lab, Load, Prepare, Retry, Target, TargetKind, Warmup, When, fault, load, target};
 use crate::problem::Problem;
-use crate::section::Section;
-use crate::shape::{Mode, Shape};
+use crate::section::{Mode, Section, Shape};
 use crate::tree::{Place, Table};
 
 /// A trial without what tells its repeats apart.
@@ -53,12 +58,12 @@ pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Par
     let lab = root.section("lab").map_or_else(lab::unlimited, |section| lab::read(&section, kind, &mut scene));
     scene.feeds = load::feed_names(&root);
     scene.has_script = root.section("load").is_some_and(|load| load.has("script"));
-    let prepare = prepare::read(&root, &mut scene);
+    let prepare = read_preparation(&root, &mut scene);
     let load = root.section("load").map(|section| load::read(&section, &mut scene));
     let end = root.section("load").and_then(|section| Some((section.seconds("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
     let faults = fault::read(&root, &victims, end.as_ref(), &mut scene);
-    let steps = exercise::read(&root, &mut scene);
+    let steps = read_exercises(&root, &mut scene);
     if ["load", "fault", "step"].iter().all(|section| !has_something(tree, section)) {
         scene.problems.push(
             Problem::absent(file, "nothing happens in this experiment")
@@ -68,11 +73,163 @@ pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Par
     }
     let mut parts = target.map(|target| Parts { target, lab, prepare, load, faults, steps });
     // Last, because the file's own times are what problems speak of.
-    parts.iter_mut().for_each(dilation::apply);
+    parts.iter_mut().for_each(dilate);
     (parts, scene.problems)
 }
 
 /// Whether the section is there, and is not an empty list.
 fn has_something(tree: &Table, section: &str) -> bool {
     tree.get(section).is_some_and(|node| node.list().is_none_or(|list| !list.is_empty()))
+}
+
+fn read_preparation(root: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Prepare> {
+    let scope = Scope {
+        slots: &BTreeMap::new(),
+        no_slots: Some("the preparation keeps nothing: each of its operations stands by itself"),
+        by_agent: false,
+    };
+    let sections = root.sections("prepare");
+    let read = |section: &Section<'_>| Prepare {
+        step: operation::read(section, &scope, scene),
+        count: section.whole("count").unwrap_or(1),
+    };
+    sections.iter().map(read).collect()
+}
+
+/// `[[step]]`: do something, wait for a named condition, record how long it took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Exercise {
+    /// Name in records and reports.
+    pub name: String,
+    /// What is done, as written.
+    pub does: BTreeMap<String, Value>,
+    /// Named condition of the target.
+    pub until: Option<String>,
+    /// Seconds it may take.
+    pub within_s: f64,
+}
+
+fn read_exercises(root: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Exercise> {
+    let mut steps: Vec<Exercise> = Vec::new();
+    for section in root.sections("step") {
+        let does = section.entries("do").iter().map(|entry| (entry.key.clone(), entry.node.json())).collect();
+        let name = section.text("name").unwrap_or_default().to_owned();
+        if steps.iter().any(|step| step.name == name) {
+            let what = format!("two steps are called `{name}`");
+            scene.problems.push(Problem::new(section.place("name"), what).expected("the second"));
+        }
+        if section.has("do") && section.entries("do").is_empty() {
+            let problem = Problem::absent(section.place("do"), "this step does nothing").expected("an empty table");
+            scene
+                .problems
+                .push(problem.hint("such as do = { kind = \"kill\", on = \"one\" } or do = { call = \"…\" }"));
+        }
+        steps.push(Exercise {
+            name,
+            does,
+            until: section.text("until").map(ToOwned::to_owned),
+            within_s: section.seconds("within").unwrap_or(0.0),
+        });
+    }
+    for other in ["load", "fault"] {
+        if let (Some(step), Some(place)) = (root.table.entry("step"), root.node(other).map(|node| &node.place)) {
+            scene.problems.push(
+                Problem::new(&step.node.place, format!("[[step]] and [{other}] exclude each other"))
+                    .expected("an exercise, step by step")
+                    .related(place, "by the clock")
+                    .hint("an exercise has steps only; a load with faults has none"),
+            );
+        }
+    }
+    steps
+}
+
+/// Divides every duration by the lab's speed and multiplies every rate by it.
+fn dilate(parts: &mut Parts) {
+    let speed = parts.lab.speed;
+    // What is wrong with a speed has been said.
+    if speed <= 0.0 || (speed - 1.0).abs() < f64::EPSILON {
+        return;
+    }
+    if let TargetKind::Started { within_s, .. } = &mut parts.target.kind {
+        *within_s /= speed;
+    }
+    if let Some(load) = &mut parts.load {
+        slow_load(load, speed);
+    }
+    for fault in &mut parts.faults {
+        slow_fault(fault, speed);
+    }
+    for step in &mut parts.steps {
+        step.within_s /= speed;
+    }
+}
+
+fn slow_load(load: &mut Load, speed: f64) {
+    for time_s in [
+        &mut load.ramp_s,
+        &mut load.time_s,
+        &mut load.timeout_s,
+        &mut load.drain_s,
+        &mut load.think_s,
+        &mut load.reconnect_s,
+    ] {
+        *time_s /= speed;
+    }
+    if let Warmup::Seconds(warmup_s) = &mut load.warmup {
+        *warmup_s /= speed;
+    }
+    match &mut load.retry {
+        Retry::FailFast => {}
+        Retry::Wait { wait_s } | Retry::Tries { wait_s, .. } => *wait_s /= speed,
+    }
+    if let Some(rate) = &mut load.rate {
+        rate.slow(speed);
+    }
+}
+
+fn slow_fault(fault: &mut Fault, speed: f64) {
+    match &mut fault.when {
+        When::At(at_s) => *at_s /= speed,
+        When::Every { first_s, every_s } => {
+            *first_s /= speed;
+            *every_s /= speed;
+        }
+        When::After { plus_s, .. } => *plus_s /= speed,
+    }
+    if let Some(for_s) = &mut fault.for_s {
+        *for_s /= speed;
+    }
+}
+
+/// The seed of a trial. The point counts by its content, so that a longer sweep leaves the others as they were.
+pub(crate) fn seed_of_trial(seed: u64, repeat: u32, point: &BTreeMap<String, Json>) -> u64 {
+    let mut state = mix(seed, u64::from(repeat));
+    for (path, value) in point {
+        state = mix_text(mix_text(state, path), &value.to_string());
+    }
+    state
+}
+
+/// The seed of a fault that was given none.
+pub(crate) fn seed_of_fault(trial_seed: u64, name: &str) -> u64 {
+    mix_text(trial_seed, name)
+}
+
+/// Faults, each with a seed of its own: the trial's, where the file gives none, which stands as 0.
+pub(crate) fn seeded_faults(faults: &[Fault], trial_seed: u64) -> Vec<Fault> {
+    let own = |fault: &Fault| if fault.seed == 0 { seed_of_fault(trial_seed, &fault.name) } else { fault.seed };
+    faults.iter().map(|fault| Fault { seed: own(fault), ..fault.clone() }).collect()
+}
+
+fn mix_text(state: u64, text: &str) -> u64 {
+    text.bytes().fold(mix(state, text.len() as u64), |state, byte| mix(state, u64::from(byte)))
+}
+
+/// One step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+fn mix(state: u64, input: u64) -> u64 {
+    let mut z = (state ^ input.wrapping_mul(0xff51_afd7_ed55_8ccd)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

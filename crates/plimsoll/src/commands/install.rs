@@ -186,7 +186,7 @@ mod tests {
     use experiment::source::Source;
 
     use super::*;
-    use crate::commands::check;
+    use crate::commands::experiments;
 
     const COURT: &str = r#"
 title = "t"
@@ -216,7 +216,7 @@ target = { with = { serial = true, proxy = "haproxy" } }
     /// The commands that install what an experiment needs.
     fn commands(known: &Known, text: &str) -> Vec<String> {
         let source = Source { name: "court.toml".to_owned(), text: text.to_owned() };
-        let plan = check::plan(&source, &[], known).unwrap_or_else(|failure| panic!("{failure}"));
+        let plan = experiments::plan(&source, &[], known).unwrap_or_else(|failure| panic!("{failure}"));
         installations(known, &plan).iter().map(|one| one.command(known)).collect()
     }
 

@@ -14,7 +14,7 @@ use record::results::{Results, Trust};
 
 use crate::catalog::{self, Known};
 use crate::cli;
-use crate::commands::{analyze, check, install};
+use crate::commands::{experiments, folders, install};
 use crate::exit::{Done, Failure};
 use crate::{output, progress, signals};
 
@@ -30,7 +30,7 @@ pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
     let (ending, results) = begun.play(&folder, &known, progress::audience(arguments.plain), &interrupts)?;
-    let printed = analyze::print(&folder, &results, arguments.json);
+    let printed = folders::print_results(&folder, &results, arguments.json);
     done(outcome(ending, &results, arguments.accept), printed)
 }
 
@@ -146,18 +146,18 @@ impl Begun {
         let played = conduct::play(&run, audience.as_mut(), interrupts);
         drop(audience);
         // Whatever happened, what was measured is reported, and says how far it goes.
-        let results = analyze::rebuild(folder);
+        let results = folders::rebuild(folder);
         Ok((played?, results?))
     }
 }
 
 fn begin(arguments: &cli::Run) -> Result<(Begun, Known), Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
-    let source = check::source(file)?;
+    let source = experiments::source(file)?;
     let secrets = Secrets::of(&source, &arguments.sets);
     output::hide(&secrets);
     let known = catalog::known(Some(file))?;
-    let mut plan = check::plan(&source, &arguments.sets, &known)?;
+    let mut plan = experiments::plan(&source, &arguments.sets, &known)?;
     if let Some(find) = &mut plan.find {
         find.accepts_void = arguments.accept;
     }
@@ -187,7 +187,7 @@ fn resume(path: &Path) -> Result<(Begun, Known), Failure> {
     if path.exists() {
         lab::trusted::tree(path)?;
     }
-    let recorded = analyze::read_plan(&folder)?;
+    let recorded = folders::read_plan(&folder)?;
     let text = record::whole::read_text(&folder.experiment()).ok().flatten().unwrap_or_default();
     let from = text.lines().next().and_then(|line| line.strip_prefix(FROM));
     let files = from.and_then(|file| Path::new(file).parent()).map(Path::to_path_buf).unwrap_or_default();
@@ -205,7 +205,7 @@ fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> 
         return Ok((recorded, Secrets::default()));
     }
     let sets: Vec<String> = text.lines().skip(1).map_while(|line| line.strip_prefix(SET)).map(str::to_owned).collect();
-    let source = from.and_then(|file| check::source(file).ok());
+    let source = from.and_then(|file| experiments::source(file).ok());
     let found = source.map(|source| Secrets::of(&source, &sets)).unwrap_or_default();
     found.restore(&mut plan);
     let missing = secrets::missing(&plan);

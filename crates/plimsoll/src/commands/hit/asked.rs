@@ -1,14 +1,13 @@
-//! The options of `plimsoll hit`, read and checked: everything that is wrong with them is said at once. It must not write an experiment
-//! or play one.
+//! The options of `plimsoll hit`, read and checked, everything that is wrong with them at once; and the experiment that they are, as a
+//! file has it: the way from one line to a file.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use experiment::catalog::{Field, Operation, Protocol};
 use experiment::duration;
 use experiment::pointer::{self, Pointer};
 
-use super::connections::{self, Connections};
-use super::place::{Place, place};
 use crate::cli;
 
 /// What was asked for, as an experiment says it: texts are templates, durations have units.
@@ -83,7 +82,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<Asked, Vec<Wrong>> 
     let operation = operation(words, protocol).map_err(|refused| wrong.push(refused)).ok();
     let headers = headers(&words.headers, &mut wrong);
     let expects = expects(&words.expects, operation, &mut wrong);
-    let connections = connections::read(words, place.as_ref(), &mut wrong);
+    let connections = read_connections(words, place.as_ref(), &mut wrong);
     let time = time(words, &mut wrong);
     at_random(words, &mut wrong);
     if words.warmup != "auto" {
@@ -320,4 +319,243 @@ fn unwritable(page: &Path) -> Option<Wrong> {
     (!folder.is_dir()).then(|| {
         Wrong::new(format!("{option}: there is no folder {}", folder.display()), "make it first, or give another")
     })
+}
+
+/// Where requests go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Scheme, host and port: `http://localhost:8080`.
+    pub service: String,
+    /// Path and query, at least `/`.
+    pub path: String,
+}
+
+/// What nobody names is spoken in this.
+const USUAL: &str = "http";
+
+/// The URL as it may be shown.
+fn without_login(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    url[start..end].rfind('@').map_or_else(|| url.to_owned(), |at| format!("{}…{}", &url[..start], &url[start + at..]))
+}
+
+/// Takes a URL apart whose scheme is one of these, the usual one if it has none; a fragment is the client's and is left out.
+///
+/// # Errors
+/// What is wrong with it.
+fn place(url: &str, schemes: &[&str]) -> Result<Place, Wrong> {
+    let bad = |why: &str, remedy: &str| Wrong::new(format!("{}: {why}", without_login(url)), remedy);
+    const FORM: &str = "write a URL such as http://localhost:8080/path";
+    if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
+        return Err(bad("there are blanks in this URL", "write %20 for a blank"));
+    }
+    let (scheme, rest) = url.split_once("://").unwrap_or((USUAL, url));
+    let scheme = scheme.to_ascii_lowercase();
+    if !schemes.contains(&scheme.as_str()) {
+        let known: Vec<String> = schemes.iter().map(|known| format!("{known}://")).collect();
+        let remedy = format!("this takes {}; for others `plimsoll new URL` writes a file", known.join(" and "));
+        return Err(bad("no URL of a web server", &remedy));
+    }
+    let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if authority.contains('@') {
+        return Err(bad("a user is not taken from a URL", "send it: -H 'Authorization: Basic …'"));
+    }
+    // An IPv6 address has colons of its own, inside brackets.
+    let (host, port) = match authority.rfind(']') {
+        Some(end) => (&authority[..=end], authority[end + 1..].strip_prefix(':')),
+        None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return Err(bad("this URL names no host", FORM));
+    }
+    if let Some(port) = port
+        && !port.parse::<u16>().is_ok_and(|port| port > 0)
+    {
+        return Err(bad(&format!("`{port}` is not a port"), "the port is a number from 1 to 65535"));
+    }
+    let rest = rest.split('#').next().unwrap_or_default();
+    let slash = if rest.starts_with('/') { "" } else { "/" };
+    Ok(Place { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })
+}
+
+/// How agents are connected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Whether each request has a connection of its own.
+    pub is_closed: bool,
+    /// Agents on each connection, if several are asked for.
+    pub pipeline: Option<u32>,
+    /// Whom to trust.
+    pub tls: Tls,
+}
+
+/// What is said of `https`; if nothing, this machine is asked whom it trusts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// A PEM file.
+    pub ca: Option<String>,
+    /// Whether any certificate is taken.
+    pub is_insecure: bool,
+    /// A name that is not the URL's.
+    pub server_name: Option<String>,
+}
+
+/// Reads them; `place` is where requests go, if that is known.
+fn read_connections(words: &cli::Hit, place: Option<&Place>, wrong: &mut Vec<Wrong>) -> Connections {
+    let pipeline = words.pipeline.filter(|agents| *agents > 1);
+    if let Some(agents) = pipeline.filter(|_| words.no_keep_alive) {
+        wrong.push(Wrong::new(
+            format!("--pipeline {agents} with --no-keep-alive: a connection that ends with its request is not shared"),
+            "leave one of the two out",
+        ));
+    }
+    Connections { is_closed: words.no_keep_alive, pipeline, tls: read_tls(words, place, wrong) }
+}
+
+fn read_tls(words: &cli::Hit, place: Option<&Place>, wrong: &mut Vec<Wrong>) -> Tls {
+    let given = [
+        (words.cacert.is_some(), "--cacert"),
+        (words.insecure, "--insecure"),
+        (words.server_name.is_some(), "--server-name"),
+    ];
+    let given: Vec<&str> = given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
+    if let Some(place) = place.filter(|place| !given.is_empty() && !place.service.starts_with("https:")) {
+        wrong.push(Wrong::new(
+            format!("{} without https: nothing is encrypted on the way to {}", given.join(" and "), place.service),
+            "write a URL such as https://localhost:8443/, or leave that out",
+        ));
+    }
+    if words.insecure && words.cacert.is_some() {
+        wrong.push(Wrong::new(
+            "--insecure with --cacert: either any certificate is taken, or what this file vouches for",
+            "leave --insecure out",
+        ));
+    }
+    let ca = words.cacert.as_deref().and_then(|file| certificates(file).map_err(|refused| wrong.push(refused)).ok());
+    Tls { ca, is_insecure: words.insecure, server_name: words.server_name.clone() }
+}
+
+/// What begins a certificate in PEM (RFC 7468, 5.1).
+const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
+/// A file as an experiment names it, if there is a certificate in it.
+fn certificates(file: &Path) -> Result<String, Wrong> {
+    let option = format!("--cacert {}", file.display());
+    let read = std::fs::read(file)
+        .map_err(|error| Wrong::new(format!("{option}: cannot read it: {error}"), "give a PEM file"))?;
+    if !read.windows(CERTIFICATE.len()).any(|window| window == CERTIFICATE) {
+        return Err(Wrong::new(
+            format!("{option}: there is no certificate in it"),
+            "give a PEM file: it has lines that say BEGIN CERTIFICATE",
+        ));
+    }
+    let path = file.to_str().map(str::to_owned);
+    path.ok_or_else(|| Wrong::new(format!("{option}: not a path in UTF-8"), "an experiment is a text: rename it"))
+}
+
+/// Writes the file.
+#[must_use]
+pub fn experiment(asked: &Asked) -> String {
+    let title = format!("{} {}{}", asked.method.to_ascii_uppercase(), asked.place.service, asked.place.path);
+    let mut head = vec![
+        ("title", quoted(&title)),
+        ("asks", quoted("How many requests per second, and how fast are they answered?")),
+    ];
+    if !asked.secrets.is_empty() {
+        let names: Vec<String> = asked.secrets.iter().map(|name| quoted(name)).collect();
+        head.push(("secret", format!("[{}]", names.join(", "))));
+    }
+    head.extend(asked.seed.map(|seed| ("seed", seed.to_string())));
+    let mut load = vec![("agents", asked.agents.to_string()), ("time", quoted(&asked.time))];
+    load.extend(asked.rate.map(|rate| ("rate", rate_text(rate))));
+    load.extend(asked.timeout.as_ref().map(|timeout| ("timeout", quoted(timeout))));
+    load.extend(connections_text(&asked.connections));
+    load.push(("warmup", quoted(&asked.warmup)));
+    load.extend(asked.threads.map(|threads| ("threads", threads.to_string())));
+    let mut target = vec![("url", quoted(&asked.place.service))];
+    target.extend(tls_text(&asked.connections.tls).map(|tls| ("tls", tls)));
+    let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value.clone()));
+    let with: Vec<(String, String)> = std::iter::once(("path".to_owned(), asked.place.path.clone()))
+        .chain(headers)
+        .chain(asked.body.clone().map(|body| ("body".to_owned(), body)))
+        .collect();
+    let mut step = vec![("call", quoted(&asked.method)), ("with", table(&with))];
+    if !asked.expects.is_empty() {
+        step.push(("expect", table(&asked.expects)));
+    }
+    [
+        "# Made by `plimsoll hit`; `plimsoll run FILE` plays it, and every line of it can be changed.\n".to_owned(),
+        lines(&head),
+        "\n[target]\n".to_owned(),
+        lines(&target),
+        "\n[load]\n".to_owned(),
+        lines(&load),
+        "\n[[load.cycle]]\n".to_owned(),
+        lines(&step),
+    ]
+    .concat()
+}
+
+fn rate_text(rate: Rate) -> String {
+    if rate.is_poisson { format!("{{ poisson = {} }}", rate.per_s) } else { rate.per_s.to_string() }
+}
+
+fn connections_text(connections: &Connections) -> Vec<(&'static str, String)> {
+    let closed = connections.is_closed.then(|| ("keep_alive", "false".to_owned()));
+    let pipeline = connections.pipeline.map(|agents| ("pipeline", agents.to_string()));
+    closed.into_iter().chain(pipeline).collect()
+}
+
+/// An inline table, if there is anything to say.
+fn tls_text(tls: &Tls) -> Option<String> {
+    let ca = tls.ca.as_ref().map(|file| format!("ca = {}", quoted(file)));
+    let insecure = tls.is_insecure.then(|| "insecure = true".to_owned());
+    let server_name = tls.server_name.as_ref().map(|name| format!("server_name = {}", quoted(name)));
+    let said: Vec<String> = [ca, insecure, server_name].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| format!("{{ {} }}", said.join(", ")))
+}
+
+/// `key = value`, with the equals signs below each other.
+fn lines(pairs: &[(&str, String)]) -> String {
+    let width = pairs.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    pairs.iter().map(|(key, value)| format!("{key:width$} = {value}\n")).collect()
+}
+
+/// An inline table of texts.
+fn table(pairs: &[(String, String)]) -> String {
+    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{} = {}", key(name), quoted(value))).collect();
+    format!("{{ {} }}", pairs.join(", "))
+}
+
+/// A key as it is where TOML allows that; a dot in the name of a header would be one of TOML's.
+fn key(name: &str) -> String {
+    let is_bare = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let bare = match name.split_once('.') {
+        Some((field, rest)) => is_bare(field) && is_bare(rest),
+        None => is_bare(name),
+    };
+    if bare { name.to_owned() } else { quoted(name) }
+}
+
+/// A basic string of TOML, in one line.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            control if control.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(control));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
 }

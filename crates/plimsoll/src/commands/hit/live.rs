@@ -1,5 +1,5 @@
-//! What is seen of a `plimsoll hit` while it runs: on a terminal a view that is redrawn each second, else a few lines. It must not touch
-//! stdout, and what it shows is not what is reported: that comes from the records.
+//! What is seen of a `plimsoll hit` while it runs: on a terminal a view that is redrawn each second, else a few lines. What it shows
+//! is not what is reported: that comes from the records.
 
 use conduct::{Audience, News, Second};
 use hdrhistogram::Histogram;
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use record::events::What;
 use report::{numbers, words};
 
-use super::next;
+use crate::commands::hit;
 use crate::output;
 
 /// Columns that are used; a terminal that is narrower breaks the lines.
@@ -132,11 +132,11 @@ impl Course {
 /// What deserves a line of its own, in both.
 fn said(news: &News<'_>) -> Option<String> {
     match news {
-        News::Happened { what: What::Notice { text }, .. } => Some(format!("  {}", next::words_in_options(text))),
+        News::Happened { what: What::Notice { text }, .. } => Some(format!("  {}", hit::words_in_options(text))),
         News::Happened { what: What::CpuShares { not_judged: Some(why), .. }, .. } => {
             Some(format!("  other processes were not judged: {why}"))
         }
-        News::TrialEnds { reason: Some(reason), .. } => Some(format!("  {}", next::words_in_options(reason))),
+        News::TrialEnds { reason: Some(reason), .. } => Some(format!("  {}", hit::words_in_options(reason))),
         _ => None,
     }
 }

@@ -1,5 +1,5 @@
-//! `plimsoll doctor`: what on this machine would spoil a measurement, the remedy, and the remedies that can be applied and
-//! taken back.
+//! The machine: `plimsoll doctor` says what would spoil a measurement, the remedy, and applies and takes back those that it can;
+//! `clean` removes what interrupted runs left; `profile measure` makes a profile of a real machine.
 
 use std::path::Path;
 
@@ -7,12 +7,10 @@ use lab::checkups::{Fix, State};
 use lab::doctor::{Applied, Asked, Examined, Measured, Remedies, Undone, examine, worst};
 use serde::Serialize;
 
-use crate::catalog;
-use crate::cli;
-use crate::commands::{check, install};
+use crate::commands::{experiments, install};
 use crate::examined::words;
 use crate::exit::{Done, Failure};
-use crate::output;
+use crate::{catalog, cli, output};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -32,7 +30,7 @@ struct Change {
 }
 
 /// Examines this machine, and changes or restores it if asked to.
-pub fn run(arguments: &cli::Doctor) -> Result<Done, Failure> {
+pub fn doctor(arguments: &cli::Doctor) -> Result<Done, Failure> {
     let remedies = Remedies::at(&arguments.root);
     if arguments.undo {
         return undo(&remedies, arguments.json);
@@ -66,7 +64,7 @@ fn measured(arguments: &cli::Doctor) -> Measured {
 
 fn asked(file: &Path, sets: &[String]) -> Result<Asked, Failure> {
     let known = catalog::known(Some(file))?;
-    let plan = check::plan(&check::source(file)?, sets, &known)?;
+    let plan = experiments::plan(&experiments::source(file)?, sets, &known)?;
     let missing = install::missing(&known, &install::installations(&known, &plan))?;
     Ok(Asked::of(&plan, missing))
 }
@@ -131,4 +129,56 @@ fn undo(remedies: &Remedies, in_json: bool) -> Result<Done, Failure> {
         });
     }
     Ok(Done::Well)
+}
+
+/// Cleans, and says what was removed, what was left alone and why.
+pub fn clean() -> Result<Done, Failure> {
+    let mut cleaned = lab::registry::clean();
+    for left in cleaned.unreached.iter().chain(&cleaned.left_alone) {
+        output::say(left);
+    }
+    if !cleaned.removed.is_empty() {
+        output::text(&(cleaned.removed.join("\n") + "\n"))?;
+    } else if cleaned.failed.is_empty() {
+        output::text("nothing was left\n")?;
+    }
+    // Each but the last, which is the command's own failure.
+    let last = cleaned.failed.pop();
+    for failed in &cleaned.failed {
+        output::say(&failed.to_string());
+    }
+    last.map_or(Ok(Done::Well), |last| Err(last.into()))
+}
+
+/// Measures this machine, or one that is reached over ssh.
+pub fn measure_profile(arguments: &cli::Profile) -> Result<Done, Failure> {
+    let cli::ProfileCommand::Measure { host } = &arguments.command;
+    let text = match host {
+        None => {
+            output::say("measuring this machine; it takes about ten seconds, and nothing else should run");
+            lab::runner::machine::measure()
+                .map_err(|reason| Failure::Lab(lab::Error::Host { host: "this machine".to_owned(), reason }))?
+        }
+        Some(url) => over_ssh(url, |destination| {
+            output::say(&format!(
+                "measuring {destination}; it takes about ten seconds, and nothing else should run there"
+            ));
+            let plimsoll = std::env::current_exe()
+                .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
+            lab::hosts::measure(destination, &plimsoll).map_err(Failure::Lab)
+        })?,
+    };
+    output::text(&text)?;
+    Ok(Done::Well)
+}
+
+/// Has the machine at `ssh://user@address` measured by `ask`, which is given `user@address`, maybe with a port.
+fn over_ssh(url: &str, ask: impl FnOnce(&str) -> Result<String, Failure>) -> Result<String, Failure> {
+    match url.strip_prefix("ssh://").map(|address| address.trim_end_matches('/')) {
+        Some(address) if !address.is_empty() && !address.starts_with('-') => ask(address),
+        _ => Err(Failure::Bad {
+            what: format!("`{url}` is no machine that can be measured"),
+            remedy: "write ssh://user@address, or nothing for this machine".to_owned(),
+        }),
+    }
 }

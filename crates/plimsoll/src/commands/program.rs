@@ -1,17 +1,20 @@
-//! `plimsoll echo`: runs the built-in target. Started by the lab; hidden from the help.
+//! The program itself: the built-in target and the runner of a host, both started by the lab and hidden from the help; a completion
+//! script for the user's shell, and the manual page.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use clap::CommandFactory as _;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::cli::{self, EchoProtocol};
+use crate::cli::{self, Cli, EchoProtocol};
 use crate::exit::{Done, Failure};
 use crate::output;
 
 /// Serves until it is told to stop; then says when it answered with errors, a line of JSON for each spell, so that what clients felt can be
 /// held against it.
-pub fn run(arguments: &cli::Echo) -> Result<Done, Failure> {
+pub fn echo(arguments: &cli::Echo) -> Result<Done, Failure> {
     let protocol = match arguments.protocol {
         EchoProtocol::Http => echo::Protocol::Http,
         EchoProtocol::Vsns => echo::Protocol::Vsns,
@@ -41,5 +44,31 @@ pub fn run(arguments: &cli::Echo) -> Result<Done, Failure> {
         });
         output::text(&format!("{line}\n"))?;
     }
+    Ok(Done::Well)
+}
+
+/// Serves until its input ends. Why it could not is said to whoever started it, as a message.
+pub fn runner(arguments: &cli::Runner) -> ExitCode {
+    match output::bare() {
+        Ok((input, output)) => ExitCode::from(lab::runner::serve(arguments.inside, input, output)),
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Prints the script.
+pub fn completions(arguments: &cli::Completions) -> Result<Done, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "plimsoll", &mut script);
+    output::text(&String::from_utf8_lossy(&script))?;
+    Ok(Done::Well)
+}
+
+/// Prints the page.
+pub fn man() -> Result<Done, Failure> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command())
+        .render(&mut page)
+        .map_err(|error| Failure::File { what: "cannot make the manual page".to_owned(), error })?;
+    output::text(&String::from_utf8_lossy(&page))?;
     Ok(Done::Well)
 }

@@ -1,18 +1,20 @@
-//! `plimsoll check`: an experiment file in, its plan in words out. Nothing is started.
+//! Experiment files: `plimsoll check` says in words what one would do, and starts nothing; `new` prints one to start from, `schema`
+//! the JSON Schema of what users write and of what they read.
 
 use std::path::Path;
 
+use experiment::example::{Example, example};
 use experiment::plan::Plan;
 use experiment::secrets::Secrets;
 use experiment::source::Source;
 
 use crate::catalog::{self, Known};
-use crate::cli;
+use crate::cli::{self, SchemaOf};
 use crate::exit::{Done, Failure};
 use crate::{output, placing};
 
 /// Checks a file and prints what `run` would do.
-pub fn run(arguments: &cli::Check) -> Result<Done, Failure> {
+pub fn check(arguments: &cli::Check) -> Result<Done, Failure> {
     let known = catalog::known(Some(&arguments.file))?;
     let source = source(&arguments.file)?;
     let secrets = Secrets::of(&source, &arguments.sets);
@@ -47,4 +49,34 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
 pub fn plan(source: &Source, sets: &[String], known: &Known) -> Result<Plan, Failure> {
     experiment::read(source, sets, &known.catalog)
         .map_err(|problems| Failure::Problems(problems.render(output::colour_on_stderr())))
+}
+
+/// Prints the file.
+pub fn new(arguments: &cli::New) -> Result<Done, Failure> {
+    let known = catalog::known(None)?;
+    let target = arguments.target.as_deref().unwrap_or("echo");
+    let wanted =
+        if target.contains("://") { Example::Url(target.to_owned()) } else { Example::Target(target.to_owned()) };
+    if let Example::Target(name) = &wanted
+        && known.refused().any(|(refused, _)| refused == name)
+    {
+        known.trusted_target(name)?;
+    }
+    let text = example(&wanted, &known.catalog).map_err(|problem| Failure::Bad {
+        what: problem.to_string(),
+        remedy: "`plimsoll targets` lists the targets; anything with :// is taken as a URL".to_owned(),
+    })?;
+    output::text(&text)?;
+    Ok(Done::Well)
+}
+
+/// Prints a schema.
+pub fn schema(arguments: &cli::Schema) -> Result<Done, Failure> {
+    let schema = match arguments.of {
+        SchemaOf::Experiment => experiment::schema::schema(),
+        SchemaOf::Comparison => schemars::schema_for!(record::compared::Compared).to_value(),
+        SchemaOf::Results => schemars::schema_for!(record::results::Results).to_value(),
+    };
+    output::json(&schema)?;
+    Ok(Done::Well)
 }

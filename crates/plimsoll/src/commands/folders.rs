@@ -1,0 +1,302 @@
+//! What is done with run folders: `plimsoll analyze` makes `analysis.json` and `report.html` from the records alone, `show` and
+//! `open` show what is there, `compare`, `history` and `contents` put several together.
+
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use experiment::plan::{self, Plan};
+use record::ReadError;
+use record::compared::{Compared, Gated};
+use record::folder::RunFolder;
+use record::results::Results;
+use report::Listed;
+
+use crate::exit::{Done, Failure};
+use crate::{cli, output};
+
+/// Rebuilds both files and prints the summary.
+pub fn analyze(arguments: &cli::OneRun) -> Result<Done, Failure> {
+    let folder = RunFolder::at(&arguments.folder);
+    let results = rebuild(&folder)?;
+    print_results(&folder, &results, arguments.json)?;
+    Ok(Done::Well)
+}
+
+/// Analyses the records, words the answer, and writes both files.
+pub fn rebuild(folder: &RunFolder) -> Result<Results, Failure> {
+    let mut results = analysis::analyze(folder)?;
+    let plan = read_plan(folder)?;
+    results.answer = report::words::answer(&results, &plan);
+    let written = |error| Failure::File { what: format!("cannot write into {}", folder.path().display()), error };
+    folder.write_results(&results).map_err(written)?;
+    let page = report::page(&report::read(folder, &results, &plan)?)?;
+    record::whole::write_whole(&folder.report(), page.as_bytes()).map_err(written)?;
+    Ok(results)
+}
+
+/// Prints results on stdout, and where the page is.
+pub fn print_results(folder: &RunFolder, results: &Results, json: bool) -> Result<(), Failure> {
+    if json {
+        output::json(results)
+    } else {
+        let plan = read_plan(folder)?;
+        let summary = report::words::summary(results, &plan, output::colour_on_stdout());
+        output::text(&format!("{summary}\n{}\n", folder.report().display()))
+    }
+}
+
+/// The plan that was played.
+pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
+    let no_run = |why: String| Failure::Bad {
+        what: format!("{} is not a run folder: {why}", folder.path().display()),
+        remedy: "give a folder that `plimsoll run` made".to_owned(),
+    };
+    let plan: Plan = record::whole::read_json_up_to(&folder.plan(), plan::FORMAT)
+        .map_err(|error| match error {
+            ReadError::Later { .. } => Failure::Analysis(error.into()),
+            error => no_run(error.to_string()),
+        })?
+        .ok_or_else(|| no_run("it has no plan.json".to_owned()))?;
+    // Folders are made and removed by these names.
+    let hosts = plan.trials.iter().flat_map(|trial| &trial.lab.hosts);
+    let bad_host = hosts.map(|host| &host.name).find(|name| !record::folder::is_folder_name(name));
+    let bad_trial = plan.trials.iter().map(|trial| &trial.id).find(|id| !record::folder::is_trial_id(id));
+    match (bad_trial, bad_host) {
+        (Some(id), _) => Err(no_run(format!("`{id}` in its plan.json is no name of a trial"))),
+        (None, Some(name)) => Err(no_run(format!("`{name}` in its plan.json is no name of a host"))),
+        (None, None) => Ok(plan),
+    }
+}
+
+/// Prints a run's summary.
+pub fn show(arguments: &cli::OneRun) -> Result<Done, Failure> {
+    let folder = RunFolder::at(&arguments.folder);
+    let no_results = |why: String| Failure::Bad {
+        what: format!("{} has no results: {why}", arguments.folder.display()),
+        remedy: "`plimsoll analyze` makes them from the records".to_owned(),
+    };
+    let results = folder
+        .read_results()
+        .map_err(|error| match error {
+            // What this version makes of its records may not be what they say.
+            ReadError::Later { .. } => Failure::Analysis(error.into()),
+            error => no_results(error.to_string()),
+        })?
+        .ok_or_else(|| no_results("it has no analysis.json".to_owned()))?;
+    print_results(&folder, &results, arguments.json)?;
+    Ok(Done::Well)
+}
+
+/// Programs that open a page, in the order in which they are tried.
+const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "sensible-browser"];
+
+/// Opens a run's report.
+pub fn open(arguments: &cli::Folder) -> Result<Done, Failure> {
+    let page = RunFolder::at(&arguments.folder).report();
+    let page = page.canonicalize().map_err(|error| Failure::Bad {
+        what: format!("no report at {}: {error}", page.display()),
+        remedy: "`plimsoll analyze` makes it from the records".to_owned(),
+    })?;
+    let opened = OPENERS.iter().any(|opener| {
+        let mut command = Command::new(opener);
+        command.arg(&page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().is_ok()
+    });
+    output::text(&format!("{}\n", page.display()))?;
+    if opened {
+        Ok(Done::Well)
+    } else {
+        Err(Failure::Bad {
+            what: format!("no browser was found (tried {})", OPENERS.join(", ")),
+            remedy: "open the page printed above yourself".to_owned(),
+        })
+    }
+}
+
+/// Compares, writes what was asked for, prints.
+pub fn compare(arguments: &cli::Compare) -> Result<Done, Failure> {
+    let gate_pct = arguments.gate.as_deref().map(percent).transpose()?;
+    let folders: Vec<&Path> = arguments.folders.iter().map(AsRef::as_ref).collect();
+    let options = analysis::Options { metrics: arguments.metrics.clone(), gate_pct };
+    let compared = analysis::compare(&folders, &options)?;
+    if let Some(path) = &arguments.junit {
+        write(path, &report::compared::junit(&compared))?;
+    }
+    if let Some(path) = &arguments.markdown {
+        write(path, &report::compared::markdown(&compared))?;
+    }
+    if arguments.json {
+        output::json(&compared)?;
+    } else {
+        output::text(&report::compared::text(&compared, output::colour_on_stdout()))?;
+    }
+    Ok(outcome(&compared, arguments.accept))
+}
+
+/// The first of 6 and 5 that applies.
+fn outcome(compared: &Compared, accept: bool) -> Done {
+    if compared.is_void() && !accept {
+        Done::Void
+    } else if compared.gated(Gated::Fails).next().is_some() {
+        Done::Violated
+    } else {
+        Done::Well
+    }
+}
+
+/// `5%`, `2.5 %` or `5`.
+fn percent(text: &str) -> Result<f64, Failure> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    match number.parse::<f64>() {
+        Ok(pct) if pct.is_finite() && pct > 0.0 => Ok(pct),
+        _ => Err(Failure::Bad {
+            what: format!("--gate {text}: expected a percentage above 0"),
+            remedy: "such as --gate 5%".to_owned(),
+        }),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::File { what: format!("cannot write {}", path.display()), error })
+}
+
+/// Prints the course of each figure.
+pub fn history(arguments: &cli::History) -> Result<Done, Failure> {
+    let folders: Vec<&Path> = arguments.folders.iter().map(PathBuf::as_path).collect();
+    let course = analysis::history(&folders, &arguments.metrics)?;
+    if arguments.json {
+        output::json(&course)?;
+    } else {
+        output::text(&report::words::course(&course, output::colour_on_stdout()))?;
+    }
+    Ok(Done::Well)
+}
+
+/// The page's name where none is given.
+const PAGE: &str = "contents.html";
+
+/// A run that can be listed.
+struct Found {
+    /// The folder, without links and `..` on the way.
+    path: PathBuf,
+    results: Results,
+}
+
+/// Writes the page and prints where it is.
+pub fn contents(arguments: &cli::Contents) -> Result<Done, Failure> {
+    let found = all(&arguments.folders)?;
+    let parents: Vec<&Path> = found.iter().filter_map(|found| found.path.parent()).collect();
+    let page = match &arguments.out {
+        Some(page) => page.clone(),
+        None => common(&parents).join(PAGE),
+    };
+    let from = folder_of(&page)?;
+    let listed: Vec<Listed<'_>> = found.iter().map(|found| listed(found, &from)).collect();
+    let text = report::contents(&arguments.title, &listed)?;
+    record::whole::write_whole(&page, text.as_bytes())
+        .map_err(|error| Failure::File { what: format!("cannot write {}", page.display()), error })?;
+    output::text(&format!("{}\n", page.display()))?;
+    Ok(Done::Well)
+}
+
+/// All runs, in the order given, each once; or everything that is wrong with any of them.
+fn all(folders: &[PathBuf]) -> Result<Vec<Found>, Failure> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut wrong: Vec<String> = Vec::new();
+    for path in folders {
+        let runs = match RunFolder::found_at(path) {
+            Ok(runs) if runs.is_empty() => {
+                wrong.push(format!("{} is not a run folder and holds none: it has no plan.json", path.display()));
+                continue;
+            }
+            Ok(runs) => runs,
+            Err(error) => {
+                wrong.push(format!("cannot read {}: {error}", path.display()));
+                continue;
+            }
+        };
+        for run in runs {
+            match read(&run) {
+                Ok(run) if found.iter().any(|other| other.path == run.path) => {}
+                Ok(run) => found.push(run),
+                Err(why) => wrong.push(format!("{} cannot be listed: {why}", run.path().display())),
+            }
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(found);
+    }
+    Err(Failure::Bad {
+        what: wrong.join("\n  "),
+        remedy: "give folders that `plimsoll run` made; `plimsoll analyze` makes results and report from the records"
+            .to_owned(),
+    })
+}
+
+fn read(run: &RunFolder) -> Result<Found, String> {
+    let path = run.path().canonicalize().map_err(|error| error.to_string())?;
+    let results = run.read_results().map_err(|error| error.to_string())?.ok_or("it has no analysis.json")?;
+    if !run.report().is_file() {
+        return Err("it has no report.html".to_owned());
+    }
+    Ok(Found { path, results })
+}
+
+fn listed<'a>(found: &'a Found, from: &Path) -> Listed<'a> {
+    Listed {
+        results: &found.results,
+        report: way(from, &RunFolder::at(&found.path).report()),
+        folder: found.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    }
+}
+
+/// The folder that a page goes into, without links and `..` on the way.
+fn folder_of(page: &Path) -> Result<PathBuf, Failure> {
+    let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.canonicalize().map_err(|error| Failure::Bad {
+        what: format!("cannot write {}: {error}", page.display()),
+        remedy: "give a file in a folder that exists".to_owned(),
+    })
+}
+
+/// The deepest folder that all lie in, or are. They are absolute, so that there is one: the root.
+fn common(folders: &[&Path]) -> PathBuf {
+    let holds_all = |folder: &&Path| folders.iter().all(|other| other.starts_with(folder));
+    let first = folders.first().copied().unwrap_or(Path::new("/"));
+    first.ancestors().find(holds_all).unwrap_or(Path::new("/")).to_path_buf()
+}
+
+/// The way from a folder to a file, with `/`; both are absolute.
+fn way(from: &Path, to: &Path) -> String {
+    let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
+    let up = from.components().skip(shared).map(|_| "..".to_owned());
+    let down = to.components().skip(shared).filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_goes_up_as_far_as_it_must() {
+        let way = |from: &str, to: &str| way(Path::new(from), Path::new(to));
+        assert_eq!(way("/runs/pi", "/runs/pi/a/report.html"), "a/report.html");
+        assert_eq!(way("/runs/pi", "/runs/b/report.html"), "../b/report.html");
+        assert_eq!(way("/srv/my/pages", "/runs/b/report.html"), "../../../runs/b/report.html");
+        assert_eq!(way("/", "/runs/b/report.html"), "runs/b/report.html");
+    }
+
+    #[test]
+    fn the_common_folder_is_the_deepest() {
+        let common = |folders: &[&str]| common(&folders.iter().map(Path::new).collect::<Vec<_>>());
+        assert_eq!(common(&["/runs/pi", "/runs/pi"]), Path::new("/runs/pi"));
+        assert_eq!(common(&["/runs/pi", "/runs/pi2"]), Path::new("/runs"), "by names, not by letters");
+        assert_eq!(common(&["/runs/pi/a", "/runs"]), Path::new("/runs"));
+        assert_eq!(common(&["/a", "/b"]), Path::new("/"));
+    }
+}
