@@ -1,9 +1,8 @@
-//! The workspace's own chores: `tidy` holds the house rules, `docs` writes the reference pages.
-//! Nothing that a user of Plimsoll needs may live here.
+//! The workspace's own chores: `tidy` holds the house rules. It is built without the
+//! workspace's crates, so that it is there at once. Nothing that a user of Plimsoll needs may live here.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command of the workspace prints")]
 
-mod pages;
 mod ratchet;
 mod rules;
 mod source;
@@ -20,8 +19,6 @@ usage: cargo xtask COMMAND
 
   tidy             check the house rules; exits 1 if one is broken
   tidy --list      the rules and why they exist
-  docs             write docs/reference from the tables in the code
-  docs --check     exits 1 if a page there is not what the code says
 ";
 
 fn main() -> ExitCode {
@@ -29,8 +26,6 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["tidy"] => tidy(&root()),
-        ["docs"] => docs(&root()),
-        ["docs", "--check"] => Ok(docs_are_fresh(&root())),
         ["tidy", "--list"] => {
             list();
             Ok(true)
@@ -53,21 +48,6 @@ fn main() -> ExitCode {
 /// The workspace, whatever folder the command was given in.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
-}
-
-fn docs(root: &Path) -> Result<bool, String> {
-    for page in pages::write(root)? {
-        println!("{page}: written");
-    }
-    Ok(true)
-}
-
-fn docs_are_fresh(root: &Path) -> bool {
-    let stale = pages::stale(root);
-    for page in &stale {
-        println!("{page} is not what the code says: run `cargo xtask docs`");
-    }
-    stale.is_empty()
 }
 
 fn list() {

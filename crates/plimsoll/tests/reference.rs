@@ -1,5 +1,7 @@
-//! The reference pages under docs/reference, each made from a table or type in the code, so that neither can be
-//! right alone. A page returns its text and writes nothing.
+//! The reference pages under docs/reference are what the tables and types in the code say. With
+//! `PLIMSOLL_WRITE_REFERENCE=1`, as `make docs` has it, they are written instead.
+
+#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,45 +14,34 @@ use serde_json::{Map, Value};
 
 /// A page of the reference.
 #[derive(Debug)]
-pub struct Page {
+struct Page {
     /// Its file in docs/reference, without `.md`.
-    pub name: &'static str,
+    name: &'static str,
     /// Its text.
-    pub text: fn() -> String,
+    text: fn() -> String,
 }
 
 /// Every page, sorted by name.
-pub const KINDS: &[Page] = &[DOCTOR, EXPERIMENT, FAULTS, METRICS, PROFILE, PROTOCOLS, RESULTS, VERDICTS];
+const KINDS: &[Page] = &[DOCTOR, EXPERIMENT, FAULTS, METRICS, PROFILE, PROTOCOLS, RESULTS, VERDICTS];
 
 const FOLDER: &str = "docs/reference";
 
-/// Writes every page, and says which have changed.
-///
-/// # Errors
-/// A file that cannot be written, in words.
-pub fn write(root: &Path) -> Result<Vec<String>, String> {
-    let stale = stale(root);
-    let failed = |path: &str, problem: std::io::Error| format!("{path}: {problem}");
-    fs::create_dir_all(root.join(FOLDER)).map_err(|problem| failed(FOLDER, problem))?;
+#[test]
+fn the_reference_is_what_the_code_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER);
     for page in KINDS {
-        let path = path(page);
-        fs::write(root.join(&path), text(page)).map_err(|problem| failed(&path, problem))?;
+        let file = folder.join(page.name).with_extension("md");
+        if std::env::var_os("PLIMSOLL_WRITE_REFERENCE").is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&file, text(page)).unwrap();
+        }
+        let found = fs::read_to_string(&file).unwrap_or_default();
+        assert!(found == text(page), "{FOLDER}/{}.md is not what the code says: run `make docs`", page.name);
     }
-    Ok(stale)
-}
-
-/// The pages that are not what the code says.
-pub fn stale(root: &Path) -> Vec<String> {
-    let fresh = |page: &&Page| fs::read_to_string(root.join(path(page))).is_ok_and(|found| found == text(page));
-    KINDS.iter().filter(|page| !fresh(page)).map(path).collect()
-}
-
-fn path(page: &Page) -> String {
-    format!("{FOLDER}/{}.md", page.name)
 }
 
 fn text(page: &Page) -> String {
-    let made = "<!-- Made by `cargo xtask docs` from the code. Edit it there. -->";
+    let made = "<!-- Made by `make docs` from the code. Edit it there. -->";
     format!("{made}\n\n{}\n", (page.text)().trim_end())
 }
 
@@ -352,42 +343,37 @@ fn bounds(rule: &Rule) -> (String, String) {
     if suspect == void { (String::new(), bound(void)) } else { (bound(suspect), bound(void)) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{KINDS, cell};
+#[test]
+fn pages_are_sorted_and_say_something() {
+    assert!(KINDS.is_sorted_by_key(|page| page.name));
+    for page in KINDS {
+        let text = (page.text)();
+        assert!(text.starts_with("# "), "{}", page.name);
+        assert!(text.lines().filter(|line| line.starts_with('|')).count() > 3, "{} has no table", page.name);
+    }
+}
 
-    #[test]
-    fn pages_are_sorted_and_say_something() {
-        assert!(KINDS.is_sorted_by_key(|page| page.name));
-        for page in KINDS {
-            let text = (page.text)();
-            assert!(text.starts_with("# "), "{}", page.name);
-            assert!(text.lines().filter(|line| line.starts_with('|')).count() > 3, "{} has no table", page.name);
+#[test]
+fn rows_have_as_many_cells_as_their_heading() {
+    for page in KINDS {
+        let mut cells = 0;
+        for line in (page.text)().lines() {
+            let here = line.replace("\\|", "").matches('|').count();
+            assert!(cells == 0 || here == 0 || cells == here, "{}: {line}", page.name);
+            cells = here;
         }
     }
+}
 
-    #[test]
-    fn rows_have_as_many_cells_as_their_heading() {
-        for page in KINDS {
-            let mut cells = 0;
-            for line in (page.text)().lines() {
-                let here = line.replace("\\|", "").matches('|').count();
-                assert!(cells == 0 || here == 0 || cells == here, "{}: {line}", page.name);
-                cells = here;
-            }
-        }
-    }
+#[test]
+fn bars_and_lines_stay_inside_a_cell() {
+    assert_eq!(cell("a | b\nc"), "a \\| b c");
+}
 
-    #[test]
-    fn bars_and_lines_stay_inside_a_cell() {
-        assert_eq!(cell("a | b\nc"), "a \\| b c");
-    }
-
-    /// What the doctor says that a verdict would see, some rule of that name does see.
-    #[test]
-    fn the_doctor_names_rules_that_exist() {
-        for rule in lab::checkups::KINDS.iter().flat_map(|kind| kind.caught_by) {
-            assert!(analysis::rules().iter().any(|known| known.name == *rule), "no rule `{rule}`");
-        }
+/// What the doctor says that a verdict would see, some rule of that name does see.
+#[test]
+fn the_doctor_names_rules_that_exist() {
+    for rule in lab::checkups::KINDS.iter().flat_map(|kind| kind.caught_by) {
+        assert!(analysis::rules().iter().any(|known| known.name == *rule), "no rule `{rule}`");
     }
 }
