@@ -4,7 +4,7 @@ use record::compared::{Compared, Side};
 use record::results::{Comparison, Trust};
 
 use super::outcome;
-use crate::tables::{Cell, Column, Row, Table, differences, trust_word};
+use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
 use crate::words::aligned::{plain, set, wrapped};
 
 /// Columns of the terminal that are used at most.
@@ -18,7 +18,7 @@ pub fn text(compared: &Compared, colour: bool) -> String {
     let comparisons: Vec<&Comparison> = compared.comparisons.iter().map(|judged| &judged.comparison).collect();
     let mut parts = vec![sides(compared), surroundings(compared, colour)];
     parts.extend((!comparisons.is_empty()).then(|| {
-        let table = differences::table(&comparisons);
+        let table = comparison::differences_of(&comparisons);
         format!("{}{}", set(&table, WIDTH, colour), lines(&table.note, "  "))
     }));
     let warnings: String = compared.warnings.iter().map(|warning| lines(&format!("note: {warning}"), "  ")).collect();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::sections::{Reason, reasons, with_code};
 use super::{STYLE, Templates};
-use crate::tables::{Cell, claims};
+use crate::tables::{Cell, verdicts};
 use crate::{Error, words};
 
 /// Reasons of a verdict that are listed at most; the report has them all.
@@ -95,8 +95,8 @@ fn claim_row(claim: &Claim) -> ClaimRow {
     ClaimRow {
         says: claim.says.clone(),
         source: claim.source.clone(),
-        said: claims::said(claim),
-        held: claims::held(claim),
+        said: verdicts::said(claim),
+        held: verdicts::held(claim),
     }
 }
 

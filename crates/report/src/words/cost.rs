@@ -4,7 +4,7 @@ use record::results::{PointCost, Results};
 
 use super::quoted;
 use crate::numbers;
-use crate::tables::cost as table;
+use crate::tables::sweeps;
 
 /// Curves that a line names at most; the table has them all.
 const NAMED: usize = 4;
@@ -40,7 +40,7 @@ pub fn line(results: &Results) -> Option<String> {
         let currency = cost.currency.as_deref().unwrap_or_default();
         let price = cost.price_per_million_cycles.map(|price| format!("{} a million", numbers::money(price, currency)));
         let figures: Vec<String> = joules.into_iter().chain(price).collect();
-        let name = table::name(cost);
+        let name = sweeps::cost_name(cost);
         let name = if name.is_empty() { name } else { format!("{}: ", quoted(&name)) };
         (!figures.is_empty()).then(|| format!("{name}{}", figures.join(", ")))
     };

@@ -5,7 +5,7 @@ use record::results::{Crossing, Lead, Results, Scaling};
 use super::{capital, quoted};
 use crate::numbers;
 use crate::sweep_charts::{curve_name, short};
-use crate::tables::crossings::interval;
+use crate::tables::sweeps::interval;
 
 /// Curves that are worded at most; the table has them all.
 const WORDED: usize = 4;

@@ -5,10 +5,9 @@ use record::results::{Results, Trial};
 
 use super::aligned::{plain, set, toned, wrapped};
 use super::{answer, meaning, visible};
-use crate::Input;
 use crate::facts::groups;
-use crate::numbers;
 use crate::tables::{self, Tone, comparison};
+use crate::{Input, numbers};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
@@ -23,7 +22,7 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     let input = Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
     let groups = groups(results, plan);
     if !groups.is_empty() && plan.find.is_none() {
-        let table = comparison::table(&groups);
+        let table = comparison::comparison_of(&groups);
         parts.push(match table.folded {
             true => format!("{}: {} rows, on the page\n", table.title, table.rows.len()),
             false => section("", &set(&table, WIDTH, colour)),
@@ -48,7 +47,7 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
         } else if name == "crossings" && table.folded {
             format!("{}: {} rows, on the page\n", table.title, table.rows.len())
         } else if name == "differences" && table.rows.len() > LONG {
-            format!("{}: {}, on the page\n", table.title, tables::differences::count(&results.comparisons))
+            format!("{}: {}, on the page\n", table.title, comparison::count(&results.comparisons))
         } else {
             section(&table.title, &set(&table, WIDTH, colour))
         });
