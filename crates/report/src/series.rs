@@ -376,7 +376,7 @@ mod tests {
             assert!(latency.open.len() <= OPEN, "what is over is kept as quantiles alone");
         }
         let highest: Vec<_> = latency.seconds().iter().map(|second| (second.at_s, second.max_us)).collect();
-        let drawn = crate::drawing::thinning::thinned(&highest, 1_000);
+        let drawn = crate::drawing::path::thinned(&highest, 1_000);
         assert!(drawn.len() <= 1_010);
         assert!(drawn.iter().any(|point| point.0 == f64::from(SPIKE_S) && point.1.is_some_and(|us| us > 249.0)));
 

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::markup::{escaped, place};
 use super::render::{Drawn, WIDTH};
+use super::{escaped, place};
 
 const ROW: f64 = 20.0;
 const BLOCK: f64 = 8.0;

@@ -4,8 +4,7 @@
 use record::results::{Claim, Holds, Results};
 use serde::Serialize;
 
-use super::sections::{Reason, reasons, with_code};
-use super::{STYLE, Templates};
+use super::{Reason, STYLE, Templates, reasons, with_code};
 use crate::tables::{Cell, verdicts};
 use crate::{Error, words};
 
@@ -84,7 +83,7 @@ fn run(listed: &Listed<'_>) -> Run {
         reasons: all,
         more_reasons,
         partial: results.partial.as_deref().map(words::stopped),
-        cost: words::cost::line(results).map(|line| with_code(&line)),
+        cost: words::sweeps::cost_line(results).map(|line| with_code(&line)),
         claims: results.claims.iter().map(claim_row).collect(),
         held: held(&results.claims),
         trials: results.trials.len(),
@@ -209,7 +208,7 @@ mod tests {
         let page = contents("x", &[listed(&results, "r")]).unwrap();
         let line = "Cost at the peak, modelled: <code>pi2c</code>: 188 mJ a cycle, EUR 0.013 a million; <code>devx</code>: 417 mJ a cycle";
         assert!(page.contains(line), "{page}");
-        results.answer = format!("It is so. {}", words::cost::sentence(&results).unwrap());
+        results.answer = format!("It is so. {}", words::sweeps::cost_sentence(&results).unwrap());
         assert!(!contents("x", &[listed(&results, "r")]).unwrap().contains("Cost at the peak"));
     }
 

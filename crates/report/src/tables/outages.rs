@@ -4,7 +4,7 @@ use record::results::{Disturbance, Fault, Outage, OutageDistribution, Said, Spre
 
 use super::{Cell, Column, Kind, Row, Table, Tone};
 use crate::facts::{planned, trial_name};
-use crate::recovery::{name, repeated};
+use crate::run_charts::{name, repeated};
 use crate::{Input, numbers};
 
 pub const OUTAGES: Kind = Kind { name: "outages", place: 2, fill: outages };

@@ -159,7 +159,7 @@ fn trials(input: &Input) -> Option<Table> {
             let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
             let cells = vec![
                 Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)),
-                Cell::of(started, crate::calendar::utc),
+                Cell::of(started, numbers::utc),
                 Cell::new(ended).toned(tone),
                 Cell::of(measured, |measured| measured).with(trial.steady.as_ref().map(how).unwrap_or_default()),
                 Cell::new(trust_word(trial.verdict.is))

@@ -3,11 +3,10 @@
 
 use record::course::{Change, Changed, Course, CourseRun, Series};
 
-use super::aligned::{plain, set};
 use super::listed;
-use crate::facts;
-use crate::numbers;
+use super::summary::{plain, set};
 use crate::tables::{Cell, Column, Row, Table, Tone};
+use crate::{facts, numbers};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
