@@ -1,5 +1,4 @@
-//! The charts of a trial, a file for each kind, all on the trial's clock. They must not judge: what a fault did stands in the
-//! results.
+//! The charts of a trial, a file for each kind, all on the trial's clock.
 
 mod cpu;
 mod disk;

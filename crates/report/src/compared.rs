@@ -1,4 +1,4 @@
-//! What `plimsoll compare` found, for a terminal, for a pull request and for a build server. It must not compare, nor judge anew.
+//! What `plimsoll compare` found, for a terminal, for a pull request and for a build server.
 
 use record::compared::{Compared, Gated, Judged, Side};
 use record::results::{Comparison, Trust};

@@ -1,5 +1,5 @@
-//! Numbers as a reader wants them: three significant digits, thousands grouped, a unit always. It must not decide what a
-//! number means. An absent number is [`NONE`], never 0.
+//! Numbers as a reader wants them: three significant digits, thousands grouped, a unit always. An absent number is [`NONE`],
+//! never 0.
 
 use experiment::quantity::grouped;
 

@@ -305,7 +305,7 @@ pub struct Figure {
 }
 
 /// The key figures of a run.
-pub fn key_figures(input: &Input) -> Vec<Figure> {
+fn key_figures(input: &Input) -> Vec<Figure> {
     if !input.results.safe_loads.is_empty() {
         return input.results.safe_loads.iter().map(safe_load).collect();
     }

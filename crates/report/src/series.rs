@@ -1,4 +1,4 @@
-//! What was recorded each second of a trial, read through `record`. It must not draw and not judge.
+//! What was recorded each second of a trial, read through `record`.
 //!
 //! A long trial is not held as it was recorded: of each second's latencies only quantiles are kept, and of samples the least and the most
 //! in each stretch of time, so that what lasted a second is still seen in a night.

@@ -1,7 +1,6 @@
 //! The tables of the page and of the terminal, as plain cells, in files by theme.
 
 pub mod comparison;
-mod consistency;
 mod hosts;
 mod operations;
 mod outages;
@@ -33,7 +32,6 @@ pub const AFTER_CHARTS: u8 = 50;
 pub const KINDS: &[Kind] = &[
     comparison::COMPARISON,
     comparison::DIFFERENCES,
-    consistency::KIND,
     hosts::ENVIRONMENT,
     hosts::GENERATOR,
     hosts::HOSTS,
@@ -52,6 +50,7 @@ pub const KINDS: &[Kind] = &[
     sweeps::SCALING,
     sweeps::SEARCH,
     verdicts::CLAIMS,
+    verdicts::CONSISTENCY,
     verdicts::REQUIREMENTS,
     verdicts::TRIALS,
 ];

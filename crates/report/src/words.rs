@@ -1,4 +1,4 @@
-//! The results in words: the answer, and the summary that a terminal shows. Words must not hold a number that was not measured.
+//! The results in words: the answer, and the summary that a terminal shows.
 
 mod answer;
 mod course;

@@ -1,5 +1,4 @@
-//! Small multiples of bars: a row for each case, a column of bars for each figure, all on one sheet. It must not order or
-//! choose them.
+//! Small multiples of bars: a row for each case, a column of bars for each figure, all on one sheet.
 
 use serde_json::{Value, json};
 

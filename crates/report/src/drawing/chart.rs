@@ -1,4 +1,4 @@
-//! A chart as plain data, before it is drawn. It must not know any place on paper.
+//! A chart as plain data, before it is drawn.
 
 use super::axis::Spacing;
 use super::path::Point;

@@ -12,9 +12,9 @@ use crate::numbers;
 /// Width of a chart in its own units; the page scales it.
 pub const WIDTH: f64 = 960.0;
 /// Where the axes stand.
-pub const LEFT: f64 = 74.0;
+const LEFT: f64 = 74.0;
 /// Where they end.
-pub const RIGHT: f64 = WIDTH - 14.0;
+const RIGHT: f64 = WIDTH - 14.0;
 const TITLE: f64 = 24.0;
 const MARKS: f64 = 18.0;
 const BELOW: f64 = 24.0;
@@ -189,7 +189,7 @@ pub fn grid(unit: Unit, y: &Axis, ticks: &[f64]) -> String {
 }
 
 /// The axis below all panels.
-pub fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
+fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
     let names = &chart.x.names;
     let ticks = match chart.x.spacing {
         _ if !names.is_empty() => (0..names.len()).map(|index| index as f64).collect(),
@@ -282,10 +282,10 @@ const SWATCH: f64 = 22.0;
 const GAP: f64 = 18.0;
 
 /// Height of one row.
-pub const LEGEND_ROW: f64 = 20.0;
+const LEGEND_ROW: f64 = 20.0;
 
 /// Markup and height of the legend of a panel, from `top` down, within `left..right`.
-pub fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
+fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
     let mut baseline = top + 14.0;
     let mut markup = format!(
         "<text class=\"unit\" x=\"{}\" y=\"{}\">{}</text>",
@@ -334,7 +334,7 @@ fn swatch_markup(class: &str, shape: Option<Shape>, x: f64, y: f64) -> String {
 }
 
 /// The class of a line's pattern.
-pub fn pattern(shape: Shape) -> &'static str {
+fn pattern(shape: Shape) -> &'static str {
     match shape {
         Shape::Dashed => " dashed",
         Shape::Dotted => " dotted",

@@ -1,5 +1,5 @@
-//! A page that lists several runs and links the report of each: what was asked, what was found, whether it can be trusted, which claims hold.
-//! It must not say more of a run than its results do.
+//! A page that lists several runs and links the report of each: what was asked, what was found, whether it can be trusted, which
+//! claims hold.
 
 use record::results::{Claim, Holds, Results};
 use serde::Serialize;

@@ -33,7 +33,7 @@ pub struct Measure {
 }
 
 /// Everything that is compared, in the order of the columns.
-pub const MEASURES: &[Measure] = &[
+const MEASURES: &[Measure] = &[
     Measure {
         head: "calls/s",
         explained: "ok operations per second, after warm-up",

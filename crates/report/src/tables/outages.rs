@@ -127,7 +127,7 @@ fn whole(lost: f64) -> String {
     numbers::count_in_words(lost.max(0.0).round() as u64)
 }
 
-pub(super) fn interval(ci95: Option<[f64; 2]>, write: fn(f64) -> String) -> String {
+fn interval(ci95: Option<[f64; 2]>, write: fn(f64) -> String) -> String {
     let ends = ci95.map(|ends| ends.map(write)).filter(|[low, high]| low != high);
     ends.map_or_else(String::new, |[low, high]| numbers::from_to(&low, &high))
 }
@@ -146,7 +146,7 @@ fn share(outage: &Outage, trial: &Trial) -> Option<String> {
     (all > 0 && outage.failed > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 
-pub(super) fn back(outage: &Outage) -> Cell {
+fn back(outage: &Outage) -> Cell {
     match (outage.back_to_baseline_s, outage.baseline_per_s) {
         (Some(back), _) => Cell::new(numbers::seconds(back)),
         (None, Some(_)) => Cell::new("never").with("within the trial").toned(Tone::Bad),

@@ -1,12 +1,218 @@
-//! Tables of what is judged: what the article says, the gates, and every trial.
+//! Tables of what is judged: what the consistency checks found, what the article says, the gates, and every trial.
 
 use experiment::plan;
 use record::events::Ending;
-use record::results::{Claim, Holds, Steady};
+use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
 
-use super::{Cell, Column, Kind, Row, Table, Tone, trust_word};
-use crate::facts::{plain, trial_name};
+use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns, trust_word};
+use crate::facts::{Group, groups, plain, trial_name};
 use crate::{Input, numbers};
+
+pub const CONSISTENCY: Kind = Kind { name: "consistency", place: 4, fill: consistency };
+
+const MANY: usize = 12;
+/// Groups of which examples are shown.
+const EXEMPLARY: usize = 3;
+const NOT_CHECKED: &str = "not checked";
+
+/// A column, and its cell; it is left out where no group has anything to say in it.
+struct Figure {
+    head: &'static str,
+    explained: &'static str,
+    is_known: fn(&Trial) -> bool,
+    cell: fn(&Group, &Results) -> Cell,
+}
+
+const FIGURES: &[Figure] = &[
+    Figure {
+        head: "keys checked",
+        explained: "audited keys that were read back after the run and judged",
+        is_known: |_| true,
+        cell: |group, _| count(group, |trial| trial.consistency.checked, false),
+    },
+    Figure {
+        head: "lost writes",
+        explained: "acknowledged writes that were gone, or changed, after the run; where members were asked, on all of them",
+        is_known: |_| true,
+        cell: |group, _| count(group, |trial| trial.consistency.lost_writes, true),
+    },
+    Figure {
+        head: "wrong answers",
+        explained: "answers that contradict what the same client did before",
+        is_known: |_| true,
+        cell: |group, _| count(group, |trial| trial.consistency.wrong, true),
+    },
+    Figure {
+        head: "wrong in 1,000",
+        explained: "wrong answers in 1,000 cycles, over all repeats; below, the 95 % interval",
+        is_known: |trial| {
+            trial.consistency.wrong.is_some() && trial.consistency.cycles.is_some_and(|cycles| cycles > 0)
+        },
+        cell: |group, results| rate(pooled(group, results)),
+    },
+    Figure {
+        head: "diverged keys",
+        explained: "keys on which members differed after the run, or that some of them lacked",
+        is_known: |_| true,
+        cell: |group, _| diverged(group),
+    },
+    Figure {
+        head: "records by member",
+        explained: "how much each held after the run, in the trial in which they differed most",
+        is_known: |trial| !trial.consistency.replicas.is_empty(),
+        cell: |group, _| tables(group),
+    },
+    Figure {
+        head: "linearizable",
+        explained: "whether the history of the audited keys fits some order of single steps",
+        is_known: |trial| !["", NOT_CHECKED].contains(&trial.consistency.linearizable.as_str()),
+        cell: |group, _| linearizable(group),
+    },
+];
+
+/// Examples that a trial has of something.
+type Examples = fn(&Trial) -> &[String];
+
+/// Examples: of what, and where they are. They are too long for a column.
+const EXAMPLES: [(&str, Examples); 2] = [
+    ("Some of the lost", |trial| &trial.consistency.lost_examples),
+    ("Some of the diverged", |trial| &trial.consistency.diverged_examples),
+];
+
+fn consistency(input: &Input) -> Option<Table> {
+    let (results, groups) = (input.results, groups(input.results, input.plan));
+    if !results.trials.iter().any(checked) {
+        return None;
+    }
+    let figures: Vec<&Figure> =
+        FIGURES.iter().filter(|figure| results.trials.iter().any(|trial| (figure.is_known)(trial))).collect();
+    let mut columns = label_columns(&groups);
+    columns.extend(figures.iter().map(|figure| Column::numeric(figure.head, figure.explained).brief()));
+    let row = |(index, group): (usize, &Group)| {
+        let mut cells = label_cells(group, &groups);
+        cells.extend(figures.iter().map(|figure| (figure.cell)(group, results)));
+        Row { cells, begins: begins(index, &groups) }
+    };
+    let rows: Vec<Row> = groups.iter().enumerate().map(row).collect();
+    Some(Table {
+        title: "Consistency".to_owned(),
+        note: note(results, &groups),
+        columns,
+        folded: rows.len() > MANY,
+        rows,
+        terms: figures.iter().map(|figure| (figure.head.to_owned(), figure.explained.to_owned())).collect(),
+    })
+}
+
+/// Who could not be asked, and examples of what was lost or differs.
+fn note(results: &Results, groups: &[Group]) -> String {
+    let mut sentences = vec![not_asked(results)];
+    for (of_what, of) in EXAMPLES {
+        let found = groups.iter().filter_map(|group| some(group, of_what, of));
+        sentences.extend(found.take(EXEMPLARY));
+    }
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences.join(" ")
+}
+
+/// What is in no count must not be taken for agreement.
+fn not_asked(results: &Results) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for trial in &results.trials {
+        let silent = trial.consistency.replicas.iter().filter_map(|table| Some((table, table.failed.as_ref()?)));
+        reasons.extend(silent.map(|(table, reason)| format!("{} in trial {} ({reason})", table.name, trial.id)));
+    }
+    match reasons.as_slice() {
+        [] => String::new(),
+        [only] => format!("Not asked, and in no count: {only}."),
+        [first, others @ ..] => format!("Not asked, and in no count: {first}, and {} more.", others.len()),
+    }
+}
+
+fn checked(trial: &Trial) -> bool {
+    let found = &trial.consistency;
+    found.checked.is_some() || found.wrong.is_some() || found.lost_writes.is_some() || found.diverged_keys.is_some()
+}
+
+fn count(group: &Group, value: fn(&Trial) -> Option<u64>, loss: bool) -> Cell {
+    let spread = group.spread(|trial| value(trial).map(|count| count as f64));
+    let cell = Cell::spread(spread, numbers::median_count);
+    match spread {
+        Some(spread) if loss => cell.toned(if spread.most > 0.0 { Tone::Bad } else { Tone::Good }),
+        _ => cell,
+    }
+}
+
+fn pooled<'a>(group: &Group, results: &'a Results) -> Option<&'a PooledConsistency> {
+    let first = group.trials.first()?;
+    results.consistencies.iter().find(|found| found.variant == first.variant && found.point == first.point)
+}
+
+fn rate(found: Option<&PooledConsistency>) -> Cell {
+    let cell = Cell::of(found.and_then(|found| found.wrong_per_1000_cycles), numbers::number);
+    match found.and_then(|found| found.ci95) {
+        Some([_, high]) if found.is_some_and(|found| found.wrong == Some(0)) => {
+            cell.with(format!("at most {}", numbers::number(high)))
+        }
+        Some([low, high]) => cell.with(numbers::from_to(&numbers::number(low), &numbers::number(high))),
+        None => cell,
+    }
+}
+
+fn diverged(group: &Group) -> Cell {
+    let cell = count(group, |trial| trial.consistency.diverged_keys, true);
+    let most = |value: fn(&Trial) -> Option<u64>| group.usable().filter_map(value).max().filter(|most| *most > 0);
+    let kinds = [
+        (most(|trial| trial.consistency.diverged_differing), "differing"),
+        (most(|trial| trial.consistency.diverged_missing), "missing somewhere"),
+    ];
+    let kinds: Vec<String> =
+        kinds.into_iter().filter_map(|(most, kind)| Some(format!("{} {kind}", numbers::count(most?)))).collect();
+    match (group.usable().count(), kinds.as_slice()) {
+        (_, []) => cell,
+        (1, kinds) => cell.with(kinds.join(", ")),
+        (_, kinds) => {
+            let range = if cell.small.is_empty() { String::new() } else { format!("{}; ", cell.small) };
+            cell.with(format!("{range}up to {}", kinds.join(", ")))
+        }
+    }
+}
+
+/// Of the trial in which members differed most.
+fn tables(group: &Group) -> Cell {
+    let most = group.usable().filter(|trial| !trial.consistency.replicas.is_empty());
+    // Of several the first, which `max_by_key` would not give.
+    let most = most.reduce(
+        |best, next| {
+            if next.consistency.diverged_keys > best.consistency.diverged_keys { next } else { best }
+        },
+    );
+    let Some(replicas) = most.map(|trial| &trial.consistency.replicas) else { return Cell::new(numbers::NONE) };
+    let size = |table: &ReplicaTable| numbers::or_none(table.records, numbers::count);
+    let alike = replicas.iter().all(|table| table.records == replicas[0].records);
+    Cell::new(match replicas.as_slice() {
+        [first, _, ..] if alike => format!("{} × {}", replicas.len(), size(first)),
+        all => all.iter().map(|table| format!("{} {}", table.name, size(table))).collect::<Vec<_>>().join(", "),
+    })
+}
+
+fn linearizable(group: &Group) -> Cell {
+    let words: Vec<&str> = group.usable().map(|trial| trial.consistency.linearizable.as_str()).collect();
+    match words.first() {
+        Some(first) if !first.is_empty() && words.iter().all(|word| word == first) => Cell::new(*first),
+        Some(first) if !first.is_empty() => Cell::new("differs between repeats"),
+        _ => Cell::new(NOT_CHECKED),
+    }
+}
+
+/// Of the trial that has most.
+fn some(group: &Group, of_what: &str, of: Examples) -> Option<String> {
+    let examples = group.usable().map(of).max_by_key(|examples| examples.len()).filter(|found| !found.is_empty())?;
+    let names: Vec<&str> =
+        group.labels.iter().map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()).collect();
+    let place = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
+    Some(format!("{of_what}{place}: {}.", examples.join("; ")))
+}
 
 pub const CLAIMS: Kind = Kind { name: "claims", place: 5, fill: claims };
 
@@ -137,8 +343,6 @@ fn requirements(input: &Input) -> Option<Table> {
 
 pub const TRIALS: Kind = Kind { name: "trials", place: 55, fill: trials };
 
-const MANY: usize = 12;
-
 fn trials(input: &Input) -> Option<Table> {
     if input.results.trials.is_empty() {
         return None;
@@ -186,5 +390,81 @@ fn how(steady: &Steady) -> String {
         (None, "MSER-5") => "warm-up by MSER-5; steady".to_owned(),
         (None, "given") => "warm-up as given".to_owned(),
         (None, method) => format!("warm-up: {method}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::plan::Plan;
+
+    use super::*;
+    use crate::example;
+
+    fn table(results: &Results, plan: &Plan) -> Table {
+        consistency(&Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() }).unwrap()
+    }
+
+    fn cell<'a>(table: &'a Table, head: &str) -> &'a Cell {
+        &table.rows[0].cells[table.columns.iter().position(|column| column.head == head).unwrap()]
+    }
+
+    fn replica(name: &str, records: Option<u64>) -> ReplicaTable {
+        let failed = records.is_none().then(|| "its host is down".to_owned());
+        ReplicaTable { name: name.to_owned(), records, failed }
+    }
+
+    #[test]
+    fn rates_have_intervals_and_none_has_a_bound() {
+        let plan = example::plan(&[], &[], 1);
+        let mut results = example::results(&plan);
+        results.trials[0].consistency.cycles = Some(16_000);
+        assert_eq!(cell(&table(&results, &plan), "wrong in 1,000").text, numbers::NONE, "not pooled");
+        let found = PooledConsistency {
+            wrong: Some(0),
+            wrong_per_1000_cycles: Some(0.0),
+            ci95: Some([0.0, 0.2306]),
+            ..Default::default()
+        };
+        results.consistencies = vec![found];
+        assert_eq!(cell(&table(&results, &plan), "wrong in 1,000"), &Cell::new("0").with("at most 0.231"));
+        let found = PooledConsistency {
+            wrong: Some(160),
+            wrong_per_1000_cycles: Some(10.0),
+            ci95: Some([8.5, 11.5]),
+            ..Default::default()
+        };
+        results.consistencies = vec![found];
+        assert_eq!(cell(&table(&results, &plan), "wrong in 1,000"), &Cell::new("10").with("8.5–11.5"));
+        // Where no cycles are counted there is no such column.
+        results.trials[0].consistency.cycles = None;
+        assert!(table(&results, &plan).columns.iter().all(|column| column.head != "wrong in 1,000"));
+    }
+
+    #[test]
+    fn members_that_differ_are_shown_with_their_records() {
+        let plan = example::plan(&[], &[], 1);
+        let mut results = example::results(&plan);
+        let found = &mut results.trials[0].consistency;
+        (found.diverged_keys, found.diverged_differing, found.diverged_missing) = (Some(6), Some(2), Some(5));
+        found.diverged_examples =
+            vec!["a: n1 version 1, n2 version 2".to_owned(), "b: n1 \"x\", n2 nothing".to_owned()];
+        found.replicas = vec![replica("n2", Some(1_176)), replica("n3", Some(1_180)), replica("n4", None)];
+        let shown = table(&results, &plan);
+        assert_eq!(
+            cell(&shown, "diverged keys"),
+            &Cell::new("6").with("2 differing, 5 missing somewhere").toned(Tone::Bad)
+        );
+        assert_eq!(cell(&shown, "records by member").text, format!("n2 1,176, n3 1,180, n4 {}", numbers::NONE));
+        let note = "Not asked, and in no count: n4 in trial 001 (its host is down). Some of the diverged: a: n1 version 1, n2 version 2; \
+                b: n1 \"x\", n2 nothing.";
+        assert_eq!(shown.note, note, "a column of its own was squeezed to nothing");
+
+        let found = &mut results.trials[0].consistency;
+        found.replicas = vec![replica("n2", Some(1_180)), replica("n3", Some(1_180))];
+        (found.diverged_keys, found.diverged_differing, found.diverged_missing) = (Some(0), Some(0), Some(0));
+        found.diverged_examples.clear();
+        let shown = table(&results, &plan);
+        assert_eq!(cell(&shown, "diverged keys"), &Cell::new("0").toned(Tone::Good));
+        assert_eq!((cell(&shown, "records by member").text.as_str(), shown.note.as_str()), ("2 × 1,180", ""));
     }
 }

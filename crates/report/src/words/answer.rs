@@ -101,7 +101,7 @@ fn unusable(reasons: &[String]) -> String {
 }
 
 /// In one sentence.
-pub fn of_load(group: &Group, plan: &Plan) -> String {
+fn of_load(group: &Group, plan: &Plan) -> String {
     let mut text = repeats(group);
     let rate = group.spread(|trial| trial.throughput.operations_per_s);
     let load = group.trials.first().and_then(|trial| planned(plan, &trial.id)).and_then(|trial| trial.load.as_ref());
@@ -156,7 +156,7 @@ fn failures(group: &Group) -> String {
 }
 
 /// What the consistency checks found, if they looked.
-pub fn losses(group: &Group) -> Option<String> {
+fn losses(group: &Group) -> Option<String> {
     let mut parts = Vec::new();
     let wrong = group.spread(|trial| trial.consistency.wrong.map(|count| count as f64));
     if let Some(wrong) = wrong.filter(|wrong| wrong.most > 0.0) {
@@ -207,7 +207,7 @@ pub fn fault(trial: &Trial) -> String {
 }
 
 /// In one sentence.
-pub fn of_crash(group: &Group, plan: &Plan) -> String {
+fn of_crash(group: &Group, plan: &Plan) -> String {
     let mut text = repeats(group);
     let before = group
         .spread(|trial| trial.throughput.before_first_fault_per_s)

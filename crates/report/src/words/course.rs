@@ -1,5 +1,4 @@
-//! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then. It must not say
-//! that one is the cause of the other.
+//! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then.
 
 use record::course::{Change, Changed, Course, CourseRun, Series};
 

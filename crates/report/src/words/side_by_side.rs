@@ -152,7 +152,7 @@ impl<'a, 'b> Worst<'a, 'b> {
 }
 
 /// A dimension that tells where a count is 0 from where it is not.
-pub(super) struct Split<'a> {
+struct Split<'a> {
     /// Its place among the dimensions.
     pub index: usize,
     dimension: &'a str,
@@ -162,7 +162,7 @@ pub(super) struct Split<'a> {
 
 /// The values of a dimension with which a count is 0 in every trial, and the others, if there are both. Of several such
 /// dimensions the one that leaves least unsaid: with the most groups where the count is 0.
-pub(super) fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
+fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
     let mut best: Option<(usize, Split)> = None;
     for index in 0..groups.first().map_or(0, |group| group.labels.len()) {
         let (mut clean, mut dirty) = (Vec::new(), Vec::new());
@@ -183,12 +183,12 @@ pub(super) fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>>
     best.map(|(_, split)| split)
 }
 
-pub(super) fn dimension<'a>(groups: &'a [Group], index: usize) -> &'a str {
+fn dimension<'a>(groups: &'a [Group], index: usize) -> &'a str {
     groups.first().and_then(|group| group.labels.get(index)).map_or("", |label| label.0.as_str())
 }
 
 /// The values of a dimension, in the order of the plan.
-pub(super) fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
+fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     for (_, value) in groups.iter().filter_map(|group| group.labels.get(dimension)) {
         if !values.contains(value) {
@@ -199,7 +199,7 @@ pub(super) fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
 }
 
 /// `‹wait› and ‹fail fast›`, `state ‹ets›`: a variant needs no word before its name.
-pub(super) fn names(dimension: &str, names: &[String]) -> String {
+fn names(dimension: &str, names: &[String]) -> String {
     let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
     if names.len() > NAMED {
         shown.push(format!("{} others", names.len() - NAMED));
@@ -217,7 +217,7 @@ struct Seen {
 }
 
 /// In one sentence; `None` where nothing was expected, or no answer was wrong.
-pub fn wrong_answers(groups: &[Group]) -> Option<String> {
+fn wrong_answers(groups: &[Group]) -> Option<String> {
     let wrong: Figure = |trial| trial.consistency.wrong.map(|count| count as f64);
     groups.iter().find(|group| group.spread(wrong).is_some_and(|wrong| wrong.most > 0.0))?;
     let index = split(groups, wrong).map_or(0, |split| split.index);
