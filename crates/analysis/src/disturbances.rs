@@ -14,8 +14,8 @@
 use record::results::Disturbance;
 
 use crate::evidence::Evidence;
-use crate::stats::order::nearest_rank;
 use crate::stats::outage::{CHANCE, FAR_LONGER, HOLD_S, Times, WINDOW_OPERATIONS, WINDOW_S, outage, tolerated};
+use crate::stats::quantiles::nearest_rank;
 use crate::stats::timeline::{Counts, Timeline};
 
 /// So many others that are nearly as long make a silence usual.
@@ -186,7 +186,7 @@ pub(crate) fn between(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::made_load::{Made, near};
+    use crate::made_up::{Made, near};
 
     fn found(made: &Made, from_s: f64) -> Vec<Disturbance> {
         found_at(made, from_s, false)

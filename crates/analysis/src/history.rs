@@ -10,11 +10,11 @@ use record::folder::RunFolder;
 use record::results::{Results, Trial, Trust};
 use serde_json::Value;
 
-use crate::found::{found, started_unix_s};
+use crate::compare::is_ever_changing;
 use crate::metrics::metric;
+use crate::run::{found, started_unix_s};
 use crate::stats::change_points::{ChangePoint, change_points};
-use crate::stats::order::median;
-use crate::surroundings::is_ever_changing;
+use crate::stats::quantiles::median;
 use crate::{Error, analyze};
 
 /// What is looked at if nobody says what; of these, what the runs have.

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 
 use record::results::{Fault, Outage, OutageDistribution, Spread, Trial, Trust};
 
-use crate::stats::order::{median, median_ci95, nearest_rank};
-use crate::stats::quantiles::samples_for;
+use crate::stats::quantiles::{median, median_ci95, nearest_rank, samples_for};
 
 /// A figure of an occurrence: infinite if it is longer than could be seen, `None` if it does not have it.
 type Figure = fn(&Outage) -> Option<f64>;

@@ -17,7 +17,7 @@ use record::results::Steady;
 
 use super::effective_samples::MOST;
 use super::level_shift::level_shift;
-use super::order::{mean, median, nearest_rank};
+use super::quantiles::{mean, median, nearest_rank};
 use super::timeline::Timeline;
 
 /// Bin of throughput, seconds.

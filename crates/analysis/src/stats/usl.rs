@@ -8,7 +8,7 @@
 //! squares under the bounds are the best of those that obey them.
 
 use super::curve::{Curve, Mean};
-use super::order::mean;
+use super::quantiles::mean;
 
 /// Curves need at least so many different loads: one more than the law has parameters, so that the fit can be wrong.
 pub(crate) const LEAST_LOADS: usize = 4;
