@@ -77,7 +77,7 @@ const SHOWN: usize = 24;
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Divergence {
+struct Divergence {
     /// Keys that not all members hold alike.
     pub keys: u64,
     /// Of these, keys of which two members hold something different.
@@ -89,7 +89,7 @@ pub(crate) struct Divergence {
 }
 
 /// Compares the members that told what they hold; `None` if fewer than two did.
-pub(crate) fn divergence(replicas: &[Replica]) -> Option<Divergence> {
+fn divergence(replicas: &[Replica]) -> Option<Divergence> {
     let told: Vec<(&str, &Table)> =
         replicas.iter().filter_map(|replica| Some((replica.member.as_str(), replica.holds.as_ref().ok()?))).collect();
     if told.len() < 2 {
@@ -150,7 +150,7 @@ fn shortened(value: &str) -> String {
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct LostWrites {
+struct LostWrites {
     /// Keys that were read back, or looked for, and judged.
     pub checked: u64,
     /// Of these, keys whose value is nowhere one that their operations allow.
@@ -180,7 +180,7 @@ struct Space<'a> {
 }
 
 /// Judges a history; `None` if nothing was read back, and no member told what it holds.
-pub(crate) fn lost_writes(history: &[History], replicas: &[Replica]) -> Option<LostWrites> {
+fn lost_writes(history: &[History], replicas: &[Replica]) -> Option<LostWrites> {
     let tables: Vec<&Table> = replicas.iter().filter_map(|replica| replica.holds.as_ref().ok()).collect();
     let mut ordered: Vec<&History> = history.iter().collect();
     ordered.sort_by(|a, b| (a.by == By::Audit).cmp(&(b.by == By::Audit)).then(a.at_s.total_cmp(&b.at_s)));

@@ -186,7 +186,7 @@ pub(crate) fn asked_as(range: &Range, write: fn(f64) -> String) -> String {
 
 /// A function at one point of the swept paths that it is not of.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Part {
+struct Part {
     /// Its value; `None` if it lies beyond what was swept, so that only its bounds are known.
     pub value: Option<f64>,
     /// Its 95 % interval, if there were repeats enough.
@@ -199,7 +199,7 @@ pub(super) struct Part {
 
 /// What a function comes to.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Found {
+struct Found {
     /// Its value; of several points, because other paths are swept too, the median. Null where one of them has none.
     pub value: Option<f64>,
     /// From the lowest to the highest end of their intervals, where they have ends.
@@ -320,7 +320,7 @@ struct Pairs<'a> {
 
 /// The metric in variant `a` over that in variant `b` at each point, paired by repeat because these were played beside each other: the
 /// geometric mean of the ratios, with Student's interval of their logarithms.
-pub(super) fn ratio(path: &str, names: [&str; 2], range: &Range, trials: &[&Trial]) -> Found {
+fn ratio(path: &str, names: [&str; 2], range: &Range, trials: &[&Trial]) -> Found {
     let pairs = pairs(path, names, range, trials);
     let lacks = |values: &[Option<f64>; 2]| values.contains(&None);
     let lacking = pairs.iter().flat_map(|pairs| &pairs.values).any(lacks);
@@ -383,7 +383,7 @@ struct Steps<'a> {
 
 /// The first value, in the order of the file, at which the count is above 0 in any trial. A void trial is not used, but where a value has
 /// no other it is not known whether that was the first.
-pub(super) fn onset(path: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
+fn onset(path: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
     let all = steps(path, variant, over, trials);
     let judged: Vec<(Part, bool)> = all.iter().filter_map(|of| onset_part(&of.steps)).collect();
     let lacking = judged.iter().any(|(_, lacking)| *lacking);

@@ -249,7 +249,7 @@ const EVER_CHANGING: [&str; 8] =
 const OF_THE_TRIAL: [&str; 5] = ["id", "repeat", "variant", "point", "seed"];
 
 /// What a difference is of: what was played.
-pub(crate) const PLAN: &str = "plan";
+const PLAN: &str = "plan";
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 

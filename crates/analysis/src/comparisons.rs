@@ -205,7 +205,7 @@ pub(crate) struct Side<'a> {
 
 /// Two that are compared.
 #[derive(Debug)]
-pub(super) struct Couple<'a> {
+struct Couple<'a> {
     pub over: String,
     pub a: String,
     pub b: String,
@@ -215,11 +215,11 @@ pub(super) struct Couple<'a> {
 
 /// What counts as one observation: a trial, or a run of several repeats that was played in turn with others.
 #[derive(Debug, Clone)]
-pub(super) struct Unit<'a>(Vec<&'a Trial>);
+struct Unit<'a>(Vec<&'a Trial>);
 
 /// The observations.
 #[derive(Debug)]
-pub(super) enum Units<'a> {
+enum Units<'a> {
     /// Played beside each other, so that what drifts falls out.
     Paired(Vec<(Unit<'a>, Unit<'a>)>),
     /// One after the other.
@@ -250,7 +250,7 @@ impl<'a> Couple<'a> {
 }
 
 /// Variants of one experiment, each beside the first, paired by repeat; without variants the first swept path that is a choice.
-pub(super) fn couples_within<'a>(variants: &[String], swept: &[String], played: &[Played<'a>]) -> Vec<Couple<'a>> {
+fn couples_within<'a>(variants: &[String], swept: &[String], played: &[Played<'a>]) -> Vec<Couple<'a>> {
     let usable = usable(played);
     let (over, names) = if variants.is_empty() {
         let Some(choice) = choice(swept, &usable) else { return Vec::new() };
@@ -283,7 +283,7 @@ pub(super) fn couples_within<'a>(variants: &[String], swept: &[String], played: 
 }
 
 /// Every side beside the first, at each variant and point that both have.
-pub(super) fn couples_between<'a>(sides: &[Side<'a>]) -> Vec<Couple<'a>> {
+fn couples_between<'a>(sides: &[Side<'a>]) -> Vec<Couple<'a>> {
     let mut couples = Vec::new();
     let Some((a, others)) = sides.split_first() else { return couples };
     let points = |side: &Side<'a>| {
@@ -387,7 +387,7 @@ fn plain(value: &Value) -> String {
 
 /// A figure of a trial.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Figure {
+struct Figure {
     /// Its path.
     pub path: String,
     /// Whether more of it is better; otherwise less is.
@@ -477,7 +477,7 @@ impl Figure {
 }
 
 /// What is compared if nobody asks for something else.
-pub(super) fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<Figure> {
+fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<Figure> {
     let of_each: Vec<f64> = trials
         .filter_map(|trial| {
             Some(trial.throughput.cycles_per_s? / trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?)

@@ -173,7 +173,7 @@ impl Spent {
 const NAMED: usize = 4;
 
 /// The price of a host.
-pub(super) struct Price<'a> {
+struct Price<'a> {
     /// For each second of its lifetime.
     pub per_s: f64,
     /// ISO 4217.
@@ -181,7 +181,7 @@ pub(super) struct Price<'a> {
 }
 
 /// What keeps energy and price from being known, if anything does.
-pub(super) struct Lacks {
+struct Lacks {
     /// Energy.
     pub energy: Option<String>,
     /// Price.

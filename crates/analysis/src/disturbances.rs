@@ -1,5 +1,4 @@
-//! Outages that no fault explains: something else broke, or the target did so of its own accord. It must not look at time that a fault
-//! accounts for; it is told which time that is.
+//! Outages that no fault explains: something else broke, or the target did so of its own accord.
 //!
 //! Two things begin one. **Operations that failed, timed out or were wrong**, more of them within a second than is usual in this load:
 //! the median of its seconds, with 4.5 standard deviations of chance. So a service that always fails a little is not

@@ -140,11 +140,7 @@ pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], (from_s, until_s): (f64, f6
 const SAME_SECOND_S: f64 = 0.5;
 
 /// Run delay, and of it the strangers' part: percent of the measured part, of the thread that it hit hardest.
-pub(super) fn run_delay_pct(
-    rows: &[GeneratorSecond],
-    sampled: &Sampled,
-    window: &LoadWindow,
-) -> (Option<f64>, Option<f64>) {
+fn run_delay_pct(rows: &[GeneratorSecond], sampled: &Sampled, window: &LoadWindow) -> (Option<f64>, Option<f64>) {
     let threads: u32 = rows.iter().map(|row| row.thread + 1).max().unwrap_or(0);
     let (mut delayed, mut preempted) = (None, None);
     for thread in 0..threads {
@@ -181,7 +177,7 @@ fn strangers_part(delay_pct: f64, threads: u32, at_s: f64, sampled: &Sampled) ->
 
 /// What a load's seconds say.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Books {
+struct Books {
     /// Time integral of the operations in flight, seconds.
     pub in_flight_s: f64,
     /// Sum of the latencies of those that ended, seconds.
@@ -193,7 +189,7 @@ pub(crate) struct Books {
 }
 
 /// How far the two sides of the law are apart, percent of what was in flight; `None` if nothing was.
-pub(crate) fn littles_law_error_pct(books: Books) -> Option<f64> {
+fn littles_law_error_pct(books: Books) -> Option<f64> {
     let apart = (books.in_flight_s - books.latency_s - books.unfinished_s).abs();
     (books.in_flight_s > 0.0).then(|| 100.0 * (apart - books.open_s).max(0.0) / books.in_flight_s)
 }

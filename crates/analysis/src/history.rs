@@ -1,5 +1,5 @@
-//! Figures of an experiment over its runs, oldest first, and where they changed. Figures are those of each run's `analysis.json`; a run
-//! without one is analysed. It must not word the outcome, nor say which change of the environment is to blame.
+//! Figures of an experiment over its runs, oldest first, and where they changed. Figures are those of each run's `analysis.json`;
+//! a run without one is analysed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Each fault over all its occurrences: a distribution instead of one figure. It must not compute what a single occurrence was like.
+//! Each fault over all its occurrences: a distribution instead of one figure.
 //!
 //! Of a service that was never back the time is not known, but it was longer than the others: leaving it out would make the worst fault
 //! look best. So it counts as longer than all others (a right-censored value in an ordered sample), and a quantile that falls

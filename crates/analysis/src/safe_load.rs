@@ -170,7 +170,7 @@ const FAR: f64 = 5.0;
 
 /// How a limit fares in a trial.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Judged {
+struct Judged {
     pub metric: String,
     /// `None`: not measured.
     pub holds: Option<bool>,
@@ -180,7 +180,7 @@ pub(super) struct Judged {
     pub words: String,
 }
 
-pub(super) fn judge(limit: &Requirement, trial: &Trial) -> Judged {
+fn judge(limit: &Requirement, trial: &Trial) -> Judged {
     let judged = |holds, margin, words: String| Judged { metric: limit.metric.clone(), holds, margin, words };
     if let Some(words) = never_back(&limit.metric, trial) {
         return judged(Some(false), Some(FAR), words);
@@ -193,7 +193,7 @@ pub(super) fn judge(limit: &Requirement, trial: &Trial) -> Judged {
 }
 
 /// The value of each limit's metric, where it was measured.
-pub(super) fn figures(limits: &[Requirement], trial: &Trial) -> BTreeMap<String, f64> {
+fn figures(limits: &[Requirement], trial: &Trial) -> BTreeMap<String, f64> {
     let value = |limit: &Requirement| Some((limit.metric.clone(), worst(&metric(trial, &limit.metric), &limit.range)?));
     limits.iter().filter_map(value).collect()
 }

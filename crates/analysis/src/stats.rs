@@ -1,4 +1,4 @@
-//! Numbers from numbers: each file one method, with its source. Nothing here knows a file, an experiment or a verdict.
+//! Numbers from numbers: a method to a file, or a few of one subject, each with its source. Nothing here knows a file, an experiment or a verdict.
 
 pub(crate) mod bootstrap;
 pub(crate) mod change_points;

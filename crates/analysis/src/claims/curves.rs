@@ -18,13 +18,13 @@ use crate::stats::usl::{self, Law};
 type Reading = Box<dyn Fn(&[Mean]) -> Option<f64>>;
 
 /// The curves of a variant; without one, of trials that have none.
-pub(super) fn of_variant(variant: Option<&str>, mut curves: Vec<VariantCurve>) -> Vec<VariantCurve> {
+fn of_variant(variant: Option<&str>, mut curves: Vec<VariantCurve>) -> Vec<VariantCurve> {
     curves.retain(|of| of.variant == variant.unwrap_or_default());
     curves
 }
 
 /// The curves of two variants, those of one point beside each other.
-pub(super) fn couples([a, b]: [&str; 2], curves: Vec<VariantCurve>) -> Vec<(Curve, Curve)> {
+fn couples([a, b]: [&str; 2], curves: Vec<VariantCurve>) -> Vec<(Curve, Curve)> {
     let (a, others): (Vec<_>, Vec<_>) =
         curves.into_iter().filter(|of| of.variant == a || of.variant == b).partition(|of| of.variant == a);
     let couple = |of: VariantCurve| {

@@ -184,7 +184,7 @@ fn leads(a: &[Mean], b: &[Mean]) -> Vec<(f64, f64)> {
 }
 
 /// Throughput per unit that is at least this share of that at the lightest load is as much.
-pub(crate) const AS_MUCH: f64 = 0.8;
+const AS_MUCH: f64 = 0.8;
 
 /// The highest load at which throughput per unit of load is at least [`AS_MUCH`] of that at the lightest; infinite if it is at the highest
 /// measured load. `None` with fewer than two loads, or without throughput at the lightest.

@@ -265,10 +265,10 @@ const SHORTEST_BASELINE_S: f64 = 0.5;
 const SPREAD_WINDOW_S: f64 = 0.1;
 
 /// Throughput this much below the baseline (as a share) counts as back.
-pub(super) const WITHIN: f64 = 0.05;
+const WITHIN: f64 = 0.05;
 
 /// … or this many standard deviations.
-pub(super) const DEVIATIONS: f64 = 4.5;
+const DEVIATIONS: f64 = 4.5;
 
 /// Interquartile range of a normal distribution with standard deviation 1.
 const NORMAL_IQR: f64 = 1.349;
@@ -293,7 +293,7 @@ const STUDENT: f64 = 2.262_157;
 
 /// What service was like before a fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Baseline {
+struct Baseline {
     /// Its slots.
     pub slots: [usize; 2],
     pub ok_per_s: f64,
@@ -418,7 +418,7 @@ pub(crate) fn horizon_s(at_s: f64, healed_s: Option<f64>, timeout_s: f64) -> f64
 }
 
 /// The first slot from which service is as before, for good.
-pub(super) fn back_to_baseline(signs: &Signs, times: Times) -> Option<usize> {
+fn back_to_baseline(signs: &Signs, times: Times) -> Option<usize> {
     let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
     let horizon = signs.timeline.slot_of(horizon_s).min(signs.end);
     let mut from = signs.begin;
@@ -432,7 +432,7 @@ pub(super) fn back_to_baseline(signs: &Signs, times: Times) -> Option<usize> {
 }
 
 /// Signs of an outage in the slots since a fault, as running sums.
-pub(super) struct Signs<'a> {
+struct Signs<'a> {
     timeline: &'a Timeline,
     begin: usize,
     end: usize,
@@ -511,14 +511,14 @@ impl<'a> Signs<'a> {
 
 /// The slot at which a Poisson stream changed from the rate `a` to the rate `b` (both for each slot), by maximum likelihood: each
 /// operation speaks for `a` with `ln(a / b)`, each slot for it with `b - a`.
-pub(super) fn change(ok: &Counts, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
+fn change(ok: &Counts, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
     let (each_operation, each_slot) = ((a / b).ln(), b - a);
     let for_a = |slot: &usize| ok.between(from, *slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
     (from..=until).max_by(|x, y| for_a(x).total_cmp(&for_a(y)).then(y.cmp(x))).unwrap_or(from)
 }
 
 /// Slots of `begin..end`, counted from `begin`, that lie in any of the stretches.
-pub(super) fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = [usize; 2]>) -> Counts {
+fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = [usize; 2]>) -> Counts {
     let mut marks = vec![0; end - begin];
     for [from, until] in stretches {
         let (from, until) = (from.clamp(begin, end), until.clamp(begin, end));
@@ -530,7 +530,7 @@ pub(super) fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item
 /// Slots of the affected window `begin..affected` in which service was degraded: the window around them (as long as those that throughput is
 /// compared in) has no more failures than the baseline, and outside of gaps either less throughput than the bound, or it lies
 /// in a stretch that is `slow`.
-pub(super) fn degraded(
+fn degraded(
     timeline: &Timeline,
     baseline: &Baseline,
     [begin, affected]: [usize; 2],
@@ -571,7 +571,7 @@ const STILL: f64 = 2.0;
 
 /// Throughput beyond the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Overshoot {
+struct Overshoot {
     /// Of the highest window, as a share of the baseline.
     pub ratio: f64,
     /// The slot at which it was over; `None`: not before the next fault or the load's end.
@@ -579,7 +579,7 @@ pub(super) struct Overshoot {
 }
 
 /// The overshoot after service was back in the slot `back`, if there was one before `end`.
-pub(super) fn overshoot(timeline: &Timeline, baseline: &Baseline, [back, end]: [usize; 2]) -> Option<Overshoot> {
+fn overshoot(timeline: &Timeline, baseline: &Baseline, [back, end]: [usize; 2]) -> Option<Overshoot> {
     let (ok, slot_s) = (timeline.ok(), timeline.slot_s());
     let window_s =
         (OVERSHOOT_WINDOW_OPERATIONS / baseline.ok_per_s).clamp(OVERSHOOT_WINDOW_S[0], OVERSHOOT_WINDOW_S[1]);
