@@ -1,18 +1,34 @@
-//! What the histories of audited keys and the members' tables say about the data: each file one check. It must not know how either
-//! came about.
+//! What the histories of audited keys and the members' tables say about the data: lost writes, divergence, and what was found
+//! at each variant and point over all repeats that are not void.
+//!
+//! **Lost writes**: Lost writes: what was read back after the run, held against what each key's operations allow.
+//!
+//! A key belongs to one client that does one operation after the other, so its operations are ordered by their ends. An
+//! acknowledged one takes effect where it stands. One that nobody knows the fate of (a timeout, a connection that broke) may
+//! have taken effect, may not, and may do so at any later time: its value stays allowed for good. A refused one does nothing.
+//! What is read back must be one of the values that this allows.
+//!
+//! A key that was not read back by the protocol, as with one that has no such operation, is looked for in what the members told
+//! of all their records. It is lost if none of them holds an allowed value; if some do and others do not, it has diverged,
+//! which is not for this room to say.
+//!
+//! **Pooled**: What the checks found at each variant and point, over all repeats that are not void, if any is not.
+//!
+//! The rate of wrong answers has an interval of the ratio of sums over repeats where there are three of them and any answer was
+//! wrong: it counts in how much repeats differ. With fewer, and where nothing was wrong and repeats thus cannot differ, it is
+//! that of the pooled counts, which says how rare wrong answers must be to have been missed. So it is where repeats resemble
+//! each other more than counts can: three that had one wrong answer each do not show that there is always one.
 
-mod divergence;
-mod lost_writes;
-pub(crate) mod pooled;
+use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::plan::{self, WhenFailed};
-use record::events::What;
-use record::replicas::Replica;
-use record::results::{Consistency, Outcomes, ReplicaTable};
+use record::events::{By, History, Outcome, What};
+use record::replicas::{Held, Replica, Table};
+use record::results::{Consistency, Outcomes, PooledConsistency, ReplicaTable, Trial};
 
 use crate::evidence::Evidence;
-use divergence::divergence;
-use lost_writes::lost_writes;
+use crate::run::{groups, usable};
+use crate::stats::shares::{ratio_of_sums, share_ci95};
 
 /// What all checks found in a trial whose operations ended so, and which had so many full cycles.
 pub(crate) fn consistency(
@@ -54,6 +70,257 @@ fn table(replica: &Replica) -> ReplicaTable {
     }
 }
 
+/// So many diverged keys are described.
+const EXAMPLES: usize = 5;
+/// Characters of a value in a description.
+const SHOWN: usize = 24;
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Divergence {
+    /// Keys that not all members hold alike.
+    pub keys: u64,
+    /// Of these, keys of which two members hold something different.
+    pub differing: u64,
+    /// Of these, keys that a member lacks.
+    pub missing: u64,
+    /// The first few of these: `k: n1 and n2 version 2, n3 nothing`.
+    pub examples: Vec<String>,
+}
+
+/// Compares the members that told what they hold; `None` if fewer than two did.
+fn divergence(replicas: &[Replica]) -> Option<Divergence> {
+    let told: Vec<(&str, &Table)> =
+        replicas.iter().filter_map(|replica| Some((replica.member.as_str(), replica.holds.as_ref().ok()?))).collect();
+    if told.len() < 2 {
+        return None;
+    }
+    let keys: BTreeSet<&String> = told.iter().flat_map(|(_, table)| table.keys()).collect();
+    let mut found = Divergence::default();
+    for key in keys {
+        let held: Vec<(&str, Option<&Held>)> = told.iter().map(|(member, table)| (*member, table.get(key))).collect();
+        let different: BTreeSet<&Held> = held.iter().filter_map(|(_, held)| *held).collect();
+        let (differs, lacks) = (different.len() > 1, held.iter().any(|(_, held)| held.is_none()));
+        found.differing += u64::from(differs);
+        found.missing += u64::from(lacks);
+        if differs || lacks {
+            found.keys += 1;
+            if found.examples.len() < EXAMPLES {
+                found.examples.push(format!("{key}: {}", described(&held)));
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Who holds what.
+fn described(held: &[(&str, Option<&Held>)]) -> String {
+    let mut sides: Vec<(Option<&Held>, Vec<&str>)> = Vec::new();
+    for (member, held) in held {
+        match sides.iter_mut().find(|(known, _)| known == held) {
+            Some((_, members)) => members.push(member),
+            None => sides.push((*held, vec![member])),
+        }
+    }
+    // Versions are shorter than values, where they tell the sides apart.
+    let mut versions: BTreeMap<&str, u32> = BTreeMap::new();
+    let present = || sides.iter().filter_map(|(held, _)| *held);
+    for version in present().filter_map(|held| held.version.as_deref()) {
+        *versions.entry(version).or_default() += 1;
+    }
+    let by_version = versions.values().all(|count| *count == 1) && versions.len() == present().count();
+    let side = |(held, members): &(Option<&Held>, Vec<&str>)| {
+        let what = match held {
+            None => "nothing".to_owned(),
+            Some(Held { version: Some(version), .. }) if by_version => format!("version {version}"),
+            Some(held) => format!("\"{}\"", shortened(&held.value)),
+        };
+        format!("{} {what}", members.join(" and "))
+    };
+    sides.iter().map(side).collect::<Vec<_>>().join(", ")
+}
+
+fn shortened(value: &str) -> String {
+    let mut shown: String = value.chars().take(SHOWN).collect();
+    if shown.len() < value.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct LostWrites {
+    /// Keys that were read back, or looked for, and judged.
+    pub checked: u64,
+    /// Of these, keys whose value is nowhere one that their operations allow.
+    pub lost: u64,
+    /// The first few of these, as `space/key`; `key` where there are no spaces.
+    pub examples: Vec<String>,
+}
+
+/// A key's value; `None`: there is none.
+type Value<'a> = Option<&'a str>;
+
+#[derive(Debug, Default)]
+struct Key<'a> {
+    /// The last that was acknowledged; nothing before the first.
+    acknowledged: Value<'a>,
+    /// What operations of unknown fate may make of it.
+    possible: BTreeSet<Value<'a>>,
+    /// What was read back.
+    read_back: Option<Value<'a>>,
+}
+
+#[derive(Debug, Default)]
+struct Space<'a> {
+    keys: BTreeMap<&'a str, Key<'a>>,
+    /// A removal of everything, of unknown fate.
+    may_be_emptied: bool,
+}
+
+/// Judges a history; `None` if nothing was read back, and no member told what it holds.
+fn lost_writes(history: &[History], replicas: &[Replica]) -> Option<LostWrites> {
+    let tables: Vec<&Table> = replicas.iter().filter_map(|replica| replica.holds.as_ref().ok()).collect();
+    let mut ordered: Vec<&History> = history.iter().collect();
+    ordered.sort_by(|a, b| (a.by == By::Audit).cmp(&(b.by == By::Audit)).then(a.at_s.total_cmp(&b.at_s)));
+    let mut spaces: BTreeMap<&str, Space<'_>> = BTreeMap::new();
+    for line in ordered {
+        spaces.entry(&line.space).or_default().play(line);
+    }
+    let mut found = None;
+    for (space_name, space) in &spaces {
+        for (name, key) in &space.keys {
+            let named = if space_name.is_empty() { (*name).to_owned() } else { format!("{space_name}/{name}") };
+            let held = || tables.iter().map(|table| table.get(&named).map(|held| held.value.as_str())).collect();
+            let read: Vec<Value<'_>> = key.read_back.map_or_else(held, |read| vec![read]);
+            if read.is_empty() {
+                continue;
+            }
+            let allowed = read.iter().any(|value| space.allows(key, *value));
+            let found: &mut LostWrites = found.get_or_insert_default();
+            found.checked += 1;
+            found.lost += u64::from(!allowed);
+            if !allowed && found.examples.len() < EXAMPLES {
+                found.examples.push(named);
+            }
+        }
+    }
+    found
+}
+
+impl<'a> Space<'a> {
+    fn play(&mut self, line: &'a History) {
+        if line.by == By::Audit {
+            // A read-back of what no operation of the history touched cannot be judged.
+            if let (Outcome::Ok, Some(key)) = (line.outcome, self.keys.get_mut(line.key.as_str())) {
+                key.read_back = Some(line.value.as_deref());
+            }
+            return;
+        }
+        let applied = line.applied.or((line.outcome == Outcome::Ok).then_some(true));
+        match line.effect.as_str() {
+            "write" => self.key(line).change(line.value.as_deref(), applied),
+            "remove" => self.key(line).change(None, applied),
+            "remove_all" if applied.is_none() => self.may_be_emptied = true,
+            "remove_all" => self.keys.values_mut().for_each(|key| key.change(None, applied)),
+            _ => {}
+        }
+    }
+
+    /// Whether a key may have this value in the end.
+    fn allows(&self, key: &Key<'_>, value: Value<'_>) -> bool {
+        (self.may_be_emptied && value.is_none())
+            || value == key.acknowledged
+            || key.possible.iter().any(|one| *one == value)
+    }
+
+    fn key(&mut self, line: &'a History) -> &mut Key<'a> {
+        self.keys.entry(&line.key).or_default()
+    }
+}
+
+impl<'a> Key<'a> {
+    fn change(&mut self, value: Value<'a>, applied: Option<bool>) {
+        match applied {
+            Some(true) => self.acknowledged = value,
+            Some(false) => {}
+            None => {
+                self.possible.insert(value);
+            }
+        }
+    }
+}
+
+/// As many repeats show how much they differ.
+const REPEATS: usize = 3;
+const RATIO: &str = "ratio";
+const COUNTS: &str = "Clopper-Pearson";
+
+/// An entry for each variant and point of which anything was checked, in the order of the trials.
+pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
+    groups(trials).into_iter().filter_map(|group| of_group(&usable(group.trials))).collect()
+}
+
+fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {
+    let first = trials.first()?;
+    let found = || trials.iter().map(|trial| &trial.consistency);
+    let is_checked = found().any(|found| found.wrong.or(found.lost_writes).or(found.diverged_keys).is_some());
+    if !is_checked {
+        return None;
+    }
+    let wrong: Option<Vec<u64>> = found().map(|found| found.wrong).collect();
+    let cycles: Option<Vec<u64>> = found().map(|found| found.cycles).collect();
+    let operations: Vec<u64> = trials.iter().map(|trial| ended(trial)).collect();
+    let of = |all: Option<&Vec<u64>>| wrong.as_ref().zip(all).and_then(|(wrong, all)| pooled_rate(wrong, all));
+    let (by_cycle, by_operation) = (of(cycles.as_ref()), of(Some(&operations)));
+    let method = by_cycle.as_ref().or(by_operation.as_ref()).map(|rate| rate.method);
+    Some(PooledConsistency {
+        variant: first.variant.clone(),
+        point: first.point.clone(),
+        repeats: trials.len() as u64,
+        cycles: cycles.map(|cycles| cycles.iter().sum()),
+        operations: operations.iter().sum(),
+        wrong: wrong.map(|wrong| wrong.iter().sum()),
+        wrong_per_1000_cycles: by_cycle.as_ref().map(|rate| rate.per_1000),
+        ci95: by_cycle.and_then(|rate| rate.ci95),
+        wrong_per_1000_operations: by_operation.as_ref().map(|rate| rate.per_1000),
+        operations_ci95: by_operation.and_then(|rate| rate.ci95),
+        method: method.unwrap_or_default().to_owned(),
+        diverged_keys: found().map(|found| found.diverged_keys).collect(),
+        lost_writes: found().map(|found| found.lost_writes).collect(),
+    })
+}
+
+fn ended(trial: &Trial) -> u64 {
+    let outcomes = &trial.outcomes;
+    outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong
+}
+
+struct Rate {
+    per_1000: f64,
+    ci95: Option<[f64; 2]>,
+    method: &'static str,
+}
+
+/// Some of all, a pair for each repeat; `None` if there was nothing that could have been wrong.
+fn pooled_rate(some: &[u64], all: &[u64]) -> Option<Rate> {
+    let (wrong, of) = (some.iter().sum::<u64>(), all.iter().sum::<u64>());
+    if of == 0 {
+        return None;
+    }
+    let pairs: Vec<(f64, f64)> = some.iter().zip(all).map(|(some, all)| (*some as f64, *all as f64)).collect();
+    let over_repeats = (wrong > 0 && pairs.len() >= REPEATS).then(|| ratio_of_sums(&pairs)).flatten();
+    let of_counts = share_ci95(wrong, of);
+    let width = |[low, high]: [f64; 2]| high - low;
+    let (method, ci95) = match over_repeats {
+        Some((_, ci95)) if of_counts.is_none_or(|counts| width(ci95) >= width(counts)) => (RATIO, Some(ci95)),
+        _ => (COUNTS, of_counts),
+    };
+    let thousand = |share: f64| 1000.0 * share;
+    Some(Rate { per_1000: thousand(wrong as f64 / of as f64), ci95: ci95.map(|ends| ends.map(thousand)), method })
+}
+
 #[cfg(test)]
 mod tests {
     //! Canaries: a write that was planted as lost and a divergence that was planted must be found in records on disk, and nothing where
@@ -61,11 +328,11 @@ mod tests {
 
     use std::path::PathBuf;
 
-    use record::events::{By, Event, History, Outcome};
+    use record::events::Event;
     use record::folder::TrialFolder;
     use record::lines::Writer;
-    use record::replicas::{self, Held, Table};
-    use record::results::Trust;
+    use record::replicas;
+    use record::results::{Trust, Verdict};
 
     use super::*;
     use crate::made_up;
@@ -91,7 +358,7 @@ mod tests {
     const KEYS: usize = 500;
 
     /// Three members with 500 cases, each created and modified by its agent; `spoil` changes what they hold in the end.
-    fn played(name: &str, spoil: impl FnOnce(&mut Vec<Replica>)) -> record::results::Trial {
+    fn played(name: &str, spoil: impl FnOnce(&mut Vec<Replica>)) -> Trial {
         let scratch = Scratch::new(name);
         let folder = TrialFolder::at(&scratch.0);
         let mut history = Writer::create(&folder.history()).unwrap();
@@ -196,5 +463,346 @@ mod tests {
         planned.load.as_mut().unwrap().when_failed = WhenFailed::NextCycle;
         assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, Some(90)).cycles, Some(100));
         assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, None).cycles, None, "nobody counted");
+    }
+
+    /// Reads `"w+a w?b r+ x?  => a"`: operations of one key in order, then what was read back (`_`: nothing, `!`: unread).
+    fn history(text: &str) -> Vec<History> {
+        let (operations, read) = text.split_once("=>").unwrap();
+        let mut lines = Vec::new();
+        for (number, word) in operations.split_whitespace().enumerate() {
+            let (kind, value) = word.split_at(2);
+            let effect = match &kind[..1] {
+                "w" => "write",
+                "x" => "remove",
+                "z" => "remove_all",
+                _ => "read",
+            };
+            let (outcome, applied) = match &kind[1..] {
+                "+" => (Outcome::Ok, Some(true)),
+                "-" => (Outcome::Failed, Some(false)),
+                _ => (Outcome::Timeout, None),
+            };
+            lines.push(line(
+                number as f64,
+                By::Load,
+                effect,
+                Some(value).filter(|value| !value.is_empty()),
+                outcome,
+                applied,
+            ));
+        }
+        match read.trim() {
+            "!" => lines.push(line(99.0, By::Audit, "read", None, Outcome::Failed, None)),
+            "_" => lines.push(line(99.0, By::Audit, "read", None, Outcome::Ok, Some(true))),
+            value => lines.push(line(99.0, By::Audit, "read", Some(value), Outcome::Ok, Some(true))),
+        }
+        lines
+    }
+
+    fn line(at_s: f64, by: By, effect: &str, value: Option<&str>, outcome: Outcome, applied: Option<bool>) -> History {
+        let (effect, value) = (effect.to_owned(), value.map(str::to_owned));
+        let key = if effect == "remove_all" { String::new() } else { "k".to_owned() };
+        History { at_s, by, agent: Some(1), effect, space: "s".to_owned(), key, value, outcome, applied }
+    }
+
+    fn counts(history: &[History]) -> Option<(u64, u64)> {
+        lost_writes(history, &[]).map(|found| (found.checked, found.lost))
+    }
+
+    #[test]
+    fn each_key_is_allowed_what_its_operations_allow() {
+        let allowed = [
+            "w+a => a",
+            "w+a w+b => b",
+            "w+a x+ => _",
+            "w-a => _",
+            "w?a => a",
+            "w?a => _",
+            "w+a w-b => a",
+            "w+a w?b => a",
+            "w+a w?b => b",
+            "w+a x? => a",
+            "w+a x? => _",
+            "w+a x- => a",
+            "w+a r+a => a",
+            "w+a r?z => a",
+            // What was of unknown fate may land late.
+            "w?a w+b => a",
+            "w?a w+b => b",
+            "x? w+a => _",
+            "w+a z+ => _",
+            "w+a z? => _",
+            "w+a z? => a",
+            "z? w+a => _",
+            "w+a z- => a",
+            "w?a x+ => a",
+            "x+ => _",
+        ];
+        for text in allowed {
+            assert_eq!(counts(&history(text)), Some((1, 0)), "{text}");
+        }
+        let lost = [
+            "w+a => _",
+            "w+a => b",
+            "w+a w+b => a",
+            "w+a w+b => _",
+            "w+a x+ => a",
+            "w-a => a",
+            "w+a w-b => b",
+            "w+a w?b => _",
+            "w+a w?b => c",
+            "w+a x- => _",
+            "w+a z+ => a",
+            "w+a z- => _",
+            "z+ w+a => _",
+            "r? w+a => _",
+        ];
+        for text in lost {
+            assert_eq!(counts(&history(text)), Some((1, 1)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_read_back_is_not_checked() {
+        assert_eq!(lost_writes(&[], &[]), None);
+        assert_eq!(lost_writes(&history("w+a => !"), &[]), None);
+        let mut unread = history("w+a => a");
+        unread.pop();
+        assert_eq!(lost_writes(&unread, &[]), None);
+    }
+
+    #[test]
+    fn spaces_and_keys_are_kept_apart() {
+        let mut lines = history("w+a => _");
+        let mut other = history("z+ w+b => b");
+        for line in &mut other {
+            line.space = "other".to_owned();
+        }
+        lines.extend(other);
+        let mut third = history("w+c => c");
+        for line in &mut third {
+            line.key = "k2".to_owned();
+        }
+        lines.extend(third);
+        assert_eq!(counts(&lines), Some((3, 1)));
+        assert_eq!(lost_writes(&lines, &[]).unwrap().examples, ["s/k"]);
+    }
+
+    #[test]
+    fn operations_are_ordered_by_their_ends_and_not_by_their_lines() {
+        let mut lines = history("w+a w+b => b");
+        lines.reverse();
+        assert_eq!(counts(&lines), Some((1, 0)));
+    }
+
+    #[test]
+    fn a_second_read_back_replaces_the_first() {
+        let mut lines = history("w+a => _");
+        lines.push(line(100.0, By::Audit, "read", Some("a"), Outcome::Ok, Some(true)));
+        assert_eq!(counts(&lines), Some((1, 0)));
+    }
+
+    #[test]
+    fn where_the_protocol_reads_nothing_back_the_members_do() {
+        let judged = |operations: &str, members: &[&str]| {
+            let mut lines = history(&format!("{operations} => !"));
+            lines.pop();
+            lost_writes(&lines, &divergence::replicas(members)).map(|found| (found.checked, found.lost))
+        };
+        let kept = [
+            ("w+a", &["s/k=a", "s/k=a"][..]),
+            ("w+a w+b", &["s/k=b@2", "s/k=b@2"]),
+            // Some have it, some do not: diverged, and not lost.
+            ("w+a w+b", &["s/k=a", "s/k=b"]),
+            ("w+a", &["", "s/k=a"]),
+            ("w+a x+", &["", "s/k=a"]),
+            ("w+a x+", &["", ""]),
+            ("w+a w?b", &["s/k=b", "!"]),
+            ("w?a", &["", ""]),
+        ];
+        for (operations, members) in kept {
+            assert_eq!(judged(operations, members), Some((1, 0)), "{operations} {members:?}");
+        }
+        let lost = [
+            ("w+a", &["", ""][..]),
+            ("w+a w+b", &["s/k=a", "s/k=a"]),
+            ("w+a w+b", &["s/k=a", "", "s/k=c"]),
+            ("w+a x+", &["s/k=a", "s/k=a"]),
+            ("w+a", &["!", "other=a"]),
+        ];
+        for (operations, members) in lost {
+            assert_eq!(judged(operations, members), Some((1, 1)), "{operations} {members:?}");
+        }
+        assert_eq!(judged("w+a", &["!", "!"]), None, "nobody can say");
+        assert_eq!(judged("w+a", &[]), None);
+    }
+
+    #[test]
+    fn what_the_protocol_read_back_counts_before_what_members_told() {
+        let replicas = divergence::replicas(&["s/k=a", "s/k=a"]);
+        let found = lost_writes(&history("w+a => _"), &replicas).unwrap();
+        assert_eq!((found.checked, found.lost), (1, 1));
+    }
+
+    #[test]
+    fn a_key_without_a_space_is_named_by_itself() {
+        let mut lines = history("w+a => !");
+        lines.pop();
+        lines[0].space.clear();
+        let found = lost_writes(&lines, &divergence::replicas(&["k=b", "k=b"])).unwrap();
+        assert_eq!((found.lost, found.examples), (1, vec!["k".to_owned()]));
+    }
+
+    fn trial(variant: &str, wrong: Option<u64>, cycles: u64, diverged_keys: Option<u64>) -> Trial {
+        let lost_writes = diverged_keys.map(|keys| keys / 2);
+        Trial {
+            variant: Some(variant.to_owned()),
+            outcomes: Outcomes {
+                ok: 6 * cycles - wrong.unwrap_or(0),
+                wrong: wrong.unwrap_or(0),
+                ..Outcomes::default()
+            },
+            consistency: Consistency {
+                wrong,
+                cycles: Some(cycles),
+                diverged_keys,
+                lost_writes,
+                ..Consistency::default()
+            },
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn repeats_of_a_variant_are_taken_together() {
+        let mut void = trial("dirty", Some(999), 1000, Some(999));
+        void.verdict = Verdict { is: Trust::Void, ..Verdict::default() };
+        let trials = [
+            trial("dirty", Some(10), 1000, Some(4)),
+            trial("sync", Some(0), 16_000, Some(0)),
+            trial("dirty", Some(20), 1000, Some(6)),
+            void,
+            trial("dirty", Some(30), 2000, None),
+            trial("sync", Some(0), 0, Some(0)),
+        ];
+        let [dirty, sync] = pooled(&trials).try_into().unwrap();
+        assert_eq!((dirty.variant.as_deref(), dirty.repeats), (Some("dirty"), 3));
+        assert_eq!((dirty.wrong, dirty.cycles, dirty.operations), (Some(60), Some(4000), 24_000));
+        assert_eq!((dirty.wrong_per_1000_cycles, dirty.wrong_per_1000_operations), (Some(15.0), Some(2.5)));
+        assert_eq!(dirty.method, "ratio");
+        let [low, high] = dirty.ci95.unwrap();
+        assert!(low < 15.0 - 5.0 && high > 15.0 + 5.0 && ((low + high) / 2.0 - 15.0).abs() < 1e-9, "{low} {high}");
+        assert_eq!(
+            (dirty.diverged_keys, dirty.lost_writes),
+            (vec![Some(4), Some(6), None], vec![Some(2), Some(3), None])
+        );
+
+        assert_eq!(
+            (sync.wrong, sync.wrong_per_1000_cycles, sync.method.as_str()),
+            (Some(0), Some(0.0), "Clopper-Pearson")
+        );
+        let [low, high] = sync.ci95.unwrap();
+        assert!(low == 0.0 && (high - 0.2306).abs() < 1e-3, "at most {high} in 1,000");
+    }
+
+    #[test]
+    fn few_repeats_and_equal_ones_are_counted() {
+        let method = |wrongs: &[u64]| {
+            let trials: Vec<Trial> = wrongs.iter().map(|wrong| trial("a", Some(*wrong), 1000, None)).collect();
+            let found = pooled(&trials).remove(0);
+            (found.method, found.ci95.unwrap())
+        };
+        assert_eq!(method(&[10, 90]).0, "Clopper-Pearson");
+        let (equal, [low, high]) = method(&[1, 1, 1]);
+        assert!(equal == "Clopper-Pearson" && low < 0.3 && high > 2.0, "{equal} {low} {high}");
+        assert_eq!(method(&[10, 90, 20]).0, "ratio");
+    }
+
+    #[test]
+    fn what_was_not_checked_has_no_figures() {
+        assert_eq!(pooled(&[trial("a", None, 1000, None)]), []);
+        assert_eq!(pooled(&[]), []);
+        let found = pooled(&[trial("a", None, 1000, Some(3))]).remove(0);
+        assert_eq!(
+            (found.wrong, found.wrong_per_1000_cycles, found.ci95, found.method.as_str()),
+            (None, None, None, "")
+        );
+        // More wrong answers than cycles: cycles of which several answers are wrong are no independent draws of one.
+        let found = pooled(&[trial("a", Some(20), 10, None)]).remove(0);
+        assert_eq!((found.wrong_per_1000_cycles, found.ci95), (Some(2000.0), None));
+        assert!(found.operations_ci95.is_some());
+    }
+
+    #[test]
+    fn where_all_are_void_all_are_shown() {
+        let void = |wrong| Trial {
+            verdict: Verdict { is: Trust::Void, ..Verdict::default() },
+            ..trial("a", Some(wrong), 1000, None)
+        };
+        let found = pooled(&[void(1), void(2)]).remove(0);
+        assert_eq!((found.repeats, found.wrong), (2, Some(3)));
+    }
+
+    mod divergence {
+        use super::super::*;
+
+        /// `"a=x b=y@2"`: what a member holds, with versions after the `@`; `"!"`: it did not tell.
+        pub(super) fn replicas(members: &[&str]) -> Vec<Replica> {
+            let record = |word: &str| {
+                let (key, held) = word.split_once('=').unwrap();
+                let (value, version) =
+                    held.split_once('@').map_or((held, None), |(value, version)| (value, Some(version)));
+                (key.to_owned(), Held { value: value.to_owned(), version: version.map(str::to_owned) })
+            };
+            let replica = |(index, text): (usize, &&str)| Replica {
+                member: format!("n{}", index + 1),
+                holds: if *text == "!" {
+                    Err("it is down".to_owned())
+                } else {
+                    Ok(text.split_whitespace().map(record).collect())
+                },
+            };
+            members.iter().enumerate().map(replica).collect()
+        }
+
+        /// Diverged keys, differing, missing.
+        fn counts(members: &[&str]) -> Option<(u64, u64, u64)> {
+            divergence(&replicas(members)).map(|found| (found.keys, found.differing, found.missing))
+        }
+
+        #[test]
+        fn kinds_are_counted_apart_and_keys_once() {
+            assert_eq!(counts(&["a=x b=y", "a=x b=y", "b=y a=x"]), Some((0, 0, 0)));
+            assert_eq!(counts(&["", ""]), Some((0, 0, 0)));
+            assert_eq!(counts(&["a=x", "a=y", "a=x"]), Some((1, 1, 0)));
+            assert_eq!(counts(&["a=x", "", "a=x"]), Some((1, 0, 1)));
+            assert_eq!(counts(&["a=x", "", "a=y"]), Some((1, 1, 1)));
+            assert_eq!(counts(&["a=x b=1 c=1", "b=2 c=1", "a=x b=1 c=1 d=1"]), Some((3, 1, 2)));
+            // The same value with another version: one of them has missed a change.
+            assert_eq!(counts(&["a=x@1", "a=x@2"]), Some((1, 1, 0)));
+            assert_eq!(counts(&["a=x@1", "a=x"]), Some((1, 1, 0)));
+        }
+
+        #[test]
+        fn who_did_not_tell_is_not_compared() {
+            assert_eq!(counts(&["a=x", "!", "a=x"]), Some((0, 0, 0)));
+            assert_eq!(counts(&["a=x", "!"]), None);
+            assert_eq!(counts(&["!", "!"]), None);
+            assert_eq!(counts(&["a=x"]), None);
+            assert_eq!(counts(&[]), None);
+        }
+
+        #[test]
+        fn examples_say_who_holds_what() {
+            let examples = |members: &[&str]| divergence(&replicas(members)).unwrap().examples;
+            assert_eq!(examples(&["a=x@1", "a=x@1", "a=y@2"]), ["a: n1 and n2 version 1, n3 version 2"]);
+            assert_eq!(examples(&["a=x@1", "", "a=x@1"]), ["a: n1 and n3 version 1, n2 nothing"]);
+            // Versions that do not tell them apart are not shown.
+            assert_eq!(examples(&["a=x@2", "a=y@2"]), ["a: n1 \"x\", n2 \"y\""]);
+            let long = "é".repeat(40);
+            assert_eq!(examples(&[&format!("a={long}"), ""]), [format!("a: n1 \"{}…\", n2 nothing", "é".repeat(24))]);
+            let many: Vec<String> = (0..9).map(|key| format!("k{key}=x")).collect();
+            assert_eq!(examples(&[&many.join(" "), ""]).len(), 5);
+        }
     }
 }

@@ -1,23 +1,24 @@
-//! Claims and requirements held against the trials. It must not know where a metric comes from.
+//! Claims and requirements held against the trials, with the functions over trials that they may name (those of whole curves
+//! are in `curves`): `ratio(metric, a, b)`, a figure of one variant over that of another, trial by trial; `onset(metric, a,
+//! path)`, the first value of a swept path at which a count is above 0. And the quantiles that they ask for in vain, because
+//! too few operations support them.
+
+mod curves;
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Range};
+use experiment::duration;
+use experiment::plan::{self, Plan, Range};
+use experiment::quantity::Quantity;
 use record::results::{Claim, Holds, Requirement, Trial, Trust};
 use serde_json::Value;
 
 use crate::cost;
 use crate::metrics::metric;
-use crate::refusals::refusal;
-use crate::stats::order::{largest, median};
-
-mod curves;
-mod found;
-mod laws;
-mod onset;
-mod ratio;
-
-use found::Found;
+use crate::scaling::Estimate;
+use crate::stats::curve::Curve;
+use crate::stats::quantiles::{largest, mean, median, named, samples_for};
+use crate::stats::significance::paired;
 
 /// What a source says, held against this run. A void trial is not used.
 pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
@@ -130,17 +131,17 @@ fn of_function(metric: &str, range: &Range, matching: &[&Trial]) -> Option<Found
         ("knee", [over]) => curves::knees(None, over, trials),
         ("knee", [a, over]) => curves::knees(Some(a), over, trials),
         ("knee_ratio", [a, b, over]) => curves::knee_ratio([a, b], over, trials),
-        ("onset", [path, over]) => onset::onset(path, None, over, matching),
-        ("onset", [path, a, over]) => onset::onset(path, Some(a), over, matching),
+        ("onset", [path, over]) => onset(path, None, over, matching),
+        ("onset", [path, a, over]) => onset(path, Some(a), over, matching),
         ("peak", []) => curves::peaks(None, trials),
         ("peak", [a]) => curves::peaks(Some(a), trials),
         ("peak_ratio", [a, b]) => curves::peak_ratios([a, b], trials),
-        ("ratio", [path, a, b]) => ratio::ratio(path, [a, b], range, trials),
+        ("ratio", [path, a, b]) => ratio(path, [a, b], range, trials),
         ("retained", [path, over, at]) => curves::retained(path, None, [over, at], trials),
         ("retained", [path, a, over, at]) => curves::retained(path, Some(a), [over, at], trials),
-        ("usl", [parameter, over]) => laws::law(parameter, None, over, trials),
-        ("usl", [parameter, a, over]) => laws::law(parameter, Some(a), over, trials),
-        ("usl_difference", [parameter, a, b, over]) => laws::difference(parameter, [a, b], over, trials),
+        ("usl", [parameter, over]) => curves::law(parameter, None, over, trials),
+        ("usl", [parameter, a, over]) => curves::law(parameter, Some(a), over, trials),
+        ("usl_difference", [parameter, a, b, over]) => curves::difference(parameter, [a, b], over, trials),
         _ => Found::default(),
     })
 }
@@ -181,6 +182,309 @@ pub(crate) fn asked_as(range: &Range, write: fn(f64) -> String) -> String {
     let words: Vec<String> =
         bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {}", write(bound)))).collect();
     words.join(" and ")
+}
+
+/// A function at one point of the swept paths that it is not of.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Part {
+    /// Its value; `None` if it lies beyond what was swept, so that only its bounds are known.
+    pub value: Option<f64>,
+    /// Its 95 % interval, if there were repeats enough.
+    pub ci95: Option<[f64; 2]>,
+    /// Between what it lies; an end may be infinite.
+    pub span: [f64; 2],
+    /// Why there is no value, no interval, or one without an end; empty if nothing has to be said.
+    pub note: String,
+}
+
+/// What a function comes to.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Found {
+    /// Its value; of several points, because other paths are swept too, the median. Null where one of them has none.
+    pub value: Option<f64>,
+    /// From the lowest to the highest end of their intervals, where they have ends.
+    pub range: Option<[f64; 2]>,
+    /// Why there is no value, or an interval has no end.
+    pub note: String,
+    /// Between what each lies; an end may be infinite.
+    spans: Vec<[f64; 2]>,
+    /// Whether some trials that should have it do not, so that what the others say is not all.
+    lacking: bool,
+}
+
+impl Part {
+    /// Of a figure with its interval.
+    pub fn of(value: f64, ci95: Option<[f64; 2]>) -> Self {
+        Self { value: Some(value), ci95, span: ci95.unwrap_or([value; 2]), note: String::new() }
+    }
+
+    /// The same; without an interval it says why there is none.
+    pub fn of_curves(value: f64, ci95: Option<[f64; 2]>, curves: &[&Curve]) -> Self {
+        let note = if ci95.is_none() { no_interval(curves) } else { String::new() };
+        Self { note, ..Self::of(value, ci95) }
+    }
+
+    /// Of a load at which something happens. An infinite one was not met within the loads of the sweep, from `lowest` to `highest`, so it
+    /// lies beyond them; `beyond` says what that means.
+    pub fn of_load(
+        found: &Estimate,
+        [lowest, highest]: [f64; 2],
+        curves: &[&Curve],
+        beyond: impl Fn(f64) -> String,
+    ) -> Self {
+        let [low, high] = found.ci95.unwrap_or([found.value; 2]);
+        let ends = found.ci95.into_iter().flatten();
+        let open = std::iter::once(found.value).chain(ends).find(|value| value.is_infinite());
+        let perhaps = if found.value.is_infinite() { "" } else { "perhaps " };
+        let note = match open {
+            Some(open) => format!("{perhaps}{}", beyond(open)),
+            None if found.ci95.is_none() => no_interval(curves),
+            None => String::new(),
+        };
+        let low_end = if low == f64::INFINITY { highest } else { low.max(0.0) };
+        let high_end = if high == f64::NEG_INFINITY { lowest } else { high };
+        Self {
+            value: Some(found.value).filter(|value| value.is_finite()),
+            ci95: found.ci95,
+            span: [low_end, high_end],
+            note,
+        }
+    }
+}
+
+/// Why curves have no interval.
+fn no_interval(curves: &[&Curve]) -> String {
+    let once = curves.iter().flat_map(|curve| &curve.points).all(|point| point.rates.len() == 1);
+    if once { "one trial each: no interval".to_owned() } else { "too few repeats: no interval".to_owned() }
+}
+
+impl Found {
+    /// Of the parts, in the order of the trials.
+    pub fn of(parts: impl IntoIterator<Item = Part>) -> Self {
+        let parts: Vec<Part> = parts.into_iter().collect();
+        let values: Vec<f64> = parts.iter().filter_map(|part| part.value).collect();
+        let ends = || parts.iter().flat_map(|part| part.ci95.into_iter().flatten());
+        let low = largest(ends().map(|end| -end)).map(|end| -end);
+        let range = low.zip(largest(ends())).map(|(low, high)| [low, high]);
+        Self {
+            value: median(&values).filter(|_| values.len() == parts.len()),
+            range: range.filter(|range| range.iter().all(|end| end.is_finite())),
+            note: parts.iter().map(|part| part.note.clone()).find(|note| !note.is_empty()).unwrap_or_default(),
+            spans: parts.iter().map(|part| part.span).collect(),
+            lacking: false,
+        }
+    }
+
+    /// The same, of which some trials lack what they should have.
+    pub fn lacking(self, lacking: bool) -> Self {
+        Self { lacking, ..self }
+    }
+
+    /// The same, with this said where nothing else is.
+    pub fn noted(self, note: &str) -> Self {
+        if self.note.is_empty() { Self { note: note.to_owned(), ..self } } else { self }
+    }
+
+    /// Whether it is in range: `yes` if all that it may be is, `no` if nothing of it is.
+    pub fn holds(&self, range: &Range) -> Holds {
+        let inside = |[low, high]: &[f64; 2]| range.holds(*low) && range.holds(*high);
+        if self.spans.is_empty() {
+            Holds::NotMeasured
+        } else if self.lacking {
+            Holds::NotShown
+        } else if self.spans.iter().all(inside) {
+            Holds::Yes
+        } else if self.spans.iter().any(|span| meets(range, *span)) {
+            Holds::NotShown
+        } else {
+            Holds::No
+        }
+    }
+}
+
+/// Whether anything of a span is in range.
+fn meets(range: &Range, [low, high]: [f64; 2]) -> bool {
+    let above = range.above.is_none_or(|bound| high > bound) && range.at_least.is_none_or(|bound| high >= bound);
+    let below = range.below.is_none_or(|bound| low < bound) && range.at_most.is_none_or(|bound| low <= bound);
+    above && below && range.equals.is_none_or(|wanted| (low..=high).contains(&wanted))
+}
+
+/// An interval misses the truth in this share of cases.
+const MISS: f64 = 0.05;
+
+/// Trials of a variant and their partners: the figure of both, each if it is there.
+struct Pairs<'a> {
+    point: &'a BTreeMap<String, Value>,
+    values: Vec<[Option<f64>; 2]>,
+}
+
+/// The metric in variant `a` over that in variant `b` at each point, paired by repeat because these were played beside each other: the
+/// geometric mean of the ratios, with Student's interval of their logarithms.
+fn ratio(path: &str, names: [&str; 2], range: &Range, trials: &[&Trial]) -> Found {
+    let pairs = pairs(path, names, range, trials);
+    let lacks = |values: &[Option<f64>; 2]| values.contains(&None);
+    let lacking = pairs.iter().flat_map(|pairs| &pairs.values).any(lacks);
+    let parts: Vec<Option<Part>> = pairs.iter().map(|pairs| ratio_part(&pairs.values)).collect();
+    let undefined = parts.iter().zip(&pairs).any(|(part, pairs)| part.is_none() && !pairs.values.iter().all(lacks));
+    let found = Found::of(parts.into_iter().flatten()).lacking(lacking || undefined);
+    if undefined { found.noted(&format!("{} is 0: no ratio", names[1])) } else { found }
+}
+
+fn pairs<'a>(path: &str, [a, b]: [&str; 2], range: &Range, trials: &[&'a Trial]) -> Vec<Pairs<'a>> {
+    let figure = |trial: &Trial| worst(&metric(trial, path), range);
+    let is = |trial: &&&Trial, name: &str| trial.variant.as_deref() == Some(name);
+    let mut found: Vec<Pairs<'a>> = Vec::new();
+    for one in trials.iter().filter(|trial| is(trial, a)) {
+        let same = |other: &&&Trial| is(other, b) && other.point == one.point && other.repeat == one.repeat;
+        let Some(other) = trials.iter().find(same) else { continue };
+        let values = [figure(one), figure(other)];
+        match found.iter_mut().find(|pairs| *pairs.point == one.point) {
+            Some(pairs) => pairs.values.push(values),
+            None => found.push(Pairs { point: &one.point, values: vec![values] }),
+        }
+    }
+    found
+}
+
+/// The ratio at one point; `None` without a pair, or where the second figure is 0.
+fn ratio_part(values: &[[Option<f64>; 2]]) -> Option<Part> {
+    let both: Vec<(f64, f64)> = values.iter().filter_map(|[a, b]| (*a).zip(*b)).collect();
+    if !both.iter().all(|(a, b)| *a > 0.0 && *b > 0.0) {
+        let (a, b): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
+        let below = mean(&b).filter(|below| *below > 0.0)?;
+        let note = "a figure that is 0 has no ratio to be sure of: no interval".to_owned();
+        return Some(Part { note, ..Part::of(mean(&a)? / below, None) });
+    }
+    if let [(a, b)] = both.as_slice() {
+        return Some(Part { note: "one trial each: no interval".to_owned(), ..Part::of(a / b, None) });
+    }
+    let logarithms: Vec<(f64, f64)> = both.iter().map(|(a, b)| (b.ln(), a.ln())).collect();
+    let value = mean(&logarithms.iter().map(|(b, a)| a - b).collect::<Vec<_>>())?.exp();
+    let ci95 = paired(&logarithms).and_then(|difference| {
+        let reach = difference.error?.reach(MISS);
+        Some([difference.estimate - reach, difference.estimate + reach].map(f64::exp))
+    });
+    let note = if ci95.is_none() { "the same in every pair: no interval" } else { "" };
+    Some(Part { note: note.to_owned(), ..Part::of(value, ci95) })
+}
+
+/// A value of the path.
+struct Step<'a> {
+    value: &'a Value,
+    /// The count in each trial that can be used and has it.
+    counts: Vec<f64>,
+}
+
+/// The values of the path at one point of the others, in the order of the file.
+struct Steps<'a> {
+    point: BTreeMap<String, Value>,
+    steps: Vec<Step<'a>>,
+}
+
+/// The first value, in the order of the file, at which the count is above 0 in any trial. A void trial is not used, but where a value has
+/// no other it is not known whether that was the first.
+fn onset(path: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
+    let all = steps(path, variant, over, trials);
+    let judged: Vec<(Part, bool)> = all.iter().filter_map(|of| onset_part(&of.steps)).collect();
+    let lacking = judged.iter().any(|(_, lacking)| *lacking);
+    Found::of(judged.into_iter().map(|(part, _)| part)).lacking(lacking)
+}
+
+fn steps<'a>(path: &str, variant: Option<&str>, over: &str, trials: &[&'a Trial]) -> Vec<Steps<'a>> {
+    let mut all: Vec<Steps<'a>> = Vec::new();
+    for &trial in trials.iter().filter(|trial| trial.variant.as_deref() == variant) {
+        let Some(value) = trial.point.get(over) else { continue };
+        let mut point = trial.point.clone();
+        point.remove(over);
+        let index = all.iter().position(|of| of.point == point).unwrap_or(all.len());
+        if index == all.len() {
+            all.push(Steps { point, steps: Vec::new() });
+        }
+        let steps = &mut all[index].steps;
+        let place = steps.iter().position(|step| step.value == value).unwrap_or(steps.len());
+        if place == steps.len() {
+            steps.push(Step { value, counts: Vec::new() });
+        }
+        let usable = trial.verdict.is != Trust::Void;
+        steps[place].counts.extend(largest(metric(trial, path)).filter(|_| usable));
+    }
+    all
+}
+
+/// Where it begins, and whether that is in doubt; `None` if nothing was counted at all.
+fn onset_part(steps: &[Step]) -> Option<(Part, bool)> {
+    let last = steps.iter().rfind(|step| !step.counts.is_empty())?;
+    let begins = steps.iter().position(|step| step.counts.iter().any(|count| *count > 0.0));
+    let Some(place) = begins else {
+        // Which way the list runs tells on which side of its end the onset may lie.
+        let first = steps.first().and_then(|step| number(step.value));
+        let span = match (first, number(last.value)) {
+            (Some(first), Some(last)) if first > last => [0.0, last],
+            (_, Some(last)) => [last, f64::INFINITY],
+            (_, None) => [f64::NEG_INFINITY, f64::INFINITY],
+        };
+        let note = format!("not up to {}", plain(last.value));
+        let lacking = steps.iter().any(|step| step.counts.is_empty());
+        return Some((Part { value: None, ci95: None, span, note }, lacking));
+    };
+    let step = &steps[place];
+    let hit = step.counts.iter().filter(|count| **count > 0.0).count();
+    let mut note = format!("at {} in {hit} of {}", plain(step.value), step.counts.len());
+    note.push_str(&match place.checked_sub(1).map(|before| &steps[before]) {
+        None => ", the first value".to_owned(),
+        Some(before) if before.counts.is_empty() => format!("; {} was not measured", plain(before.value)),
+        Some(before) => format!(", not at {}", plain(before.value)),
+    });
+    let lacking = steps[..place].iter().any(|step| step.counts.is_empty());
+    let value = number(step.value);
+    let span = value.map_or([f64::NEG_INFINITY, f64::INFINITY], |value| [value; 2]);
+    Some((Part { value, ci95: None, span, note }, lacking))
+}
+
+/// The number of a swept value: of a rate bits per second, of a size bytes, of a duration seconds. `None` of other texts.
+fn number(value: &Value) -> Option<f64> {
+    let text = || value.as_str();
+    let quantity = |of: Quantity| text().and_then(|text| of.parse(text).ok());
+    value
+        .as_f64()
+        .or_else(|| quantity(Quantity::BitRate))
+        .or_else(|| quantity(Quantity::ByteRate))
+        .or_else(|| quantity(Quantity::Size))
+        .or_else(|| text().and_then(|text| duration::parse_s(text).ok()))
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A sentence for each quantile that the plan wants of this trial and that it cannot give.
+pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
+    let required = plan.requirements.iter().map(|gate| (&gate.metric, &gate.filter));
+    let claimed = plan.claims.iter().map(|claim| (&claim.metric, &claim.filter));
+    let searched = plan.find.iter().flat_map(|find| &find.limits).map(|limit| (&limit.metric, &limit.filter));
+    let mut refused: Vec<String> = Vec::new();
+    for (metric, filter) in required.chain(claimed).chain(searched) {
+        if matches(filter, trial) {
+            refused.extend(refusal(trial, metric));
+        }
+    }
+    refused.sort();
+    refused.dedup();
+    refused
+}
+
+/// Why a metric has no value in this trial, if that is for want of operations. Of a function over trials, its arguments are
+/// looked at.
+pub(crate) fn refusal(trial: &Trial, asked: &str) -> Option<String> {
+    let arguments = call(asked).map_or_else(|| vec![asked], |(_, arguments)| arguments);
+    arguments.into_iter().find_map(|path| {
+        let (of, name) = path.rsplit_once('.')?;
+        let needed = samples_for(named(name)?);
+        let counts = metric(trial, &format!("{of}.count"));
+        let fewest = counts.into_iter().min_by(f64::total_cmp)?;
+        let is_refused = fewest < needed as f64 && metric(trial, path).is_empty();
+        is_refused.then(|| format!("`{of}.{name}` cannot be told from {fewest:.0} operations: it takes {needed}"))
+    })
 }
 
 #[cfg(test)]

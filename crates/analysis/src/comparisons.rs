@@ -1,27 +1,20 @@
-//! Variants, swept values and runs beside each other: ratio or difference with its interval, whether it is more than chance, and how
-//! small a difference would have shown. One figure per trial is what is compared; who is compared with whom is in `sides`,
-//! of what in `figures`. It must not look at a trial's records, nor word anything.
+//! Variants, swept values and runs beside each other: ratio or difference with its interval, whether it is more than chance,
+//! and how small a difference would have shown. One figure per trial is what is compared.
 //!
 //! Ratios are taken of logarithms, so that b over a and a over b give the same answer. Chances are corrected over all
 //! comparisons made together (Holm); those where not one value differs from another could not have shown anything and do not
 //! count among them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990).
 
+use std::collections::BTreeMap;
+
 use experiment::plan::Plan;
-use record::results::{Comparison, Trial};
+use record::compared::Gated;
+use record::results::{Comparison, Trial, Trust};
+use serde_json::Value;
 
-use crate::stats::holm;
-use crate::stats::order::mean;
-use crate::stats::significance::{Difference, apart, detectable_errors, paired};
-
-mod figures;
-mod gate;
-mod sides;
-
-pub(crate) use gate::{gated, worse_pct};
-pub(crate) use sides::{Played, Side};
-
-use figures::Figure;
-use sides::{Couple, Unit, Units};
+use crate::metrics::metric;
+use crate::stats::quantiles::{largest, mean};
+use crate::stats::significance::{self, Difference, apart, detectable_errors, paired};
 
 /// Chance of calling something a difference that is none, over all comparisons made together.
 const LEVEL: f64 = 0.05;
@@ -31,22 +24,22 @@ const POWER: f64 = 0.9;
 /// Each variant beside the first, at each point; without variants, each value of a swept choice beside its first.
 pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
     let played: Vec<Played> = trials.iter().map(|trial| Played { trial, run: 0, started_unix_s: None }).collect();
-    compared(&sides::within(&plan.variants, &plan.swept, &played), &[])
+    compared(&couples_within(&plan.variants, &plan.swept, &played), &[])
 }
 
 /// The same of runs of one experiment, their repeats taken together. `metrics` instead of the usual ones, unless it is empty.
 pub(crate) fn within_runs(plan: &Plan, played: &[Played<'_>], metrics: &[String]) -> Vec<Comparison> {
-    compared(&sides::within(&plan.variants, &plan.swept, played), metrics)
+    compared(&couples_within(&plan.variants, &plan.swept, played), metrics)
 }
 
 /// Every side beside the first, at each variant and point that both have. `metrics` as in [`within_runs`].
 pub(crate) fn between(sides: &[Side<'_>], metrics: &[String]) -> Vec<Comparison> {
-    compared(&sides::between(sides), metrics)
+    compared(&couples_between(sides), metrics)
 }
 
 fn compared(couples: &[Couple<'_>], metrics: &[String]) -> Vec<Comparison> {
     let figures: Vec<Figure> = if metrics.is_empty() {
-        figures::usual(couples.iter().flat_map(Couple::trials))
+        usual(couples.iter().flat_map(Couple::trials))
     } else {
         metrics.iter().map(|path| Figure::of(path)).collect()
     };
@@ -151,7 +144,7 @@ fn correct(weighed: &mut [Weighed]) {
     let level = LEVEL / chances.len().max(1) as f64;
     let mut known: Vec<(f64, Option<f64>)> = Vec::new();
     for (Weighed { comparison, difference, more_is_better }, adjusted) in
-        family.into_iter().zip(holm::adjusted(&chances))
+        family.into_iter().zip(significance::holm(&chances))
     {
         comparison.p_adjusted = Some(adjusted);
         comparison.significant = adjusted < LEVEL;
@@ -185,6 +178,338 @@ fn errors(freedom: f64, level: f64, known: &mut Vec<(f64, Option<f64>)>) -> Opti
     let errors = detectable_errors(level, POWER, freedom);
     known.push((freedom, errors));
     errors
+}
+
+/// A choice with more values than this is no choice but a scale, and not compared value by value.
+const CHOICES: usize = 6;
+
+/// A trial and the run it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Played<'a> {
+    /// The trial.
+    pub trial: &'a Trial,
+    /// The run, counted from 0 among those of its side.
+    pub run: usize,
+    /// When its load began, by the calendar, if that is known.
+    pub started_unix_s: Option<f64>,
+}
+
+/// One or several runs of an experiment, taken together.
+#[derive(Debug, Clone)]
+pub(crate) struct Side<'a> {
+    /// Its name.
+    pub name: String,
+    /// Its trials.
+    pub trials: Vec<Played<'a>>,
+}
+
+/// Two that are compared.
+#[derive(Debug)]
+struct Couple<'a> {
+    pub over: String,
+    pub a: String,
+    pub b: String,
+    pub at: BTreeMap<String, Value>,
+    pub units: Units<'a>,
+}
+
+/// What counts as one observation: a trial, or a run of several repeats that was played in turn with others.
+#[derive(Debug, Clone)]
+struct Unit<'a>(Vec<&'a Trial>);
+
+/// The observations.
+#[derive(Debug)]
+enum Units<'a> {
+    /// Played beside each other, so that what drifts falls out.
+    Paired(Vec<(Unit<'a>, Unit<'a>)>),
+    /// One after the other.
+    Apart(Vec<Unit<'a>>, Vec<Unit<'a>>),
+}
+
+impl Unit<'_> {
+    /// A figure of it: the mean over its trials, the geometric one where a ratio will be taken. `None` if one of them lacks it.
+    pub fn value(&self, figure: &Figure) -> Option<f64> {
+        let values: Vec<f64> = self.0.iter().map(|trial| figure.value(trial)).collect::<Option<_>>()?;
+        if !figure.can_be_zero && values.iter().all(|value| *value > 0.0) {
+            let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+            return mean(&logarithms).map(f64::exp);
+        }
+        mean(&values)
+    }
+}
+
+impl<'a> Couple<'a> {
+    /// All trials of both.
+    pub fn trials(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
+        let units: Vec<Unit<'a>> = match &self.units {
+            Units::Paired(pairs) => pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect(),
+            Units::Apart(a, b) => a.iter().chain(b).cloned().collect(),
+        };
+        units.into_iter().flat_map(|unit| unit.0)
+    }
+}
+
+/// Variants of one experiment, each beside the first, paired by repeat; without variants the first swept path that is a choice.
+fn couples_within<'a>(variants: &[String], swept: &[String], played: &[Played<'a>]) -> Vec<Couple<'a>> {
+    let usable = usable(played);
+    let (over, names) = if variants.is_empty() {
+        let Some(choice) = choice(swept, &usable) else { return Vec::new() };
+        choice
+    } else {
+        ("variant".to_owned(), variants.to_vec())
+    };
+    let name = |trial: &Trial| match over.as_str() {
+        "variant" => trial.variant.clone(),
+        path => trial.point.get(path).map(plain),
+    };
+    let mut couples = Vec::new();
+    let Some((a, others)) = names.split_first() else { return couples };
+    for (at, of_point) in by_point(&usable, |trial| without(&trial.point, &over)) {
+        for b in others {
+            let is = |played: &Played<'a>, wanted: &str| name(played.trial).as_deref() == Some(wanted);
+            let pair = |one: &Played<'a>| {
+                let same = |other: &&Played<'a>| (other.run, other.trial.repeat) == (one.run, one.trial.repeat);
+                let other = of_point.iter().filter(|played| is(played, b)).find(same)?;
+                Some((Unit(vec![one.trial]), Unit(vec![other.trial])))
+            };
+            let pairs: Vec<_> = of_point.iter().filter(|played| is(played, a)).filter_map(pair).collect();
+            if !pairs.is_empty() {
+                let (over, a, b, at) = (over.clone(), a.clone(), b.clone(), at.clone());
+                couples.push(Couple { over, a, b, at, units: Units::Paired(pairs) });
+            }
+        }
+    }
+    couples
+}
+
+/// Every side beside the first, at each variant and point that both have.
+fn couples_between<'a>(sides: &[Side<'a>]) -> Vec<Couple<'a>> {
+    let mut couples = Vec::new();
+    let Some((a, others)) = sides.split_first() else { return couples };
+    let points = |side: &Side<'a>| {
+        by_point(&usable(&side.trials), |trial| {
+            let variant = trial.variant.clone().map(|name| ("variant".to_owned(), Value::String(name)));
+            trial.point.clone().into_iter().chain(variant).collect()
+        })
+    };
+    let of_a = points(a);
+    for b in others {
+        let of_b = points(b);
+        for (at, trials) in &of_a {
+            if let Some((_, other)) = of_b.iter().find(|(other, _)| other == at) {
+                let units = in_turn(trials, other).unwrap_or_else(|| Units::Apart(each(trials), each(other)));
+                let (a, b) = (a.name.clone(), b.name.clone());
+                couples.push(Couple { over: "run".to_owned(), a, b, at: at.clone(), units });
+            }
+        }
+    }
+    couples
+}
+
+/// Runs that were played in turn, paired in the order in which they began; `None` if they were not, or only once.
+fn in_turn<'a>(a: &[Played<'a>], b: &[Played<'a>]) -> Option<Units<'a>> {
+    let mut begun: Vec<(f64, bool, Unit<'a>)> = runs(a, true)?;
+    begun.extend(runs(b, false)?);
+    begun.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut pairs = Vec::new();
+    // What is left over at the end has no partner.
+    for two in begun.chunks_exact(2) {
+        match two {
+            [(_, true, a), (_, false, b)] | [(_, false, b), (_, true, a)] => pairs.push((a.clone(), b.clone())),
+            _ => return None,
+        }
+    }
+    (pairs.len() > 1).then_some(Units::Paired(pairs))
+}
+
+/// The runs of a side with the time at which each began; `None` if that is not known of all.
+fn runs<'a>(played: &[Played<'a>], is_a: bool) -> Option<Vec<(f64, bool, Unit<'a>)>> {
+    let mut runs: BTreeMap<usize, (f64, Unit<'a>)> = BTreeMap::new();
+    for one in played {
+        let started = one.started_unix_s?;
+        let run = runs.entry(one.run).or_insert((started, Unit(Vec::new())));
+        run.0 = run.0.min(started);
+        run.1.0.push(one.trial);
+    }
+    Some(runs.into_values().map(|(started, unit)| (started, is_a, unit)).collect())
+}
+
+fn each<'a>(played: &[Played<'a>]) -> Vec<Unit<'a>> {
+    played.iter().map(|played| Unit(vec![played.trial])).collect()
+}
+
+fn usable<'a>(played: &[Played<'a>]) -> Vec<Played<'a>> {
+    played.iter().filter(|played| played.trial.verdict.is != Trust::Void).copied().collect()
+}
+
+/// Trials by point, in the order in which the points first appear.
+fn by_point<'a>(
+    played: &[Played<'a>],
+    point: impl Fn(&Trial) -> BTreeMap<String, Value>,
+) -> Vec<(BTreeMap<String, Value>, Vec<Played<'a>>)> {
+    let mut points: Vec<(BTreeMap<String, Value>, Vec<Played<'a>>)> = Vec::new();
+    for played in played {
+        let at = point(played.trial);
+        match points.iter_mut().find(|(known, _)| *known == at) {
+            Some((_, trials)) => trials.push(*played),
+            None => points.push((at, vec![*played])),
+        }
+    }
+    points
+}
+
+/// The first swept path whose values are not numbers, with its values in the order of the plan, if they are few.
+fn choice(swept: &[String], played: &[Played<'_>]) -> Option<(String, Vec<String>)> {
+    swept.iter().find_map(|path| {
+        let mut values: Vec<&Value> = Vec::new();
+        for value in played.iter().filter_map(|played| played.trial.point.get(path)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let is_choice = (2..=CHOICES).contains(&values.len()) && !values.iter().any(|value| is_amount(value));
+        is_choice.then(|| (path.clone(), values.into_iter().map(plain).collect()))
+    })
+}
+
+/// A number, or a text that begins like one: `10ms`, `1GiB`.
+fn is_amount(value: &Value) -> bool {
+    value.is_number() || value.as_str().is_some_and(|text| text.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+fn without(point: &BTreeMap<String, Value>, path: &str) -> BTreeMap<String, Value> {
+    point.iter().filter(|(key, _)| *key != path).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A figure of a trial.
+#[derive(Debug, Clone, PartialEq)]
+struct Figure {
+    /// Its path.
+    pub path: String,
+    /// Whether more of it is better; otherwise less is.
+    pub more_is_better: bool,
+    /// Whether it is a count or a share that can be 0, so that ratios of it mean nothing.
+    pub can_be_zero: bool,
+}
+
+const OPERATIONS: &str = "throughput.operations_per_s";
+const CYCLES: &str = "throughput.cycles_per_s";
+
+/// What is compared if nobody asks for something else; cycles only where they tell more than operations do.
+const USUAL: [&str; 9] = [
+    OPERATIONS,
+    CYCLES,
+    "latency_us.p50",
+    "latency_us.p99",
+    "failed_pct",
+    "wrong_per_1000_cycles",
+    "consistency.lost_writes",
+    "faults.outage.failed",
+    "faults.outage.back_to_baseline_s",
+];
+
+/// Words of a path that make it a count or a share.
+const COUNTED: [&str; 14] = [
+    "count",
+    "_pct",
+    "failed",
+    "wrong",
+    "timeout",
+    "unfinished",
+    "lost",
+    "diverged",
+    "dropped",
+    "failures",
+    "attempt",
+    "kills",
+    "outcomes",
+    "threads",
+];
+
+/// Units of which more is better; of everything else (times, losses, memory, cost) less is.
+const GAINS: [&str; 3] = ["_per_s", "outcomes.ok", "checked"];
+
+/// What runs takes CPU, and a rate is a rate also of losses.
+const NEVER_ZERO: [&str; 2] = ["_per_s", "cpu_pct"];
+
+/// Cycles per operation that differ by no more than this are the same: the figure would only count twice.
+const SAME_CYCLES: f64 = 0.05;
+
+impl Figure {
+    /// The figure at a path, judged by its words.
+    pub fn of(path: &str) -> Self {
+        let gains = GAINS.iter().any(|gain| path.ends_with(gain));
+        let counted = COUNTED.iter().any(|word| path.contains(word));
+        Self {
+            path: path.to_owned(),
+            more_is_better: gains,
+            can_be_zero: counted && !NEVER_ZERO.iter().any(|unit| path.ends_with(unit)),
+        }
+    }
+
+    /// Its value in a trial; of several, the worst.
+    pub fn value(&self, trial: &Trial) -> Option<f64> {
+        let values = metric(trial, &self.path);
+        if self.more_is_better {
+            largest(values.into_iter().map(|value| -value)).map(|value| -value)
+        } else if values.len() < self.expected(trial) {
+            None
+        } else {
+            largest(values)
+        }
+    }
+
+    /// How many values a trial must have. A service that was once not back within the trial has no worst time of coming back,
+    /// and the times of those that did come back must not stand for it.
+    fn expected(&self, trial: &Trial) -> usize {
+        let Some(of) =
+            self.path.strip_prefix("faults.").and_then(|path| path.strip_suffix("outage.back_to_baseline_s"))
+        else {
+            return 0;
+        };
+        let meant = |name: &str| of.is_empty() || of.strip_suffix('.') == Some(name);
+        trial.faults.iter().filter(|fault| fault.outage.is_some() && meant(&fault.name)).count()
+    }
+}
+
+/// What is compared if nobody asks for something else.
+fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<Figure> {
+    let of_each: Vec<f64> = trials
+        .filter_map(|trial| {
+            Some(trial.throughput.cycles_per_s? / trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?)
+        })
+        .collect();
+    let most = of_each.iter().copied().fold(0.0, f64::max);
+    let least = of_each.iter().copied().fold(f64::INFINITY, f64::min);
+    let cycles_tell_more = most > least * (1.0 + SAME_CYCLES);
+    USUAL.into_iter().filter(|path| *path != CYCLES || cycles_tell_more).map(Figure::of).collect()
+}
+
+/// Holds a comparison against a gate of so many percent.
+pub(crate) fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
+    let worse = worse_pct(comparison);
+    // Not one value differs from another: there is no spread from which to say what would have been shown.
+    let same = worse == Some(0.0)
+        && comparison.p == Some(1.0)
+        && comparison.detectable.or(comparison.detectable_pct).is_none();
+    if comparison.significant {
+        if worse.is_some_and(|worse| worse >= gate_pct) { Gated::Fails } else { Gated::Passes }
+    } else if same || comparison.detectable_pct.is_some_and(|pct| pct <= gate_pct) {
+        Gated::Passes
+    } else {
+        Gated::CannotTell
+    }
+}
+
+/// By how many percent of `a` the other is worse; negative if it is better. Infinite where `a` is 0 and `b` is not.
+pub(crate) fn worse_pct(comparison: &Comparison) -> Option<f64> {
+    let (a, b) = comparison.a_value.zip(comparison.b_value)?;
+    let more = if a == b { 0.0 } else { 100.0 * (b - a) / a.abs() };
+    Some(if Figure::of(&comparison.metric).more_is_better { -more } else { more })
 }
 
 #[cfg(test)]

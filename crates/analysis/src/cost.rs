@@ -1,22 +1,26 @@
-//! What a unit of work costs in a trial: the power and the price that the hosts' profiles give, by the CPU that was measured and the
-//! cycles that were completed. No meter is read here, and what a profile does not say is not made up.
+//! What a unit of work costs in a trial: the power and the price that the hosts' profiles give, by the CPU that was measured
+//! and the cycles that were completed. No meter is read here, and what a profile does not say is not made up.
 //!
-//! Power is taken to rise in a straight line with the CPU used, from idle to load watts (X. Fan, W.-D. Weber, L. A. Barroso, "Power
-//! provisioning for a warehouse-sized computer", ISCA 2007: within a few percent for whole servers). Price is spread evenly over
-//! the lifetime, used or not.
+//! Power is taken to rise in a straight line with the CPU used, from idle to load watts (X. Fan, W.-D. Weber, L. A. Barroso,
+//! "Power provisioning for a warehouse-sized computer", ISCA 2007: within a few percent for whole servers). Price is spread
+//! evenly over the lifetime, used or not.
+//!
+//! **Of a variant at a point**: What a unit of work costs each variant at each point: means over the usable trials, with
+//! intervals.
+//!
+//! Repeats are few, so how much they differ is taken from all points of a variant together, as for a curve of throughput: a
+//! cycle's cost goes with one over the throughput and so differs by the same share of its mean.
 
 use experiment::plan::Lab;
 use experiment::profile::Profile;
-use record::results::{Cost, CostWithWarmup, Host, Trial};
+use record::results::{Cost, CostWithWarmup, Host, PointCost, Trial};
 
 use crate::load_window::LoadWindow;
+use crate::run::{Group, groups, usable};
 use crate::sampled::{HostSums, Mean, Sampled};
-
-mod lacks;
-mod points;
-
-use lacks::{Lacks, Price};
-pub(crate) use points::points;
+use crate::stats::curve::Curve;
+use crate::stats::quantiles::mean;
+use crate::stats::student::quantile_of_t;
 
 /// A year of 365.25 days.
 const YEAR_S: f64 = 31_557_600.0;
@@ -162,6 +166,167 @@ impl Spent {
             None => Some(hosts),
             Some(_) => Some(hosts + self.electricity_per_million_cycles(rates)?),
         }
+    }
+}
+
+/// Hosts named in a sentence at most.
+const NAMED: usize = 4;
+
+/// The price of a host.
+struct Price<'a> {
+    /// For each second of its lifetime.
+    pub per_s: f64,
+    /// ISO 4217.
+    pub currency: &'a str,
+}
+
+/// What keeps energy and price from being known, if anything does.
+struct Lacks {
+    /// Energy.
+    pub energy: Option<String>,
+    /// Price.
+    pub price: Option<String>,
+}
+
+impl Lacks {
+    /// Of hosts in the order of the lab.
+    pub fn of(lab: &Lab, powers: &[Result<f64, String>], prices: &[Result<Price<'_>, String>]) -> Self {
+        let names = || lab.hosts.iter().map(|host| host.name.as_str());
+        let energy =
+            grouped(names().zip(powers).filter_map(|(name, power)| Some((name, power.as_ref().err()?.clone()))));
+        let missing =
+            grouped(names().zip(prices).filter_map(|(name, price)| Some((name, price.as_ref().err()?.clone()))));
+        let currencies = || names().zip(prices).filter_map(|(name, price)| Some((name, price.as_ref().ok()?.currency)));
+        let first = currencies().next().map(|(_, currency)| currency);
+        let several = currencies().any(|(_, currency)| Some(currency) != first).then(|| {
+            grouped(currencies().map(|(name, currency)| (name, currency.to_owned())))
+                .map(|listed| format!("two currencies cannot be added up: {listed}"))
+        });
+        Self { energy, price: missing.or(several.flatten()) }
+    }
+
+    /// In sentences; `None` if nothing is lacking. `cycled`: whether a full cycle was completed. `charged`: whether electricity is to be
+    /// in the price.
+    pub fn text(&self, cycled: bool, charged: bool) -> Option<String> {
+        let uncharged = self.energy.as_ref().filter(|_| charged && self.price.is_none());
+        let sentences = [
+            self.energy.as_ref().map(|why| format!("Energy is not known: {why}.")),
+            self.price.as_ref().map(|why| format!("Price is not known: {why}.")),
+            uncharged.map(|_| "Price is not known: electricity is to be in it, and energy is not known.".to_owned()),
+            (!cycled).then(|| "No full cycle was completed in the measured part.".to_owned()),
+        ];
+        let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+}
+
+/// `no profile for proxy; no [price] in profile `x` for n1, n2`.
+fn grouped<'a>(lacking: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, why) in lacking {
+        match groups.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((why, vec![name])),
+        }
+    }
+    let group = |(why, names): &(String, Vec<&str>)| {
+        let more = names.len().saturating_sub(NAMED);
+        let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{why} for {named}{more}")
+    };
+    (!groups.is_empty()).then(|| groups.iter().map(group).collect::<Vec<_>>().join("; "))
+}
+
+/// Swept paths under it are loads: the same service, used more or less.
+const LOAD: &str = "load.";
+
+/// The cost of each variant at each point, in the order of the trials; empty if no trial has any.
+pub(crate) fn points(trials: &[Trial]) -> Vec<PointCost> {
+    let usable = usable(trials);
+    if !usable.iter().any(|trial| has_cost(trial)) {
+        return Vec::new();
+    }
+    let groups = groups(usable);
+    let joules = intervals(&groups, |trial| trial.cost.joules_per_cycle);
+    let prices = intervals(&groups, |trial| trial.cost.price_per_million_cycles);
+    let mut costs: Vec<PointCost> = groups.iter().map(PointCost::from).collect();
+    for ((cost, joules), price) in costs.iter_mut().zip(joules).zip(prices) {
+        (cost.joules_per_cycle_ci95, cost.price_per_million_cycles_ci95) = (joules, price);
+    }
+    mark(&mut costs);
+    costs
+}
+
+fn has_cost(trial: &Trial) -> bool {
+    trial.cost.joules_per_cycle.is_some() || trial.cost.price_per_million_cycles.is_some()
+}
+
+impl From<&Group<'_>> for PointCost {
+    fn from(group: &Group<'_>) -> Self {
+        let of = |value: fn(&Trial) -> Option<f64>| {
+            mean(&group.trials.iter().filter_map(|trial| value(trial)).collect::<Vec<_>>())
+        };
+        let first = |value: fn(&Trial) -> Option<&String>| group.trials.iter().find_map(|trial| value(trial)).cloned();
+        Self {
+            variant: group.variant.unwrap_or_default().to_owned(),
+            point: group.point.clone(),
+            cycles_per_s: of(|trial| match &trial.emulated {
+                Some(emulated) => emulated.throughput.cycles_per_s,
+                None => trial.throughput.cycles_per_s,
+            }),
+            watts: of(|trial| trial.cost.watts),
+            joules_per_cycle: of(|trial| trial.cost.joules_per_cycle),
+            price_per_million_cycles: of(|trial| trial.cost.price_per_million_cycles),
+            currency: first(|trial| trial.cost.currency.as_ref()),
+            with_warmup: CostWithWarmup {
+                watts: of(|trial| trial.cost.with_warmup.watts),
+                joules_per_cycle: of(|trial| trial.cost.with_warmup.joules_per_cycle),
+                price_per_million_cycles: of(|trial| trial.cost.with_warmup.price_per_million_cycles),
+            },
+            trials: group.trials.iter().filter(|trial| has_cost(trial)).count() as u32,
+            lacks: first(|trial| trial.cost.lacks.as_ref()),
+            ..Self::default()
+        }
+    }
+}
+
+/// The 95 % interval of each group's mean: Student's, with the spread of all points of its variant together.
+fn intervals(groups: &[Group<'_>], value: impl Fn(&Trial) -> Option<f64>) -> Vec<Option<[f64; 2]>> {
+    let of_group = |group: &Group<'_>| -> Vec<f64> { group.trials.iter().filter_map(|trial| value(trial)).collect() };
+    let interval = |group: &Group<'_>| {
+        let of_variant = groups.iter().enumerate().filter(|(_, other)| other.variant == group.variant);
+        let measured: Vec<(f64, f64)> = of_variant
+            .flat_map(|(index, other)| of_group(other).into_iter().map(move |value| (index as f64, value)))
+            .collect();
+        let (values, spread) = (of_group(group), Curve::of(&measured).spread()?);
+        let mean = mean(&values)?;
+        let half = quantile_of_t(0.975, spread.degrees as f64)? * spread.relative * mean / (values.len() as f64).sqrt();
+        Some([(mean - half).max(0.0), mean + half])
+    };
+    groups.iter().map(interval).collect()
+}
+
+/// Marks, for each variant at each point of the swept paths that are no load, where it completes most and where a cycle is cheapest.
+fn mark(costs: &mut [PointCost]) {
+    let curve = |cost: &PointCost| {
+        let mut point = cost.point.clone();
+        point.retain(|path, _| !path.starts_with(LOAD));
+        (cost.variant.clone(), point)
+    };
+    let best = |costs: &[PointCost], of: usize, value: fn(&PointCost) -> Option<f64>| {
+        let of_curve = costs.iter().enumerate().filter(|(_, other)| curve(other) == curve(&costs[of]));
+        let valued = of_curve.filter_map(|(index, other)| Some((index, value(other)?)));
+        // Of equals the first.
+        valued.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(index, _)| index)
+    };
+    let price = |cost: &PointCost| cost.price_per_million_cycles;
+    let energy = |cost: &PointCost| cost.joules_per_cycle;
+    let most_cycles = |cost: &PointCost| Some(-cost.cycles_per_s.filter(|per_s| *per_s > 0.0)?);
+    for index in 0..costs.len() {
+        let cheapest = best(costs, index, price).or_else(|| best(costs, index, energy));
+        costs[index].at_peak = best(costs, index, most_cycles) == Some(index);
+        costs[index].cheapest = cheapest == Some(index);
     }
 }
 

@@ -1,5 +1,4 @@
-//! Outages that no fault explains: something else broke, or the target did so of its own accord. It must not look at time that a fault
-//! accounts for; it is told which time that is.
+//! Outages that no fault explains: something else broke, or the target did so of its own accord.
 //!
 //! Two things begin one. **Operations that failed, timed out or were wrong**, more of them within a second than is usual in this load:
 //! the median of its seconds, with 4.5 standard deviations of chance. So a service that always fails a little is not
@@ -14,8 +13,8 @@
 use record::results::Disturbance;
 
 use crate::evidence::Evidence;
-use crate::stats::order::nearest_rank;
 use crate::stats::outage::{CHANCE, FAR_LONGER, HOLD_S, Times, WINDOW_OPERATIONS, WINDOW_S, outage, tolerated};
+use crate::stats::quantiles::nearest_rank;
 use crate::stats::timeline::{Counts, Timeline};
 
 /// So many others that are nearly as long make a silence usual.
@@ -186,7 +185,7 @@ pub(crate) fn between(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::made_load::{Made, near};
+    use crate::made_up::{Made, near};
 
     fn found(made: &Made, from_s: f64) -> Vec<Disturbance> {
         found_at(made, from_s, false)

@@ -1,5 +1,5 @@
-//! All records of a trial, in memory; of samples and of the log of latencies only sums, so they are read last, when it is known which
-//! part of them is measured. It must not draw conclusions.
+//! All records of a trial, in memory; of samples and of the log of latencies only sums, so they are read last, when it is known
+//! which part of them is measured.
 
 use experiment::plan;
 use record::ReadError;

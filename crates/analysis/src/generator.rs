@@ -1,14 +1,20 @@
-//! The generator's own health, from its threads' seconds. It must not judge it: that is the verdict's.
-
-mod held_up;
+//! The generator's own health, from its threads' seconds: what it did, what kept it from running, and whether its books
+//! balance.
+//!
+//! **Little's law**: Little's law as a check of the generator's own bookkeeping: operations in flight = rate × latency.
+//!
+//! Over a stretch that begins and ends with nothing in flight, the time integral of the operations in flight equals the sum of
+//! their latencies exactly, whatever the load did (J. D. C. Little, "A proof for the queuing formula L = λW", Operations
+//! Research 9, 1961; for finite stretches: Little's Law as viewed on its 50th anniversary, Operations Research 59, 2011). So
+//! the whole load with its drain is compared, and not a part of it whose ends would count as errors.
 
 use record::results::Generator;
 use record::rows::GeneratorSecond;
 
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
-use crate::stats::littles_law::{self, Books};
-use crate::stats::order::{largest, nearest_rank};
+use crate::sampled::Sampled;
+use crate::stats::quantiles::{largest, mean, nearest_rank};
 
 /// Rows of shorter intervals say nothing about a share of time.
 const SHORTEST_S: f64 = 0.5;
@@ -27,10 +33,10 @@ pub(crate) fn generator(
     if rows.is_empty() {
         return Generator::default();
     }
-    let books = littles_law::error_pct(books(evidence, unfinished_s));
+    let books = littles_law_error_pct(books(evidence, unfinished_s));
     let busy = agents.zip(window).and_then(|(agents, window)| busy_error_pct(rows, window, agents));
     let (run_delay_pct, preempted_pct) =
-        window.map_or((None, None), |window| held_up::run_delay_pct(rows, &evidence.sampled, window));
+        window.map_or((None, None), |window| run_delay_pct(rows, &evidence.sampled, window));
     Generator {
         cpu_pct: busiest_thread_pct(rows, window.map_or(f64::INFINITY, |window| window.until_s)),
         late_us_p99: latest_us(rows, window),
@@ -128,6 +134,64 @@ pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], (from_s, until_s): (f64, f6
         if row.interval_s > 0.0 { (inside_s / row.interval_s).clamp(0.0, 1.0) } else { 0.0 }
     };
     Some(rows.iter().map(|row| row.cycles as f64 * part(row)).sum::<f64>() / (until_s - from_s))
+}
+
+/// Rows and samples of one second may lie this far apart; rows of shorter intervals say nothing about a share of time.
+const SAME_SECOND_S: f64 = 0.5;
+
+/// Run delay, and of it the strangers' part: percent of the measured part, of the thread that it hit hardest.
+fn run_delay_pct(rows: &[GeneratorSecond], sampled: &Sampled, window: &LoadWindow) -> (Option<f64>, Option<f64>) {
+    let threads: u32 = rows.iter().map(|row| row.thread + 1).max().unwrap_or(0);
+    let (mut delayed, mut preempted) = (None, None);
+    for thread in 0..threads {
+        let inside = rows.iter().filter(|row| {
+            row.thread == thread
+                && row.interval_s >= SAME_SECOND_S
+                && row.at_s - row.interval_s >= window.from_s - SAME_SECOND_S
+                && row.at_s <= window.until_s + SAME_SECOND_S
+        });
+        let (mut delays, mut parts) = (Vec::new(), Vec::new());
+        for row in inside {
+            let Some(delay_pct) = row.run_delay_pct else { continue };
+            delays.push(delay_pct);
+            parts.extend(strangers_part(delay_pct, threads, row.at_s, sampled));
+        }
+        delayed = largest(delayed.into_iter().chain(mean(&delays)));
+        preempted = largest(preempted.into_iter().chain(mean(&parts)));
+    }
+    (delayed, preempted)
+}
+
+/// How much of a thread's run delay in a second is the strangers' doing. On CPUs that are the clients' alone it can be no more than
+/// the strangers ran there. On CPUs that all share, whoever ran there is to blame by how much he ran.
+fn strangers_part(delay_pct: f64, threads: u32, at_s: f64, sampled: &Sampled) -> Option<f64> {
+    let (own, machine) = sampled.in_second(at_s)?;
+    if let Some(strangers_pct) = own.strangers_pct {
+        return Some(delay_pct.min(strangers_pct * f64::from(threads)));
+    }
+    let machine = machine?;
+    let others_pct = machine.busy_pct? - own.busy_pct?;
+    let strangers_pct = machine.strangers_pct?;
+    Some(if others_pct > 0.0 { delay_pct * (strangers_pct / others_pct).clamp(0.0, 1.0) } else { 0.0 })
+}
+
+/// What a load's seconds say.
+#[derive(Debug, Clone, Copy, Default)]
+struct Books {
+    /// Time integral of the operations in flight, seconds.
+    pub in_flight_s: f64,
+    /// Sum of the latencies of those that ended, seconds.
+    pub latency_s: f64,
+    /// Time that those which never ended had been open, seconds.
+    pub unfinished_s: f64,
+    /// What may be missing because the records end in the middle, seconds.
+    pub open_s: f64,
+}
+
+/// How far the two sides of the law are apart, percent of what was in flight; `None` if nothing was.
+fn littles_law_error_pct(books: Books) -> Option<f64> {
+    let apart = (books.in_flight_s - books.latency_s - books.unfinished_s).abs();
+    (books.in_flight_s > 0.0).then(|| 100.0 * (apart - books.open_s).max(0.0) / books.in_flight_s)
 }
 
 #[cfg(test)]
@@ -326,5 +390,37 @@ mod tests {
         let spoiled = generator(&evidence, Some(&WINDOW), 0.0, None);
         assert_eq!(spoiled.throttled_pct, Some(4.0));
         assert!((spoiled.clock_jump_s.unwrap() - 3600.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn known_answers() {
+        let table = [
+            (Books::default(), None),
+            (Books { in_flight_s: 100.0, latency_s: 100.0, ..Books::default() }, Some(0.0)),
+            (Books { in_flight_s: 100.0, latency_s: 90.0, ..Books::default() }, Some(10.0)),
+            (Books { in_flight_s: 100.0, latency_s: 110.0, ..Books::default() }, Some(10.0)),
+            (Books { in_flight_s: 100.0, latency_s: 90.0, unfinished_s: 10.0, open_s: 0.0 }, Some(0.0)),
+            (Books { in_flight_s: 100.0, latency_s: 90.0, unfinished_s: 0.0, open_s: 4.0 }, Some(6.0)),
+            (Books { in_flight_s: 100.0, latency_s: 99.0, unfinished_s: 0.0, open_s: 4.0 }, Some(0.0)),
+        ];
+        for (books, known) in table {
+            assert_eq!(littles_law_error_pct(books), known, "{books:?}");
+        }
+    }
+
+    #[test]
+    fn any_load_that_starts_and_ends_empty_keeps_the_law() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let operations: Vec<(f64, f64)> = (0..500).map(|_| (random.f64() * 10.0, random.f64())).collect();
+        let step = 1e-4;
+        let in_flight_s: f64 = (0..120_000)
+            .map(|number| f64::from(number) * step)
+            .map(|at_s| {
+                operations.iter().filter(|(from, long)| (*from..from + long).contains(&at_s)).count() as f64 * step
+            })
+            .sum();
+        let latency_s = operations.iter().map(|(_, long)| long).sum();
+        let error = littles_law_error_pct(Books { in_flight_s, latency_s, ..Books::default() }).unwrap();
+        assert!(error < 0.1, "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Figures of an experiment over its runs, oldest first, and where they changed. Figures are those of each run's `analysis.json`; a run
-//! without one is analysed. It must not word the outcome, nor say which change of the environment is to blame.
+//! Figures of an experiment over its runs, oldest first, and where they changed. Figures are those of each run's `analysis.json`;
+//! a run without one is analysed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,11 +10,11 @@ use record::folder::RunFolder;
 use record::results::{Results, Trial, Trust};
 use serde_json::Value;
 
-use crate::found::{found, started_unix_s};
+use crate::compare::is_ever_changing;
 use crate::metrics::metric;
+use crate::run::{found, started_unix_s};
 use crate::stats::change_points::{ChangePoint, change_points};
-use crate::stats::order::median;
-use crate::surroundings::is_ever_changing;
+use crate::stats::quantiles::median;
 use crate::{Error, analyze};
 
 /// What is looked at if nobody says what; of these, what the runs have.

@@ -1,4 +1,4 @@
-//! Hosts and the machine over the load, from the samples of each second. It must not fill in what was not sampled.
+//! Hosts and the machine over the load, from the samples of each second.
 
 use std::collections::BTreeSet;
 

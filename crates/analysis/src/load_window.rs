@@ -1,4 +1,4 @@
-//! Which part of a trial's time the load covered, and which part of that is measured. It must not compute rates.
+//! Which part of a trial's time the load covered, and which part of that is measured.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
-//! Made-up plans and series for tests: one trial with a closed loop, and noise whose law is known. Only for tests.
+//! Made-up plans, series and loads for tests: one trial with a closed loop, noise whose law is known, loads whose outages are
+//! known to the slot.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 
@@ -6,6 +8,14 @@ use experiment::plan::{
     self, Fault, Find, Lab, Load, Order, Plan, Requirement, Retry, Step, Target, TargetKind, Trial, Warmup, When,
     WhenFailed,
 };
+use hdrhistogram::Histogram;
+use record::hlog::Counts;
+use record::results::Outage;
+use record::rows::OutcomeSlot;
+
+use crate::stats::latency_seconds::LatencySeconds;
+use crate::stats::outage::{Times, outage};
+use crate::stats::timeline::Timeline;
 
 /// A trial with this load.
 pub(crate) fn trial(load: Load) -> Trial {
@@ -116,4 +126,102 @@ pub(crate) fn find(limits: Vec<Requirement>) -> Find {
         accepts_void: false,
         templates: Vec::new(),
     }
+}
+
+/// Length of their slots.
+pub(crate) const SLOT_S: f64 = 0.001;
+
+/// A load of 1 ms slots: `ok` per second at each moment, arriving evenly or as a Poisson stream.
+pub(crate) struct Made {
+    pub rows: Vec<OutcomeSlot>,
+    pub latency: LatencySeconds,
+}
+
+impl Made {
+    pub fn even(length_s: f64, ok_per_s: impl Fn(f64) -> f64) -> Self {
+        let mut owed = 0.0;
+        Self::each(length_s, |at_s| {
+            owed += ok_per_s(at_s) * SLOT_S;
+            let now = f64::floor(owed + 1e-9);
+            owed -= now;
+            now as u32
+        })
+    }
+
+    pub fn random(seed: u64, length_s: f64, ok_per_s: impl Fn(f64) -> f64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Self::each(length_s, |at_s| {
+            // Knuth's way to a Poisson number; good for the few that end in a slot.
+            let (limit, mut product, mut count) = ((-ok_per_s(at_s) * SLOT_S).exp(), random.f64(), 0);
+            while product > limit {
+                product *= random.f64();
+                count += 1;
+            }
+            count
+        })
+    }
+
+    pub fn each(length_s: f64, mut ok: impl FnMut(f64) -> u32) -> Self {
+        let slots = (length_s / SLOT_S).round() as usize;
+        let row = |slot: usize| {
+            let at_s = slot as f64 * SLOT_S;
+            OutcomeSlot { at_s, slot_s: SLOT_S, ok: ok(at_s + SLOT_S / 2.0), ..OutcomeSlot::default() }
+        };
+        Self { rows: (0..slots).map(row).collect(), latency: LatencySeconds::default() }
+    }
+
+    /// Operations that took about so many microseconds, by the moment they ended; half of them are within a fifth of it.
+    pub fn taking(mut self, seed: u64, latency_us: impl Fn(f64) -> f64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let slots_in_second = (1.0 / SLOT_S).round() as usize;
+        for (second, rows) in self.rows.chunks(slots_in_second).enumerate() {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            for row in rows {
+                for _ in 0..row.ok {
+                    // Of four uniform numbers the sum is normal enough.
+                    let off = (0..4).map(|_| random.f64() - 0.5).sum::<f64>();
+                    histogram.record((latency_us(row.at_s) * 1e3 * (0.5 * off).exp()) as u64).unwrap();
+                }
+            }
+            self.latency.add(second as f64, 1.0, &Counts::of(&histogram));
+        }
+        self
+    }
+
+    /// So many failures, spread evenly over these times.
+    pub fn failing(mut self, count: u32, from_s: f64, until_s: f64) -> Self {
+        for number in 0..count {
+            let at_s = from_s + (until_s - from_s) * f64::from(number) / f64::from(count);
+            self.rows[(at_s / SLOT_S + 1e-6) as usize].failed += 1;
+        }
+        self
+    }
+
+    pub fn outage(&self, at_s: f64) -> Outage {
+        let until_s = self.rows.len() as f64 * SLOT_S;
+        self.outage_of(Times {
+            at_s,
+            healed_s: None,
+            baseline_from_s: Some(0.0),
+            until_s,
+            counted_until_s: until_s,
+            timeout_s: 1.0,
+        })
+    }
+
+    pub fn outage_of(&self, times: Times) -> Outage {
+        outage(&self.timeline(), &self.latency, times)
+    }
+
+    /// As it is read from records: slots in which nothing ended have no row.
+    pub fn timeline(&self) -> Timeline {
+        let rows: Vec<_> =
+            self.rows.iter().copied().filter(|row| row.ok + row.failed + row.timeout + row.wrong > 0).collect();
+        Timeline::of(&rows).unwrap()
+    }
+}
+
+/// Whether a value is there and off by no more than this.
+pub(crate) fn near(value: Option<f64>, known: f64, by: f64) -> bool {
+    value.is_some_and(|value| (value - known).abs() <= by)
 }

@@ -1,4 +1,4 @@
-//! Each fault over all its occurrences: a distribution instead of one figure. It must not compute what a single occurrence was like.
+//! Each fault over all its occurrences: a distribution instead of one figure.
 //!
 //! Of a service that was never back the time is not known, but it was longer than the others: leaving it out would make the worst fault
 //! look best. So it counts as longer than all others (a right-censored value in an ordered sample), and a quantile that falls
@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 
 use record::results::{Fault, Outage, OutageDistribution, Spread, Trial, Trust};
 
-use crate::stats::order::{median, median_ci95, nearest_rank};
-use crate::stats::quantiles::samples_for;
+use crate::stats::quantiles::{median, median_ci95, nearest_rank, samples_for};
 
 /// A figure of an occurrence: infinite if it is longer than could be seen, `None` if it does not have it.
 type Figure = fn(&Outage) -> Option<f64>;

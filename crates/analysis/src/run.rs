@@ -1,13 +1,18 @@
-//! A run: its plan and every trial that has records, put together into results. It writes nothing; the `answer` is left to
-//! whoever words it.
+//! A run: its plan and every trial that has records, put together into results, with the `answer` left to whoever words it;
+//! which run folders a user names, and which trials of a run are repeats of each other.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use experiment::plan::{self, Plan};
-use record::events::Ending;
+use record::events::{Ending, What};
 use record::folder::RunFolder;
-use record::results::{FORMAT, Results, Trial};
+use record::results::{FORMAT, Results, Trial, Trust};
 use record::whole::read_json_up_to;
+use record::{ReadError, lines};
+use serde_json::Value;
 
-use crate::audit::pooled::pooled;
+use crate::audit::pooled;
 use crate::evidence::Evidence;
 use crate::safe_load::{self, Step};
 use crate::trial::judged;
@@ -101,12 +106,60 @@ fn partial(folder: &RunFolder, plan: &Plan, trials: &[Trial]) -> Result<Option<S
     }))
 }
 
+/// The run folder at `path`, or those that lie in it; `hint` says what to give instead.
+pub(crate) fn found(path: &Path, hint: &str) -> Result<Vec<RunFolder>, Error> {
+    let nothing = |what: String| Error::Incomparable { what, hint: hint.to_owned() };
+    let folders = RunFolder::found_at(path).map_err(|error| nothing(format!("{}: {error}", path.display())))?;
+    if folders.is_empty() {
+        return Err(nothing(format!("{} is not a run folder and holds none: there is no plan.json", path.display())));
+    }
+    Ok(folders)
+}
+
+/// When a trial's load began, by the calendar; `None` if it never did.
+pub(crate) fn started_unix_s(folder: &RunFolder, id: &str) -> Result<Option<f64>, ReadError> {
+    let events = lines::read_events(&folder.trial(id).events())?.items;
+    Ok(events.iter().find_map(|event| match event.what {
+        What::Clock { unix_s } => Some(unix_s),
+        _ => None,
+    }))
+}
+
+/// The trials of a variant at a point.
+pub(crate) struct Group<'a> {
+    /// Variant, if any.
+    pub variant: Option<&'a str>,
+    /// Swept path to value.
+    pub point: &'a BTreeMap<String, Value>,
+    /// At least one.
+    pub trials: Vec<&'a Trial>,
+}
+
+/// Each variant at each point, in the order of the trials.
+pub(crate) fn groups<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for trial in trials {
+        let variant = trial.variant.as_deref();
+        match groups.iter_mut().find(|group| group.variant == variant && *group.point == trial.point) {
+            Some(group) => group.trials.push(trial),
+            None => groups.push(Group { variant, point: &trial.point, trials: vec![trial] }),
+        }
+    }
+    groups
+}
+
+/// The trials that are not void; all of them if all are, which the verdict says.
+pub(crate) fn usable<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a Trial> {
+    let trials: Vec<&Trial> = trials.into_iter().collect();
+    let all_void = trials.iter().all(|trial| trial.verdict.is == Trust::Void);
+    trials.into_iter().filter(|trial| all_void || trial.verdict.is != Trust::Void).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
-    use experiment::plan::Plan;
-    use record::events::{Event, RunEnding, What};
+    use record::events::{Event, RunEnding};
     use record::lines::Writer;
     use record::whole::{read_json, write_json};
 
@@ -257,6 +310,6 @@ mod tests {
         assert!(!is_lost(), "nobody has played it yet");
         run.end(Ending::Done, None);
         assert!(is_lost());
-        assert_eq!(analyze(&run.0).unwrap().verdict.is, record::results::Trust::Void);
+        assert_eq!(analyze(&run.0).unwrap().verdict.is, Trust::Void);
     }
 }

@@ -8,9 +8,8 @@ use experiment::plan::is_offered;
 use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl};
 use serde_json::Value;
 
-use crate::groups::usable;
-use crate::stats::crossing::crossing;
-use crate::stats::curve::{Curve, Mean, interval, intervals};
+use crate::run::usable;
+use crate::stats::curve::{Curve, Mean, crossing, interval, intervals};
 use crate::stats::student::quantile_of_t;
 use crate::stats::{knee, usl};
 

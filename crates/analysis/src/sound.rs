@@ -1,5 +1,5 @@
-//! Whether what stands in a record can be: times that are finite and within reach of the trial, counts that can be summed up. What
-//! comes after it may then walk from one time to the next. It must not judge what is possible but odd.
+//! Whether what stands in a record can be: times that are finite and within reach of the trial, counts that can be summed up.
+//! What comes after it may then walk from one time to the next.
 
 use std::path::Path;
 

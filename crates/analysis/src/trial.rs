@@ -1,8 +1,10 @@
-//! One trial: its records, put together into its results. Each number is worked out in a room of its own; here they only meet.
+//! One trial: its records, put together into its results. Most numbers are worked out in rooms of their own and only meet here;
+//! what the target's processes said, and a trial on modelled hosts as it would be on the machines meant, are put together here.
 
-use experiment::plan;
+use experiment::plan::{self, Lab};
+use record::events::{Event, What};
 use record::folder::TrialFolder;
-use record::results::{Throughput, Trial, WithWarmup};
+use record::results::{Emulated, Quantiles, Said, Throughput, Trial, WithWarmup};
 
 use crate::audit::consistency;
 use crate::evidence::Evidence;
@@ -11,7 +13,7 @@ use crate::operations::{Totals, attempt_results, failed_pct, operations};
 use crate::stats::effective_samples::sure;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, Finding};
-use crate::{Error, cost, emulation, faults, generator, hosts, said};
+use crate::{Error, cost, faults, generator, hosts};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -46,7 +48,7 @@ pub(crate) fn judged(
     evidence.read_log(planned, folder, window.as_ref().map_or(0.0, LoadWindow::latency_from_s))?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     trial.steady = steady;
-    trial.emulated = emulation::emulated(&planned.lab, &trial);
+    trial.emulated = emulated(&planned.lab, &trial);
     cost::charge(&mut trial, &planned.lab, &evidence.sampled, window.as_ref());
     let findings = verdict::findings(&verdict::Facts {
         planned,
@@ -105,7 +107,7 @@ fn measured(
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: happened.faults,
         disturbances: happened.disturbances,
-        said: said::said(&evidence.events),
+        said: said(&evidence.events),
         consistency,
         machine: hosts::machine(&evidence.events, &evidence.sampled),
         hosts: hosts::hosts(&evidence.events, &evidence.sampled),
@@ -155,4 +157,149 @@ fn with_warmup(
 
 fn per_1000(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| 1_000.0 * part as f64 / of as f64)
+}
+
+/// The figures of a trial, rescaled by `lab.speed`; `None` where its hosts are real.
+pub(crate) fn emulated(lab: &Lab, trial: &Trial) -> Option<Emulated> {
+    if lab.hosts.is_empty() || !lab.is_emulated() {
+        return None;
+    }
+    let mut profiles: Vec<String> = lab.hosts.iter().filter_map(|host| host.profile.clone()).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    profiles.retain(|name| seen.insert(name.clone()));
+    let periods = trial.hosts.iter().filter_map(|host| host.figures.as_ref()?.quota_period_s);
+    Some(Emulated {
+        speed: lab.speed,
+        profiles,
+        throughput: faster(&trial.throughput, lab.speed),
+        latency_us: trial.latency_us.map(|latency_us| shorter(latency_us, lab.speed)),
+        granularity_s: periods.reduce(f64::max),
+    })
+}
+
+fn faster(throughput: &Throughput, speed: f64) -> Throughput {
+    let scaled = |per_s: Option<f64>| per_s.map(|per_s| per_s / speed);
+    Throughput {
+        operations_per_s: scaled(throughput.operations_per_s),
+        operations_per_s_ci95: throughput.operations_per_s_ci95.map(|range| range.map(|per_s| per_s / speed)),
+        effective_samples: throughput.effective_samples,
+        cycles_per_s: scaled(throughput.cycles_per_s),
+        before_first_fault_per_s: scaled(throughput.before_first_fault_per_s),
+    }
+}
+
+fn shorter(time_us: Quantiles, speed: f64) -> Quantiles {
+    let scaled = |time_us: Option<f64>| time_us.map(|time_us| time_us * speed);
+    Quantiles {
+        p50: scaled(time_us.p50),
+        p75: scaled(time_us.p75),
+        p90: scaled(time_us.p90),
+        p99: scaled(time_us.p99),
+        p999: scaled(time_us.p999),
+        max: scaled(time_us.max),
+        mean: scaled(time_us.mean),
+        count: time_us.count,
+    }
+}
+
+/// Each process and text once, in the order in which it was first said.
+pub(crate) fn said(events: &[Event]) -> Vec<Said> {
+    let mut all: Vec<Said> = Vec::new();
+    for event in events {
+        let What::Log { host, process, line, text, alarming, left_out } = &event.what else { continue };
+        let count = (*left_out).max(1);
+        // Early versions did not say which text it was.
+        let is_same = |said: &Said| said.text == *text && (!text.is_empty() || said.line == *line);
+        let known = all.iter_mut().find(|said| said.host == *host && said.role == *process && is_same(said));
+        match known {
+            Some(said) => said.count += count,
+            None => all.push(Said {
+                at_s: event.at_s,
+                host: host.clone(),
+                role: process.clone(),
+                text: text.clone(),
+                line: line.clone(),
+                count,
+                alarming: *alarming,
+            }),
+        }
+    }
+    all.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::plan::Host;
+    use record::events::HostFigures;
+    use record::results;
+
+    use super::*;
+
+    fn lab(speed: f64, profile: Option<&str>) -> Lab {
+        let host = Host { name: "n1".into(), profile: profile.map(str::to_owned), ..Host::default() };
+        Lab { hosts: vec![host.clone(), host], speed, ..Lab::default() }
+    }
+
+    fn trial() -> Trial {
+        Trial {
+            throughput: Throughput { operations_per_s: Some(100.0), ..Throughput::default() },
+            latency_us: Some(Quantiles { p50: Some(4_000.0), count: 7, ..Quantiles::default() }),
+            hosts: vec![results::Host {
+                figures: Some(HostFigures { quota_period_s: Some(0.01), ..HostFigures::default() }),
+                ..results::Host::default()
+            }],
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn real_hosts_are_not_emulated() {
+        assert_eq!(emulated(&Lab { speed: 1.0, ..Lab::default() }, &trial()), None, "this machine");
+        assert_eq!(emulated(&lab(1.0, None), &trial()), None, "virtual, but as they are");
+        let mut real = lab(1.0, Some("raspberry-pi-2"));
+        real.hosts.iter_mut().for_each(|host| host.ssh = Some("pi@10.0.0.11".into()));
+        assert_eq!(emulated(&real, &trial()), None, "a profile of a real machine only says what it costs");
+    }
+
+    #[test]
+    fn at_half_speed_twice_as_much_would_be_done_in_half_the_time() {
+        let emulated = emulated(&lab(0.5, Some("raspberry-pi-2")), &trial()).unwrap();
+        assert_eq!(emulated.throughput.operations_per_s, Some(200.0));
+        let latency_us = emulated.latency_us.unwrap();
+        assert_eq!((latency_us.p50, latency_us.p99, latency_us.count), (Some(2_000.0), None, 7));
+        assert_eq!(emulated.profiles, ["raspberry-pi-2"]);
+        assert_eq!(emulated.granularity_s, Some(0.01));
+    }
+
+    fn log(at_s: f64, host: &str, line: &str, text: &str, left_out: u64) -> Event {
+        let (host, process, line, text) = (host.to_owned(), "member".to_owned(), line.to_owned(), text.to_owned());
+        let alarming = text == "split";
+        Event { at_s, what: What::Log { host, process, line, text, alarming, left_out } }
+    }
+
+    #[test]
+    fn lines_are_counted_by_who_said_what() {
+        let events = [
+            log(2.0, "n2", "split: n1", "split", 0),
+            log(-1.0, "n1", "it waits", "waits", 0),
+            log(3.0, "n2", "split: n3", "split", 0),
+            Event { at_s: 4.0, what: What::Notice { text: "split".into() } },
+            log(5.0, "n1", "split: n2", "split", 0),
+            log(9.0, "n2", "split: n4", "split", 480),
+        ];
+        let told: Vec<_> = said(&events)
+            .into_iter()
+            .map(|said| (said.at_s, said.host, said.line, said.count, said.alarming))
+            .collect();
+        let line =
+            |at_s, host: &str, line: &str, count, alarming| (at_s, host.to_owned(), line.to_owned(), count, alarming);
+        let expected = [
+            line(-1.0, "n1", "it waits", 1, false),
+            line(2.0, "n2", "split: n1", 482, true),
+            line(5.0, "n1", "split: n2", 1, true),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(said(&[]), []);
+    }
 }

@@ -1,5 +1,7 @@
-//! Whether a trial can be trusted: every rule of the table is held against it, and each that speaks against it gives a reason. It must
-//! not look at whether the target did well: a bad result of a good measurement is valid.
+//! Whether a trial can be trusted: every rule of the table is held against it, and each that speaks against it gives a reason.
+//! A bad result of a good measurement is valid. Findings against trials that the answer does not use count for less.
+
+mod rules;
 
 use experiment::plan::{self, Plan};
 use record::results::{Trial, Trust, Verdict};
@@ -9,11 +11,7 @@ use crate::load_window::LoadWindow;
 use crate::stats::timeline::Timeline;
 use crate::versions::Earlier;
 
-mod rules;
-mod used;
-
 pub(crate) use rules::RULES;
-pub(crate) use used::of_used;
 
 /// What the rules look at.
 #[derive(Debug, Clone, Copy)]
@@ -186,6 +184,34 @@ pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
         limits.iter().find(|(rule, _)| by(rule))
     };
     found(Trust::Void).or_else(|| found(Trust::Suspect)).map_or("none", |(_, limit)| limit).to_owned()
+}
+
+/// Sound repeats that it takes to do without a void one.
+const STAND_IN: usize = 3;
+
+/// The findings that count for the run. No figure uses a void trial; where three sound repeats of the same point stand in for each void
+/// one, the answer does without it, and the run is not void for it. It stays suspect: what spoiled one repeat may have touched others.
+pub(crate) fn of_used(trials: &[Trial], findings: Vec<(String, Vec<Finding>)>) -> Vec<(String, Vec<Finding>)> {
+    let stood_in_for = |trial: &Trial| {
+        let repeats = || trials.iter().filter(|other| other.variant == trial.variant && other.point == trial.point);
+        let void = repeats().filter(|other| other.verdict.is == Trust::Void).count();
+        let sound = repeats().count() - void;
+        trial.verdict.is == Trust::Void && sound >= STAND_IN * void
+    };
+    let weakened = |finding: Finding| Finding {
+        trust: Trust::Suspect,
+        reason: format!("{}; this trial is left out of all figures", finding.reason),
+        ..finding
+    };
+    let mut counted = Vec::with_capacity(findings.len());
+    for (id, found) in findings {
+        let left_out = trials.iter().any(|trial| trial.id == id && stood_in_for(trial));
+        counted.push(match left_out {
+            true => (id, found.into_iter().filter(|one| one.trust == Trust::Void).map(weakened).collect()),
+            false => (id, found),
+        });
+    }
+    counted
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! With what the trials of a run were played, and whether that changed. It must not judge what a change does.
+//! With what the trials of a run were played, and whether that changed.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! The charts of a trial, a file for each kind, all on the trial's clock. They must not judge: what a fault did stands in the
-//! results.
+//! The charts of a trial, a file for each kind, all on the trial's clock.
 
 mod cpu;
 mod disk;
@@ -19,10 +18,9 @@ use record::rows::{Sample, THIS_MACHINE};
 
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Line, Mark, Panel, Range};
-use crate::drawing::colour;
-use crate::drawing::thinning::{Point, thinned};
-use crate::numbers;
+use crate::drawing::path::{Point, thinned};
 use crate::series::Series;
+use crate::{drawing, numbers};
 
 /// Events listed beside the charts of a trial at most.
 const NOTICES: usize = 60;
@@ -131,7 +129,7 @@ impl View<'_> {
                 at: fault.at_s,
                 until: [fault.healed_s, back].into_iter().flatten().reduce(f64::max),
                 label: fault_label(fault),
-                colours: Some(colour::legible(&fault.colour)),
+                colours: Some(drawing::legible(&fault.colour)),
             }
         };
         faults.map(mark).chain(self.disturbed()).collect()

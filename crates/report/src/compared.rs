@@ -1,17 +1,12 @@
-//! What `plimsoll compare` found, for a terminal, for a pull request and for a build server. It must not compare, nor judge anew.
+//! What `plimsoll compare` found, for a terminal, for a pull request and for a build server.
 
-mod junit;
-mod markdown;
-mod text;
-
-pub use junit::junit;
-pub use markdown::markdown;
-pub use text::text;
-
-use record::compared::{Compared, Gated, Judged};
+use record::compared::{Compared, Gated, Judged, Side};
+use record::results::{Comparison, Trust};
 
 use crate::numbers;
+use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
 use crate::words::differing;
+use crate::words::summary::{plain, set, wrapped};
 
 /// The outcome in one sentence.
 fn outcome(compared: &Compared) -> String {
@@ -63,10 +58,243 @@ fn finding(judged: &Judged) -> String {
     format!("{} → {}: {}{chance}", write(one.a_value), write(one.b_value), differing::verdict(one).0.replace('`', ""))
 }
 
+/// Columns of the terminal that are used at most.
+const WIDTH: usize = 110;
+/// Differences of surroundings that are listed at most.
+const LISTED: usize = 40;
+
+/// All of it, ending in a newline; with the terminal's colours if `colour`.
+#[must_use]
+pub fn text(compared: &Compared, colour: bool) -> String {
+    let comparisons: Vec<&Comparison> = compared.comparisons.iter().map(|judged| &judged.comparison).collect();
+    let mut parts = vec![sides(compared), surroundings(compared, colour)];
+    parts.extend((!comparisons.is_empty()).then(|| {
+        let table = comparison::differences_of(&comparisons);
+        format!("{}{}", set(&table, WIDTH, colour), lines(&table.note, "  "))
+    }));
+    let warnings: String = compared.warnings.iter().map(|warning| lines(&format!("note: {warning}"), "  ")).collect();
+    parts.push(warnings);
+    parts.push(lines(&outcome(compared), ""));
+    parts.retain(|part| !part.is_empty());
+    crate::words::visible(&parts.join("\n")).into_owned()
+}
+
+fn sides(compared: &Compared) -> String {
+    let several = compared.sides.len() > 1;
+    let side = |(index, side): (usize, &Side)| {
+        let role = if several && index == 0 {
+            "baseline  "
+        } else if several {
+            "against   "
+        } else {
+            ""
+        };
+        let runs = if side.runs > 1 { format!("{} runs, ", side.runs) } else { String::new() };
+        let trust =
+            if side.verdict == Trust::Valid { String::new() } else { format!(", {}", trust_word(side.verdict)) };
+        // A path is copied, so it is not broken.
+        let name = plain(&side.name);
+        format!("{role}{name}\n{}", lines(&format!("  {runs}{} trials{trust}: {}", side.trials, side.title), "  "))
+    };
+    compared.sides.iter().enumerate().map(side).collect()
+}
+
+fn surroundings(compared: &Compared, colour: bool) -> String {
+    if compared.sides.len() < 2 {
+        return String::new();
+    }
+    if compared.surroundings.is_empty() {
+        return "Machine, versions and plan are the same, as far as they were written down.\n".to_owned();
+    }
+    let of_one = compared.sides.len() == 2;
+    let mut columns = ["differs", "baseline", "other"].map(Column::text).to_vec();
+    if !of_one {
+        columns.insert(0, Column::text("side"));
+    }
+    let rows = compared.surroundings.iter().take(LISTED).map(|one| {
+        let mut cells = vec![Cell::new(format!("{} {}", one.of, one.field)), Cell::new(&one.a), Cell::new(&one.b)];
+        if !of_one {
+            cells.insert(0, Cell::new(&one.side));
+        }
+        Row { cells, begins: false }
+    });
+    let table = Table { columns, rows: rows.collect(), ..Table::default() };
+    let more = compared.surroundings.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!("  and {more} more; --json lists all\n") } else { String::new() };
+    format!("{}{more}", set(&table, WIDTH, colour))
+}
+
+/// Wrapped, the lines after the first indented.
+fn lines(text: &str, indent: &str) -> String {
+    let wrapped = wrapped_keeping(text, WIDTH - indent.len());
+    let line =
+        |(index, line): (usize, &String)| if index == 0 { format!("{line}\n") } else { format!("{indent}{line}\n") };
+    wrapped.iter().enumerate().map(line).collect()
+}
+
+/// Short lines are left as they are, so that what is aligned in them stays so.
+fn wrapped_keeping(text: &str, width: usize) -> Vec<String> {
+    let text = plain(text);
+    if text.chars().count() <= width { vec![text] } else { wrapped(&text, width) }
+}
+
+/// Surroundings that are listed at most.
+const LISTED_IN_MARKDOWN: usize = 10;
+/// Comparisons that are listed at most; those that differ come first.
+const SHOWN: usize = 30;
+
+/// All of it, ending in a newline.
+#[must_use]
+pub fn markdown(compared: &Compared) -> String {
+    let mut text = format!("### Plimsoll: {}\n\n", cell_escaped(outcome(compared).trim_end_matches('.')));
+    for judged in compared.gated(Gated::Fails) {
+        text.push_str(&format!("- **{}**: {}\n", cell_escaped(&name(judged)), cell_escaped(&finding(judged))));
+    }
+    if compared.gated(Gated::Fails).next().is_some() {
+        text.push('\n');
+    }
+    text.push_str("| figure | before | after | ratio | verdict |\n|---|---:|---:|---:|---|\n");
+    let mut ordered: Vec<&Judged> = compared.comparisons.iter().collect();
+    ordered.sort_by_key(|judged| !judged.comparison.significant);
+    ordered.iter().take(SHOWN).for_each(|judged| text.push_str(&row(judged, compared.sides.len() != 2)));
+    if ordered.len() > SHOWN {
+        text.push_str(&format!("\n{} more comparisons are not listed.\n", ordered.len() - SHOWN));
+    }
+    text.push_str(&surroundings_listed(compared));
+    if !compared.warnings.is_empty() {
+        text.push('\n');
+        compared.warnings.iter().for_each(|warning| text.push_str(&format!("> {}\n>\n", cell_escaped(warning))));
+    }
+    text
+}
+
+fn row(judged: &Judged, several: bool) -> String {
+    let one = &judged.comparison;
+    let write = |value: Option<f64>| numbers::or_none(value, |value| numbers::by_metric(&one.metric, value));
+    let (estimate, interval) = differing::estimate(one);
+    let estimate = if interval.is_empty() { estimate } else { format!("{estimate} ({interval})") };
+    let of = if several { format!("{} against {}: ", one.b, one.a) } else { String::new() };
+    let verdict = differing::verdict(one).0.replace('`', "");
+    let verdict = if judged.gate == Some(Gated::Fails) { format!("**{verdict}**") } else { verdict };
+    let cells = [format!("{of}{}", name(judged)), write(one.a_value), write(one.b_value), estimate];
+    format!("| {} | {} |\n", cells.map(|cell| cell_escaped(&cell)).join(" | "), verdict.replace('|', "\\|"))
+}
+
+fn surroundings_listed(compared: &Compared) -> String {
+    if compared.surroundings.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nNot the same on both sides:\n".to_owned();
+    for one in compared.surroundings.iter().take(LISTED_IN_MARKDOWN) {
+        text.push_str(&format!(
+            "- {} {}: {} → {}\n",
+            one.of,
+            cell_escaped(&one.field),
+            cell_escaped(&one.a),
+            cell_escaped(&one.b)
+        ));
+    }
+    if compared.surroundings.len() > LISTED_IN_MARKDOWN {
+        text.push_str(&format!("- and {} more\n", compared.surroundings.len() - LISTED_IN_MARKDOWN));
+    }
+    text
+}
+
+/// Text that Markdown leaves alone, on one line.
+fn cell_escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '|' | '*' | '`' | '[' | ']' | '<' | '>' | '\\' => escaped.extend(['\\', character]),
+            character if character.is_control() => escaped.push(' '),
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// All of it. A comparison that fails the gate is a failure, one that could not be made is skipped.
+#[must_use]
+pub fn junit(compared: &Compared) -> String {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for judged in &compared.comparisons {
+        let name = (judged.comparison.a.as_str(), judged.comparison.b.as_str());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let suites: String = names.into_iter().map(|(a, b)| suite(compared, a, b)).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"plimsoll compare\">\n{suites}</testsuites>\n"
+    )
+}
+
+fn suite(compared: &Compared, a: &str, b: &str) -> String {
+    let of_suite = |judged: &&Judged| judged.comparison.a == a && judged.comparison.b == b;
+    let judged: Vec<&Judged> = compared.comparisons.iter().filter(of_suite).collect();
+    let failures = judged.iter().filter(|judged| judged.gate == Some(Gated::Fails)).count();
+    let skipped = judged.iter().filter(|judged| is_skipped(judged)).count();
+    let title = xml_escaped(&format!("{b} against {a}"));
+    let mut properties = String::new();
+    for one in compared.surroundings.iter().filter(|one| one.side == b) {
+        let (name, value) = (format!("{} {}", one.of, one.field), format!("{} → {}", one.a, one.b));
+        properties.push_str(&format!(
+            "      <property name=\"{}\" value=\"{}\"/>\n",
+            xml_escaped(&name),
+            xml_escaped(&value)
+        ));
+    }
+    if !properties.is_empty() {
+        properties = format!("    <properties>\n{properties}    </properties>\n");
+    }
+    let cases: String = judged.iter().map(|judged| case(judged, &title)).collect();
+    let notes: Vec<String> = compared.warnings.iter().map(|warning| xml_escaped(warning) + "\n").collect();
+    format!(
+        "  <testsuite name=\"{title}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n{properties}{cases}    \
+         <system-out>{}\n{}</system-out>\n  </testsuite>\n",
+        judged.len(),
+        xml_escaped(&outcome(compared)),
+        notes.concat()
+    )
+}
+
+/// Whether nothing can be said of it.
+fn is_skipped(judged: &Judged) -> bool {
+    judged.comparison.p.is_none()
+}
+
+fn case(judged: &Judged, suite: &str) -> String {
+    let (name, finding) = (xml_escaped(&name(judged)), xml_escaped(&finding(judged)));
+    let inside = if judged.gate == Some(Gated::Fails) {
+        format!("\n      <failure type=\"regression\" message=\"{finding}\">{finding}</failure>\n    ")
+    } else if is_skipped(judged) {
+        format!("\n      <skipped message=\"{finding}\"/>\n    ")
+    } else {
+        format!("\n      <system-out>{finding}</system-out>\n    ")
+    };
+    format!("    <testcase name=\"{name}\" classname=\"{suite}\" time=\"0\">{inside}</testcase>\n")
+}
+
+/// Text as content or attribute of XML 1.0, without the characters that it does not allow.
+fn xml_escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => {}
+            character if character.is_control() => escaped.push(' '),
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
-    use record::compared::{Side, Surrounding};
-    use record::results::Comparison;
+    use record::compared::Surrounding;
 
     use super::*;
 

@@ -1,27 +1,129 @@
 //! How charts are drawn, as SVG: a chart is plain data (panels of lines over one axis), and this room turns it into marks
-//! on paper. It must not know what the numbers mean, nor read any record.
+//! on paper. Here is what makes texts and colours out of files harmless in it.
 
 pub mod axis;
 pub mod bar_rows;
 pub mod chart;
-pub mod colour;
-pub mod legend;
-pub mod markup;
 pub mod path;
 pub mod render;
-pub mod scaffold;
-pub mod thinning;
-pub mod values;
+
+/// `text` with every character that markup gives a meaning replaced, also inside quotes.
+pub fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // Not allowed in XML, so a saved SVG would not open.
+            c if c.is_control() && !matches!(c, '\n' | '\t') => safe.push('\u{fffd}'),
+            c if is_bidi(c) => safe.push_str(&shown(c)),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// A text whose letters stand in the order in which they were written: what would turn them round is shown instead.
+pub fn visible(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains(is_bidi) {
+        return text.into();
+    }
+    text.chars().map(|c| if is_bidi(c) { shown(c) } else { c.to_string() }).collect::<String>().into()
+}
+
+/// Whether the character changes the direction of those around it (Unicode Bidirectional Algorithm, UAX 9).
+fn is_bidi(character: char) -> bool {
+    matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn shown(character: char) -> String {
+    format!("[U+{:04X}]", u32::from(character))
+}
+
+/// JSON that can stand inside a `<script>` element: `</script>` and `<!--` cannot occur in it.
+pub fn json_in_script(json: &str) -> String {
+    visible(json)
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// A place on paper, to a tenth.
+pub fn place(value: f64) -> String {
+    let text = format!("{value:.1}");
+    match text.strip_suffix(".0") {
+        Some("-0") => "0".to_owned(),
+        Some(whole) => whole.to_owned(),
+        None => text,
+    }
+}
+
+/// Ink that a colour is replaced by if it is not `#rrggbb`.
+const UNKNOWN: [u8; 3] = [0xd5, 0x5e, 0x00];
+
+/// Paper in light and in dark, as in the page's style.
+const LIGHT: [u8; 3] = [0xff, 0xff, 0xff];
+const DARK: [u8; 3] = [0x16, 0x1b, 0x22];
+
+/// Contrast that lines and areas need: WCAG 2.2, 1.4.11.
+const CONTRAST: f64 = 3.0;
+
+/// A colour of the same hue for light paper and one for dark paper, each as `#rrggbb`.
+pub fn legible(colour: &str) -> (String, String) {
+    let colour = parsed(colour).unwrap_or(UNKNOWN);
+    (hex(toward(colour, [0; 3], LIGHT)), hex(toward(colour, [255; 3], DARK)))
+}
+
+fn parsed(colour: &str) -> Option<[u8; 3]> {
+    let digits = colour.strip_prefix('#')?;
+    if digits.len() != 6 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let part = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    Some([part(0)?, part(2)?, part(4)?])
+}
+
+fn hex([red, green, blue]: [u8; 3]) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// Mixes in as little of `end` as makes the colour stand out from `paper`.
+fn toward(colour: [u8; 3], end: [u8; 3], paper: [u8; 3]) -> [u8; 3] {
+    let mixed = |share: f64| -> [u8; 3] {
+        std::array::from_fn(|i| (f64::from(colour[i]) * (1.0 - share) + f64::from(end[i]) * share).round() as u8)
+    };
+    let shares = (0..=20).map(|step| f64::from(step) / 20.0);
+    shares.map(mixed).find(|mixed| contrast(*mixed, paper) >= CONTRAST).unwrap_or(end)
+}
+
+/// WCAG 2.2, contrast ratio.
+fn contrast(a: [u8; 3], b: [u8; 3]) -> f64 {
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+/// WCAG 2.2, relative luminance.
+fn luminance(colour: [u8; 3]) -> f64 {
+    let [red, green, blue] = colour.map(|part| {
+        let part = f64::from(part) / 255.0;
+        if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+    });
+    0.2126 * red + 0.7152 * green + 0.0722 * blue
+}
 
 #[cfg(test)]
 mod tests {
+
     use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks};
     use super::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
-    use super::colour::legible;
-    use super::markup::{escaped, json_in_script, place, visible};
-    use super::path;
+    use super::legible;
+    use super::path::{self, Point, thinned, thinned_together};
     use super::render::drawn;
-    use super::thinning::{Point, thinned, thinned_together};
+    use crate::drawing::{escaped, json_in_script, place, visible};
 
     fn axis(spacing: Spacing, from: f64, to: f64, start: f64, end: f64) -> Axis {
         Axis { spacing, from, to, start, end }

@@ -1,5 +1,4 @@
-//! What words and tables both need of the results: trials that differ only in their repeat, and their medians. It must not
-//! word anything.
+//! What words and tables both need of the results: trials that differ only in their repeat, and their medians.
 
 use std::collections::BTreeMap;
 

@@ -1,17 +1,16 @@
 //! From results to one page and a few words. It reads what the analysis left in the run folder, and must neither judge anew
 //! nor invent: what was not measured is said to be so.
 
-mod calendar;
 mod charts;
 pub mod compared;
 mod drawing;
+#[cfg(test)]
+mod example;
 mod facts;
 pub mod numbers;
 mod page;
-mod recovery;
-mod search_charts;
+mod run_charts;
 mod series;
-mod sheets;
 mod sweep_charts;
 mod tables;
 pub mod words;
@@ -66,9 +65,6 @@ pub fn read<'a>(folder: &RunFolder, results: &'a Results, plan: &'a Plan) -> Res
     let name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(Input { results, plan, environment: folder.read_environment()?, folder: name, trials })
 }
-
-#[cfg(test)]
-mod example;
 
 #[cfg(test)]
 mod tests {

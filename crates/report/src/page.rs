@@ -1,16 +1,19 @@
-//! The page: one HTML file that needs nothing else. What stands where is decided here and in the templates; it must not
-//! compute a figure.
+//! The page: one HTML file that needs nothing else: what stands where, what the templates are filled with, and the key figures.
 
 pub mod contents;
-mod figures;
-mod sections;
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
+use record::results::{SafeLoad, Trial, Verdict};
 use serde::Serialize;
 
-use crate::drawing::markup::visible;
-use crate::{Error, Input};
+use crate::charts::{self, View};
+use crate::drawing::bar_rows::{self, BarColumn, BarRows};
+use crate::drawing::render::{self, Drawn};
+use crate::drawing::{escaped, json_in_script, visible};
+use crate::facts::{self, Group, Spread, counted, longest, operations, outages, trial_name};
+use crate::tables::{self, Tone, comparison, condition, nowhere, trust_word};
+use crate::{Error, Input, numbers, run_charts, sweep_charts, words};
 
 const TEMPLATES: [(&str, &str); 4] = [
     ("chart.html", include_str!("page/chart.html")),
@@ -27,7 +30,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 /// If a template cannot be filled, which is a fault of ours.
 pub fn page(input: &Input) -> Result<String, Error> {
     let templates = Templates::new()?;
-    let page = sections::page(input, &templates)?;
+    let page = filled(input, &templates)?;
     templates.fill("page.html", &page)
 }
 
@@ -62,6 +65,397 @@ impl Templates {
 
 fn broken(template: &'static str, error: &minijinja::Error) -> Error {
     Error::Template { template, reason: format!("{error:#}") }
+}
+
+/// Points of all lines of a page together; some 12 bytes each.
+const POINTS: usize = 120_000;
+/// Points of a line, at most and at least.
+const POINTS_OF_LINE: (usize, usize) = (1_500, 100);
+/// Lines that a trial's charts have, roughly, and each host of a lab beside the first.
+const LINES: usize = 35;
+const LINES_OF_HOST: usize = 11;
+
+/// All that stands on the page.
+#[derive(Serialize)]
+pub struct Page {
+    style: &'static str,
+    script: &'static str,
+    title: String,
+    asks: String,
+    answer: String,
+    verdict: &'static str,
+    meaning: String,
+    reasons: Vec<Reason>,
+    partial: Option<String>,
+    figures: Vec<Figure>,
+    /// Tables that were filled already.
+    before: Vec<String>,
+    /// Charts that were filled already, of the whole sweep.
+    sweep_charts: Vec<String>,
+    after: Vec<String>,
+    trials: Vec<TrialCharts>,
+    data: String,
+    started: Option<String>,
+    trial_count: usize,
+    folder: String,
+    files: Vec<(&'static str, &'static str)>,
+    torn: Vec<String>,
+    format: u32,
+    plimsoll: Option<String>,
+}
+
+/// The charts of a trial, filled already.
+#[derive(Serialize)]
+struct TrialCharts {
+    id: String,
+    name: String,
+    verdict: &'static str,
+    reasons: Vec<Reason>,
+    notices: Vec<(String, String)>,
+    charts: Vec<String>,
+}
+
+/// What speaks against a result, and what can be done about it.
+#[derive(Serialize)]
+pub struct Reason {
+    what: String,
+    remedy: String,
+}
+
+#[derive(Serialize)]
+struct Figures<'a> {
+    id: &'a str,
+    title: &'a str,
+    note: &'a str,
+    svg: &'a str,
+    hover: bool,
+}
+
+/// Fills all parts of the page.
+pub fn filled(input: &Input, templates: &Templates) -> Result<Page, Error> {
+    let results = input.results;
+    let mut data = serde_json::Map::new();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (kind, table) in tables::of_run(input) {
+        let place = if kind.place < tables::AFTER_CHARTS { &mut before } else { &mut after };
+        place.push(templates.fill("table.html", &table)?);
+        if kind.name == "comparison"
+            && let Some(drawn) = comparison_bars(input)
+        {
+            place.push(chart(&drawn, false, templates, &mut data)?);
+        }
+        if kind.name == "recovery" {
+            for drawn in run_charts::recoveries(input).iter().map(render::drawn) {
+                place.push(chart(&drawn, true, templates, &mut data)?);
+            }
+        }
+    }
+    let sweeps: Vec<Drawn> =
+        run_charts::searches(input).iter().chain(&sweep_charts::of_run(results)).map(render::drawn).collect();
+    let sweep_charts: Vec<String> =
+        sweeps.iter().map(|drawn| chart(drawn, true, templates, &mut data)).collect::<Result<_, _>>()?;
+    let trials = trials(input, templates, &mut data)?;
+    let answer = if results.answer.is_empty() { words::answer(results, input.plan) } else { results.answer.clone() };
+    let started = input.trials.iter().filter_map(crate::Series::start_unix_s).reduce(f64::min);
+    Ok(Page {
+        style: STYLE,
+        script: SCRIPT,
+        title: results.title.clone(),
+        asks: results.asks.clone(),
+        answer: with_code(&answer),
+        verdict: words::verdict(results).0,
+        meaning: words::stopped(&words::capital(words::meaning(results))),
+        reasons: reasons(&results.verdict),
+        partial: results.partial.as_deref().map(words::stopped),
+        figures: key_figures(input),
+        before,
+        sweep_charts,
+        after,
+        trials,
+        data: json_in_script(&serde_json::Value::Object(data).to_string()),
+        started: started.map(numbers::utc),
+        trial_count: results.trials.len(),
+        folder: input.folder.clone(),
+        files: FILES.to_vec(),
+        torn: torn(input),
+        format: results.format,
+        plimsoll: input.environment.as_ref().and_then(|environment| environment.plimsoll.clone()),
+    })
+}
+
+pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
+    let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| words::stopped(remedy));
+    let what = |reason: &String| words::stopped(&words::capital(reason));
+    verdict.reasons.iter().enumerate().map(|(index, it)| Reason { what: what(it), remedy: remedy(index) }).collect()
+}
+
+/// Names between backquotes become code; everything is escaped.
+pub fn with_code(text: &str) -> String {
+    let parts: Vec<String> = text.split('`').map(escaped).collect();
+    // An odd number of backquotes: nothing is meant by them.
+    if parts.len().is_multiple_of(2) {
+        return escaped(text);
+    }
+    let marked = parts
+        .iter()
+        .enumerate()
+        .map(|(index, part)| if index % 2 == 1 { format!("<code>{part}</code>") } else { part.clone() });
+    marked.collect()
+}
+
+fn chart(
+    drawn: &Drawn,
+    hover: bool,
+    templates: &Templates,
+    data: &mut serde_json::Map<String, serde_json::Value>,
+) -> Result<String, Error> {
+    data.insert(drawn.id.clone(), drawn.data.clone());
+    let figure = Figures { id: &drawn.id, title: &drawn.title, note: &drawn.note, svg: &drawn.svg, hover };
+    templates.fill("chart.html", &figure)
+}
+
+fn trials(
+    input: &Input,
+    templates: &Templates,
+    data: &mut serde_json::Map<String, serde_json::Value>,
+) -> Result<Vec<TrialCharts>, Error> {
+    let (most, least) = POINTS_OF_LINE;
+    let of_hosts = |series| {
+        let view = View { trial: &Trial::default(), series, points: 0 };
+        LINES_OF_HOST * view.hosts().len().saturating_sub(1)
+    };
+    let lines: usize = input.trials.iter().map(|series| LINES + of_hosts(series)).sum();
+    let points = (POINTS / lines.max(1)).clamp(least, most);
+    let mut shown = Vec::new();
+    for series in &input.trials {
+        let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
+        let view = View { trial, series, points };
+        let drawn: Vec<Drawn> = charts::of_trial(&view).iter().map(render::drawn).collect();
+        shown.push(TrialCharts {
+            id: trial.id.clone(),
+            name: trial_name(trial, input.results, input.plan),
+            verdict: trust_word(trial.verdict.is),
+            reasons: reasons(&trial.verdict),
+            notices: charts::notices(series),
+            charts: drawn.iter().map(|drawn| chart(drawn, true, templates, data)).collect::<Result<_, _>>()?,
+        });
+    }
+    Ok(shown)
+}
+
+/// The key columns of the comparison, drawn.
+fn comparison_bars(input: &Input) -> Option<Drawn> {
+    let groups = facts::groups(input.results, input.plan);
+    if groups.len() < 2 || comparison::is_long(&groups) {
+        return None;
+    }
+    let columns: Vec<BarColumn> = comparison::measured(&groups)
+        .filter(|measure| measure.bars)
+        .map(|measure| {
+            let value =
+                |group: &Group| group.spread(measure.value).map(|spread| [spread.median, spread.least, spread.most]);
+            BarColumn {
+                head: measure.head.to_owned(),
+                values: groups.iter().map(value).collect(),
+                write: measure.write,
+                loss: measure.loss,
+            }
+        })
+        .collect();
+    let rows = groups.iter().enumerate().map(|(index, group)| (group.name(), tables::begins(index, &groups))).collect();
+    let note = "Medians; the whiskers run from the smallest to the largest repeat.".to_owned();
+    let bars = BarRows { id: "comparison".to_owned(), title: "The same, drawn".to_owned(), note, rows, columns };
+    (!bars.columns.is_empty()).then(|| bar_rows::drawn(&bars))
+}
+
+fn torn(input: &Input) -> Vec<String> {
+    let trials = input.trials.iter().filter(|series| !series.torn.is_empty());
+    trials.map(|series| format!("{}: {}", series.trial, series.torn.join(", "))).collect()
+}
+
+/// What lies in a run folder, for the page's last section.
+const FILES: [(&str, &str); 12] = [
+    ("experiment.toml", "the experiment as it was given"),
+    ("plan.json", "what it was resolved into"),
+    ("environment.json", "what it ran on"),
+    ("analysis.json", "all figures of this page"),
+    ("trials/…/load.hlog", "latencies each second: HdrHistogram V2 interval log, nanoseconds"),
+    ("trials/…/outcomes.csv", "operations by outcome, in slots of milliseconds"),
+    ("trials/…/attempts.csv", "attempts by operation and result, each second"),
+    ("trials/…/samples.csv", "hosts and processes, each second"),
+    ("trials/…/generator.csv", "the load generator's threads, each second"),
+    ("trials/…/events.jsonl", "phases, faults, processes, on one clock"),
+    ("trials/…/history.jsonl", "operations on audited keys, and their read-back"),
+    ("trials/…/logs/", "what the processes wrote"),
+];
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// What it is.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The unit, where it is not part of the value.
+    pub unit: String,
+    /// Range, share, or what it was taken from.
+    pub small: String,
+    /// How it is meant.
+    pub tone: Tone,
+}
+
+/// The key figures of a run.
+fn key_figures(input: &Input) -> Vec<Figure> {
+    if !input.results.safe_loads.is_empty() {
+        return input.results.safe_loads.iter().map(safe_load).collect();
+    }
+    let groups = facts::groups(input.results, input.plan);
+    match groups.as_slice() {
+        [] => Vec::new(),
+        [group] => of_one(group, input),
+        groups => of_several(groups),
+    }
+}
+
+fn figure(name: &str, value: String, unit: &str, small: String, tone: Tone) -> Figure {
+    Figure { name: name.to_owned(), value, unit: unit.to_owned(), small, tone }
+}
+
+fn safe_load(line: &SafeLoad) -> Figure {
+    let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
+    let name = format!("safe load, {}{variant}", condition(&line.surviving));
+    let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
+    let small = tables::interval(Some(line.ci95));
+    let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
+    match (line.value, nowhere(line)) {
+        (Some(value), _) => figure(&name, numbers::number(value), unit, small, tone),
+        (None, Some(least)) => {
+            let broke = format!("{} breaks there", line.limited_by);
+            figure(&name, format!("not even {}", numbers::number(least)), unit, broke, Tone::Bad)
+        }
+        (None, None) => figure(&name, "not known".to_owned(), "", line.limited_by.clone(), Tone::Bad),
+    }
+}
+
+fn spread_figure(name: &str, spread: Option<Spread>, write: fn(f64) -> String, unit: &str) -> Option<Figure> {
+    let spread = spread?;
+    let small = spread.range(write).map_or_else(String::new, |range| format!("{range} over {} trials", spread.of));
+    Some(figure(name, write(spread.median), unit, small, Tone::Plain))
+}
+
+fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
+    let count = numbers::median_count_in_words;
+    let before = group.spread(|trial| trial.throughput.before_first_fault_per_s);
+    let rate = match before {
+        Some(_) => spread_figure("throughput before", before, numbers::number, "calls/s"),
+        None => {
+            spread_figure("throughput", group.spread(|t| t.throughput.operations_per_s), numbers::number, "calls/s")
+        }
+    };
+    let median = spread_figure("median latency", group.spread(|t| t.latency_us?.p50), numbers::micros, "");
+    let p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
+    let faulty = group.usable().any(|trial| outages(trial).next().is_some());
+    let failed =
+        loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
+    let back = faulty.then(|| back(group)).flatten();
+    let lost = group.spread(|trial| trial.consistency.lost_writes.map(|lost| lost as f64));
+    let checked = group.spread(|trial| trial.consistency.checked.map(|checked| checked as f64));
+    let of = checked.map_or_else(String::new, |checked| format!("of {} checked", checked.text(count)));
+    let wrong = group.spread(|trial| trial.consistency.wrong.map(|wrong| wrong as f64));
+    let wrong = wrong.filter(|wrong| wrong.most > 0.0 || lost.is_none());
+    let diverged = group.spread(|trial| trial.consistency.diverged_keys.map(|keys| keys as f64));
+    let figures = [
+        rate,
+        if faulty { None } else { median },
+        p99,
+        failed,
+        back,
+        loss("lost writes", lost, of),
+        loss("wrong answers", wrong, String::new()),
+        loss("diverged keys", diverged, String::new()),
+        cost(group, input),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+fn share_of(group: &Group) -> String {
+    let all = group.spread(|trial| counted(trial, operations));
+    let pct = group.spread(|trial| trial.failed_pct).filter(|pct| pct.most > 0.0);
+    let pct = pct.map_or_else(String::new, |pct| format!("{} ", numbers::percent(pct.median)));
+    all.map_or_else(String::new, |all| format!("{pct}of {}", numbers::median_count_in_words(all.median)))
+}
+
+fn loss(name: &str, spread: Option<Spread>, of: String) -> Option<Figure> {
+    let spread = spread?;
+    let tone = if spread.most > 0.0 { Tone::Bad } else { Tone::Good };
+    let write = numbers::median_count_in_words;
+    let small = match spread.range(write) {
+        Some(range) => format!("{range}; {of}"),
+        None => of,
+    };
+    Some(figure(name, write(spread.median), "", small.trim_end_matches("; ").to_owned(), tone))
+}
+
+fn back(group: &Group) -> Option<Figure> {
+    let name = "back to baseline";
+    let never =
+        |trial: &Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
+    if group.usable().any(never) {
+        return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));
+    }
+    let figure = spread_figure(name, group.spread(|t| longest(t, |o| o.back_to_baseline_s)), numbers::seconds, "")?;
+    let total = group.spread(|trial| longest(trial, |outage| outage.total_s));
+    let small = match total {
+        Some(total) if figure.small.is_empty() => format!("{} without an ok answer", numbers::seconds(total.median)),
+        _ => figure.small,
+    };
+    Some(Figure { small, ..figure })
+}
+
+/// Energy where there is a figure for it, else CPU time of the target for each call.
+fn cost(group: &Group, input: &Input) -> Option<Figure> {
+    if let Some(joules) = group.spread(|trial| trial.cost.joules_per_cycle) {
+        let how = "modelled from the profile's watts".to_owned();
+        return Some(figure("energy of a cycle", numbers::joules(joules.median), "", how, Tone::Plain));
+    }
+    let cores = f64::from(input.environment.as_ref()?.cpu.cores?);
+    let local =
+        |trial: &Trial| facts::planned(input.plan, &trial.id).is_some_and(|planned| planned.lab.hosts.is_empty());
+    let time_us = group.spread(|trial| {
+        let host = trial.hosts.first().filter(|_| trial.hosts.len() == 1 && local(trial))?;
+        let rate = trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?;
+        Some(host.target_cpu_pct? / 100.0 * cores / rate * 1e6)
+    })?;
+    let small = "CPU time of the target".to_owned();
+    Some(figure("cost of a call", numbers::micros(time_us.median), "", small, Tone::Plain))
+}
+
+fn of_several(groups: &[Group]) -> Vec<Figure> {
+    let extreme = |name: &str, value: facts::Figure, write: fn(f64) -> String, unit: &str, largest: bool| {
+        let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
+        let better = |a: f64, b: f64| if largest { a > b } else { a < b };
+        let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
+        Some(figure(name, write(best), unit, group.name(), Tone::Plain))
+    };
+    let failed: facts::Figure = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
+    let with_losses = |name: &str, value: facts::Figure| {
+        let known: Vec<Spread> = groups.iter().filter_map(|group| group.spread(value)).collect();
+        let hit = known.iter().filter(|spread| spread.most > 0.0).count();
+        let most = known.iter().map(|spread| spread.most).fold(0.0, f64::max);
+        let tone = if hit > 0 { Tone::Bad } else { Tone::Good };
+        let small = if hit > 0 { format!("at worst {}", numbers::count_in_words(most as u64)) } else { String::new() };
+        (!known.is_empty()).then(|| figure(name, format!("{hit} of {}", known.len()), "cases", small, tone))
+    };
+    let figures = [
+        extreme("highest throughput", |trial| trial.throughput.operations_per_s, numbers::number, "calls/s", true),
+        extreme("lowest p99", |trial| trial.latency_us?.p99, numbers::micros, "", false),
+        extreme("highest p99", |trial| trial.latency_us?.p99, numbers::micros, "", true),
+        with_losses("failed calls in", failed),
+        with_losses("wrong answers in", |trial| trial.consistency.wrong.map(|count| count as f64)),
+        with_losses("lost writes in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),
+        with_losses("diverged keys in", |trial| trial.consistency.diverged_keys.map(|count| count as f64)),
+    ];
+    figures.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What was recorded each second of a trial, read through `record`. It must not draw and not judge.
+//! What was recorded each second of a trial, read through `record`.
 //!
 //! A long trial is not held as it was recorded: of each second's latencies only quantiles are kept, and of samples the least and the most
 //! in each stretch of time, so that what lasted a second is still seen in a night.
@@ -376,7 +376,7 @@ mod tests {
             assert!(latency.open.len() <= OPEN, "what is over is kept as quantiles alone");
         }
         let highest: Vec<_> = latency.seconds().iter().map(|second| (second.at_s, second.max_us)).collect();
-        let drawn = crate::drawing::thinning::thinned(&highest, 1_000);
+        let drawn = crate::drawing::path::thinned(&highest, 1_000);
         assert!(drawn.len() <= 1_010);
         assert!(drawn.iter().any(|point| point.0 == f64::from(SPIKE_S) && point.1.is_some_and(|us| us > 249.0)));
 

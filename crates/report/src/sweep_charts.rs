@@ -1,20 +1,17 @@
-//! The charts of a whole sweep, a file for each kind: over the swept load instead of a clock. They must not fit or interpolate: what
-//! they draw stands in the results.
+//! The charts of a whole sweep: over the swept load instead of a clock, and which of its curves are drawn together. What they draw
+//! stands in the results.
 
-mod by_value;
-mod cost;
-mod not_ok;
-mod per_unit;
-mod scaling;
+use std::collections::BTreeMap;
 
-use record::results::{Results, ScalingPoint, Trial};
+use experiment::plan::is_offered;
+use record::results::{Crossing, Lead, Results, Scaling, ScalingPoint, Trial, Trust, Usl};
+use serde_json::Value;
 
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape};
-use crate::drawing::thinning::Point;
-use crate::sheets::sheets;
-
-pub use crate::sheets::{Sheet, curve_name, short};
+use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
+use crate::drawing::path::Point;
+use crate::facts::{operations, plain};
+use crate::numbers;
 
 /// Loads of which each is so many times the one before are spread by their logarithm.
 const FACTOR: f64 = 1.4;
@@ -25,7 +22,7 @@ const ONE_EACH: f64 = 0.95;
 
 /// A kind of chart.
 pub struct Kind {
-    /// Its name; the file's.
+    /// Its name.
     pub name: &'static str,
     /// Where it stands among the others, from 1.
     pub place: u8,
@@ -34,7 +31,7 @@ pub struct Kind {
 }
 
 /// Every kind, by name.
-pub const KINDS: &[Kind] = &[by_value::KIND, cost::KIND, not_ok::KIND, per_unit::KIND, scaling::KIND];
+pub const KINDS: &[Kind] = &[BY_VALUE, COST, NOT_OK, PER_UNIT, SCALING];
 
 /// All charts of a run's sweeps, in page order; none without one.
 pub fn of_run(results: &Results) -> Vec<Chart> {
@@ -51,6 +48,150 @@ pub fn of_run(results: &Results) -> Vec<Chart> {
     numbered
         .map(|(index, (name, chart))| Chart { id: format!("sweep-{}-{}", name.replace('_', "-"), index + 1), ..chart })
         .collect()
+}
+
+/// Curves on a chart at most; of more, each point of the other swept paths has a chart of its own.
+const CURVES: usize = 8;
+/// Curves of one point on a chart at most: so many patterns and colours there are.
+const PATTERNS: usize = 15;
+/// Charts of a kind for each swept path, at most; the table has all figures.
+const SHEETS: usize = 6;
+
+/// Curves that are drawn together.
+pub struct Sheet<'a> {
+    /// What was found.
+    pub results: &'a Results,
+    /// The swept path.
+    pub over: &'a str,
+    /// Its values, where they are texts, in the order of the file; else empty.
+    pub names: Vec<String>,
+    /// The curves.
+    pub curves: Vec<Curve<'a>>,
+    /// What the sheet is of, if there are several; may be empty.
+    pub of: String,
+    /// Curves that had no room.
+    pub left_out: usize,
+}
+
+/// A variant at one point of the other swept paths.
+pub struct Curve<'a> {
+    /// What tells it from the others.
+    pub name: String,
+    /// The variant; empty without variants.
+    pub variant: &'a str,
+    /// Values of the other swept paths.
+    pub at: BTreeMap<String, Value>,
+    /// What the analysis made of it; `None` over texts.
+    pub scaling: Option<&'a Scaling>,
+    /// The trials that can be used at each load, or at each place among the names.
+    pub points: Vec<(f64, Vec<&'a Trial>)>,
+}
+
+/// The sheets of a run's sweeps, those over numbers first.
+fn sheets(results: &Results) -> Vec<Sheet<'_>> {
+    let mut paths: Vec<&str> = Vec::new();
+    for scaling in &results.scaling {
+        if !paths.contains(&scaling.over.as_str()) {
+            paths.push(&scaling.over);
+        }
+    }
+    let over_numbers = paths.into_iter().flat_map(|over| sorted(results, over, Vec::new(), over_loads(results, over)));
+    over_numbers.chain(over_texts(results)).collect()
+}
+
+/// The trials that are not void; all of them if all are.
+fn usable(results: &Results) -> impl Iterator<Item = &Trial> {
+    let all_void = results.trials.iter().all(|trial| trial.verdict.is == Trust::Void);
+    results.trials.iter().filter(move |trial| all_void || trial.verdict.is != Trust::Void)
+}
+
+fn without(point: &BTreeMap<String, Value>, path: &str) -> BTreeMap<String, Value> {
+    point.iter().filter(|(key, _)| *key != path).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn over_loads<'a>(results: &'a Results, over: &str) -> Vec<Curve<'a>> {
+    let curve = |scaling: &'a Scaling| {
+        let own = |trial: &&Trial| {
+            trial.variant.as_deref().unwrap_or_default() == scaling.variant && without(&trial.point, over) == scaling.at
+        };
+        let at = |load: f64| {
+            let here = |trial: &&Trial| trial.point.get(over).and_then(Value::as_f64) == Some(load);
+            usable(results).filter(own).filter(here).collect()
+        };
+        Curve {
+            name: String::new(),
+            variant: &scaling.variant,
+            at: scaling.at.clone(),
+            scaling: Some(scaling),
+            points: scaling.points.iter().map(|point| (point.load, at(point.load))).collect(),
+        }
+    };
+    results.scaling.iter().filter(|scaling| scaling.over == over).map(curve).collect()
+}
+
+/// Sheets over paths that take amounts written as texts, such as `5mbit`. Other texts are a choice without an order.
+fn over_texts(results: &Results) -> Vec<Sheet<'_>> {
+    let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for trial in &results.trials {
+        for (path, value) in &trial.point {
+            let known = values.entry(path).or_default();
+            if !known.contains(&value) {
+                known.push(value);
+            }
+        }
+    }
+    let is_amount = |value: &&&Value| value.as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()));
+    values.retain(|_, values| values.iter().filter(is_amount).count() > 1);
+    let of_path = |(over, values): (&'_ str, Vec<&Value>)| {
+        let mut curves: Vec<Curve> = Vec::new();
+        for trial in usable(results) {
+            let Some(place) = trial.point.get(over).and_then(|value| values.iter().position(|known| *known == value))
+            else {
+                continue;
+            };
+            let (variant, at) = (trial.variant.as_deref().unwrap_or_default(), without(&trial.point, over));
+            let index = curves.iter().position(|curve| curve.variant == variant && curve.at == at);
+            let index = index.unwrap_or_else(|| {
+                let points = (0..values.len()).map(|place| (place as f64, Vec::new())).collect();
+                curves.push(Curve { name: String::new(), variant, at, scaling: None, points });
+                curves.len() - 1
+            });
+            curves[index].points[place].1.push(trial);
+        }
+        (over.to_owned(), values.iter().map(|value| plain(value)).collect::<Vec<String>>(), curves)
+    };
+    let made: Vec<(String, Vec<String>, Vec<Curve>)> = values.into_iter().map(of_path).collect();
+    let path = |over: &str| results.trials.iter().find_map(|trial| trial.point.get_key_value(over)).map(|(key, _)| key);
+    made.into_iter()
+        .flat_map(|(over, names, curves)| {
+            path(&over).map_or_else(Vec::new, |over| sorted(results, over, names, curves))
+        })
+        .collect()
+}
+
+/// The curves on one sheet, or where they are too many on one for each point of the other paths.
+fn sorted<'a>(results: &'a Results, over: &'a str, names: Vec<String>, curves: Vec<Curve<'a>>) -> Vec<Sheet<'a>> {
+    if curves.len() <= CURVES {
+        let named = |curve: Curve<'a>| Curve { name: curve_name(curve.variant, &curve.at), ..curve };
+        let curves = curves.into_iter().map(named).collect();
+        return vec![Sheet { results, over, names, curves, of: String::new(), left_out: 0 }];
+    }
+    let mut sheets: Vec<(BTreeMap<String, Value>, Sheet)> = Vec::new();
+    for curve in curves {
+        let at = curve.at.clone();
+        let index = sheets.iter().position(|(known, _)| *known == at).unwrap_or(sheets.len());
+        if index == sheets.len() {
+            let (of, names) = (curve_name("", &at), names.clone());
+            sheets.push((at, Sheet { results, over, names, curves: Vec::new(), of, left_out: 0 }));
+        }
+        let sheet = &mut sheets[index].1;
+        if sheet.curves.len() < PATTERNS {
+            sheet.curves.push(Curve { name: curve_name(curve.variant, &BTreeMap::new()), ..curve });
+        } else {
+            sheet.left_out += 1;
+        }
+    }
+    sheets.into_iter().take(SHEETS).map(|(_, sheet)| sheet).collect()
 }
 
 impl Sheet<'_> {
@@ -161,12 +302,200 @@ impl Sheet<'_> {
     }
 }
 
+/// `pi, hosts 3`: what tells a curve from others; `throughput` where nothing does.
+pub fn curve_name(variant: &str, at: &BTreeMap<String, Value>) -> String {
+    let labels = at.iter().map(|(path, value)| format!("{} {}", short(path), plain(value)));
+    let parts: Vec<String> =
+        std::iter::once(variant.to_owned()).filter(|name| !name.is_empty()).chain(labels).collect();
+    if parts.is_empty() { "throughput".to_owned() } else { parts.join(", ") }
+}
+
+/// `agents` of `load.agents`.
+pub fn short(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+pub const SCALING: Kind = Kind { name: "scaling", place: 1, draw: draw_scaling };
+
+/// Steps in which a law is drawn.
+const STEPS: usize = 80;
+/// Curves whose knees and peaks are marked, at most: more would hide the lines.
+const MARKED: usize = 4;
+
+fn draw_scaling(sheet: &Sheet) -> Option<Chart> {
+    let mut lines = sheet.measured(|_, rate| rate);
+    let axis = sheet.axis();
+    // A pattern that tells curves apart leaves none for their laws; the table has them.
+    for (index, curve) in sheet.curves.iter().enumerate().filter(|_| !sheet.has_patterns()) {
+        let Some((scaling, usl)) = curve.scaling.and_then(|scaling| Some((scaling, scaling.usl.as_ref()?))) else {
+            continue;
+        };
+        let (points, ink) = (law(usl, scaling, axis.spacing), sheet.pen(index).0);
+        lines.push(Line { name: law_name(sheet, &curve.name), ink, shape: Shape::Dashed, points });
+    }
+    let mut panel = Panel::linear("ok operations per second", Unit::PerSecond, 300.0, lines);
+    if sheet.curves.len() <= MARKED {
+        for curve in &sheet.curves {
+            let Some(peak) = curve.scaling.and_then(|scaling| scaling.peak_per_s) else { continue };
+            panel.levels.push((format!("peak{}: {}", of(sheet, &curve.name), numbers::rate(peak)), peak));
+        }
+    }
+    let law = "the dashed curve is the Universal Scalability Law fitted to them";
+    let law = if sheet.has_patterns() { "the fitted laws stand in the table" } else { law };
+    let note = format!(
+        "Dots are the repeats, lines go through their means; {law}. At the knee the line of the lightest loads reaches the plateau: \
+         more load brings little but waiting."
+    );
+    let title = format!("Throughput over {}", sheet.over);
+    panel.has_values().then(|| sheet.chart(&title, &note, vec![panel], marks(sheet)))
+}
+
+fn law_name(sheet: &Sheet, name: &str) -> String {
+    if sheet.curves.len() == 1 { "fitted law".to_owned() } else { format!("{name}, fitted law") }
+}
+
+/// ` of pi`, where there are several curves.
+fn of(sheet: &Sheet, name: &str) -> String {
+    if sheet.curves.len() == 1 { String::new() } else { format!(" of {name}") }
+}
+
+/// The fitted law between the lowest and the highest load.
+fn law(usl: &Usl, scaling: &Scaling, spacing: Spacing) -> Vec<Point> {
+    let (Some(first), Some(last)) = (scaling.points.first(), scaling.points.last()) else { return Vec::new() };
+    let (from, to) = (first.load, last.load);
+    let at = |step: usize| {
+        let share = step as f64 / STEPS as f64;
+        let load = if spacing == Spacing::Linear { from + share * (to - from) } else { from * (to / from).powf(share) };
+        let rate = usl.lambda * load / (1.0 + usl.sigma * (load - 1.0) + usl.kappa * load * (load - 1.0));
+        (load, Some(rate))
+    };
+    (0..=STEPS).map(at).collect()
+}
+
+/// Knees and crossings, by rising load.
+fn marks(sheet: &Sheet) -> Vec<Mark> {
+    let shown = |text: String, at: f64| Mark { at, until: None, label: text, colours: None };
+    let mut marks = Vec::new();
+    if sheet.curves.len() <= MARKED {
+        for curve in &sheet.curves {
+            let knee = |knee: f64| shown(format!("knee{}: {}", of(sheet, &curve.name), numbers::number(knee)), knee);
+            marks.extend(curve.scaling.and_then(|scaling| scaling.knee).map(knee));
+        }
+    }
+    let here = |crossing: &&Crossing| {
+        crossing.over == sheet.over
+            && crossing.lead == Lead::Crosses
+            && sheet.curves.iter().any(|curve| curve.at == crossing.point && curve.variant == crossing.a)
+    };
+    let crossings: Vec<&Crossing> = sheet.results.crossings.iter().filter(here).collect();
+    if crossings.len() <= MARKED {
+        let crossing = |crossing: &&Crossing| {
+            let at = crossing.at?;
+            Some(shown(format!("{} overtakes {}: {}", crossing.a, crossing.b, numbers::number(at)), at))
+        };
+        marks.extend(crossings.iter().filter_map(crossing));
+    }
+    marks.sort_by(|a, b| a.at.total_cmp(&b.at));
+    marks
+}
+
+const BY_VALUE: Kind = Kind { name: "by_value", place: 2, draw: draw_by_value };
+
+fn draw_by_value(sheet: &Sheet) -> Option<Chart> {
+    if sheet.names.is_empty() {
+        return None;
+    }
+    let (label, lines) = if sheet.tells_cycles() {
+        ("full cycles per second", sheet.of_trials(|trial, _| trial.throughput.cycles_per_s))
+    } else {
+        ("ok operations per second", sheet.of_trials(|trial, _| trial.throughput.operations_per_s))
+    };
+    let panel = Panel::linear(label, Unit::PerSecond, 220.0, lines);
+    let note = "Dots are the repeats, lines go through their means. Values stand in the order of the file, at equal distances.";
+    let title = format!("Throughput at each {}", short(sheet.over));
+    panel.has_values().then(|| sheet.chart(&title, note, vec![panel], Vec::new()))
+}
+
+const PER_UNIT: Kind = Kind { name: "per_unit", place: 3, draw: draw_per_unit };
+
+fn draw_per_unit(sheet: &Sheet) -> Option<Chart> {
+    if !sheet.names.is_empty() {
+        return None;
+    }
+    let name = short(sheet.over);
+    let is_rate = is_offered(sheet.over);
+    let cycles = sheet.tells_cycles();
+    let what = if cycles { "full cycles" } else { "ok operations" };
+    // Of an offered rate it is a share.
+    let (title, label, unit) = match sheet.over {
+        _ if is_rate => {
+            ("Share of the offered rate".to_owned(), "ok operations for each one offered".to_owned(), Unit::Plain)
+        }
+        "load.agents" => ("Per agent".to_owned(), format!("{what} per second for each agent"), Unit::PerSecond),
+        "lab.hosts" => ("Per host".to_owned(), format!("{what} per second for each host"), Unit::PerSecond),
+        _ => (format!("Per unit of {name}"), format!("{what} per second for each of {name}"), Unit::PerSecond),
+    };
+    let mut panels = Vec::new();
+    let lines = if cycles && !is_rate {
+        let all = sheet.of_trials(|trial, _| trial.throughput.cycles_per_s);
+        panels.push(Panel::linear("full cycles per second", Unit::PerSecond, 190.0, all));
+        sheet.of_trials(|trial, load| Some(trial.throughput.cycles_per_s? / load))
+    } else {
+        sheet.measured(|point, rate| rate / point.load)
+    };
+    panels.push(Panel::linear(&label, unit, 190.0, lines));
+    let title = if panels.len() > 1 { format!("Cycles in all, and {}", title.to_lowercase()) } else { title };
+    let note = "Level: nobody waits for anybody. Falling: they share, or hinder each other.";
+    panels.iter().any(Panel::has_values).then(|| sheet.chart(&title, note, panels, Vec::new()))
+}
+
+const NOT_OK: Kind = Kind { name: "not_ok", place: 4, draw: draw_not_ok };
+
+const HEIGHT: f64 = 110.0;
+
+fn draw_not_ok(sheet: &Sheet) -> Option<Chart> {
+    let share = |count: fn(&Trial) -> u64| {
+        sheet.of_trials(move |trial, _| {
+            let all = operations(trial);
+            (all > 0).then(|| 100.0 * count(trial) as f64 / all as f64)
+        })
+    };
+    let timeouts = share(|trial| trial.outcomes.timeout);
+    let failed = share(|trial| trial.outcomes.failed);
+    let wrong = sheet.of_trials(|trial, _| trial.wrong_per_1000_cycles);
+    let panels: Vec<Panel> = [
+        Panel::linear("timeouts, of the operations", Unit::Percent, HEIGHT, timeouts),
+        Panel::linear("failed, of the operations", Unit::Percent, HEIGHT, failed),
+        Panel::linear("wrong answers for 1,000 cycles", Unit::Plain, HEIGHT, wrong),
+    ]
+    .into_iter()
+    .filter(is_any)
+    .collect();
+    let note = "Of the whole load. What is not drawn was 0 everywhere, or not looked for. The table counts them.";
+    let title = format!("What was not ok, over {}", short(sheet.over));
+    (!panels.is_empty()).then(|| sheet.chart(&title, note, panels, Vec::new()))
+}
+
+/// Whether any value is above 0.
+fn is_any(panel: &Panel) -> bool {
+    panel.lines.iter().flat_map(|line| &line.points).any(|point| point.1.is_some_and(|value| value > 0.0))
+}
+
+pub const COST: Kind = Kind { name: "cost", place: 5, draw: draw_cost };
+
+fn draw_cost(sheet: &Sheet) -> Option<Chart> {
+    let lines = sheet.of_trials(|trial, _| trial.cost.joules_per_cycle);
+    let panel = Panel::linear("joules for each cycle, all hosts", Unit::Plain, 190.0, lines);
+    let note = "Modelled from the profile's watts and the measured CPU. Hosts that idle draw power too: the busier they are, the more \
+                cycles share it.";
+    let title = format!("Energy over {}", short(sheet.over));
+    panel.has_values().then(|| sheet.chart(&title, note, vec![panel], Vec::new()))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use record::results::{Crossing, Lead, Outcomes, Scaling, Throughput, Usl};
-    use serde_json::{Value, json};
+    use record::results::{Outcomes, Throughput};
+    use serde_json::json;
 
     use super::*;
     use crate::drawing::render;
@@ -355,7 +684,7 @@ mod tests {
             trial.cost.joules_per_cycle = Some(joules);
             trial
         };
-        let void = record::results::Verdict { is: record::results::Trust::Void, ..Default::default() };
+        let void = record::results::Verdict { is: Trust::Void, ..Default::default() };
         let spoiled = Trial { verdict: void, ..trial(32, 3, 9.0) };
         results.trials = vec![trial(4, 1, 0.4), trial(32, 1, 0.25), trial(32, 2, 0.5), spoiled];
         let charts = of_run(&results);

@@ -1,39 +1,21 @@
-//! The tables of the page and of the terminal, a file for each kind, as plain cells. They must not know how a table is set.
+//! The tables of the page and of the terminal, as plain cells, in files by theme.
 
-mod attempts;
-pub mod claims;
 pub mod comparison;
-mod consistency;
-pub mod cost;
-pub mod crossings;
-pub mod differences;
-mod disturbances;
-mod environment;
-mod generator;
 mod hosts;
-mod lab;
 mod operations;
 mod outages;
-mod outcomes;
-mod recovery;
-mod requirements;
-mod safe_loads;
-mod said;
-mod scaling;
-mod search;
-mod trials;
-mod warmup;
+pub mod sweeps;
+pub mod verdicts;
 
 use record::results::Trust;
 use serde::Serialize;
 
-use crate::Input;
 use crate::facts::{Group, Spread};
-use crate::numbers;
+use crate::{Input, numbers};
 
 /// A kind of table.
 pub struct Kind {
-    /// Its name; the file's.
+    /// Its name.
     pub name: &'static str,
     /// Where it stands on the page among the others, from 0; those from [`AFTER_CHARTS`] on stand after the charts.
     pub place: u8,
@@ -41,37 +23,36 @@ pub struct Kind {
     pub fill: fn(&Input) -> Option<Table>,
 }
 
-pub use crossings::interval;
-pub use safe_loads::{condition, nowhere};
+pub use sweeps::{condition, interval, nowhere};
 
 /// The first place after the charts.
 pub const AFTER_CHARTS: u8 = 50;
 
-/// Every kind, by name.
+/// Every kind, by file and name.
 pub const KINDS: &[Kind] = &[
-    attempts::KIND,
-    claims::KIND,
-    comparison::KIND,
-    consistency::KIND,
-    cost::KIND,
-    crossings::KIND,
-    differences::KIND,
-    disturbances::KIND,
-    environment::KIND,
-    generator::KIND,
-    hosts::KIND,
-    lab::KIND,
-    operations::KIND,
-    outages::KIND,
-    outcomes::KIND,
-    recovery::KIND,
-    requirements::KIND,
-    safe_loads::KIND,
-    said::KIND,
-    scaling::KIND,
-    search::KIND,
-    trials::KIND,
-    warmup::KIND,
+    comparison::COMPARISON,
+    comparison::DIFFERENCES,
+    hosts::ENVIRONMENT,
+    hosts::GENERATOR,
+    hosts::HOSTS,
+    hosts::LAB,
+    operations::ATTEMPTS,
+    operations::OPERATIONS,
+    operations::OUTCOMES,
+    operations::WARMUP,
+    outages::DISTURBANCES,
+    outages::OUTAGES,
+    outages::RECOVERY,
+    outages::SAID,
+    sweeps::COST,
+    sweeps::CROSSINGS,
+    sweeps::SAFE_LOADS,
+    sweeps::SCALING,
+    sweeps::SEARCH,
+    verdicts::CLAIMS,
+    verdicts::CONSISTENCY,
+    verdicts::REQUIREMENTS,
+    verdicts::TRIALS,
 ];
 
 /// A table.

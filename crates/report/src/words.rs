@@ -1,33 +1,24 @@
-//! The results in words: the answer, and the summary that a terminal shows. Words must not hold a number that was not measured.
+//! The results in words: the answer, and the summary that a terminal shows.
 
-pub(crate) mod aligned;
 mod answer;
-mod bars;
-pub(crate) mod cost;
 mod course;
-mod crash;
 pub(crate) mod differing;
-mod disturbed;
 mod glance;
-mod plain_load;
-mod recovery;
-mod safe_load;
-mod scaling;
 mod side_by_side;
-mod summary;
-mod wrong;
+pub(crate) mod summary;
+pub(crate) mod sweeps;
 
 use record::results::{Results, Trust};
 
 use crate::facts::is_measured;
 use crate::tables::{Tone, trust_word};
 
-pub use crate::drawing::markup::visible;
 pub use answer::answer;
-pub use bars::bars;
 pub use course::course;
-pub use glance::at_a_glance;
+pub use glance::{at_a_glance, bars};
 pub use summary::summary;
+
+pub use crate::drawing::visible;
 
 /// The word for the verdict. Where nothing was measured there is nothing to judge.
 pub(crate) fn verdict(results: &Results) -> (&'static str, Tone) {

@@ -215,3 +215,226 @@ fn a_range_is_said_in_words() {
     assert_eq!(asked(&Range { equals: Some(0.0), ..Range::default() }), "equal to 0");
     assert_eq!(asked(&below(2.0)), "below 2");
 }
+
+mod ratio {
+    use record::results::{Outcomes, Throughput};
+    use serde_json::json;
+
+    use super::super::*;
+
+    fn trial(variant: &str, agents: u32, repeat: u32, per_s: Option<f64>) -> Trial {
+        Trial {
+            variant: Some(variant.to_owned()),
+            point: BTreeMap::from([("load.agents".to_owned(), json!(agents))]),
+            repeat,
+            throughput: Throughput { operations_per_s: per_s, ..Throughput::default() },
+            outcomes: Outcomes { wrong: per_s.map_or(0, |rate| rate as u64 / 1_000), ..Outcomes::default() },
+            ..Trial::default()
+        }
+    }
+
+    const RATE: &str = "throughput.operations_per_s";
+
+    fn of(path: &str, trials: &[Trial]) -> Found {
+        ratio(path, ["a", "b"], &Range::default(), &trials.iter().collect::<Vec<_>>())
+    }
+
+    fn at_least(bound: f64) -> Range {
+        Range { at_least: Some(bound), ..Range::default() }
+    }
+
+    /// Ratios of 2, 2.2 and 1.8181…: logarithms ln 2 and ln 2 ± ln 1.1, so the mean is ln 2 and the standard error ln 1.1 / √3.
+    fn three() -> Vec<Trial> {
+        let pairs = [(200.0, 100.0), (242.0, 110.0), (180.0, 99.0)];
+        let both = |((a, b), repeat)| [trial("a", 8, repeat, Some(a)), trial("b", 8, repeat, Some(b))];
+        pairs.into_iter().zip(1..).flat_map(both).collect()
+    }
+
+    #[test]
+    fn three_pairs_have_students_interval_of_their_logarithms() {
+        let found = of(RATE, &three());
+        assert!((found.value.unwrap() - 2.0).abs() < 1e-9);
+        // t of 2 degrees of freedom is 4.302653.
+        let reach = (4.302_652_7 * 1.1_f64.ln() / 3_f64.sqrt()).exp();
+        let [low, high] = found.range.unwrap();
+        assert!((low - 2.0 / reach).abs() < 1e-6 && (high - 2.0 * reach).abs() < 1e-6, "{found:?}");
+        assert_eq!((found.holds(&at_least(1.5)), found.holds(&at_least(1.9))), (Holds::Yes, Holds::NotShown));
+        assert_eq!(found.holds(&at_least(3.0)), Holds::No);
+    }
+
+    #[test]
+    fn one_pair_is_held_by_its_value() {
+        let found = of(RATE, &three()[..2]);
+        assert_eq!((found.range, found.note.as_str()), (None, "one trial each: no interval"));
+        assert_eq!((found.value, found.holds(&at_least(2.0))), (Some(2.0), Holds::Yes));
+    }
+
+    #[test]
+    fn a_figure_that_is_missing_leaves_it_unshown() {
+        let mut trials = three();
+        trials[5].throughput.operations_per_s = None;
+        let found = of(RATE, &trials);
+        assert!(found.value.is_some());
+        assert_eq!(found.holds(&at_least(0.0)), Holds::NotShown);
+        trials.iter_mut().for_each(|trial| trial.throughput.operations_per_s = None);
+        assert_eq!(of(RATE, &trials).holds(&at_least(0.0)), Holds::NotMeasured);
+    }
+
+    #[test]
+    fn counts_that_can_be_0_have_no_interval() {
+        let mut trials = three();
+        trials.iter_mut().for_each(|trial| trial.outcomes.wrong = u64::from(trial.variant.as_deref() == Some("b")));
+        let found = of("outcomes.wrong", &trials);
+        assert_eq!((found.value, found.range), (Some(0.0), None));
+        trials.iter_mut().for_each(|trial| trial.outcomes.wrong = u64::from(trial.variant.as_deref() == Some("a")));
+        let found = of("outcomes.wrong", &trials);
+        assert_eq!((found.value, found.note.as_str()), (None, "b is 0: no ratio"));
+        assert_eq!(found.holds(&at_least(0.0)), Holds::NotMeasured);
+    }
+}
+
+mod onset {
+    use record::results::{Outcomes, Verdict};
+    use serde_json::json;
+
+    use super::super::*;
+
+    const OVER: &str = "lab.port.distribution.rate";
+    const WRONG: &str = "outcomes.wrong";
+
+    /// Three repeats at each rate, with so many wrong answers in each.
+    fn trials(wrong: &[(&str, [u64; 3])]) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for repeat in 0..3 {
+            for (rate, wrong) in wrong {
+                trials.push(Trial {
+                    variant: Some("dirty".to_owned()),
+                    point: BTreeMap::from([(OVER.to_owned(), json!(rate)), ("load.agents".to_owned(), json!(16))]),
+                    repeat: repeat as u32 + 1,
+                    outcomes: Outcomes { ok: 100, wrong: wrong[repeat], ..Outcomes::default() },
+                    ..Trial::default()
+                });
+            }
+        }
+        trials
+    }
+
+    fn found(trials: &[Trial]) -> Found {
+        onset(WRONG, Some("dirty"), OVER, &trials.iter().collect::<Vec<_>>())
+    }
+
+    fn at_most(bound: f64) -> Range {
+        Range { at_most: Some(bound), ..Range::default() }
+    }
+
+    #[test]
+    fn the_first_rate_with_a_wrong_answer_is_the_onset() {
+        let trials =
+            trials(&[("1gbit", [0, 0, 0]), ("100mbit", [0, 0, 0]), ("20mbit", [0, 3, 0]), ("5mbit", [7, 9, 8])]);
+        let found = found(&trials);
+        assert_eq!((found.value, found.note.as_str()), (Some(2e7), "at 20mbit in 1 of 3, not at 100mbit"));
+        assert_eq!((found.holds(&at_most(2e7)), found.holds(&at_most(5e6))), (Holds::Yes, Holds::No));
+        assert_eq!(onset(WRONG, Some("sync"), OVER, &trials.iter().collect::<Vec<_>>()), Found::default());
+    }
+
+    #[test]
+    fn what_never_begins_lies_beyond_the_end_of_the_list() {
+        let none = trials(&[("100mbit", [0; 3]), ("5mbit", [0; 3])]);
+        let found_none = found(&none);
+        assert_eq!((found_none.value, found_none.note.as_str()), (None, "not up to 5mbit"));
+        assert_eq!(found_none.holds(&at_most(5e6)), Holds::Yes, "if it begins, then below 5 Mbit/s");
+        assert_eq!(found_none.holds(&at_most(1e6)), Holds::NotShown);
+        let rising = trials(&[("1ms", [0; 3]), ("50ms", [0; 3])]);
+        let range = Range { below: Some(0.05), ..Range::default() };
+        assert_eq!(found(&rising).holds(&range), Holds::No, "a list that rises leaves what is beyond its last value");
+    }
+
+    #[test]
+    fn at_the_first_value_nobody_knows_what_was_before() {
+        let all = trials(&[("off", [1, 0, 2]), ("5mbit", [7, 9, 8])]);
+        let found = found(&all);
+        assert_eq!((found.value, found.note.as_str()), (None, "at off in 2 of 3, the first value"));
+        assert_eq!(found.holds(&at_most(5e6)), Holds::NotShown, "`off` is no number");
+    }
+
+    #[test]
+    fn a_value_without_a_trial_that_can_be_used_leaves_it_open() {
+        let mut all = trials(&[("100mbit", [0; 3]), ("20mbit", [0; 3]), ("5mbit", [1; 3])]);
+        for trial in all.iter_mut().filter(|trial| trial.point[OVER] == "20mbit") {
+            trial.verdict = Verdict { is: Trust::Void, ..Verdict::default() };
+        }
+        let found = found(&all);
+        assert_eq!((found.value, found.note.as_str()), (Some(5e6), "at 5mbit in 3 of 3; 20mbit was not measured"));
+        assert_eq!(found.holds(&at_most(5e6)), Holds::NotShown);
+    }
+
+    #[test]
+    fn of_other_paths_each_point_has_its_own() {
+        let mut all = trials(&[("100mbit", [0; 3]), ("5mbit", [1; 3])]);
+        let mut more = trials(&[("100mbit", [0, 0, 1]), ("5mbit", [9; 3])]);
+        more.iter_mut().for_each(|trial| _ = trial.point.insert("load.agents".to_owned(), json!(64)));
+        all.append(&mut more);
+        let found = found(&all);
+        assert_eq!((found.holds(&at_most(5e6)), found.holds(&at_most(1e8))), (Holds::NotShown, Holds::Yes));
+        assert_eq!(found.value, Some((5e6 + 1e8) / 2.0));
+    }
+}
+
+mod refusals {
+    use experiment::plan::{Claim, Requirement};
+    use record::results::{Operation, Quantiles};
+    use serde_json::json;
+
+    use super::super::*;
+    use crate::made_up;
+
+    fn trial(count: u64, p99: Option<f64>) -> Trial {
+        let latency_us = Some(Quantiles { count, p99, ..Quantiles::default() });
+        let save = Operation { latency_us, ..Operation::default() };
+        Trial { latency_us, operations: [("save".to_owned(), save)].into(), ..Trial::default() }
+    }
+
+    #[test]
+    fn a_quantile_of_too_few_says_how_many_there_were_and_how_many_it_takes() {
+        let few = trial(298, None);
+        assert_eq!(
+            refusal(&few, "latency_us.p99").unwrap(),
+            "`latency_us.p99` cannot be told from 298 operations: it takes 299"
+        );
+        let of_one = refusal(&few, "operations.save.latency_us.p999").unwrap();
+        assert!(of_one.contains("`operations.save.latency_us.p999`") && of_one.contains("2995"), "{of_one}");
+        assert!(refusal(&few, "ratio(latency_us.p99, a, b)").is_some());
+    }
+
+    #[test]
+    fn what_is_there_or_was_not_measured_at_all_is_not_refused() {
+        assert_eq!(refusal(&trial(299, Some(1.0)), "latency_us.p99"), None);
+        assert_eq!(refusal(&trial(0, None), "latency_us.max"), None);
+        assert_eq!(refusal(&trial(298, None), "throughput.operations_per_s"), None);
+        assert_eq!(refusal(&Trial::default(), "latency_us.p99"), None, "nothing succeeded: that is another matter");
+        assert_eq!(refusal(&trial(298, None), "failed_pct"), None);
+    }
+
+    #[test]
+    fn requirements_claims_and_limits_ask_each_once_and_only_of_their_trials() {
+        let gate = |metric: &str, filter: &[(&str, &str)]| Requirement {
+            metric: metric.to_owned(),
+            range: Range::default(),
+            filter: filter.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect::<BTreeMap<_, _>>(),
+        };
+        let mut plan = made_up::plan();
+        plan.requirements = vec![gate("latency_us.p99", &[]), gate("latency_us.p999", &[("variant", "other")])];
+        plan.claims = vec![Claim {
+            says: String::new(),
+            source: String::new(),
+            metric: "latency_us.p99".to_owned(),
+            range: Range::default(),
+            filter: BTreeMap::new(),
+        }];
+        let limits = vec![gate("operations.save.latency_us.p99", &[])];
+        plan.find = Some(made_up::find(limits));
+        let asked = asked_in_vain(&plan, &trial(10, None));
+        assert_eq!(asked.len(), 2, "{asked:?}");
+        assert!(asked.iter().all(|text| text.contains("p99`")));
+    }
+}

@@ -2,13 +2,11 @@
 //! something over a whole run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-
 use fastrand::Rng;
-use record::results::{Consistency, Quantiles, Throughput, Trust, Verdict};
-use serde_json::{Value, json};
+use record::results::{Consistency, Fault, Outage, Quantiles, Throughput, Verdict};
+use serde_json::json;
 
-use super::*;
+use super::{Played, Side, between, *};
 
 /// A trial of a variant with this throughput; its latency is what a closed loop of 64 agents makes of it.
 pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
@@ -264,4 +262,183 @@ fn of_runs_of_the_same_thing_at_most_one_in_twenty_flags_anything() {
         flagged += u32::from(found.iter().any(|comparison| comparison.significant));
     }
     assert!(flagged <= 50, "{flagged} of 1,000");
+}
+
+/// A side whose runs began at these times, each of so many trials.
+fn side<'a>(name: &str, trials: &'a [Trial], begun: &[f64], repeats: usize) -> Side<'a> {
+    let played = begun.iter().enumerate().flat_map(|(run, begun)| {
+        (0..repeats).map(move |repeat| Played {
+            trial: &trials[run * repeats + repeat],
+            run,
+            started_unix_s: Some(begun + repeat as f64),
+        })
+    });
+    Side { name: name.to_owned(), trials: played.collect() }
+}
+
+fn trials(rates: &[f64]) -> Vec<Trial> {
+    rates.iter().zip(1..).map(|(rate, repeat)| trial("", repeat, *rate)).collect()
+}
+
+const A: [f64; 4] = [1_000.0, 1_200.0, 900.0, 1_100.0];
+
+#[test]
+fn runs_in_turn_are_pairs() {
+    let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05 + rate.sqrt() / 100.0)));
+    for begun in [[10.0, 30.0, 50.0, 70.0], [10.0, 35.0, 50.0, 75.0]] {
+        let sides = [side("a", &a, &[0.0, 20.0, 40.0, 60.0], 1), side("b", &b, &begun, 1)];
+        let found = between(&sides, &[]);
+        assert_eq!((found[0].pairs, found[0].significant, found[0].over.as_str()), (4, true, "run"));
+    }
+    // A B B A A B B A.
+    let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0, 60.0], 1)];
+    assert_eq!(between(&sides, &[])[0].pairs, 4);
+    // The last has no partner.
+    let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0], 1)];
+    assert_eq!(between(&sides, &[])[0].pairs, 3);
+}
+
+#[test]
+fn runs_one_after_the_other_are_none() {
+    let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05)));
+    let sides = [side("a", &a, &[0.0, 10.0, 20.0, 30.0], 1), side("b", &b, &[40.0, 50.0, 60.0, 70.0], 1)];
+    let found = between(&sides, &[]);
+    // The spread among the trials hides what the pairs would have shown.
+    assert_eq!((found[0].pairs, found[0].significant, found[0].trials), (0, false, [4, 4]));
+    assert!(found[0].p.is_some() && found[0].detectable_pct.is_some());
+    // Nor where nobody knows when they began.
+    let mut sides = [side("a", &a, &[0.0, 20.0, 40.0, 60.0], 1), side("b", &b, &[10.0, 30.0, 50.0, 70.0], 1)];
+    sides[1].trials[0].started_unix_s = None;
+    assert_eq!(between(&sides, &[])[0].pairs, 0);
+}
+
+/// Of runs that have repeats of their own, the run is the observation: its repeats share a moment of the machine.
+#[test]
+fn repeats_of_a_run_in_turn_count_once() {
+    let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05)));
+    let sides = [side("a", &a, &[0.0, 40.0], 2), side("b", &b, &[20.0, 60.0], 2)];
+    let found = between(&sides, &[]);
+    assert_eq!((found[0].pairs, found[0].trials), (2, [2, 2]));
+    assert!((found[0].a_value.unwrap().ln() - A.iter().map(|rate| rate.ln()).sum::<f64>() / 4.0).abs() < 1e-9);
+}
+
+#[test]
+fn only_points_of_both_are_compared() {
+    let at = |rate, agents: i64| Trial {
+        point: BTreeMap::from([("load.agents".to_owned(), Value::from(agents))]),
+        ..trial("v", 1, rate)
+    };
+    let (a, b) = ([at(10.0, 1), at(20.0, 2)], [at(21.0, 2), at(30.0, 3)]);
+    let sides = [side("a", &a, &[0.0], 2), side("b", &b, &[5.0], 2)];
+    let found = between(&sides, &[]);
+    assert!(found.iter().all(|found| found.at["load.agents"] == 2 && found.at["variant"] == "v"), "{found:#?}");
+    assert!((found[0].ratio.unwrap() - 1.05).abs() < 1e-9);
+    assert_eq!(between(&sides[..1], &[]), Vec::new());
+}
+
+#[test]
+fn every_side_is_held_against_the_first() {
+    let (a, b, c) = (trials(&A), trials(&A), trials(&A));
+    let sides = [side("a", &a, &[0.0], 4), side("b", &b, &[10.0], 4), side("c", &c, &[20.0], 4)];
+    let found = between(&sides, &["throughput.operations_per_s".to_owned()]);
+    let of: Vec<(&str, &str)> = found.iter().map(|found| (found.a.as_str(), found.b.as_str())).collect();
+    assert_eq!(of, [("a", "b"), ("a", "c")]);
+}
+
+#[test]
+fn paths_say_which_way_is_better() {
+    for (path, more_is_better, can_be_zero) in [
+        ("throughput.operations_per_s", true, false),
+        ("throughput.before_first_fault_per_s", true, false),
+        ("operations.save.throughput_per_s", true, false),
+        ("latency_us.p99", false, false),
+        ("service_us.p50", false, false),
+        ("failed_pct", false, true),
+        ("outcomes.ok", true, true),
+        ("outcomes.timeout", false, true),
+        ("consistency.lost_writes", false, true),
+        ("faults.outage.failed", false, true),
+        ("faults.oops.outage.lost_operations", false, true),
+        ("faults.outage.back_to_baseline_s", false, false),
+        ("hosts.rss_max_bytes", false, false),
+        ("hosts.cpu_pct", false, false),
+        ("machine.steal_pct", false, true),
+        ("cost.joules_per_cycle", false, false),
+    ] {
+        let figure = Figure::of(path);
+        assert_eq!((figure.more_is_better, figure.can_be_zero), (more_is_better, can_be_zero), "{path}");
+    }
+}
+
+#[test]
+fn what_is_usual_exists() {
+    let paths = crate::metric_paths();
+    for path in USUAL {
+        assert!(paths.iter().any(|known| known == path), "{path}");
+    }
+}
+
+#[test]
+fn a_service_that_never_came_back_has_no_worst_time() {
+    let fault = |name: &str, back_to_baseline_s| Fault {
+        name: name.into(),
+        outage: Some(Outage { back_to_baseline_s, failed: 5, ..Outage::default() }),
+        ..Fault::default()
+    };
+    let trial = |second| Trial { faults: vec![fault("oops", Some(1.5)), fault("kill", second)], ..Trial::default() };
+    let back = Figure::of("faults.outage.back_to_baseline_s");
+    assert_eq!(back.value(&trial(Some(0.5))), Some(1.5));
+    assert_eq!(back.value(&trial(None)), None);
+    assert_eq!(Figure::of("faults.oops.outage.back_to_baseline_s").value(&trial(None)), Some(1.5));
+    assert_eq!(Figure::of("faults.kill.outage.back_to_baseline_s").value(&trial(None)), None);
+    assert_eq!(Figure::of("faults.outage.failed").value(&trial(None)), Some(5.0));
+    assert_eq!(back.value(&Trial::default()), None);
+}
+
+#[test]
+fn cycles_are_compared_where_they_tell_more() {
+    let trial = |per_s: f64, cycles| Trial {
+        throughput: Throughput { operations_per_s: Some(per_s), cycles_per_s: Some(cycles), ..Throughput::default() },
+        ..Trial::default()
+    };
+    let has = |trials: &[Trial]| usual(trials.iter()).iter().any(|figure| figure.path == CYCLES);
+    assert!(!has(&[trial(100.0, 25.0), trial(200.0, 50.1)]));
+    assert!(has(&[trial(100.0, 25.0), trial(200.0, 40.0)]));
+    assert!(!has(&[]));
+}
+
+fn comparison(metric: &str, a: f64, b: f64, significant: bool, detectable_pct: Option<f64>) -> Comparison {
+    let (a_value, b_value, p) = (Some(a), Some(b), Some(if a == b { 1.0 } else { 0.2 }));
+    Comparison { metric: metric.into(), a_value, b_value, p, significant, detectable_pct, ..Comparison::default() }
+}
+
+#[test]
+fn it_fails_what_is_shown_and_large() {
+    let (rate, p99, lost) = ("throughput.operations_per_s", "latency_us.p99", "consistency.lost_writes");
+    for (metric, a, b, significant, detectable, known) in [
+        (rate, 100.0, 94.0, true, Some(3.0), Gated::Fails),
+        (rate, 100.0, 95.0, true, Some(3.0), Gated::Fails),
+        (rate, 100.0, 96.0, true, Some(3.0), Gated::Passes),
+        (rate, 100.0, 120.0, true, Some(3.0), Gated::Passes),
+        (rate, 100.0, 80.0, false, Some(30.0), Gated::CannotTell),
+        (rate, 100.0, 97.0, false, Some(4.0), Gated::Passes),
+        (rate, 100.0, 97.0, false, Some(8.0), Gated::CannotTell),
+        (rate, 100.0, 97.0, false, None, Gated::CannotTell),
+        (p99, 100.0, 106.0, true, Some(3.0), Gated::Fails),
+        (p99, 100.0, 90.0, true, Some(3.0), Gated::Passes),
+        (lost, 0.0, 2.0, true, None, Gated::Fails),
+        (lost, 0.0, 0.0, false, None, Gated::Passes),
+        (lost, 0.0, 2.0, false, None, Gated::CannotTell),
+    ] {
+        let comparison = comparison(metric, a, b, significant, detectable);
+        assert_eq!(gated(&comparison, 5.0), known, "{comparison:?}");
+    }
+}
+
+#[test]
+fn worse_has_a_sign() {
+    assert_eq!(worse_pct(&comparison("latency_us.p99", 100.0, 90.0, true, None)), Some(-10.0));
+    assert_eq!(worse_pct(&comparison("throughput.cycles_per_s", 100.0, 90.0, true, None)), Some(10.0));
+    assert_eq!(worse_pct(&comparison("failed_pct", 0.0, 1.0, true, None)), Some(f64::INFINITY));
+    assert_eq!(worse_pct(&Comparison::default()), None);
 }

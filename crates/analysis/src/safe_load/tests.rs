@@ -1,10 +1,7 @@
 //! Trials made up by hand: what each says to its search, and what all of them come to.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-
-use experiment::plan::{Range, Requirement};
-use record::results::{Fault, Outage, Outcomes, Quantiles};
+use record::results::{Fault, Outcomes, Quantiles};
 use serde_json::json;
 
 use super::*;
@@ -104,7 +101,7 @@ fn a_service_that_never_came_back_breaks_a_limit_on_when_it_is_back() {
         ..Fault::default()
     };
     let limit = limit("faults.outage.back_to_baseline_s", 2.0);
-    let judge = |faults| limits::judge(&limit, &Trial { faults, ..trial(Some(1.0)) }).holds;
+    let judge = |faults| judge(&limit, &Trial { faults, ..trial(Some(1.0)) }).holds;
     assert_eq!(judge(vec![felt(Some(0.5)), felt(None)]), Some(false));
     assert_eq!(judge(vec![felt(Some(0.5)), felt(Some(1.9))]), Some(true));
     assert_eq!(judge(vec![felt(Some(0.5)), felt(Some(2.5))]), Some(false));

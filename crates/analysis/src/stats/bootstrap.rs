@@ -53,7 +53,7 @@ mod tests {
     use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
     use super::*;
-    use crate::stats::order::mean;
+    use crate::stats::quantiles::mean;
 
     /// Of 95 %.
     const TAIL: f64 = 0.025;

@@ -1,4 +1,4 @@
-//! Where the level or the spread of a short series changes: E-Divisive with means. It must not know what the series is of.
+//! Where the level or the spread of a short series changes: E-Divisive with means.
 //!
 //! D. S. Matteson, N. A. James, "A nonparametric approach for multiple change point analysis of multivariate data", Journal of the
 //! American Statistical Association 109, 2014: the series is split where the energy distance between its two sides is largest, then

@@ -1,16 +1,31 @@
-//! A curve of throughput over load, with repeats: how much they differ, and how far a figure of the curve would differ if all were
-//! measured again. It must not know what figure.
+//! A curve of throughput over load, with repeats: how much they differ, and how far a figure of the curve would differ if all
+//! were measured again.
 //!
-//! Repeats are few (two or three of a load is usual), and too few to tell the spread at each load. So it is taken from all loads
-//! together, as a share of the mean there: it is assumed to be about the same share everywhere. What is drawn again are these
-//! residuals (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 6.2), enlarged by `√(n / (n − 1))`, because
-//! residuals about a mean of n are smaller than errors. Its percentiles are Hesterberg's expanded ones (What Teachers Should Know
-//! About the Bootstrap, 2015, section 5.3): plain ones of few repeats are too narrow by what Student's t makes up for.
+//! Repeats are few (two or three of a load is usual), and too few to tell the spread at each load. So it is taken from all
+//! loads together, as a share of the mean there: it is assumed to be about the same share everywhere. What is drawn again are
+//! these residuals (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 6.2), enlarged by `√(n / (n −
+//! 1))`, because residuals about a mean of n are smaller than errors. Its percentiles are Hesterberg's expanded ones (What
+//! Teachers Should Know About the Bootstrap, 2015, section 5.3): plain ones of few repeats are too narrow by what Student's t
+//! makes up for.
+//!
+//! **Crossing**: Where one curve overtakes another for good.
+//!
+//! Between measured loads the lead is taken to change evenly with the logarithm of the load, because loads are usually doubled.
+//! No curve is fitted: the law that fits one system need not fit the other, and where two lie close, a crossing of fitted
+//! curves is one of their misfits.
+//!
+//! **Flat**: Up to which load each unit of it gets as much done as at the lightest: where throughput per agent, or per host,
+//! begins to fall.
+//!
+//! Between measured loads the logarithm of throughput per unit is taken to change evenly with that of the load: exact on the
+//! two asymptotes of a closed system, where it is constant, and where it falls as one over the load (Lazowska, Zahorjan, Graham
+//! and Sevcik, Quantitative System Performance, 1984, chapter 5). A sharp corner between two loads is cut: with doubled loads
+//! it comes out up to an eighth too early.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::bootstrap::{RESAMPLES, percentile, replicates};
-use super::order::mean;
+use super::quantiles::mean;
 use super::student::quantile_of_t;
 
 /// Repeats beyond the first of each load that an interval needs. Below, Student's t is wider than anybody could use.
@@ -144,11 +159,51 @@ fn redrawn(means: &[Mean], errors: &[f64]) -> Vec<Mean> {
     means.iter().map(&mut redraw).collect()
 }
 
+/// The load from which `a` is ahead of `b` for good. Minus infinity: `a` is ahead at every load that both have. Infinity: at the
+/// highest of them, `a` is not ahead. `None` with fewer than two such loads.
+pub(crate) fn crossing(a: &[Mean], b: &[Mean]) -> Option<f64> {
+    let leads = leads(a, b);
+    let (&(_, last), _) = leads.split_last().filter(|(_, before)| !before.is_empty())?;
+    if last <= 0.0 {
+        return Some(f64::INFINITY);
+    }
+    let Some(behind) = leads.iter().rposition(|&(_, lead)| lead <= 0.0) else { return Some(f64::NEG_INFINITY) };
+    let [(from, lead), (to, next)] = [leads[behind], leads[behind + 1]];
+    let share = -lead / (next - lead);
+    Some((from.ln() + share * (to / from).ln()).exp())
+}
+
+/// By load, how far `a` is ahead, as a share of the sum, so that it does not matter how high both are.
+fn leads(a: &[Mean], b: &[Mean]) -> Vec<(f64, f64)> {
+    let lead = |a: &Mean| {
+        let b = b.iter().find(|b| b.load == a.load)?;
+        let sum = a.rate + b.rate;
+        Some((a.load, if sum > 0.0 { (a.rate - b.rate) / sum } else { 0.0 }))
+    };
+    a.iter().filter_map(lead).collect()
+}
+
+/// Throughput per unit that is at least this share of that at the lightest load is as much.
+const AS_MUCH: f64 = 0.8;
+
+/// The highest load at which throughput per unit of load is at least [`AS_MUCH`] of that at the lightest; infinite if it is at the highest
+/// measured load. `None` with fewer than two loads, or without throughput at the lightest.
+pub(crate) fn flat_until(means: &[Mean]) -> Option<f64> {
+    let (first, _) = means.split_first().filter(|(first, rest)| first.rate > 0.0 && !rest.is_empty())?;
+    let share = |mean: &Mean| mean.rate / mean.load / (first.rate / first.load);
+    let last = means.iter().rposition(|mean| share(mean) >= AS_MUCH)?;
+    let Some(next) = means.get(last + 1) else { return Some(f64::INFINITY) };
+    let (here, there) = (share(&means[last]), share(next));
+    // Where nothing gets through any more, its logarithm is minus infinity, and the way there is 0.
+    let way = (here / AS_MUCH).ln() / (here / there).ln();
+    Some((means[last].load.ln() + way * (next.load / means[last].load).ln()).exp())
+}
+
 #[cfg(test)]
 mod tests {
     use fastrand::Rng;
 
-    use super::super::{crossing, knee, usl};
+    use super::super::{knee, usl};
     use super::*;
 
     const DOUBLING: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
@@ -240,10 +295,114 @@ mod tests {
             let lead = |n: f64| (n.log2() - 3.0) / 9.0;
             let a = noisy(|n| 100.0 * (1.0 + lead(n)), 0.05, 3, &mut random);
             let b = noisy(|n| 100.0 * (1.0 - lead(n)), 0.05, 3, &mut random);
-            let [low, high] = interval(&[&a, &b], |means| crossing::crossing(&means[0], &means[1])).unwrap();
+            let [low, high] = interval(&[&a, &b], |means| crossing(&means[0], &means[1])).unwrap();
             (low..=high).contains(&8.0)
         });
         let held = held.count();
         assert!(held >= LEAST, "{held} of {TRIED}");
+    }
+
+    fn means(rate: impl Fn(f64) -> f64, loads: &[f64]) -> Vec<Mean> {
+        loads.iter().map(|&load| Mean { load, rate: rate(load), repeats: 1 }).collect()
+    }
+
+    const DOUBLED: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+
+    #[test]
+    fn a_level_of_eight_halves_the_share_of_sixteen_and_is_four_fifths_at_ten() {
+        // X = 100 min(N, 8): per unit 100 up to 8, then 800 / N, which is 80 at 10.
+        let found = flat_until(&means(|load| 100.0 * load.min(8.0), &DOUBLED));
+        assert!((found.unwrap_or(0.0) - 10.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn a_sharp_corner_between_two_loads_is_found_an_eighth_too_early_at_most() {
+        // Four fifths are reached at 1.25 times the corner.
+        for corner in [4.5, 5.0, 6.0, 7.0, 7.9] {
+            let found = flat_until(&means(|load| load.min(corner), &DOUBLED)).unwrap_or(0.0) / (1.25 * corner);
+            assert!((0.875..1.0001).contains(&found), "{corner}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_never_falls_is_flat_beyond_the_sweep() {
+        assert_eq!(flat_until(&means(|load| 7.0 * load, &DOUBLED)), Some(f64::INFINITY));
+    }
+
+    #[test]
+    fn what_stops_altogether_was_flat_until_the_load_before() {
+        let found = flat_until(&means(|load| if load > 4.0 { 0.0 } else { load }, &DOUBLED));
+        assert!((found.unwrap_or(0.0) - 4.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn one_load_or_no_throughput_says_nothing() {
+        assert_eq!(flat_until(&means(|load| load, &[1.0])), None);
+        assert_eq!(flat_until(&means(|_| 0.0, &DOUBLED)), None);
+    }
+
+    mod crossing {
+        use super::super::*;
+
+        fn curve(points: &[(f64, f64)]) -> Vec<Mean> {
+            points.iter().map(|&(load, rate)| Mean { load, rate, repeats: 1 }).collect()
+        }
+
+        fn of(loads: &[f64], rate: impl Fn(f64) -> f64) -> Vec<Mean> {
+            curve(&loads.iter().map(|&load| (load, rate(load))).collect::<Vec<_>>())
+        }
+
+        const DOUBLING: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+
+        #[test]
+        fn a_slow_starter_overtakes_where_the_curves_meet() {
+            // 12 slow cores against 2 fast ones: they meet where 10 per agent make 200.
+            let (pi, xeon) = (of(&DOUBLING, |n| 10.0 * n.min(40.0)), of(&DOUBLING, |n| 100.0 * n.min(2.0)));
+            let found = crossing(&pi, &xeon).unwrap();
+            assert!((found - 20.0).abs() < 1.0, "{found}");
+            assert_eq!(crossing(&xeon, &pi), Some(f64::INFINITY), "it is overtaken");
+            let meets = of(&DOUBLING, |n| 160.0_f64.min(100.0 * n));
+            assert_eq!(crossing(&pi, &meets).map(f64::round), Some(16.0), "they are equal at a measured load");
+        }
+
+        #[test]
+        fn curves_of_powers_cross_between_loads_where_they_do() {
+            let (a, b) = (of(&[1.0, 64.0], |n| n), of(&[1.0, 64.0], |n| 4.0 * n.sqrt()));
+            let found = crossing(&a, &b).unwrap();
+            // Only two loads, the lead far from even: between them all the same.
+            assert!((1.0..64.0).contains(&found), "{found}");
+            let (a, b) = (of(&[1.0, 4.0], |n| n), of(&[1.0, 4.0], |n| n.powf(-1.0) * 4.0));
+            assert!((crossing(&a, &b).unwrap() - 2.0).abs() < 1e-9, "evenly on both sides");
+        }
+
+        #[test]
+        fn only_the_last_of_several_crossings_counts() {
+            let b = of(&DOUBLING, |_| 10.0);
+            let a =
+                curve(&[(1.0, 20.0), (2.0, 5.0), (4.0, 20.0), (8.0, 5.0), (16.0, 20.0), (32.0, 20.0), (64.0, 20.0)]);
+            let found = crossing(&a, &b).unwrap();
+            assert!((8.0..16.0).contains(&found), "{found}");
+        }
+
+        #[test]
+        fn who_is_ahead_throughout_or_never_does_not_cross() {
+            let (high, low) = (of(&DOUBLING, |n| 2.0 * n), of(&DOUBLING, |n| n));
+            assert_eq!(crossing(&high, &low), Some(f64::NEG_INFINITY));
+            assert_eq!(crossing(&low, &high), Some(f64::INFINITY));
+            assert_eq!(crossing(&low, &low), Some(f64::INFINITY), "a tie is no lead");
+            let zero = of(&DOUBLING, |_| 0.0);
+            assert_eq!(crossing(&zero, &zero), Some(f64::INFINITY));
+            assert_eq!(crossing(&low, &zero), Some(f64::NEG_INFINITY));
+        }
+
+        #[test]
+        fn loads_that_one_of_them_lacks_are_left_out() {
+            let a = of(&[1.0, 3.0, 4.0, 16.0], |n| n);
+            let b = of(&[1.0, 2.0, 4.0, 16.0], |_| 8.0);
+            let found = crossing(&a, &b).unwrap();
+            assert!((4.0..16.0).contains(&found), "{found}");
+            assert_eq!(crossing(&a, &of(&[4.0, 5.0], |_| 1.0)), None, "one load in common");
+            assert_eq!(crossing(&a, &[]), None);
+        }
     }
 }

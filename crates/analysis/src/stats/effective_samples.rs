@@ -8,7 +8,7 @@
 //! alternating series may be worth more than its length, but short ones look so by chance, too. The interval is Student's with one
 //! degree of freedom less than the series is worth.
 
-use super::order::mean;
+use super::quantiles::mean;
 use super::student::quantile_of_t;
 
 /// Fewest observations whose resemblance can be estimated.

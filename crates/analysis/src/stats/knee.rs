@@ -1,7 +1,7 @@
-//! The knee of a curve: the load from which more load stops paying. It is Kleinrock's saturation point (Queueing Systems II, 1976,
-//! section 4.12), where the two asymptotic bounds of throughput meet (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System
-//! Performance, 1984, chapter 5): the line of light load, on which nobody waits for anybody, and the plateau, on which the busiest
-//! part never rests. It must not know what the load is, nor resample.
+//! The knee of a curve: the load from which more load stops paying. It is Kleinrock's saturation point (Queueing Systems II,
+//! 1976, section 4.12), where the two asymptotic bounds of throughput meet (Lazowska, Zahorjan, Graham and Sevcik, Quantitative
+//! System Performance, 1984, chapter 5): the line of light load, on which nobody waits for anybody, and the plateau, on which the
+//! busiest part never rests.
 
 use super::curve::{Mean, Spread};
 

@@ -8,8 +8,7 @@
 
 use record::hlog::Counts;
 
-use super::order::{largest, mean};
-use super::quantiles::samples_for;
+use super::quantiles::{largest, mean, samples_for};
 
 /// Steps for each doubling.
 const STEPS: f64 = 16.0;
@@ -189,7 +188,7 @@ fn step_of(ns: f64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::made_load::{Made, near};
+    use crate::made_up::{Made, near};
 
     fn taking(seed: u64, latency_us: impl Fn(f64) -> f64) -> LatencySeconds {
         Made::even(30.0, |_| 3_000.0).taking(seed, latency_us).latency

@@ -10,7 +10,7 @@
 //! change with unknown change point", Econometrica 61, 1993). The shift is that of the medians.
 
 use super::effective_samples::inflation;
-use super::order::median;
+use super::quantiles::median;
 
 /// Each side of a split has at least this share of the observations.
 const SIDE: f64 = 0.1;

@@ -1,43 +1,46 @@
-//! What clients felt of a fault, from counts per slot: baseline, affected window, gaps, losses. It must not know what a
-//! fault is; it is told when one began.
+//! What clients felt of a fault, from counts per slot: baseline, affected window, gaps, losses.
 //!
 //! **Baseline**: the mean `ok` rate of up to 10 s before the fault.
 //!
 //! **Bound**: throughput counts as back when it is at least the baseline less 5 %, or less 4.5 standard deviations of the
-//! baseline's own windows where that is more: a drop that the system shows without a fault is no sign of one. (So many, because a
-//! second holds many overlapping windows, and each would have its chance to raise a false alarm.) More than the baseline
-//! is no outage. Windows are 250 ms, and longer, up to 2 s, where 250 ms hold fewer than 2,000 operations.
+//! baseline's own windows where that is more: a drop that the system shows without a fault is no sign of one. (So many, because
+//! a second holds many overlapping windows, and each would have its chance to raise a false alarm.) More than the baseline is
+//! no outage. Windows are 250 ms, and longer, up to 2 s, where 250 ms hold fewer than 2,000 operations.
 //!
 //! **Gap**: a time without any success that a Poisson stream of the baseline's rate would show in less than one of a hundred
-//! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`), and one of the
-//! rate just before and after it: where most operations fail, the others are far apart, and that is no total outage. A real system
-//! also stalls of its own accord, so where nothing failed beside it, a gap must be longer than the longest of the baseline
-//! if it begins just after the fault. If it begins later it must be three times as long and as long as a window: of two equally
-//! long times, either has the longer stall every other time, and what a stall costs shows in its window's throughput anyway.
+//! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`), and one of
+//! the rate just before and after it: where most operations fail, the others are far apart, and that is no total outage. A real
+//! system also stalls of its own accord, so where nothing failed beside it, a gap must be longer than the longest of the
+//! baseline if it begins just after the fault. If it begins later it must be three times as long and as long as a window: of
+//! two equally long times, either has the longer stall every other time, and what a stall costs shows in its window's
+//! throughput anyway.
 //!
-//! **Back to baseline**: the first moment after which, for a second, throughput stays within the bound, no gap begins, no
-//! more operations go wrong than before the fault, and none of it is slow (see `latency_seconds`); found to the slot by maximum
-//! likelihood. If service breaks down again while the fault still acts or its last timeouts come in, that was not it. What happens
-//! long after is not the fault's. While a backlog drains, latency is high although throughput is back: that is the overshoot's, and
-//! only what is slow after it counts.
+//! **Back to baseline**: the first moment after which, for a second, throughput stays within the bound, no gap begins, no more
+//! operations go wrong than before the fault, and none of it is slow (see `latency_seconds`); found to the slot by maximum
+//! likelihood. If service breaks down again while the fault still acts or its last timeouts come in, that was not it. What
+//! happens long after is not the fault's. While a backlog drains, latency is high although throughput is back: that is the
+//! overshoot's, and only what is slow after it counts.
 //!
 //! **Lost operations** are those missing until then, or until the overshoot is over: what the backlog made up for is not lost.
-
-mod back;
-mod baseline;
-mod degraded;
-mod overshoot;
+//!
+//! **Intervals** come from batch means: the baseline is cut into ten batches of equal length, and the spread of their means
+//! says how far the mean of all can be off. Throughput of neighbouring moments is alike (a stall, a garbage collection), and a
+//! batch that is long beside that makes its mean nearly independent of the next one, which single moments are not. Between 10
+//! and 30 batches are enough (B. Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30,
+//! 1982); of these, ten are the longest. With nine degrees of freedom Student's t stands in for the normal distribution.
+//!
+//! **Overshoot**: What comes after an outage when a backlog drains: throughput beyond the baseline.
+//!
+//! It is looked for in the first second after service was back, in windows of 100 ms (longer, up to 2 s, where 100 ms hold
+//! fewer than 100 operations), and counts when a window holds more than any of the baseline did, and more than the baseline's
+//! own spread explains: 5 %, or 4.5 standard deviations of such windows where that is more. It is over at the first window that
+//! the spread does explain, found to the slot by maximum likelihood.
 
 use record::results::Outage;
 
 use super::latency_seconds::LatencySeconds;
-use super::timeline::Timeline;
-use back::{Signs, back_to_baseline};
-use baseline::Baseline;
-use overshoot::{Overshoot, overshoot};
-
-pub(crate) use back::horizon_s;
-pub(crate) use baseline::{CHANCE, HOLD_S, WINDOW_OPERATIONS, WINDOW_S, tolerated};
+use super::quantiles::{interquartile_range, mean};
+use super::timeline::{Counts, Timeline};
 
 /// A gap that begins within this time of the fault is likely to be its effect.
 const AT_ONCE_S: f64 = 0.25;
@@ -182,7 +185,7 @@ impl Course {
         // Not cut off at 0: over many faults that would bend the mean.
         let lost = expected - timeline.ok().between(begin, until) as f64;
         let affected = [begin, self.back.unwrap_or(end)];
-        let degraded = degraded::degraded(timeline, &baseline, affected, &self.gaps, &self.slow);
+        let degraded = degraded(timeline, &baseline, affected, &self.gaps, &self.slow);
         Outage {
             baseline_per_s: Some(baseline.ok_per_s),
             baseline_ci95: baseline.ci95(timeline),
@@ -252,7 +255,353 @@ fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
     (begin..end).step_by(bin).filter(both).count() as f64 * bin as f64 * timeline.slot_s()
 }
 
-#[cfg(test)]
-mod known;
+/// The baseline is taken from this long before the fault, at most.
+const BASELINE_S: f64 = 10.0;
+
+/// Less than this is no baseline.
+const SHORTEST_BASELINE_S: f64 = 0.5;
+
+/// The spread of the baseline is that of windows this long.
+const SPREAD_WINDOW_S: f64 = 0.1;
+
+/// Throughput this much below the baseline (as a share) counts as back.
+const WITHIN: f64 = 0.05;
+
+/// … or this many standard deviations.
+const DEVIATIONS: f64 = 4.5;
+
+/// Interquartile range of a normal distribution with standard deviation 1.
+const NORMAL_IQR: f64 = 1.349;
+
+/// Shortest and longest window over which throughput is compared with the baseline.
+pub(crate) const WINDOW_S: [f64; 2] = [0.25, 2.0];
+
+/// Operations that such a window should hold; its Poisson noise is then 2.2 %.
+pub(crate) const WINDOW_OPERATIONS: f64 = 2_000.0;
+
+/// Service must hold for this long, and for two windows.
+pub(crate) const HOLD_S: f64 = 1.0;
+
+/// Chance of one gap in a baseline-long window being called an outage.
+pub(crate) const CHANCE: f64 = 0.01;
+
+/// Batches of the baseline.
+const BATCHES: usize = 10;
+
+/// The 97.5 % quantile of Student's t with [`BATCHES`] − 1 degrees of freedom.
+const STUDENT: f64 = 2.262_157;
+
+/// What service was like before a fault.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Baseline {
+    /// Its slots.
+    pub slots: [usize; 2],
+    pub ok_per_s: f64,
+    pub spread_per_s: Option<f64>,
+    /// Throughput below this is an outage.
+    pub bound_per_s: f64,
+    /// Slots of a window.
+    pub window: usize,
+    /// Operations that may go wrong in [`HOLD_S`].
+    pub failures: u64,
+    /// Slots without success that chance does not explain.
+    pub gap: usize,
+    /// The longest stretch of slots without success.
+    pub longest: usize,
+}
+
+impl Baseline {
+    /// The baseline of a fault at `at_s`; `None` if there is too little of it.
+    pub fn of(timeline: &Timeline, from_s: f64, at_s: f64) -> Option<Self> {
+        let from_s = from_s.max(at_s - BASELINE_S);
+        let (from, until) = (timeline.slot_of(from_s), timeline.slot_of(at_s));
+        let slot_s = timeline.slot_s();
+        let length_s = until.saturating_sub(from) as f64 * slot_s;
+        if length_s < SHORTEST_BASELINE_S {
+            return None;
+        }
+        let ok = timeline.ok().between(from, until);
+        if ok == 0 {
+            return None;
+        }
+        let ok_per_s = ok as f64 / length_s;
+        let slots = |long_s: f64| ((long_s / slot_s).round() as usize).max(1);
+        let window_s = (WINDOW_OPERATIONS / ok_per_s).clamp(WINDOW_S[0], WINDOW_S[1]);
+        let allowance = (WITHIN * ok_per_s).max(DEVIATIONS * deviation(timeline, [from_s, at_s], window_s, ok_per_s));
+        let bad = (timeline.failed().between(from, until) + timeline.wrong().between(from, until)) as f64;
+        let gap_s = (ok as f64 / CHANCE).ln() / ok_per_s;
+        let longest = timeline.ok().silences(from, until).map(|silence| silence[1] - silence[0]).max().unwrap_or(0);
+        Some(Self {
+            slots: [from, until],
+            ok_per_s,
+            spread_per_s: interquartile_range(&timeline.ok_rates(from_s, at_s, SPREAD_WINDOW_S))
+                .map(|range| range / 2.0),
+            bound_per_s: ok_per_s - allowance,
+            window: slots(window_s),
+            failures: tolerated(bad * HOLD_S / length_s),
+            gap: slots(gap_s),
+            longest,
+        })
+    }
+
+    /// Standard deviation of windows of so many seconds, as [`deviation`].
+    pub fn deviation_per_s(&self, timeline: &Timeline, window_s: f64) -> f64 {
+        deviation(timeline, self.slots.map(|slot| timeline.at_s(slot)), window_s, self.ok_per_s)
+    }
+
+    /// The 95 % interval of the level; `None` where there are too few slots for batches.
+    pub fn ci95(&self, timeline: &Timeline) -> Option<[f64; 2]> {
+        let half = STUDENT * self.mean_variance(timeline)?.sqrt() / timeline.slot_s();
+        Some([(self.ok_per_s - half).max(0.0), self.ok_per_s + half])
+    }
+
+    /// How far (95 %) the `ok` operations of so many slots without a fault may be from the baseline's level: the spread of such
+    /// stretches within the baseline, and that its level is not known exactly. Stretches longer than a batch take the batches' spread, which
+    /// grows with their square root.
+    pub fn expected_off(&self, timeline: &Timeline, slots: usize) -> Option<f64> {
+        if slots == 0 {
+            return Some(0.0);
+        }
+        let of_mean = self.mean_variance(timeline)?;
+        let batch = self.batch();
+        let stretch = slots.min(batch);
+        let of_stretch = variance(&self.counts(timeline, stretch))? * slots as f64 / stretch as f64;
+        Some(STUDENT * (of_stretch + of_mean * (slots as f64).powi(2)).sqrt())
+    }
+
+    fn batch(&self) -> usize {
+        (self.slots[1] - self.slots[0]) / BATCHES
+    }
+
+    /// Variance of the mean of a slot, from batch means.
+    fn mean_variance(&self, timeline: &Timeline) -> Option<f64> {
+        let batch = Some(self.batch()).filter(|&batch| batch > 0)?;
+        let counts = self.counts(timeline, batch);
+        Some(variance(&counts)? / (batch as f64).powi(2) / counts.len() as f64)
+    }
+
+    /// `ok` operations in consecutive stretches of so many slots; what is left over is the oldest.
+    fn counts(&self, timeline: &Timeline, stretch: usize) -> Vec<f64> {
+        let [from, until] = self.slots;
+        let ends = (from..=until).rev().step_by(stretch);
+        let begins = ends.filter_map(|end| end.checked_sub(stretch).filter(|&begin| begin >= from));
+        begins.map(|begin| timeline.ok().between(begin, begin + stretch) as f64).collect()
+    }
+}
+
+/// How many operations may go wrong where this many do on average.
+pub(crate) fn tolerated(mean: f64) -> u64 {
+    if mean > 0.0 { (mean + DEVIATIONS * mean.sqrt()).ceil() as u64 } else { 0 }
+}
+
+/// Standard deviation of the baseline's windows: of their interquartile range, so that a single stall does not widen it, and at
+/// least that of a Poisson stream.
+fn deviation(timeline: &Timeline, [from_s, at_s]: [f64; 2], window_s: f64, ok_per_s: f64) -> f64 {
+    let rates = timeline.ok_rates(from_s, at_s, window_s);
+    let seen = interquartile_range(&rates).filter(|_| rates.len() >= 4).map_or(0.0, |range| range / NORMAL_IQR);
+    let level = mean(&rates).unwrap_or(ok_per_s);
+    seen.max((level / window_s).sqrt())
+}
+
+/// Of a sample; `None` of fewer than two.
+fn variance(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() >= 2)?;
+    Some(values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
+}
+
+/// A fault's effects come to light within this time, or within the operations' timeout if that is longer.
+const HORIZON_S: f64 = 10.0;
+
+/// Until when a breakdown may be a fault's, though service was as before in between.
+pub(crate) fn horizon_s(at_s: f64, healed_s: Option<f64>, timeout_s: f64) -> f64 {
+    healed_s.unwrap_or(at_s).max(at_s) + timeout_s.max(HORIZON_S)
+}
+
+/// The first slot from which service is as before, for good.
+fn back_to_baseline(signs: &Signs, times: Times) -> Option<usize> {
+    let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
+    let horizon = signs.timeline.slot_of(horizon_s).min(signs.end);
+    let mut from = signs.begin;
+    loop {
+        let quiet = signs.first_quiet(from).map(|quiet| signs.sharpened(quiet))?;
+        match signs.first_relapse(quiet, horizon) {
+            Some(relapse) => from = relapse + 1,
+            None => return Some(quiet),
+        }
+    }
+}
+
+/// Signs of an outage in the slots since a fault, as running sums.
+struct Signs<'a> {
+    timeline: &'a Timeline,
+    begin: usize,
+    end: usize,
+    /// Windows that begin in a slot and are below the bound.
+    low: Counts,
+    /// Slots in gaps, and slots whose operations took far longer than before.
+    gap: Counts,
+    hold: usize,
+    baseline: Baseline,
+}
+
+impl<'a> Signs<'a> {
+    /// The signs, of which `stretches` are gaps and times of high latency.
+    pub fn of(
+        timeline: &'a Timeline,
+        [begin, end]: [usize; 2],
+        stretches: impl IntoIterator<Item = [usize; 2]>,
+        baseline: Baseline,
+    ) -> Self {
+        let slot_s = timeline.slot_s();
+        let hold = ((HOLD_S / slot_s).round() as usize).max(2 * baseline.window);
+        let fewest = baseline.bound_per_s * baseline.window as f64 * slot_s;
+        let low = (begin..end).map(|slot| {
+            let until = slot + baseline.window;
+            u64::from(until <= end && (timeline.ok().between(slot, until) as f64) < fewest)
+        });
+        let gap = marked([begin, end], stretches);
+        Self { timeline, begin, end, low: Counts::of(low), gap, hold, baseline }
+    }
+
+    fn bad(&self, from: usize, until: usize) -> u64 {
+        self.timeline.failed().between(from, until) + self.timeline.wrong().between(from, until)
+    }
+
+    /// Whether too much goes wrong, or nothing succeeds, or all takes far too long, within a hold of this slot.
+    fn breaks_off(&self, slot: usize) -> bool {
+        let (from, until) = (slot - self.begin, slot - self.begin + self.hold);
+        self.gap.between(from, until) > 0 || self.bad(slot, slot + self.hold) > self.baseline.failures
+    }
+
+    /// The first slot, `from` or later, after which service holds.
+    fn first_quiet(&self, from: usize) -> Option<usize> {
+        let last = self.end.checked_sub(self.hold)?;
+        (from..=last).find(|&slot| {
+            let (low_from, low_until) = (slot - self.begin, slot - self.begin + self.hold - self.baseline.window);
+            self.low.between(low_from, low_until + 1) == 0 && !self.breaks_off(slot)
+        })
+    }
+
+    /// A window that looks ahead from a quiet slot may still hold the end of the outage: the slot at which the rate changed from what
+    /// it was before to the baseline's.
+    fn sharpened(&self, quiet: usize) -> usize {
+        let before = quiet.saturating_sub(self.baseline.window).max(self.begin);
+        let slots = quiet - before;
+        if slots == 0 {
+            return quiet;
+        }
+        let slot_s = self.timeline.slot_s();
+        // Nothing at all in so many slots does not mean a rate of nothing.
+        let low = (self.timeline.ok().between(before, quiet) as f64).max(0.5) / slots as f64;
+        if low >= self.baseline.bound_per_s * slot_s {
+            return quiet;
+        }
+        let until = (quiet + self.baseline.window).min(self.end);
+        change(self.timeline.ok(), [quiet, until], [low, self.baseline.ok_per_s * slot_s])
+    }
+
+    /// The first slot between a quiet one and the horizon at which service breaks down again, beyond what chance does.
+    fn first_relapse(&self, quiet: usize, horizon: usize) -> Option<usize> {
+        let last = horizon.min(self.end.checked_sub(self.hold)?);
+        let fewest = self.baseline.bound_per_s * self.hold as f64 * self.timeline.slot_s();
+        (quiet..=last)
+            .find(|&slot| self.breaks_off(slot) || (self.timeline.ok().between(slot, slot + self.hold) as f64) < fewest)
+    }
+}
+
+/// The slot at which a Poisson stream changed from the rate `a` to the rate `b` (both for each slot), by maximum likelihood: each
+/// operation speaks for `a` with `ln(a / b)`, each slot for it with `b - a`.
+fn change(ok: &Counts, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
+    let (each_operation, each_slot) = ((a / b).ln(), b - a);
+    let for_a = |slot: &usize| ok.between(from, *slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
+    (from..=until).max_by(|x, y| for_a(x).total_cmp(&for_a(y)).then(y.cmp(x))).unwrap_or(from)
+}
+
+/// Slots of `begin..end`, counted from `begin`, that lie in any of the stretches.
+fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = [usize; 2]>) -> Counts {
+    let mut marks = vec![0; end - begin];
+    for [from, until] in stretches {
+        let (from, until) = (from.clamp(begin, end), until.clamp(begin, end));
+        marks[from - begin..until.max(from) - begin].fill(1);
+    }
+    Counts::of(marks)
+}
+
+/// Slots of the affected window `begin..affected` in which service was degraded: the window around them (as long as those that throughput is
+/// compared in) has no more failures than the baseline, and outside of gaps either less throughput than the bound, or it lies
+/// in a stretch that is `slow`.
+fn degraded(
+    timeline: &Timeline,
+    baseline: &Baseline,
+    [begin, affected]: [usize; 2],
+    gaps: &[[usize; 2]],
+    slow: &[[usize; 2]],
+) -> usize {
+    let around = [begin, affected];
+    let (in_gap, is_slow) = (marked(around, gaps.iter().copied()), marked(around, slow.iter().copied()));
+    let half = (baseline.window / 2).max(1);
+    let fewest = baseline.bound_per_s * timeline.slot_s();
+    let bad =
+        |from: usize, until: usize| timeline.failed().between(from, until) + timeline.wrong().between(from, until);
+    let marked = |marks: &Counts, from: usize, until: usize| marks.between(from - begin, until - begin);
+    (begin..affected)
+        .filter(|&slot| {
+            if marked(&in_gap, slot, slot + 1) > 0 {
+                return false;
+            }
+            let (from, until) = (slot.saturating_sub(half).max(begin), (slot + half).min(affected));
+            let served = (until - from) as u64 - marked(&in_gap, from, until);
+            let low = (timeline.ok().between(from, until) as f64) < fewest * served as f64;
+            (low || marked(&is_slow, slot, slot + 1) > 0) && bad(from, until) <= baseline.failures
+        })
+        .count()
+}
+
+/// The windows.
+const OVERSHOOT_WINDOW_S: [f64; 2] = [0.1, 2.0];
+
+/// Operations that a window should hold.
+const OVERSHOOT_WINDOW_OPERATIONS: f64 = 100.0;
+
+/// A backlog begins to drain so soon after service is back.
+const SOON_S: f64 = 1.0;
+
+/// A window this many standard deviations above the baseline is not yet as before.
+const STILL: f64 = 2.0;
+
+/// Throughput beyond the baseline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Overshoot {
+    /// Of the highest window, as a share of the baseline.
+    pub ratio: f64,
+    /// The slot at which it was over; `None`: not before the next fault or the load's end.
+    pub until: Option<usize>,
+}
+
+/// The overshoot after service was back in the slot `back`, if there was one before `end`.
+fn overshoot(timeline: &Timeline, baseline: &Baseline, [back, end]: [usize; 2]) -> Option<Overshoot> {
+    let (ok, slot_s) = (timeline.ok(), timeline.slot_s());
+    let window_s =
+        (OVERSHOOT_WINDOW_OPERATIONS / baseline.ok_per_s).clamp(OVERSHOOT_WINDOW_S[0], OVERSHOOT_WINDOW_S[1]);
+    let window = ((window_s / slot_s).round() as usize).max(1);
+    let count = |slot: usize| ok.between(slot, slot + window) as f64;
+    let expected = baseline.ok_per_s * window as f64 * slot_s;
+    let deviation = baseline.deviation_per_s(timeline, window_s) * window as f64 * slot_s;
+    let above = |deviations: f64| expected + (WITHIN * expected).max(deviations * deviation);
+    let [from, until] = baseline.slots;
+    let usual = (from..=until.saturating_sub(window)).map(count).fold(above(DEVIATIONS), f64::max);
+    let last = end.checked_sub(window)?;
+    let soon = (back + (SOON_S / slot_s).round() as usize).min(last);
+    let first = (back..=soon).find(|&slot| count(slot) > usual)?;
+    let still = above(STILL);
+    let over = (first..=last).find(|&slot| count(slot) <= still);
+    let highest = (first..=over.unwrap_or(last)).map(count).fold(0.0, f64::max);
+    let until = over.map(|over| {
+        let rate = ok.between(first, over) as f64 / (over - first) as f64;
+        change(ok, [over, (over + window).min(end)], [rate, baseline.ok_per_s * slot_s])
+    });
+    Some(Overshoot { ratio: highest / expected, until })
+}
+
 #[cfg(test)]
 mod tests;

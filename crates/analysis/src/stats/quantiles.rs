@@ -1,14 +1,75 @@
-//! Quantiles of times from a merged histogram: counts are exact, values as fine as the histogram's buckets. It must never
-//! average quantiles.
+//! Quantiles: of a list of numbers its order statistics (median, quantiles, interquartile range, mean), and of times those of a
+//! merged histogram, whose counts are exact and whose values are as fine as its buckets. Quantiles are never averaged.
 //!
-//! A quantile is given when the samples can tell anything about it: when, with 95 % confidence, at least one of them
-//! lies above it. Of `n` independent samples all lie below the quantile `q` with probability `q^n`, so that takes
-//! `n ≥ ln 0.05 / ln q`: 5 samples for the median, 11 for p75, 29 for p90, 299 for p99 and 2,995 for p99.9 (S. S. Wilks,
-//! "Determination of sample sizes for setting tolerance limits", Annals of Mathematical Statistics 12, 1941). With
-//! fewer, the "p99" would merely be another name for the maximum.
+//! A quantile is given when the samples can tell anything about it: when, with 95 % confidence, at least one of them lies above
+//! it. Of `n` independent samples all lie below the quantile `q` with probability `q^n`, so that takes `n ≥ ln 0.05 / ln q`: 5
+//! samples for the median, 11 for p75, 29 for p90, 299 for p99 and 2,995 for p99.9 (S. S. Wilks, "Determination of sample sizes
+//! for setting tolerance limits", Annals of Mathematical Statistics 12, 1941). With fewer, the "p99" would merely be another
+//! name for the maximum.
 
 use hdrhistogram::Histogram;
 use record::results::Quantiles;
+
+/// The value at `share` (0..=1) of the sorted list: nearest rank, so that it is one of the values. NaN is left out.
+pub(crate) fn nearest_rank(values: &[f64], share: f64) -> Option<f64> {
+    let sorted = sorted(values);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+/// The median: of an even number of values, the mean of the two in the middle.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    interpolated(&sorted(values), 0.5)
+}
+
+/// 95 % interval of the median of what the values were drawn from, whatever its shape: of `n` values, so many lie below the median as heads
+/// fall in `n` throws of a coin, and the interval runs from the `k`-th smallest to the `k`-th largest for the largest `k` that leaves at
+/// most 2.5 % on each side (W. R. Thompson, "On confidence ranges for the median and other expectation distributions for
+/// populations of unknown distribution form", Annals of Mathematical Statistics 7, 1936). `None` of fewer than six.
+pub(crate) fn median_ci95(values: &[f64]) -> Option<[f64; 2]> {
+    let sorted = sorted(values);
+    let count = sorted.len();
+    // As logarithms: 2^-n of a thousand values is 0.
+    let mut heads = -(count as f64) * std::f64::consts::LN_2;
+    let (mut below, mut rank) = (0.0, 0);
+    while rank < count / 2 {
+        below += heads.exp();
+        if below > 0.025 {
+            break;
+        }
+        heads += ((count - rank) as f64 / (rank + 1) as f64).ln();
+        rank += 1;
+    }
+    Some([*sorted.get(rank.checked_sub(1)?)?, *sorted.get(count - rank)?])
+}
+
+/// Interquartile range, quartiles interpolated linearly (Hyndman and Fan 1996, type 7).
+pub(crate) fn interquartile_range(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values);
+    Some(interpolated(&sorted, 0.75)? - interpolated(&sorted, 0.25)?)
+}
+
+/// Arithmetic mean.
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The largest value.
+pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().max_by(f64::total_cmp)
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+fn interpolated(sorted: &[f64], share: f64) -> Option<f64> {
+    let at = share * (sorted.len().checked_sub(1)? as f64);
+    let (low, high) = (sorted.get(at.floor() as usize)?, sorted.get(at.ceil() as usize)?);
+    Some(low + (high - low) * at.fract())
+}
 
 /// Confidence that a sample lies above a quantile that is given.
 const CONFIDENCE: f64 = 0.95;
@@ -50,6 +111,43 @@ pub(crate) fn quantiles_us(histogram: &Histogram<u64>) -> Option<Quantiles> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_nothing_there_is_nothing() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(nearest_rank(&[], 0.5), None);
+        assert_eq!(interquartile_range(&[]), None);
+        assert_eq!(mean(&[]), None);
+        assert_eq!(largest([]), None);
+    }
+
+    #[test]
+    fn known_answers() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(interquartile_range(&[1.0, 2.0, 3.0, 4.0, 5.0]), Some(2.0));
+        assert_eq!(interquartile_range(&[1.0, 2.0, 3.0, 4.0]), Some(1.5));
+        assert_eq!(mean(&[1.0, 2.0, 6.0]), Some(3.0));
+        assert_eq!(largest([1.0, 7.0, -2.0]), Some(7.0));
+        let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!(nearest_rank(&hundred, 0.95), Some(95.0));
+        assert_eq!(nearest_rank(&hundred, 1.0), Some(100.0));
+        assert_eq!(nearest_rank(&hundred, 0.0), Some(1.0));
+        assert_eq!(nearest_rank(&[1.0, f64::NAN, 2.0], 1.0), Some(2.0));
+    }
+
+    #[test]
+    fn the_intervals_of_the_median_are_those_of_the_tables() {
+        let ends = |count: u32| median_ci95(&(1..=count).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(ends(5), None);
+        // Ranks for 95 %: W. J. Conover, "Practical Nonparametric Statistics", and scipy.stats.binom.ppf(0.025, n, 0.5).
+        for (count, low, high) in
+            [(6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (15, 4, 12), (20, 6, 15), (25, 8, 18), (100, 40, 61)]
+        {
+            assert_eq!(ends(count), Some([f64::from(low), f64::from(high)]), "{count}");
+        }
+        assert_eq!(ends(5_000), Some([2_431.0, 2_570.0]));
+    }
 
     fn of(values: impl IntoIterator<Item = u64>) -> Option<Quantiles> {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();

@@ -1,20 +1,22 @@
-//! Whether two samples of trials differ, and by how much: Student's t for pairs, Welch's t for samples apart. It must be given one
-//! number per trial, never single operations: operations of one trial share its fortune, and taking thousands of them for
+//! Whether two samples of trials differ, and by how much: Student's t for pairs, Welch's t for samples apart. It must be given
+//! one number per trial, never single operations: operations of one trial share its fortune, and taking thousands of them for
 //! independent finds differences everywhere.
 //!
-//! Student's t holds its level also where differences are not normal but symmetric about zero, as differences of
-//! interleaved trials of the same thing are (B. Efron, "Student's t-test under symmetry conditions", Journal of the American
-//! Statistical Association 64, 1969). Welch: B. L. Welch, "The generalization of 'Student's' problem when several different
-//! population variances are involved", Biometrika 34, 1947.
+//! Student's t holds its level also where differences are not normal but symmetric about zero, as differences of interleaved
+//! trials of the same thing are (B. Efron, "Student's t-test under symmetry conditions", Journal of the American Statistical
+//! Association 64, 1969). Welch: B. L. Welch, "The generalization of 'Student's' problem when several different population
+//! variances are involved", Biometrika 34, 1947.
 //!
-//! Where nothing spreads, t does not exist and a rank argument takes its place: if labels meant nothing, each pair would
-//! go one way as likely as the other, so that n pairs going the same way have the chance 2^(1 − n) (Fisher's sign test).
+//! Where nothing spreads, t does not exist and a rank argument takes its place: if labels meant nothing, each pair would go one
+//! way as likely as the other, so that n pairs going the same way have the chance 2^(1 − n) (Fisher's sign test).
+//!
+//! **Many tests (Holm)**: Many tests at once. Of a hundred comparisons of nothing with nothing five are below 0.05 by chance;
+//! corrected, the chance that any is flagged stays below 0.05.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-use super::noncentral_t;
-use super::order::mean;
-use super::student::quantile_of_t;
+use super::quantiles::mean;
+use super::student::{self, quantile_of_t};
 
 /// Spread below this share of the values is the rounding of a processor, not of the thing measured.
 const ROUNDING: f64 = 1e-12;
@@ -86,8 +88,8 @@ impl StandardError {
 /// [`SPREAD_CONFIDENCE`], because it is estimated from few trials.
 pub(crate) fn detectable_errors(level: f64, power: f64, freedom: f64) -> Option<f64> {
     let critical = quantile(1.0 - level / 2.0, freedom);
-    let chi_squared = noncentral_t::chi_squared_quantile(1.0 - SPREAD_CONFIDENCE, freedom)?;
-    Some((freedom / chi_squared).sqrt() * noncentral_t::shift_for(power, critical, freedom)?)
+    let chi_squared = student::chi_squared_quantile(1.0 - SPREAD_CONFIDENCE, freedom)?;
+    Some((freedom / chi_squared).sqrt() * student::shift_for(power, critical, freedom)?)
 }
 
 fn student(estimate: f64, error: StandardError) -> Difference {
@@ -116,6 +118,20 @@ fn quantile(share: f64, freedom: f64) -> f64 {
 /// Ways to choose `k` of `n`.
 fn ways(n: usize, k: usize) -> f64 {
     (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
+}
+
+/// Chances corrected for their number, in the order given: S. Holm, "A simple sequentially rejective multiple test
+/// procedure", Scandinavian Journal of Statistics 6, 1979. Valid whatever the tests have to do with each other.
+pub(crate) fn holm(chances: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..chances.len()).collect();
+    order.sort_by(|&one, &other| chances[one].total_cmp(&chances[other]));
+    let mut adjusted = vec![0.0; chances.len()];
+    let mut highest: f64 = 0.0;
+    for (rank, index) in order.into_iter().enumerate() {
+        highest = highest.max((chances.len() - rank) as f64 * chances[index]).min(1.0);
+        adjusted[index] = highest;
+    }
+    adjusted
 }
 
 #[cfg(test)]
@@ -289,5 +305,25 @@ mod tests {
             found += u32::from(paired(&pairs(printed / 2.0)).unwrap().p < 0.05);
         }
         assert!(found < 700, "{found}");
+    }
+
+    #[test]
+    fn corrected_chances_are_those_of_statsmodels() {
+        let golden: Value = serde_json::from_str(include_str!("../../tests/golden_stats/significance.json")).unwrap();
+        for case in golden["holm"].as_array().unwrap() {
+            let numbers = |name: &str| -> Vec<f64> {
+                case[name].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+            };
+            for (now, then) in holm(&numbers("p")).iter().zip(numbers("adjusted")) {
+                assert!((now - then).abs() < 1e-12, "{now} and not {then} in {case}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_smallest_counts_for_all() {
+        assert_eq!(holm(&[]), Vec::<f64>::new());
+        assert_eq!(holm(&[0.03]), [0.03]);
+        assert_eq!(holm(&[0.5, 0.01, 0.6]), [1.0, 0.03, 1.0]);
     }
 }

@@ -1,5 +1,4 @@
-//! Where the warm-up ends, and whether what follows is steady: on throughput in bins of 100 ms and on latency each second. It must
-//! not know of faults; the caller ends the part that is looked at before the first one.
+//! Where the warm-up ends, and whether what follows is steady: on throughput in bins of 100 ms and on latency each second.
 //!
 //! **Cut**: the marginal standard error rule cuts off as many observations as make the standard error of the mean of the rest
 //! smallest; MSER-5 applies it to means of 5 observations (K. P. White, "An effective truncation heuristic for bias
@@ -17,7 +16,7 @@ use record::results::Steady;
 
 use super::effective_samples::MOST;
 use super::level_shift::level_shift;
-use super::order::{mean, median, nearest_rank};
+use super::quantiles::{mean, median, nearest_rank};
 use super::timeline::Timeline;
 
 /// Bin of throughput, seconds.

@@ -1,8 +1,121 @@
-//! Quantiles of Student's t, for intervals and tests of means. It must not know of what.
+//! Student's t: its quantiles, for intervals and tests of means, and the power of its test.
+//!
+//! **Power**: Power of a t test: how often it shows a true difference.
+//!
+//! With the true difference λ standard errors away, the test statistic is (Z + λ) / V, Z normal and V² = χ²/ν independent of
+//! it: Student's noncentral t (N. L. Johnson and B. L. Welch, "Applications of the non-central t-distribution", Biometrika 31,
+//! 1940). It is beyond ±c exactly where V < |Z + λ| / c, so the power is one integral over Z.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use statrs::function::erf::erfc;
+use statrs::function::gamma::gamma_lr;
 
 /// The quantile `share` with so many degrees of freedom, which need not be whole; `None` unless there are any.
 pub(crate) fn quantile_of_t(share: f64, freedom: f64) -> Option<f64> {
     StudentsT::new(0.0, 1.0, freedom).ok().map(|student| student.inverse_cdf(share))
+}
+
+/// Beyond so many standard deviations a normal variable contributes nothing to the sixth digit.
+const REACH: f64 = 7.0;
+/// Steps of Simpson's rule.
+const STEPS: usize = 280;
+/// Halvings of the bracket; each is a binary digit.
+const HALVINGS: usize = 50;
+
+/// Chance that the statistic is beyond ±`critical` if the true difference is `shift` standard errors, with `freedom`
+/// degrees of freedom.
+pub(crate) fn power(shift: f64, critical: f64, freedom: f64) -> f64 {
+    let step = 2.0 * REACH / STEPS as f64;
+    let at = |index: usize| {
+        let z = -REACH + step * index as f64;
+        let density = (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt();
+        density * chi_squared(freedom * ((z + shift) / critical).powi(2), freedom)
+    };
+    let weighted = |index: usize| at(index) * if index % 2 == 1 { 4.0 } else { 2.0 };
+    let inner: f64 = (1..STEPS).map(weighted).sum();
+    // What the normal variable has beyond the reach, at the value of the ends.
+    let beyond = erfc(REACH / std::f64::consts::SQRT_2);
+    ((at(0) + inner + at(STEPS)) * step / 3.0 + beyond).min(1.0)
+}
+
+/// The true difference, in standard errors, that has this power; `None` where no finite one is found.
+pub(crate) fn shift_for(wanted: f64, critical: f64, freedom: f64) -> Option<f64> {
+    if !critical.is_finite() {
+        return None;
+    }
+    bisect(critical, |shift| power(shift, critical, freedom) - wanted)
+}
+
+/// The value that a χ² variable stays below with the chance `share`.
+pub(crate) fn chi_squared_quantile(share: f64, freedom: f64) -> Option<f64> {
+    bisect(freedom, |value| chi_squared(value, freedom) - share)
+}
+
+fn chi_squared(value: f64, freedom: f64) -> f64 {
+    if value > 0.0 { gamma_lr(freedom / 2.0, value / 2.0) } else { 0.0 }
+}
+
+/// Where a rising function of positive numbers is zero; `first` is a guess of its order of magnitude.
+fn bisect(first: f64, rising: impl Fn(f64) -> f64) -> Option<f64> {
+    let (mut low, mut high) = (0.0, first.max(f64::MIN_POSITIVE));
+    let mut doublings = 0;
+    while rising(high) < 0.0 {
+        (low, high) = (high, high * 2.0);
+        doublings += 1;
+        if doublings > 60 {
+            return None;
+        }
+    }
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if rising(middle) < 0.0 { low = middle } else { high = middle }
+    }
+    Some(f64::midpoint(low, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn golden() -> Value {
+        serde_json::from_str(include_str!("../../tests/golden_stats/significance.json")).unwrap()
+    }
+
+    #[test]
+    fn power_is_that_of_scipy() {
+        let golden = golden();
+        for case in golden["powers"].as_array().unwrap() {
+            let get = |name: &str| case[name].as_f64().unwrap();
+            let now = power(get("shift"), get("critical"), get("freedom"));
+            assert!((now - get("power")).abs() < 2e-5, "{now} and not {case}");
+        }
+    }
+
+    #[test]
+    fn quantiles_of_chi_squared_are_those_of_scipy() {
+        for case in golden()["quantiles"].as_array().unwrap() {
+            let get = |name: &str| case[name].as_f64().unwrap();
+            let now = chi_squared_quantile(1.0 - get("share"), get("freedom")).unwrap();
+            assert!((now - get("chi2")).abs() <= 1e-5 * get("chi2") + 1e-12, "{now} and not {case}");
+        }
+    }
+
+    #[test]
+    fn the_shift_has_the_power() {
+        for freedom in [1.0, 2.0, 6.0, 40.0] {
+            for critical in [2.0, 4.3, 300.0] {
+                let shift = shift_for(0.9, critical, freedom).unwrap();
+                assert!((power(shift, critical, freedom) - 0.9).abs() < 1e-6, "{freedom} {critical} {shift}");
+            }
+        }
+        assert_eq!(shift_for(0.9, f64::INFINITY, 2.0), None);
+    }
+
+    #[test]
+    fn without_a_shift_the_power_is_the_level() {
+        // Student's t of 4 degrees of freedom is beyond 2.776 in 5 % of cases.
+        assert!((power(0.0, 2.776_445_105_197_79, 4.0) - 0.05).abs() < 1e-5);
+    }
 }

@@ -1,5 +1,5 @@
-//! What ended when, as counts in equal slots with their running sums, so that the count of any stretch of time costs
-//! two look-ups. It must not judge what it counts.
+//! What ended when, as counts in equal slots with their running sums, so that the count of any stretch of time costs two look-
+//! ups.
 //!
 //! Of a long load most is recorded in wide slots, and what matters also in narrow ones. Then a slot here is a narrow one, and what a wide
 //! slot holds is taken to be spread evenly over it: it was recorded so because nothing happened in it.

@@ -1,5 +1,5 @@
 //! The Universal Scalability Law, `X(N) = λN / (1 + σ(N − 1) + κN(N − 1))`, fitted to throughput (Gunther, Guerrilla Capacity
-//! Planning, 2007, chapters 4 and 5). It must not know what the load is, nor resample.
+//! Planning, 2007, chapters 4 and 5).
 //!
 //! Fitted in the form `X(N) = N / (a + b(N − 1) + cN(N − 1))` with `λ = 1/a`, `σ = b/a`, `κ = c/a`: the same curves, so the same least
 //! squares, but without the product of parameters that makes the usual form turn slowly. The method is Levenberg and Marquardt's
@@ -8,7 +8,7 @@
 //! squares under the bounds are the best of those that obey them.
 
 use super::curve::{Curve, Mean};
-use super::order::mean;
+use super::quantiles::mean;
 
 /// Curves need at least so many different loads: one more than the law has parameters, so that the fit can be wrong.
 pub(crate) const LEAST_LOADS: usize = 4;

@@ -1,15 +1,15 @@
-//! The table of rules, one line of reasoning each; what they weigh is worked out beside it, by whom it is about. A rule is a pure
-//! function of a trial's facts; nothing here reads, and nothing decides what follows.
+//! The table of rules, one line of reasoning each, and what they weigh, by whom it is about; what is about the records stands
+//! in `records`. A rule is a pure function of a trial's facts; nothing here reads, and nothing decides what follows.
 
-mod faults;
-mod generator;
-mod machine;
-mod measurement;
 mod records;
-mod target;
 
-use super::Threshold::{From, Under};
-use super::{Facts, Rule, Threshold};
+use experiment::plan::When;
+use record::events::{Ending, What};
+use record::rows::GeneratorSecond;
+
+use super::Threshold::{self, From, Under};
+use super::{Facts, Rule};
+use crate::{claims, versions};
 
 const NEVER: f64 = f64::INFINITY;
 const NOT_BELOW: f64 = f64::NEG_INFINITY;
@@ -32,7 +32,7 @@ pub(crate) const RULES: &[Rule] = &[
               measurement is right; whether it is of the cluster that was meant, its members doubt.",
         remedy: "Read the line, and what stands around it in the trial's `logs`; where a fault was meant to bring it about, it \
                  is the finding",
-        weigh: target::alarming_log,
+        weigh: alarming_log,
     },
     Rule {
         name: "clock_jump",
@@ -42,7 +42,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "Plimsoll measures on a steady clock, but a target's leases, timers and time stamps may follow the calendar. \
               Slewing, as NTP does it, moves both clocks alike and is not seen here.",
         remedy: "Let the clock settle before the run, and have it slewed, not stepped",
-        weigh: machine::clock_jump,
+        weigh: clock_jump,
     },
     Rule {
         name: "coarse_cores",
@@ -52,7 +52,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at \
               all.",
         remedy: "Measure longer operations, or use faster profiles, whose periods are shorter",
-        weigh: machine::coarse_cores,
+        weigh: coarse_cores,
     },
     Rule {
         name: "cut_off",
@@ -72,7 +72,7 @@ pub(crate) const RULES: &[Rule] = &[
               and what is left looks fast.",
         remedy: "Lower `load.rate`, give it more agents to start operations with, or raise `load.backlog`: what waits is in the \
                  latency",
-        weigh: generator::dropped_starts,
+        weigh: dropped_starts,
     },
     Rule {
         name: "failed_connects",
@@ -82,7 +82,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "Agents that cannot connect do not load the target.",
         remedy: "Look for the target's limit of connections and length of its accept queue, and for ports and file descriptors \
                  here",
-        weigh: generator::failed_connects,
+        weigh: failed_connects,
     },
     Rule {
         name: "failed_fault",
@@ -91,7 +91,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: VOID_IF_SO,
         why: "The trial is not the one that was asked for.",
         remedy: "See what the fault needs: `plimsoll faults NAME`",
-        weigh: faults::failed_fault,
+        weigh: failed_fault,
     },
     Rule {
         name: "failed_handshakes",
@@ -102,7 +102,7 @@ pub(crate) const RULES: &[Rule] = &[
               speak.",
         remedy: "For a bad certificate, name who vouches for it with `tls.ca` and the name in it with `tls.server_name`, or take \
                  any with `tls.insecure`; otherwise see whether the target speaks TLS at this port",
-        weigh: generator::failed_handshakes,
+        weigh: failed_handshakes,
     },
     Rule {
         name: "few_operations",
@@ -111,7 +111,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: Under { suspect: 100.0, void: NOT_BELOW },
         why: "The chance spread of a count is its root: below 100 a rate is not known to 10 %.",
         remedy: "Measure longer, or with more agents",
-        weigh: measurement::few_operations,
+        weigh: few_operations,
     },
     Rule {
         name: "full_disk",
@@ -120,7 +120,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: VOID_IF_SO,
         why: "Records are missing, and nobody knows which.",
         remedy: "Free some space, or choose another disk with --out",
-        weigh: machine::full_disk,
+        weigh: full_disk,
     },
     Rule {
         name: "generator_cpu",
@@ -130,7 +130,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "A generator at the end of its core measures itself: throughput stays flat and latency grows whatever the target \
               does.",
         remedy: "Give the generator more `load.threads` or cores of its own, or lower the load",
-        weigh: generator::generator_cpu,
+        weigh: generator_cpu,
     },
     Rule {
         name: "generator_lateness",
@@ -141,7 +141,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "Operations that wait for a timer are counted from when they were due, so the generator's lateness is in every \
               latency.",
         remedy: "End what else runs on the generator's CPUs, or give it cores of its own",
-        weigh: generator::generator_lateness,
+        weigh: generator_lateness,
     },
     Rule {
         name: "generator_preempted",
@@ -153,7 +153,7 @@ pub(crate) const RULES: &[Rule] = &[
               whole machine is. Waiting for the target's own processes does not count: where the two share cores, that is part \
               of what was set up.",
         remedy: "End what else runs here, or keep it off the generator's CPUs with taskset",
-        weigh: generator::generator_preempted,
+        weigh: generator_preempted,
     },
     Rule {
         name: "generator_stall",
@@ -163,7 +163,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "While the generator stands still nothing is asked and no answer is taken, which looks like an outage of the \
               target. A tenth of a percent of the time reaches what p99.9 says.",
         remedy: "Do not stop or trace Plimsoll, suspend the machine, or load its CPUs while it measures",
-        weigh: generator::generator_stall,
+        weigh: generator_stall,
     },
     Rule {
         name: "generator_throttled",
@@ -173,7 +173,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "A quota stops a container for tens of milliseconds at a time, and what is stopped takes no answers: a tenth of a \
               percent of the time reaches what p99.9 says.",
         remedy: "Raise the CPU limit of the container or service that Plimsoll runs in, or lower the load",
-        weigh: generator::generator_throttled,
+        weigh: generator_throttled,
     },
     Rule {
         name: "littles_law",
@@ -183,7 +183,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "Little's law holds for any books that balance. If it does not, operations were lost or times are wrong; or agents \
               that should always be busy were not.",
         remedy: "Give the generator more CPU; if it has enough, this is a bug worth reporting",
-        weigh: generator::littles_law,
+        weigh: littles_law,
     },
     Rule {
         name: "lost_host",
@@ -192,7 +192,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: VOID_IF_SO,
         why: "The target ran on fewer hosts than was asked for, and it was not the target that failed.",
         remedy: "Read the notices in events.jsonl for why",
-        weigh: target::lost_host,
+        weigh: lost_host,
     },
     Rule {
         name: "lost_process",
@@ -202,7 +202,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "From then on it is not the target that was to be measured. That it died may be the finding; its figures are not \
               those of a target that lives.",
         remedy: "Read its log in the trial's `logs`; if something here killed it, end that",
-        weigh: target::lost_process,
+        weigh: lost_process,
     },
     Rule {
         name: "lost_switch",
@@ -211,7 +211,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: VOID_IF_SO,
         why: "Hosts cannot be plugged in or pulled out any more, and nobody keeps the network that the load went through.",
         remedy: "Look for who ended Plimsoll's runner, such as the kernel for want of memory, and play the trial again",
-        weigh: target::lost_switch,
+        weigh: lost_switch,
     },
     Rule {
         name: "missing_fault",
@@ -220,7 +220,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: VOID_IF_SO,
         why: "The trial is not the one that was asked for.",
         remedy: "Read the notices in events.jsonl; perhaps what the fault follows never happened",
-        weigh: faults::missing_fault,
+        weigh: missing_fault,
     },
     Rule {
         name: "missing_records",
@@ -239,7 +239,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         why: "What a fault cost is the difference to what was before it.",
         remedy: "Let the fault begin later, or leave more time between two",
-        weigh: faults::no_baseline,
+        weigh: no_baseline,
     },
     Rule {
         name: "no_steady_state",
@@ -248,7 +248,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         why: "The mean of something that is still changing depends on when one stops looking.",
         remedy: "Measure longer; if the target never settles, that is the finding",
-        weigh: measurement::no_steady_state,
+        weigh: no_steady_state,
     },
     Rule {
         name: "no_success",
@@ -257,7 +257,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         why: "Without one success it is more likely that the experiment is wrong than that the target is.",
         remedy: "Look at the results of the attempts: they name the cause",
-        weigh: target::no_success,
+        weigh: no_success,
     },
     Rule {
         name: "quantile_refused",
@@ -267,7 +267,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "Of n operations all lie below the quantile q with probability q^n. Below ln 0.05 / ln q of them (299 for p99, 2,995 \
               for p99.9) the quantile would be another name for the maximum (Wilks 1941).",
         remedy: "Measure longer, or ask for a lower quantile",
-        weigh: measurement::quantile_refused,
+        weigh: quantile_refused,
     },
     Rule {
         name: "records_disagree",
@@ -287,7 +287,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "A worker that its own master starts again is an outage that nobody ordered, and its caches are cold. Servers that \
               replace workers by design do so here too: then this says how often.",
         remedy: "Read the target's logs; if it is by design, make it rarer for the run",
-        weigh: target::restarted_target,
+        weigh: restarted_target,
     },
     Rule {
         name: "short_measurement",
@@ -297,7 +297,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "A few seconds hold a few of the second-long waves that collectors, checkpoints and schedulers make, and a figure \
               depends on which.",
         remedy: "Raise `load.time`",
-        weigh: measurement::short_measurement,
+        weigh: short_measurement,
     },
     Rule {
         name: "stall_in_outage",
@@ -306,7 +306,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         why: "An outage is measured in milliseconds, and what the generator added to it cannot be taken off again.",
         remedy: "Give the generator cores of its own",
-        weigh: faults::stall_in_outage,
+        weigh: stall_in_outage,
     },
     Rule {
         name: "steal",
@@ -316,7 +316,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "What neighbours on the same hardware take differs from minute to minute, and repeats do not show it. Cloud \
               machines that are left alone show below 1 %.",
         remedy: "Use a machine whose cores are its own, or another hour",
-        weigh: machine::steal,
+        weigh: steal,
     },
     Rule {
         name: "strangers",
@@ -326,7 +326,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: From { suspect: 10.0, void: 30.0 },
         why: "What else runs takes CPU, caches and memory bandwidth from both sides. A desktop at rest takes a few percent.",
         remedy: "End what else runs here, or wait until it has ended; `top` names it all",
-        weigh: machine::strangers,
+        weigh: strangers,
     },
     Rule {
         name: "torn_records",
@@ -353,7 +353,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         why: "What came after it was measured with the fault still there.",
         remedy: "See what the fault needs: `plimsoll faults NAME`",
-        weigh: faults::unhealed_fault,
+        weigh: unhealed_fault,
     },
     Rule {
         name: "unread_keys",
@@ -381,6 +381,412 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         why: "Trials of different programs are not repeats of each other.",
         remedy: "Play the run again with one version, or make the versions variants",
-        weigh: target::versions_changed,
+        weigh: versions_changed,
     },
 ];
+
+/// Lateness below this share of the median latency does not matter.
+const LATE_SHARE: f64 = 0.1;
+
+/// A generator that did not run for so long, microseconds, stood still: shorter ones are the scheduler's daily bread.
+const STALL_US: f64 = 50_000.0;
+
+/// The same where operations wait for timers: shorter ones are in their lateness.
+const PACED_STALL_US: f64 = 200_000.0;
+
+/// Rows of one second may lie this far apart.
+const SAME_SECOND_S: f64 = 0.25;
+
+fn dropped_starts(facts: &Facts<'_>) -> Weighed {
+    let dropped = facts.trial.generator.dropped? as f64;
+    let outcomes = facts.trial.outcomes;
+    let ended = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
+    let due = dropped + ended as f64;
+    let pct = if due > 0.0 { 100.0 * dropped / due } else { return None };
+    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due and were dropped: the backlog was full")))
+}
+
+fn failed_connects(facts: &Facts<'_>) -> Weighed {
+    let failed = failed_before_any_fault(facts);
+    let others = failed.connects - failed.handshakes;
+    let when = failed.when;
+    Some((others as f64, format!("{others} connects failed {when}: agents could not reach the target")))
+}
+
+fn failed_handshakes(facts: &Facts<'_>) -> Weighed {
+    let failed = failed_before_any_fault(facts);
+    let (handshakes, when) = (failed.handshakes, failed.when);
+    let what = match failed.worst {
+        Some("tls: bad certificate") => "its certificate is not one that is trusted",
+        _ => "it speaks no TLS, or none that both sides know",
+    };
+    Some((handshakes as f64, format!("{handshakes} TLS handshakes failed {when}: the target was reached, but {what}")))
+}
+
+/// Results of attempts whose connection ended in the handshake, as `attempts.csv` names them. A `tls: broken` is of later.
+const OF_HANDSHAKES: [&str; 4] =
+    ["tls: bad certificate", "tls: closed in the handshake", "tls: handshake failed", "tls: refused by the target"];
+
+/// Connects that failed before any fault.
+struct FailedConnects<'a> {
+    connects: u64,
+    /// … of these by a handshake. Where agents share connections, several attempts fail by one: no more than failed connects.
+    handshakes: u64,
+    /// The result that most of the handshakes had.
+    worst: Option<&'a str>,
+    /// In words.
+    when: &'static str,
+}
+
+fn failed_before_any_fault<'a>(facts: &Facts<'a>) -> FailedConnects<'a> {
+    let first_fault_s = facts.window.and_then(|window| window.first_fault_s).unwrap_or(f64::INFINITY);
+    let before = facts.evidence.generator.iter().filter(|row| row.at_s <= first_fault_s);
+    let connects = before.map(|row| row.connect_failures).sum();
+    let by = |result: &str| -> u64 {
+        let rows = facts.evidence.attempts.iter().filter(|row| row.at_s <= first_fault_s && row.result == result);
+        rows.map(|row| row.count).sum()
+    };
+    let counts = OF_HANDSHAKES.map(|result| (by(result), result));
+    FailedConnects {
+        connects,
+        handshakes: counts.iter().map(|(count, _)| count).sum::<u64>().min(connects),
+        worst: counts.into_iter().max().filter(|(count, _)| *count > 0).map(|(_, result)| result),
+        when: if first_fault_s.is_finite() { "before any fault" } else { "without a fault" },
+    }
+}
+
+fn generator_cpu(facts: &Facts<'_>) -> Weighed {
+    let pct = facts.trial.generator.cpu_pct?;
+    let what = "the generator's busiest thread used";
+    Some((
+        pct,
+        format!("{what} {pct:.0} % of a core: the load may have been held back by the generator, not by the target"),
+    ))
+}
+
+/// Whether operations start when a timer says so, and not when the one before has ended.
+fn is_paced(facts: &Facts<'_>) -> bool {
+    facts.planned.load.as_ref().is_some_and(|load| load.rate.is_some() || load.think_s > 0.0)
+}
+
+fn generator_lateness(facts: &Facts<'_>) -> Weighed {
+    let late_us = facts.trial.generator.late_us_p99.filter(|_| is_paced(facts))?;
+    let median_us = facts.trial.latency_us.and_then(|latency| latency.p50);
+    if median_us.is_some_and(|median_us| late_us <= LATE_SHARE * median_us) {
+        return None;
+    }
+    let late_ms = late_us / 1e3;
+    let what = "operations started late by";
+    Some((
+        late_us,
+        format!(
+            "{what} {late_ms:.1} ms (99th percentile of the worst second): the generator did not run when they were due"
+        ),
+    ))
+}
+
+/// A second in which an engine thread stood still.
+#[derive(Debug, Clone, Copy)]
+struct Stall {
+    /// Its end, seconds since load start.
+    pub at_s: f64,
+    /// For how long, microseconds.
+    pub late_us: f64,
+    /// How much of that it was waiting for a CPU, microseconds; `None` where the kernel does not say.
+    pub waited_us: Option<f64>,
+}
+
+/// Seconds of the measured part in which the generator stood still, by its worst thread. Where operations wait for timers, a late
+/// timer may also mean more work than time; then the thread was busy.
+fn stalls(facts: &Facts<'_>) -> Vec<Stall> {
+    let Some(window) = facts.window else { return Vec::new() };
+    let is_paced = is_paced(facts);
+    let shortest_us = if is_paced { PACED_STALL_US } else { STALL_US };
+    let mut worst: Vec<Stall> = Vec::new();
+    for row in &facts.evidence.generator {
+        let Some(late_us) = row.late_us_max.filter(|late_us| *late_us >= shortest_us) else { continue };
+        // A timer that was due before the load's end may fire after it.
+        let is_measured = row.at_s > window.from_s && row.at_s - late_us / 1e6 < window.until_s;
+        let (idle_us, waited_us) = meanwhile(facts, row, late_us);
+        if !is_measured || (is_paced && idle_us < late_us / 2.0) {
+            continue;
+        }
+        let stall = Stall { at_s: row.at_s, late_us, waited_us };
+        match worst.iter_mut().find(|other| (other.at_s - row.at_s).abs() < SAME_SECOND_S) {
+            Some(other) if other.late_us >= late_us => {}
+            Some(other) => *other = stall,
+            None => worst.push(stall),
+        }
+    }
+    worst
+}
+
+/// What a row's thread did in the seconds that a stall in it may reach back to: neither run nor wait, or only wait; microseconds.
+fn meanwhile(facts: &Facts<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Option<f64>) {
+    let from_s = row.at_s - row.interval_s - late_us / 1e6;
+    // Rows come in the order of time, to within a second.
+    let rows = &facts.evidence.generator;
+    let near = &rows[rows.partition_point(|other| other.at_s <= from_s - 2.0)..];
+    let reached = near
+        .iter()
+        .take_while(|other| other.at_s <= row.at_s + 2.0)
+        .filter(|other| other.thread == row.thread && other.at_s > from_s && other.at_s <= row.at_s);
+    let mut idle_us = 0.0;
+    let mut waited_us = Some(0.0);
+    for other in reached {
+        let percent_us = other.interval_s * 1e4;
+        idle_us += percent_us * (100.0 - other.cpu_pct);
+        waited_us = waited_us.zip(other.run_delay_pct).map(|(sum, pct)| sum + percent_us * pct);
+    }
+    (idle_us, waited_us)
+}
+
+fn generator_stall(facts: &Facts<'_>) -> Weighed {
+    let stalls = stalls(facts);
+    let longest = stalls.iter().max_by(|a, b| a.late_us.total_cmp(&b.late_us))?;
+    let pct = stalls.iter().map(|stall| stall.late_us / 1e6).sum::<f64>() / facts.window?.length_s() * 100.0;
+    let (longest_ms, at_s) = (longest.late_us / 1e3, longest.at_s);
+    let why = match longest.waited_us {
+        Some(waited_us) if waited_us < longest.late_us / 2.0 => {
+            "it was not waiting for a CPU, so it had been stopped, or the whole machine had"
+        }
+        Some(_) => "it was waiting for a CPU",
+        None => "it was stopped, or waited for a CPU",
+    };
+    let what = format!(
+        "the generator stood still for {pct:.1} % of the time ({longest_ms:.0} ms at worst, near {at_s:.0} s): {why}. What clients \
+         seem to have felt then is not the target's doing"
+    );
+    Some((pct, what))
+}
+
+fn generator_preempted(facts: &Facts<'_>) -> Weighed {
+    let pct = facts.trial.generator.preempted_pct?;
+    let what = format!(
+        "for {:.0} % of the time strangers ran on the generator's CPUs while it could have run: answers seem late that were \
+         only not taken",
+        // A second whose figures were read late holds more than a second of waiting.
+        pct.min(100.0)
+    );
+    Some((pct, what))
+}
+
+fn generator_throttled(facts: &Facts<'_>) -> Weighed {
+    let pct = facts.trial.generator.throttled_pct?;
+    Some((
+        pct,
+        format!(
+            "a CPU quota stopped the control group that Plimsoll runs in for {pct:.1} % of the time, summed over CPUs"
+        ),
+    ))
+}
+
+fn littles_law(facts: &Facts<'_>) -> Weighed {
+    let pct = facts.trial.generator.littles_law_error_pct?;
+    Some((
+        pct,
+        format!("the generator's books are off by {pct:.1} %: operations in flight do not match rate times latency"),
+    ))
+}
+
+fn failed_fault(facts: &Facts<'_>) -> Weighed {
+    let (name, reason) = facts.trial.faults.iter().find_map(|fault| Some((&fault.name, fault.failed.as_ref()?)))?;
+    Some((1.0, format!("fault `{name}` could not be injected: {reason}")))
+}
+
+fn missing_fault(facts: &Facts<'_>) -> Weighed {
+    // Where the trial was cut short, that is reason enough.
+    let ended = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
+    let missing = facts.planned.faults.iter().find(|planned| {
+        let scheduled = !planned.standing && matches!(planned.when, When::At(_) | When::Every { .. });
+        scheduled && !facts.trial.faults.iter().any(|fault| fault.name == planned.name)
+    });
+    let name = &missing.filter(|_| ended)?.name;
+    Some((1.0, format!("fault `{name}` never began")))
+}
+
+fn no_baseline(facts: &Facts<'_>) -> Weighed {
+    let without = |outage: &record::results::Outage| outage.baseline_per_s.is_none();
+    let fault = facts.trial.faults.iter().find(|fault| fault.outage.as_ref().is_some_and(without))?;
+    let (name, number) = (&fault.name, fault.number);
+    Some((1.0, format!("fault `{name}` ({number}) began when there was no steady service to compare with")))
+}
+
+fn stall_in_outage(facts: &Facts<'_>) -> Weighed {
+    let felt = |at_s: f64| {
+        facts.trial.faults.iter().any(|fault| {
+            let back_s = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s);
+            at_s > fault.at_s && at_s - 1.0 <= fault.at_s + back_s.unwrap_or(f64::INFINITY)
+        })
+    };
+    let stall = stalls(facts).into_iter().find(|stall| felt(stall.at_s))?;
+    let (at_s, late_ms) = (stall.at_s, stall.late_us / 1e3);
+    Some((
+        1.0,
+        format!(
+            "the generator stood still for {late_ms:.0} ms near {at_s:.0} s, while a fault was felt: its outage may be shorter"
+        ),
+    ))
+}
+
+fn unhealed_fault(facts: &Facts<'_>) -> Weighed {
+    let said = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::Notice { text } if text.contains("could not be healed") => Some(text),
+        _ => None,
+    })?;
+    Some((1.0, said.clone()))
+}
+
+/// So many other processes are named, if they used so much of the machine.
+const NAMED: usize = 3;
+const NAMED_PCT: f64 = 1.0;
+
+fn clock_jump(facts: &Facts<'_>) -> Weighed {
+    let jump_s = facts.trial.generator.clock_jump_s?;
+    Some((jump_s, format!("this machine's calendar clock was set by {jump_s:.1} s while the trial ran")))
+}
+
+/// A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at all.
+fn coarse_cores(facts: &Facts<'_>) -> Weighed {
+    let period_us = facts.trial.emulated.as_ref()?.granularity_s? * 1e6;
+    let median_us = facts.trial.latency_us?.p50?;
+    let (period_ms, median_ms) = (period_us / 1e3, median_us / 1e3);
+    let what = format!(
+        "the median latency, {median_ms:.1} ms, is below the {period_ms:.0} ms over which the emulated cores are slow: a job that \
+         short runs at the full speed of this machine"
+    );
+    Some((period_us / median_us, what))
+}
+
+fn full_disk(facts: &Facts<'_>) -> Weighed {
+    let speaks_of_it = |text: &str| {
+        let text = text.to_lowercase();
+        text.contains("no space left") || text.contains("disk is full") || text.contains("disk full")
+    };
+    let said = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::Notice { text } if speaks_of_it(text) => Some(text),
+        What::Ended { reason: Some(reason), .. } if speaks_of_it(reason) => Some(reason),
+        _ => None,
+    })?;
+    Some((1.0, format!("the disk of the run folder was full, so records are missing: {said}")))
+}
+
+fn steal(facts: &Facts<'_>) -> Weighed {
+    let pct = facts.trial.machine.steal_pct?;
+    Some((pct, format!("the hypervisor took {pct:.1} % of the CPU away")))
+}
+
+fn strangers(facts: &Facts<'_>) -> Weighed {
+    let machine = &facts.trial.machine;
+    let pct = machine.strangers_cpu_pct?;
+    let named = machine.other_processes.iter().filter(|process| process.cpu_pct >= NAMED_PCT).take(NAMED);
+    let named: Vec<String> =
+        named.map(|process| format!("{} (pid {}) {:.0} %", process.name, process.pid, process.cpu_pct)).collect();
+    let busiest = if named.is_empty() { String::new() } else { format!("; the busiest: {}", named.join(", ")) };
+    Some((pct, format!("other processes used {pct:.0} % of the CPU{busiest}")))
+}
+
+fn few_operations(facts: &Facts<'_>) -> Weighed {
+    let (timeline, window) = (facts.timeline?, facts.window?);
+    let (from, until) = (timeline.slot_of(window.from_s), timeline.slot_of(window.until_s));
+    let ended = timeline.ok().between(from, until)
+        + timeline.failed().between(from, until)
+        + timeline.wrong().between(from, until);
+    Some((ended as f64, format!("only {ended} operations ended in the measured part; at least 100 are needed")))
+}
+
+fn no_steady_state(facts: &Facts<'_>) -> Weighed {
+    let steady = facts.window?.steady?;
+    let what = facts.trial.steady.as_ref().and_then(|steady| steady.unsteady.as_deref()).unwrap_or("throughput");
+    let reason = format!("{what} never became steady: still changing when the load ended or broke");
+    Some((f64::from(u8::from(!steady)), reason))
+}
+
+fn short_measurement(facts: &Facts<'_>) -> Weighed {
+    let window = facts.window?;
+    let length = window.length_s();
+    let what = if window.from_s > 0.0 { "left to measure after the warm-up" } else { "measured" };
+    Some((length, format!("only {length:.1} s were {what}; at least 5 s are needed")))
+}
+
+fn quantile_refused(facts: &Facts<'_>) -> Weighed {
+    let refused = claims::asked_in_vain(facts.run.plan?, facts.trial);
+    let first = refused.first()?;
+    let more = match refused.len() {
+        1 => String::new(),
+        many => format!(", and {} more", many - 1),
+    };
+    Some((refused.len() as f64, format!("{first}{more}")))
+}
+
+fn alarming_log(facts: &Facts<'_>) -> Weighed {
+    let alarming = || facts.trial.said.iter().filter(|said| said.alarming);
+    let first = alarming().next()?;
+    let count: u64 = alarming().map(|said| said.count).sum();
+    let more = match count {
+        1 => String::new(),
+        _ => format!(", and {} more such line{}", count - 1, if count == 2 { "" } else { "s" }),
+    };
+    Some((count as f64, format!("{} said at {:.1} s: \"{}\"{more}", first.host, first.at_s, first.line.trim())))
+}
+
+fn lost_host(facts: &Facts<'_>) -> Weighed {
+    let (name, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::HostDown { host, expected: false } => Some((host, event.at_s)),
+        _ => None,
+    })?;
+    Some((1.0, format!("the host {name} was lost at {at_s:.1} s although nobody meant it to be")))
+}
+
+fn lost_process(facts: &Facts<'_>) -> Weighed {
+    let (name, how, at_s, last) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::ProcessDown { host, process, how, expected: false, last_lines } => Some((
+            format!("{host}.{process}"),
+            how,
+            event.at_s,
+            last_lines.iter().rfind(|line| !line.trim().is_empty()),
+        )),
+        _ => None,
+    })?;
+    let last = last.map(|line| format!("; it wrote last: \"{}\"", line.trim())).unwrap_or_default();
+    Some((1.0, format!("the target's process {name} ended at {at_s:.1} s although nobody meant it to ({how}){last}")))
+}
+
+fn lost_switch(facts: &Facts<'_>) -> Weighed {
+    let (reason, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::SwitchLost { reason } => Some((reason, event.at_s)),
+        _ => None,
+    })?;
+    Some((
+        1.0,
+        format!("the switch between the hosts was lost at {at_s:.1} s although nobody meant it to be: {reason}"),
+    ))
+}
+
+fn no_success(facts: &Facts<'_>) -> Weighed {
+    facts.planned.load.as_ref()?;
+    Some((f64::from(u8::from(facts.trial.outcomes.ok == 0)), "no operation succeeded".to_owned()))
+}
+
+/// Before the first fault only: what a fault does to the target's processes is what it is for.
+fn restarted_target(facts: &Facts<'_>) -> Weighed {
+    let window = facts.window?;
+    let until_s = window.first_fault_s.unwrap_or(window.until_s);
+    let replaced = &facts.evidence.sampled.replaced;
+    let during = || replaced.iter().filter(|row| row.at_s > 0.0 && row.at_s <= until_s);
+    let first = during().next()?;
+    let count: u64 = during().map(|row| row.count).sum();
+    let (host, process, at_s) = (&first.host, &first.process, first.at_s);
+    let many = if count == 1 { "a process".to_owned() } else { format!("{count} processes") };
+    Some((
+        count as f64,
+        format!(
+            "{many} of the target ended and came again although nobody ordered it, first {host}.{process} near {at_s:.0} s"
+        ),
+    ))
+}
+
+fn versions_changed(facts: &Facts<'_>) -> Weighed {
+    let change = versions::change(facts.planned, facts.evidence, facts.run.earlier)?;
+    Some((1.0, change))
+}

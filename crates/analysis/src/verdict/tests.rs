@@ -1,19 +1,16 @@
 //! Checks of each rule below, at and above its thresholds, and of the verdict they make together.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod just_inside;
-mod members;
-
 use std::collections::BTreeMap;
 
-use record::events::{Ending, Event, ProcessShare, Versions, What};
+use Trust::{Suspect, Void};
+use record::events::{By, Ending, Event, History, HostFigures, Outcome, Phase, ProcessShare, Versions, What};
 use record::replicas::{Replica, Table};
 use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles, Said};
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
+use serde_json::json;
 
-use Trust::{Suspect, Void};
-
-use super::*;
+use super::{run_verdict, *};
 use crate::made_up;
 
 /// A trial with nothing to say against it, to be spoiled.
@@ -512,4 +509,181 @@ fn a_trial_without_an_end_in_a_run_that_has_one_is_void() {
 fn a_figure_that_is_no_number_is_never_within_a_threshold() {
     let found = Case::spoiled(|case| case.trial.machine.steal_pct = Some(f64::NAN));
     assert_eq!(verdict(&found).is, Void);
+}
+
+const JUST_INSIDE: &[Spoil] = &[
+    |case| case.trial.generator.cpu_pct = Some(89.9),
+    |case| case.late(999.0),
+    |case| case.stall(5.0, 49_000.0),
+    |case| case.stall(1.5, 900_000.0),
+    |case| case.stall(22.0, 900_000.0),
+    |case| {
+        // It was busy for all that time: more work than time, which is not standing still.
+        case.planned.load.as_mut().unwrap().think_s = 0.01;
+        case.stall(5.0, 950_000.0);
+        case.evidence.generator[0].cpu_pct = 99.0;
+    },
+    |case| case.trial.said = vec![said(false)],
+    |case| case.trial.generator.clock_jump_s = Some(0.099),
+    |case| case.trial.generator.preempted_pct = Some(4.9),
+    |case| case.trial.generator.throttled_pct = Some(0.09),
+    |case| case.trial.generator.run_delay_pct = Some(60.0),
+    |case| case.asks("latency_us.max", 10),
+    |case| {
+        case.asks("latency_us.p999", 2_995);
+        case.trial.latency_us.as_mut().unwrap().p999 = Some(1.0);
+    },
+    |case| case.replaced(0.0, 1),
+    |case| case.replaced(5.0, 0),
+    |case| {
+        case.window.first_fault_s = Some(10.0);
+        case.replaced(11.0, 1);
+    },
+    |case| case.programs("1", "1"),
+    |case| {
+        case.window.until_s = 200.0;
+        case.stall(9.0, 60_000.0);
+        let outage = Some(Outage { baseline_per_s: Some(1.0), back_to_baseline_s: Some(0.1), ..Outage::default() });
+        case.trial.faults.push(Fault { at_s: 10.2, outage, ..Fault::default() });
+    },
+    |case| case.trial.generator.littles_law_error_pct = Some(4.9),
+    |case| case.trial.generator.dropped = Some(4),
+    |case| case.trial.emulated = Some(granular(0.001)),
+    |case| case.event(What::HostDown { host: "n1".into(), expected: true }),
+    |case| case.trial.machine.steal_pct = Some(1.9),
+    |case| case.trial.machine.strangers_cpu_pct = Some(9.9),
+    |case| case.window.until_s = 7.0,
+    |case| case.window.steady = None,
+    |case| case.event(down(true)),
+    |case| {
+        case.event(What::Audit { keys: 1, unread: 0 });
+        case.evidence.history = vec![line(By::Load, "write"), line(By::Audit, "read")];
+    },
+    |case| {
+        // The members told what they hold, and nobody had to be asked key by key.
+        case.event(What::Audit { keys: 1, unread: 0 });
+        case.event(What::Replicas { rounds: 2, settled: true });
+        case.evidence.history = vec![line(By::Load, "write")];
+        case.evidence.replicas = vec![Replica { member: "n1".into(), holds: Ok(Table::new()) }];
+    },
+    // The last row is due when the load is over.
+    |case| case.loses = |evidence| evidence.generator.truncate(19),
+    |case| case.loses = |evidence| evidence.machine_sampled_at_s.truncate(19),
+    // The machine stood still, or one row is lost.
+    |case| case.loses = |evidence| drop(evidence.machine_sampled_at_s.drain(8..12)),
+    |case| {
+        // Without a load nobody makes one.
+        case.planned.load = None;
+        case.trial.outcomes = Outcomes::default();
+        case.evidence.slots.clear();
+        case.loses =
+            |evidence| *evidence = Evidence { events: std::mem::take(&mut evidence.events), ..Evidence::default() };
+    },
+    |case| case.trial.consistency.replicas_settled = Some(true),
+    |case| {
+        // Whom a fault took down and nobody was to bring back, nobody misses.
+        case.silent("n1");
+        case.event(down(true));
+    },
+    |case| {
+        // Late by 40 ms where an operation takes half a second.
+        case.trial.latency_us = Some(Quantiles { p50: Some(500_000.0), ..Quantiles::default() });
+        case.late(40_000.0);
+    },
+    |case| {
+        case.evidence.slots[0] = few(100);
+        case.trial.outcomes.ok = 100;
+    },
+    |case| {
+        // Agents cannot connect while the target is down: that is what the fault is for.
+        case.window.first_fault_s = Some(10.0);
+        case.evidence.generator.push(unconnected(11.0));
+    },
+];
+
+fn line(by: By, effect: &str) -> History {
+    History {
+        at_s: 9.0,
+        by,
+        agent: None,
+        effect: effect.to_owned(),
+        space: String::new(),
+        key: "k".to_owned(),
+        value: None,
+        outcome: Outcome::Ok,
+        applied: Some(true),
+    }
+}
+
+#[test]
+fn what_is_just_inside_is_not_held_against_it() {
+    for (number, spoil) in JUST_INSIDE.iter().enumerate() {
+        assert_eq!(Case::spoiled(spoil), [], "case {number}");
+    }
+}
+
+#[test]
+fn a_member_that_is_silent_is_missed_unless_a_fault_took_it_down() {
+    let host = |up: bool, expected: bool| match up {
+        true => What::HostUp { host: "n1".into(), kind: "netns".into(), profile: None, is: HostFigures::default() },
+        false => What::HostDown { host: "n1".into(), expected },
+    };
+    let stopping = || What::Phase { phase: Phase::Stopping };
+    let missed = |story: Vec<What>| {
+        let found = Case::spoiled(|case| {
+            case.silent("n1");
+            story.into_iter().rev().for_each(|what| case.event(what));
+        });
+        found.iter().any(|finding| finding.rule == "unaudited_member")
+    };
+    assert!(missed(Vec::new()));
+    assert!(!missed(vec![host(true, true), host(false, true), down(true)]));
+    assert!(missed(vec![host(false, true), down(true), host(true, true)]), "it was to serve again");
+    assert!(missed(vec![host(false, false), down(true)]), "nobody meant it to go");
+    assert!(missed(vec![stopping(), host(false, true), down(true)]), "that was the end of the trial");
+}
+
+/// A run of these trials: agents and verdict of each.
+fn run(judged: &[(u32, Trust)]) -> Trust {
+    let mut trials = Vec::new();
+    let mut findings = Vec::new();
+    for (index, &(agents, is)) in judged.iter().enumerate() {
+        let mut trial = Trial { id: format!("{:03}", index + 1), ..Trial::default() };
+        trial.point.insert("load.agents".to_owned(), json!(agents));
+        trial.verdict.is = is;
+        let found = Finding { rule: "steal", trust: is, reason: "the hypervisor took 20 %".to_owned() };
+        findings.push((trial.id.clone(), if is == Trust::Valid { Vec::new() } else { vec![found] }));
+        trials.push(trial);
+    }
+    run_verdict(&of_used(&trials, findings)).is
+}
+
+const SOUND: (u32, Trust) = (1, Trust::Valid);
+const VOID: (u32, Trust) = (1, Void);
+
+#[test]
+fn a_void_repeat_among_three_sound_ones_makes_a_run_suspect_only() {
+    assert_eq!(run(&[SOUND, SOUND, VOID, SOUND]), Suspect);
+    assert_eq!(run(&[SOUND, (1, Suspect), VOID, SOUND]), Suspect);
+    assert_eq!(run(&[SOUND; 4]), Trust::Valid);
+}
+
+#[test]
+fn a_void_repeat_that_too_few_stand_in_for_makes_a_run_void() {
+    assert_eq!(run(&[VOID]), Void);
+    assert_eq!(run(&[SOUND, SOUND, VOID]), Void);
+    assert_eq!(run(&[SOUND, SOUND, SOUND, VOID, VOID]), Void);
+    assert_eq!(run(&[SOUND, SOUND, SOUND, (2, Void)]), Void, "they are of another point");
+}
+
+#[test]
+fn the_reason_says_that_the_trial_is_left_out_and_nothing_else_of_it() {
+    let mut trials: Vec<Trial> = (1..=4).map(|id| Trial { id: format!("{id:03}"), ..Trial::default() }).collect();
+    trials[1].verdict.is = Void;
+    let found = |rule, trust| Finding { rule, trust, reason: format!("{rule} is high") };
+    let findings = vec![("002".to_owned(), vec![found("steal", Void), found("strangers", Suspect)])];
+    let run = run_verdict(&of_used(&trials, findings));
+    assert_eq!(run.is, Suspect);
+    assert_eq!(run.reasons.len(), 1, "{:?}", run.reasons);
+    assert!(run.reasons[0].contains("steal is high; this trial is left out of all figures"), "{:?}", run.reasons);
 }

@@ -4,7 +4,7 @@ use record::rows::Sample;
 
 use super::{Kind, View, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
-use crate::drawing::thinning::thinned_together;
+use crate::drawing::path::thinned_together;
 
 pub const KIND: Kind = Kind { name: "cpu", place: 5, draw };
 

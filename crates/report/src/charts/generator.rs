@@ -7,7 +7,7 @@ use record::rows::GeneratorSecond;
 use super::{Kind, View, lines_with_values, with_gaps};
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
-use crate::drawing::thinning::{Point, thinned};
+use crate::drawing::path::{Point, thinned};
 
 pub const KIND: Kind = Kind { name: "generator", place: 11, draw };
 

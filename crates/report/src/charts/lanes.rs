@@ -4,7 +4,7 @@ use record::rows::{Sample, THIS_MACHINE};
 
 use super::{Kind, View, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
-use crate::drawing::thinning::{thinned, thinned_together};
+use crate::drawing::path::{thinned, thinned_together};
 
 pub const KIND: Kind = Kind { name: "lanes", place: 4, draw };
 

@@ -3,7 +3,7 @@
 use super::{Kind, View, lines_with_values, with_gaps};
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
-use crate::drawing::thinning::thinned;
+use crate::drawing::path::thinned;
 use crate::series::LatencySecond;
 
 pub const KIND: Kind = Kind { name: "latency", place: 3, draw };

@@ -2,7 +2,7 @@
 
 use super::{Kind, View, lines_with_values};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
-use crate::drawing::thinning::thinned;
+use crate::drawing::path::thinned;
 
 pub const KIND: Kind = Kind { name: "memory", place: 7, draw };
 

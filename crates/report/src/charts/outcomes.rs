@@ -5,7 +5,7 @@ use record::rows::OutcomeSlot;
 
 use super::{Kind, View};
 use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
-use crate::drawing::thinning::{Point, thinned};
+use crate::drawing::path::{Point, thinned};
 use crate::numbers;
 
 pub const KIND: Kind = Kind { name: "outcomes", place: 1, draw };

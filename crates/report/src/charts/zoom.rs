@@ -6,9 +6,8 @@ use record::rows::OutcomeSlot;
 use super::{Kind, View, fault_label};
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
-use crate::drawing::colour;
-use crate::drawing::thinning::{Point, thinned};
-use crate::numbers;
+use crate::drawing::path::{Point, thinned};
+use crate::{drawing, numbers};
 
 pub const KIND: Kind = Kind { name: "zoom", place: 2, draw };
 
@@ -70,7 +69,7 @@ fn zoom(view: &View, fault: &Fault) -> Chart {
         at: 0.0,
         until: back.or(fault.healed_s.map(|healed| healed - fault.at_s)).map(|until| until.min(after)),
         label: fault_label(fault),
-        colours: Some(colour::legible(&fault.colour)),
+        colours: Some(drawing::legible(&fault.colour)),
     };
     let note = match back {
         Some(back) => format!("Shaded until throughput was back at its baseline, after {}.", numbers::seconds(back)),

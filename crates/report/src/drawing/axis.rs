@@ -1,4 +1,4 @@
-//! From values to places on paper, and where the ticks of an axis go. It must not draw.
+//! From values to places on paper, and where the ticks of an axis go.
 
 /// How values are spread over an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

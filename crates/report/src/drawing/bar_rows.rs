@@ -1,10 +1,9 @@
-//! Small multiples of bars: a row for each case, a column of bars for each figure, all on one sheet. It must not order or
-//! choose them.
+//! Small multiples of bars: a row for each case, a column of bars for each figure, all on one sheet.
 
 use serde_json::{Value, json};
 
-use super::markup::{escaped, place};
 use super::render::{Drawn, WIDTH};
+use super::{escaped, place};
 
 const ROW: f64 = 20.0;
 const BLOCK: f64 = 8.0;

@@ -1,7 +1,7 @@
-//! A chart as plain data, before it is drawn. It must not know any place on paper.
+//! A chart as plain data, before it is drawn.
 
 use super::axis::Spacing;
-use super::thinning::Point;
+use super::path::Point;
 use crate::numbers;
 
 /// One chart: panels above each other over one axis.

@@ -1,23 +1,20 @@
-//! A chart drawn: SVG whose colours come from the page's style, and its values for the page's script. It must not thin,
-//! smooth or leave out what it is given.
+//! A chart drawn: SVG whose colours come from the page's style - lines, what stands around them, the legend above each panel -
+//! and its values for the page's script, which are those that were drawn, no more and no fewer.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks};
-use super::chart::{Chart, Line, Panel, Shape};
-use super::legend;
-use super::markup::{escaped, place};
-use super::path;
-use super::scaffold::{axis_below, grid, marks, veil};
-use super::thinning::Point;
-use super::values;
+use super::axis::{Axis, Spacing, ceiling, doubling_ticks, linear_ticks, log_range, log_ticks};
+use super::chart::{Chart, Line, Mark, Panel, Shape, Unit};
+use super::path::{self, Point, SCALE};
+use super::{escaped, place};
+use crate::numbers;
 
 /// Width of a chart in its own units; the page scales it.
 pub const WIDTH: f64 = 960.0;
 /// Where the axes stand.
-pub const LEFT: f64 = 74.0;
+const LEFT: f64 = 74.0;
 /// Where they end.
-pub const RIGHT: f64 = WIDTH - 14.0;
+const RIGHT: f64 = WIDTH - 14.0;
 const TITLE: f64 = 24.0;
 const MARKS: f64 = 18.0;
 const BELOW: f64 = 24.0;
@@ -52,7 +49,7 @@ pub fn drawn(chart: &Chart) -> Drawn {
     }
     let mut plots = Vec::new();
     for panel in &chart.panels {
-        let (markup, height) = legend::legend(panel, LEFT, RIGHT, top);
+        let (markup, height) = legend(panel, LEFT, RIGHT, top);
         body.push_str(&markup);
         top += height;
         let bottom = top + panel.height;
@@ -73,7 +70,7 @@ pub fn drawn(chart: &Chart) -> Drawn {
         place(height),
         escaped(&spoken(chart))
     );
-    Drawn { id: chart.id.clone(), title: chart.title.clone(), note: chart.note.clone(), svg, data: values::of(chart) }
+    Drawn { id: chart.id.clone(), title: chart.title.clone(), note: chart.note.clone(), svg, data: values_of(chart) }
 }
 
 fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> String {
@@ -84,7 +81,7 @@ fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> 
     }
     let (y, ticks) = upright(panel, top, bottom);
     let mut markup = veil(chart, x, top, bottom) + &grid(panel.unit, &y, &ticks);
-    markup.push_str(&format!("<g transform=\"{}\">", path::SCALE));
+    markup.push_str(&format!("<g transform=\"{}\">", SCALE));
     let mut before: Option<Vec<Point>> = None;
     for line in &panel.lines {
         markup.push_str(&draw_line(line, x, &y, &mut before));
@@ -132,7 +129,7 @@ fn draw_line(line: &Line, x: &Axis, y: &Axis, before: &mut Option<Vec<Point>>) -
     let class = line.ink.class();
     let flat = || line.points.iter().map(|point| (point.0, Some(0.0))).collect::<Vec<_>>();
     let stroke = |points: &[Point]| {
-        let pattern = legend::pattern(line.shape);
+        let pattern = pattern(line.shape);
         let drawn = if line.shape == Shape::Dots { path::dots(points, x, y) } else { path::line(points, x, y) };
         format!("<path class=\"line {class}{pattern}\" d=\"{drawn}\"/>")
     };
@@ -174,4 +171,255 @@ fn spoken(chart: &Chart) -> String {
         }
     }
     words.join("; ")
+}
+
+/// Room a character of a mark's label takes.
+const LABEL_CHARACTER: f64 = 7.5;
+
+/// Level lines, and what they stand for on the left.
+pub fn grid(unit: Unit, y: &Axis, ticks: &[f64]) -> String {
+    let (mut lines, mut texts) = (String::new(), String::new());
+    for &tick in ticks {
+        let Some(at) = y.place(tick) else { continue };
+        lines.push_str(&format!("M{} {}H{}", place(LEFT), place(at), place(RIGHT)));
+        let (x, baseline) = (place(LEFT - 7.0), place(at + 4.0));
+        texts.push_str(&format!("<text x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(&unit.tick(tick))));
+    }
+    format!("<path class=\"grid\" d=\"{lines}\"/><g class=\"ticks y\">{texts}</g>")
+}
+
+/// The axis below all panels.
+fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
+    let names = &chart.x.names;
+    let ticks = match chart.x.spacing {
+        _ if !names.is_empty() => (0..names.len()).map(|index| index as f64).collect(),
+        Spacing::Linear => linear_ticks(chart.x.from, chart.x.to, 10),
+        Spacing::Log => log_ticks(chart.x.from, chart.x.to, 10),
+        Spacing::Doubling => doubling_ticks(chart.x.from, chart.x.to, 12),
+    };
+    let (mut lines, mut texts) = (String::new(), String::new());
+    for (index, &tick) in ticks.iter().enumerate() {
+        let Some(at) = x.place(tick) else { continue };
+        lines.push_str(&format!("M{} {}v5", place(at), place(bottom)));
+        let sign = if chart.x.signed && tick > 0.0 { "+" } else { "" };
+        let unit = if index + 1 == ticks.len() { format!(" {}", chart.x.unit) } else { String::new() };
+        // The last one would reach over the edge of the sheet.
+        let (at, class) = if at > RIGHT - 20.0 { (RIGHT + 10.0, " class=\"last\"") } else { (at, "") };
+        texts.push_str(&format!(
+            "<text{class} x=\"{}\" y=\"{}\">{sign}{}{}</text>",
+            place(at),
+            place(bottom + 18.0),
+            names.get(index).map_or_else(|| numbers::number(tick), |name| escaped(name)),
+            escaped(&unit)
+        ));
+    }
+    format!("<path class=\"grid\" d=\"{lines}\"/><g class=\"ticks x\">{texts}</g>")
+}
+
+/// What lies outside the measured stretch is veiled: it is in no rate.
+pub fn veil(chart: &Chart, x: &Axis, top: f64, bottom: f64) -> String {
+    let Some([from, to]) = chart.measured else { return String::new() };
+    let mut markup = String::new();
+    for (from, to) in [(chart.x.from, from), (to, chart.x.to)] {
+        if let (Some(left), Some(right)) = (x.place(from), x.place(to))
+            && right - left > 1.0
+        {
+            markup.push_str(&rectangle("veil", [left, right], [top, bottom]));
+        }
+    }
+    markup
+}
+
+fn rectangle(class: &str, [left, right]: [f64; 2], [top, bottom]: [f64; 2]) -> String {
+    let (width, height) = (place(right - left), place(bottom - top));
+    format!(
+        "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\"/>",
+        place(left),
+        place(top)
+    )
+}
+
+/// Faults: a line through all panels, the shade of what they did, and a label where there is room for it.
+pub fn marks(marks: &[Mark], x: &Axis, labels_at: f64, panels: &[(f64, f64)]) -> String {
+    let mut markup = String::new();
+    let mut free_from = 0.0;
+    for mark in marks.iter().filter(|mark| (x.from..=x.to).contains(&mark.at)) {
+        let Some(at) = x.place(mark.at) else { continue };
+        markup.push_str(&match &mark.colours {
+            Some((light, dark)) => format!("<g class=\"mark own\" style=\"--l:{light};--d:{dark}\">"),
+            None => "<g class=\"mark\">".to_owned(),
+        });
+        let until = mark.until.and_then(|until| x.place(until)).map(|until| until.max(at + 1.0));
+        let mut line = String::new();
+        for &(top, bottom) in panels {
+            markup.extend(until.map(|until| rectangle("shade", [at, until], [top, bottom])));
+            line.push_str(&format!("M{} {}V{}", place(at), place(top), place(bottom)));
+        }
+        markup.push_str(&format!("<path d=\"{line}\"/>"));
+        let (label, begins, ends) = label(mark, at, x.end, labels_at);
+        if begins >= free_from {
+            markup.push_str(&label);
+            free_from = ends + 16.0;
+        }
+        markup.push_str("</g>");
+    }
+    markup
+}
+
+/// The flag and words of a mark, and where they begin and end; left of the mark if they do not fit right of it.
+fn label(mark: &Mark, at: f64, end: f64, top: f64) -> (String, f64, f64) {
+    let room = mark.label.chars().count() as f64 * LABEL_CHARACTER + 10.0;
+    let (text, class, begins) = if at + room > end { (at - 7.0, "last", at - room) } else { (at + 7.0, "first", at) };
+    let flag = format!("<path class=\"flag\" d=\"M{} {}l-4-7h8z\"/>", place(at), place(top + 13.0));
+    let (x, baseline) = (place(text), place(top + 12.0));
+    let words = format!("<text class=\"{class}\" x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(&mark.label));
+    (flag + &words, begins, begins + room)
+}
+
+/// Room a character takes at most: the page enlarges the text of charts on narrow screens.
+const LEGEND_CHARACTER: f64 = 7.7;
+const SWATCH: f64 = 22.0;
+const GAP: f64 = 18.0;
+
+/// Height of one row.
+const LEGEND_ROW: f64 = 20.0;
+
+/// Markup and height of the legend of a panel, from `top` down, within `left..right`.
+fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
+    let mut baseline = top + 14.0;
+    let mut markup = format!(
+        "<text class=\"unit\" x=\"{}\" y=\"{}\">{}</text>",
+        place(left),
+        place(baseline),
+        escaped(&panel.label)
+    );
+    let entries = entries(panel);
+    let mut x = left + text_width(&panel.label) + GAP + 4.0;
+    for (class, swatch, name) in entries {
+        let needed = SWATCH + text_width(&name);
+        if x + needed > right {
+            x = left;
+            baseline += LEGEND_ROW;
+        }
+        markup.push_str(&swatch_markup(&class, swatch, x, baseline - 4.0));
+        let text = x + SWATCH;
+        markup.push_str(&format!("<text x=\"{}\" y=\"{}\">{}</text>", place(text), place(baseline), escaped(&name)));
+        x += needed + GAP;
+    }
+    (markup, baseline - top - 14.0 + LEGEND_ROW)
+}
+
+/// Class, pattern and name of what is in the panel. A single line needs no swatch: the label says it.
+fn entries(panel: &Panel) -> Vec<(String, Option<Shape>, String)> {
+    // Dots are of the line of their colour.
+    let named = panel.lines.iter().filter(|line| line.shape != Shape::Dots);
+    let lines = named.map(|line| (line.ink.class().to_owned(), Some(line.shape), line.name.clone()));
+    let levels = panel.levels.iter().map(|(name, _)| ("level".to_owned(), None, name.clone()));
+    if panel.lines.len() == 1 { levels.collect() } else { lines.chain(levels).collect() }
+}
+
+fn swatch_markup(class: &str, shape: Option<Shape>, x: f64, y: f64) -> String {
+    let class = match shape {
+        Some(Shape::Stacked | Shape::Bars(_)) => {
+            return format!(
+                "<rect class=\"area {class}\" x=\"{}\" y=\"{}\" width=\"14\" height=\"10\"/>",
+                place(x),
+                place(y - 5.0)
+            );
+        }
+        Some(shape) => format!("line {class}{}\" transform=\"{SCALE}", pattern(shape)),
+        None => return format!("<path class=\"{class}\" d=\"M{} {}h16\"/>", place(x), place(y)),
+    };
+    format!("<path class=\"{class}\" d=\"M{} {}h160\"/>", place(x * 10.0), place(y * 10.0))
+}
+
+/// The class of a line's pattern.
+fn pattern(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Dashed => " dashed",
+        Shape::Dotted => " dotted",
+        Shape::Dots => " dots",
+        _ => "",
+    }
+}
+
+fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * LEGEND_CHARACTER
+}
+
+/// Digits kept: more than anybody reads off a chart, and a third of the size.
+const SIGNIFICANT: i32 = 4;
+
+/// Where the axis lies, and for each line its name, unit, class, values `y` and moments. Moments are `x`; or `s`, the first
+/// and a step, with `d`, how many steps each is after the one before, unless that is always 1; or none of these, where they
+/// are those of the line before.
+pub fn values_of(chart: &Chart) -> Value {
+    let mut lines = Vec::new();
+    let mut before: Vec<f64> = Vec::new();
+    for panel in &chart.panels {
+        for line in &panel.lines {
+            let moments: Vec<f64> = line.points.iter().map(|point| point.0).collect();
+            let values: Vec<Value> = line.points.iter().map(|point| short(point.1)).collect();
+            let mut entry = json!({"n": line.name, "u": panel.unit.name(), "c": line.ink.class(), "y": values});
+            if moments != before {
+                match steps(&moments) {
+                    Some((step, counts)) => {
+                        entry["s"] = json!([exact(moments[0]), exact(step)]);
+                        if counts[1..].iter().any(|count| *count != 1) {
+                            entry["d"] = json!(counts);
+                        }
+                    }
+                    None => entry["x"] = moments.iter().map(|moment| exact(*moment)).collect(),
+                }
+                before = moments;
+            }
+            lines.push(entry);
+        }
+    }
+    let mut data = json!({
+        "left": LEFT / WIDTH, "right": RIGHT / WIDTH, "from": chart.x.from, "to": chart.x.to, "width": WIDTH,
+        "log": chart.x.spacing != Spacing::Linear, "unit": chart.x.unit, "lines": lines,
+    });
+    if !chart.x.names.is_empty() {
+        data["names"] = json!(chart.x.names);
+    }
+    data
+}
+
+/// The smallest step, and how many of it lie between moments, if that is always a whole number to a tenth of a millisecond.
+fn steps(moments: &[f64]) -> Option<(f64, Vec<u64>)> {
+    let gaps = || moments.windows(2).map(|pair| pair[1] - pair[0]);
+    let least = gaps().reduce(f64::min).filter(|least| *least > 0.0)?;
+    // The mean over all steps: a rounding error in the smallest gap would add up.
+    let whole: u64 = gaps().map(|gap| (gap / least).round() as u64).sum();
+    let step = (moments[moments.len() - 1] - moments[0]) / whole as f64;
+    let mut counts = vec![0];
+    let mut at = 0;
+    for moment in &moments[1..] {
+        let next = ((moment - moments[0]) / step).round() as u64;
+        if (moments[0] + next as f64 * step - moment).abs() > 1e-4 || next <= at {
+            return None;
+        }
+        counts.push(next - at);
+        at = next;
+    }
+    Some((step, counts))
+}
+
+fn exact(moment: f64) -> Value {
+    whole_if_it_is((moment * 1e6).round() / 1e6)
+}
+
+fn whole_if_it_is(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
+}
+
+fn short(value: Option<f64>) -> Value {
+    let Some(value) = value else { return Value::Null };
+    if value == 0.0 || !value.is_finite() {
+        return json!(0);
+    }
+    let power = SIGNIFICANT - 1 - value.abs().log10().floor() as i32;
+    let scale = 10_f64.powi(power.abs());
+    whole_if_it_is(if power >= 0 { (value * scale).round() / scale } else { (value / scale).round() * scale })
 }

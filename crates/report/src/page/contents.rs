@@ -1,12 +1,11 @@
-//! A page that lists several runs and links the report of each: what was asked, what was found, whether it can be trusted, which claims hold.
-//! It must not say more of a run than its results do.
+//! A page that lists several runs and links the report of each: what was asked, what was found, whether it can be trusted, which
+//! claims hold.
 
 use record::results::{Claim, Holds, Results};
 use serde::Serialize;
 
-use super::sections::{Reason, reasons, with_code};
-use super::{STYLE, Templates};
-use crate::tables::{Cell, claims};
+use super::{Reason, STYLE, Templates, reasons, with_code};
+use crate::tables::{Cell, verdicts};
 use crate::{Error, words};
 
 /// Reasons of a verdict that are listed at most; the report has them all.
@@ -84,7 +83,7 @@ fn run(listed: &Listed<'_>) -> Run {
         reasons: all,
         more_reasons,
         partial: results.partial.as_deref().map(words::stopped),
-        cost: words::cost::line(results).map(|line| with_code(&line)),
+        cost: words::sweeps::cost_line(results).map(|line| with_code(&line)),
         claims: results.claims.iter().map(claim_row).collect(),
         held: held(&results.claims),
         trials: results.trials.len(),
@@ -95,8 +94,8 @@ fn claim_row(claim: &Claim) -> ClaimRow {
     ClaimRow {
         says: claim.says.clone(),
         source: claim.source.clone(),
-        said: claims::said(claim),
-        held: claims::held(claim),
+        said: verdicts::said(claim),
+        held: verdicts::held(claim),
     }
 }
 
@@ -209,7 +208,7 @@ mod tests {
         let page = contents("x", &[listed(&results, "r")]).unwrap();
         let line = "Cost at the peak, modelled: <code>pi2c</code>: 188 mJ a cycle, EUR 0.013 a million; <code>devx</code>: 417 mJ a cycle";
         assert!(page.contains(line), "{page}");
-        results.answer = format!("It is so. {}", words::cost::sentence(&results).unwrap());
+        results.answer = format!("It is so. {}", words::sweeps::cost_sentence(&results).unwrap());
         assert!(!contents("x", &[listed(&results, "r")]).unwrap().contains("Cost at the peak"));
     }
 

@@ -1,13 +1,13 @@
-//! Table: variants and swept points beside each other, medians over the repeats. It must not call one of them better.
+//! Tables of sides beside each other: their medians over the repeats, and what of that is more than chance.
 
-use record::results::{Trial, Trust};
+use record::results::{Comparison, Trial, Trust};
 
 use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
-use crate::Input;
 use crate::facts::{Figure, Group, counted, groups, longest, outages, retried};
-use crate::numbers;
+use crate::words::differing;
+use crate::{Input, numbers};
 
-pub const KIND: Kind = Kind { name: "comparison", place: 1, fill };
+pub const COMPARISON: Kind = Kind { name: "comparison", place: 1, fill: comparison };
 
 /// Groups beyond which the page folds their table: charts over what was swept tell more.
 const MANY: usize = 40;
@@ -33,7 +33,7 @@ pub struct Measure {
 }
 
 /// Everything that is compared, in the order of the columns.
-pub const MEASURES: &[Measure] = &[
+const MEASURES: &[Measure] = &[
     Measure {
         head: "calls/s",
         explained: "ok operations per second, after warm-up",
@@ -129,8 +129,8 @@ pub fn is_long(groups: &[Group]) -> bool {
     groups.len() > MANY
 }
 
-fn fill(input: &Input) -> Option<Table> {
-    (input.results.trials.len() > 1).then(|| table(&groups(input.results, input.plan)))
+fn comparison(input: &Input) -> Option<Table> {
+    (input.results.trials.len() > 1).then(|| comparison_of(&groups(input.results, input.plan)))
 }
 
 /// The measures that any of the groups has.
@@ -139,7 +139,7 @@ pub fn measured<'a>(groups: &'a [Group]) -> impl Iterator<Item = &'static Measur
 }
 
 /// The groups as rows, whatever there is measured of them as columns.
-pub fn table(groups: &[Group]) -> Table {
+pub fn comparison_of(groups: &[Group]) -> Table {
     let repeats = groups.iter().map(|group| group.trials.len()).max().unwrap_or(0);
     let nowhere = |measure: &&Measure| {
         measure.only_if_any && groups.iter().all(|group| group.spread(measure.value).is_none_or(|s| s.most == 0.0))
@@ -205,4 +205,115 @@ fn cell(group: &Group, measure: &Measure) -> Cell {
 /// Whether there was a baseline and throughput did not come back to it within the trial.
 fn never_back(trial: &Trial) -> bool {
     outages(trial).any(|(_, outage)| outage.baseline_per_s.is_some() && outage.back_to_baseline_s.is_none())
+}
+
+pub const DIFFERENCES: Kind = Kind { name: "differences", place: 7, fill: differences };
+
+/// A name longer than this, such as a path, is no heading.
+const HEADING: usize = 16;
+/// More rows than this are folded on the page.
+const LONG: usize = 40;
+
+fn differences(input: &Input) -> Option<Table> {
+    let comparisons: Vec<&Comparison> = input.results.comparisons.iter().collect();
+    (!comparisons.is_empty()).then(|| differences_of(&comparisons))
+}
+
+/// The comparisons as rows.
+pub fn differences_of(comparisons: &[&Comparison]) -> Table {
+    let several_pairs = comparisons.iter().any(|one| (&one.a, &one.b) != (&comparisons[0].a, &comparisons[0].b));
+    let placed = comparisons.iter().any(|one| !one.at.is_empty());
+    let mut columns = Vec::new();
+    if several_pairs {
+        columns.push(Column::text("compared"));
+    }
+    if placed {
+        columns.push(Column::text("at"));
+    }
+    columns.push(Column::text("figure"));
+    let too_long = [&comparisons[0].a, &comparisons[0].b].iter().any(|name| name.chars().count() > HEADING);
+    let (a, b) = if several_pairs || too_long {
+        ("baseline".to_owned(), "other".to_owned())
+    } else {
+        (comparisons[0].a.clone(), comparisons[0].b.clone())
+    };
+    columns.push(Column::numeric(&a, "mean over its trials").brief());
+    columns.push(Column::numeric(&b, "mean over its trials").brief());
+    columns.push(
+        Column::numeric("ratio", "of the second to the first, or the difference where a figure can be 0").brief(),
+    );
+    columns.push(
+        Column::numeric("p", "chance of so large a difference if there is none, corrected for all comparisons").brief(),
+    );
+    columns.push(Column::text("verdict"));
+    let mut before: Option<(&str, String)> = None;
+    let rows = comparisons.iter().map(|one| {
+        let place = differing::place(one);
+        let begins = before.as_ref().is_some_and(|(b, at)| *b != one.b || *at != place);
+        before = Some((&one.b, place.clone()));
+        let mut cells = Vec::new();
+        if several_pairs {
+            cells.push(Cell::new(format!("{} against {}", one.b, one.a)));
+        }
+        if placed {
+            cells.push(Cell::new(place));
+        }
+        cells.extend(figures(one));
+        Row { cells, begins }
+    });
+    let rows: Vec<Row> = rows.collect();
+    Table {
+        title: "Differences".to_owned(),
+        note: note(comparisons),
+        terms: terms(&columns),
+        folded: rows.len() > LONG,
+        columns,
+        rows,
+    }
+}
+
+fn figures(one: &Comparison) -> Vec<Cell> {
+    let write = |value: f64| numbers::by_metric(&one.metric, value);
+    let (estimate, interval) = differing::estimate(one);
+    let (verdict, tone) = differing::verdict(one);
+    let lacking = match one.without {
+        [0, 0] => String::new(),
+        [a, 0] => format!("missing in {a} of the first"),
+        [0, b] => format!("missing in {b} of the second"),
+        [a, b] => format!("missing in {a} of the first, {b} of the second"),
+    };
+    vec![
+        Cell::new(differing::figure(&one.metric)),
+        Cell::of(one.a_value, write),
+        Cell::of(one.b_value, write),
+        Cell::new(estimate).with(interval),
+        Cell::of(one.p_adjusted, differing::chance),
+        Cell::new(verdict.replace('`', "")).with(lacking).toned(tone),
+    ]
+}
+
+fn note(comparisons: &[&Comparison]) -> String {
+    let pairs = comparisons.iter().map(|one| one.pairs).max().unwrap_or(0);
+    let how = match pairs {
+        0 => "Trials of separate runs (Welch's t): what drifted on the machine between them is not in the intervals."
+            .to_owned(),
+        1 => "One pair of trials: no interval, and differences may be chance.".to_owned(),
+        pairs => format!("Up to {pairs} pairs of trials played beside each other (paired t of logarithms)."),
+    };
+    format!("{how} Intervals of 95 %; p corrected for all comparisons (Holm). Void trials are left out.")
+}
+
+fn terms(columns: &[Column]) -> Vec<(String, String)> {
+    let explained = columns.iter().filter(|column| !column.explained.is_empty());
+    let mut terms: Vec<(String, String)> =
+        explained.map(|column| (column.head.clone(), column.explained.clone())).collect();
+    let shown = "what nine of ten such comparisons would show, by the spread of these trials".to_owned();
+    terms.push(("would have been".to_owned(), shown));
+    terms
+}
+
+/// How the verdicts are spread over the rows: `13 of 72 differ`.
+pub fn count(comparisons: &[Comparison]) -> String {
+    let differ = comparisons.iter().filter(|one| one.significant).count();
+    format!("{differ} of {} differ", comparisons.len())
 }

@@ -1,20 +1,106 @@
-//! Table: every host over the load.
+//! Tables of what the run ran on: the lab, its hosts over the load, the machine, and the load generator.
 
+use record::environment::{Cache, Environment, Interface};
+use record::events::HostFigures;
 use record::results::{Host, Machine, Trial};
 
-use super::{Cell, Column, Kind, Row, Table, begins, label_cells, label_columns};
-use crate::Input;
+use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
 use crate::facts::{Group, groups};
-use crate::numbers;
+use crate::{Input, numbers};
 
-pub const KIND: Kind = Kind { name: "hosts", place: 52, fill };
+pub const LAB: Kind = Kind { name: "lab", place: 50, fill: lab };
 
 const MANY: usize = 12;
 
-/// Heading, meaning, value and how it is written.
-type Figure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
+/// Heading, meaning, and the text where it is known.
+type LabFigure = (&'static str, &'static str, fn(&HostFigures) -> Option<String>);
 
-const FIGURES: [Figure; 14] = [
+const LAB_FIGURES: [LabFigure; 8] = [
+    ("address", "where the others reach it", |is| is.address.clone()),
+    ("cores", "and what each can do, in cores of the machine that plays it", cores),
+    ("CPUs", "of the machine, that it runs on", |is| is.cpus.clone()),
+    ("memory", "", |is| is.memory_bytes.map(|bytes| numbers::bytes(bytes as f64))),
+    ("link", "in each direction", |is| is.link_bits_per_s.map(|rate| format!("{}bit/s", numbers::tick(rate)))),
+    ("reads", "4 KiB at random, before the load", |is| is.storage_read_per_s.map(per_s)),
+    ("synced writes", "4 KiB at random, before the load", |is| is.storage_write_per_s.map(per_s)),
+    ("sync", "mean, before the load", |is| is.storage_sync_us.map(numbers::micros)),
+];
+
+fn lab(input: &Input) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let known = |host: &Host| host.kind.is_some();
+    let hosts = || input.results.trials.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host));
+    let shown: Vec<&LabFigure> = LAB_FIGURES
+        .iter()
+        .filter(|figure| hosts().any(|host| host.figures.as_ref().is_some_and(|is| (figure.2)(is).is_some())))
+        .collect();
+    let mut columns = label_columns(&groups);
+    columns.extend([Column::text("host"), Column::text("kind"), Column::text("profile")]);
+    columns.extend(shown.iter().map(|figure| Column::numeric(figure.0, figure.1)));
+    let mut rows = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        // Repeats have the same hosts.
+        let first = group.trials.iter().find(|trial| trial.hosts.iter().any(known));
+        for (place, host) in first.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host)).enumerate() {
+            let mut cells = label_cells(group, &groups);
+            cells.extend([Some(&host.name), host.kind.as_ref(), host.profile.as_ref()].map(text));
+            cells.extend(shown.iter().map(|figure| text(host.figures.as_ref().and_then(figure.2).as_ref())));
+            rows.push(Row { cells, begins: place == 0 && begins(index, &groups) });
+        }
+    }
+    (!rows.is_empty()).then(|| Table {
+        title: "Lab".to_owned(),
+        note: lab_note(input, hosts().filter_map(|host| host.figures.as_ref()?.storage_unmeasured.as_deref())),
+        columns,
+        folded: rows.len() > MANY,
+        rows,
+        terms: Vec::new(),
+    })
+}
+
+fn text(value: Option<&String>) -> Cell {
+    Cell::new(value.map_or(numbers::NONE, String::as_str))
+}
+
+/// `4 × 0.1`.
+fn cores(is: &HostFigures) -> Option<String> {
+    let cores = is.cores?;
+    Some(is.core_speed.map_or_else(|| cores.to_string(), |speed| format!("{cores} × {}", numbers::number(speed))))
+}
+
+fn per_s(rate: f64) -> String {
+    format!("{}/s", numbers::number(rate))
+}
+
+/// What is modelled, and what was not measured.
+fn lab_note<'a>(input: &Input, mut unmeasured: impl Iterator<Item = &'a str>) -> String {
+    let mut notes = Vec::new();
+    if let Some(emulated) = input.results.trials.iter().find_map(|trial| trial.emulated.as_ref()) {
+        notes.push(
+            "Emulated: profiles say what real machines of that kind can do, and the hosts are held to that.".to_owned(),
+        );
+        if (emulated.speed - 1.0).abs() > f64::EPSILON {
+            notes.push(format!(
+                "All of it, time included, ran at {} of real speed: rates divided by that, and times multiplied by it, are those of \
+                 the machines meant.",
+                numbers::number(emulated.speed)
+            ));
+        }
+        if let Some(period_s) = emulated.granularity_s {
+            notes
+                .push(format!("A slow core is slow over {} and more, not over less.", numbers::micros(period_s * 1e6)));
+        }
+    }
+    notes.extend(unmeasured.next().map(|why| format!("Storage was not measured: {why}.")));
+    notes.join(" ")
+}
+
+pub const HOSTS: Kind = Kind { name: "hosts", place: 52, fill: hosts };
+
+/// Heading, meaning, value and how it is written.
+type LoadFigure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
+
+const LOAD_FIGURES: [LoadFigure; 14] = [
     ("CPU", "mean, of all cores", |_, host| host.cpu_pct, numbers::percent),
     ("CPU of target", "mean of the target's processes, of all cores", |_, host| host.target_cpu_pct, numbers::percent),
     (
@@ -51,14 +137,14 @@ fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
     host.kind.is_none().then_some(&trial.machine)
 }
 
-fn fill(input: &Input) -> Option<Table> {
+fn hosts(input: &Input) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = label_columns(&groups);
     columns.push(Column::text("host"));
     let hosts = || input.results.trials.iter().flat_map(|trial| trial.hosts.iter().map(move |host| (trial, host)));
     // A column that no host has says nothing: what a machine lacks is told once, below.
-    let (shown, missing): (Vec<&Figure>, Vec<&Figure>) =
-        FIGURES.iter().partition(|figure| hosts().any(|(trial, host)| (figure.2)(trial, host).is_some()));
+    let (shown, missing): (Vec<&LoadFigure>, Vec<&LoadFigure>) =
+        LOAD_FIGURES.iter().partition(|figure| hosts().any(|(trial, host)| (figure.2)(trial, host).is_some()));
     columns.extend(shown.iter().map(|figure| Column::numeric(figure.0, figure.1)));
     let mut rows = Vec::new();
     for (index, group) in groups.iter().enumerate() {
@@ -74,7 +160,7 @@ fn fill(input: &Input) -> Option<Table> {
     }
     Some(Table {
         title: "Hosts".to_owned(),
-        note: note(
+        note: load_note(
             &missing,
             hosts().filter_map(|(_, host)| host.watts_source.as_deref()),
             input.results.trials.iter().filter_map(|trial| trial.machine.not_judged.as_deref()),
@@ -86,13 +172,13 @@ fn fill(input: &Input) -> Option<Table> {
     })
 }
 
-fn figure_of(group: &Group, name: &str, figure: &Figure) -> Cell {
+fn figure_of(group: &Group, name: &str, figure: &LoadFigure) -> Cell {
     let value = |trial: &Trial| figure.2(trial, trial.hosts.iter().find(|host| host.name == name)?);
     Cell::spread(group.spread(value), figure.3)
 }
 
-fn note<'a>(
-    missing: &[&Figure],
+fn load_note<'a>(
+    missing: &[&LoadFigure],
     mut sources: impl Iterator<Item = &'a str>,
     mut not_judged: impl Iterator<Item = &'a str>,
 ) -> String {
@@ -123,4 +209,256 @@ fn names<'a>(group: &Group<'a>) -> Vec<&'a str> {
         }
     }
     names
+}
+
+pub const ENVIRONMENT: Kind = Kind { name: "environment", place: 53, fill: environment };
+
+fn environment(input: &Input) -> Option<Table> {
+    let environment = input.environment.as_ref()?;
+    let (mut rows, mut unknown) = (Vec::new(), Vec::new());
+    for group in [plimsoll(environment), machine(environment), system(environment), limits(environment)] {
+        let mut begins = true;
+        for Entry { name, value, more } in group {
+            match value.filter(|value| !value.is_empty()) {
+                Some(value) => {
+                    let cell = Cell { small: more, ..Cell::new(value) };
+                    rows.push(Row { cells: vec![Cell::new(name), cell], begins: std::mem::take(&mut begins) });
+                }
+                None => unknown.push(name),
+            }
+        }
+    }
+    let mut note = "Two runs that differ here are not a like-for-like comparison.".to_owned();
+    if !unknown.is_empty() {
+        note.push_str(&format!(" Not known: {}.", unknown.join(", ")));
+    }
+    Some(Table {
+        title: "Environment".to_owned(),
+        note,
+        columns: vec![Column::text("what"), Column::text("here")],
+        rows,
+        terms: Vec::new(),
+        folded: false,
+    })
+}
+
+/// A name, what is known of it, and what is small beside that.
+struct Entry {
+    name: String,
+    value: Option<String>,
+    more: String,
+}
+
+fn entry(name: &str, value: Option<String>) -> Entry {
+    Entry { name: name.to_owned(), value, more: String::new() }
+}
+
+impl Entry {
+    fn with(mut self, more: Vec<Option<String>>) -> Self {
+        self.more = joined(more).unwrap_or_default();
+        self
+    }
+}
+
+/// The program and what it was used on.
+fn plimsoll(environment: &Environment) -> Vec<Entry> {
+    let build = &environment.build;
+    let debug = build.profile.as_deref().filter(|profile| *profile != "release");
+    let mut entries = vec![entry("Plimsoll", environment.plimsoll.clone()).with(vec![
+        build.revision.as_ref().map(|revision| format!("commit {revision}")),
+        debug.map(|profile| format!("{profile} build")),
+        build.rustc.clone(),
+    ])];
+    for (name, version) in &environment.targets {
+        let parts = environment.installed.get(name).into_iter().flatten();
+        let parts = parts.map(|(part, version)| Some(format!("{part} {version}"))).collect();
+        entries.push(entry(&format!("target {name}"), Some(version.clone())).with(parts));
+    }
+    entries
+}
+
+fn machine(environment: &Environment) -> Vec<Entry> {
+    let cpu = &environment.cpu;
+    let cores = cpu.cores.map(|cores| match cpu.threads_per_core {
+        Some(threads) => format!("{cores} ({threads} per physical core)"),
+        None => cores.to_string(),
+    });
+    let mitigations: Vec<Option<String>> =
+        cpu.mitigations.iter().map(|(name, state)| Some(format!("{name}: {state}"))).collect();
+    let turbo = cpu.turbo.map(|on| if on { "on" } else { "off" }.to_owned());
+    let size = |bytes: u64| numbers::bytes(bytes as f64);
+    vec![
+        entry("machine", environment.hostname.clone()).with(vec![environment.time_zone.clone()]),
+        entry("virtualisation", environment.virtualisation.clone()),
+        entry("processor", cpu.model.clone()).with(vec![
+            cpu.stepping.as_ref().map(|stepping| format!("stepping {stepping}")),
+            cpu.microcode.as_ref().map(|microcode| format!("microcode {microcode}")),
+        ]),
+        entry("architecture", cpu.architecture.clone()),
+        entry("cores", cores).with(vec![
+            cpu.sockets.map(|sockets| format!("packages: {sockets}")),
+            environment.memory_nodes.map(|nodes| format!("memory nodes: {nodes}")),
+            cpu.smt.map(|on| format!("two threads a core: {}", if on { "yes" } else { "no" })),
+            cpu.isolated.as_ref().map(|list| format!("isolated: {list}")),
+            environment.quota_cores.map(|cores| format!("quota of {} cores", numbers::number(cores))),
+        ]),
+        entry("caches", joined(cpu.caches.iter().map(cache).collect())),
+        entry("highest frequency", cpu.max_mhz.map(|mhz| format!("{} MHz", numbers::number(mhz)))),
+        entry("governor", cpu.governor.clone()).with(vec![cpu.frequency_driver.clone()]),
+        entry("turbo", turbo),
+        // In full only where somebody looks for it.
+        entry("mitigations", (!mitigations.is_empty()).then(|| mitigations.len().to_string())).with(mitigations),
+        entry("memory", environment.memory_bytes.map(size)).with(vec![
+            environment.memory_speed_mt_per_s.map(|speed| format!("{speed} MT/s")),
+            environment.memory_limit_bytes.map(|bytes| format!("at most {} for us", size(bytes))),
+        ]),
+        entry("swap", environment.swap_bytes.map(size)),
+        disk(environment),
+        entry("interfaces", joined(environment.interfaces.iter().map(interface).collect())),
+    ]
+}
+
+/// `L1 data 32.8 kB`
+fn cache(cache: &Cache) -> Option<String> {
+    let holds = cache.holds.as_deref().filter(|holds| *holds != "Unified").map(str::to_lowercase);
+    let holds = holds.map_or_else(String::new, |holds| format!(" {holds}"));
+    Some(format!("L{}{holds} {} KiB", cache.level?, cache.size_bytes? / 1024))
+}
+
+fn interface(interface: &Interface) -> Option<String> {
+    let facts = [
+        interface.driver.clone(),
+        interface.mtu_bytes.map(|mtu| format!("MTU {mtu}")),
+        interface.speed_mbit_per_s.map(|speed| format!("{speed} Mbit/s")),
+    ];
+    Some(format!("{}: {}", interface.name, facts.into_iter().flatten().collect::<Vec<_>>().join(" ")))
+}
+
+fn disk(environment: &Environment) -> Entry {
+    let disk = &environment.disk;
+    let kind = disk.rotational.map(|rotates| if rotates { "rotates" } else { "does not rotate" }.to_owned());
+    let parts = vec![
+        disk.device.clone(),
+        disk.file_system.clone(),
+        kind,
+        disk.free_bytes.map(|free| format!("{} free", numbers::bytes(free as f64))),
+        disk.sync_us.map(|us| format!("a synced write in {}", numbers::micros(us))),
+    ];
+    entry("disk of the run folder", joined(parts)).with(vec![
+        disk.mount_options.as_ref().map(|options| format!("mounted {options}")),
+        disk.scheduler.as_ref().map(|scheduler| format!("scheduler {scheduler}")),
+    ])
+}
+
+fn system(environment: &Environment) -> Vec<Entry> {
+    let clock = environment.is_synchronised.map(|is| if is { "synchronised" } else { "not synchronised" }.to_owned());
+    vec![
+        entry("operating system", environment.os.clone()),
+        entry("kernel", environment.kernel.clone()).with(vec![environment.kernel_command_line.clone()]),
+        entry("control groups", environment.cgroup_version.map(|version| format!("version {version}"))),
+        entry("clock source", environment.clocksource.clone()).with(vec![clock, environment.time_keeper.clone()]),
+        entry("root", environment.root.map(|root| if root { "yes" } else { "no" }.to_owned())),
+    ]
+}
+
+fn limits(environment: &Environment) -> Vec<Entry> {
+    let limits = &environment.limits;
+    let files = limits.open_files.map(|soft| match limits.open_files_max {
+        Some(hard) => format!("{}, at most {}", numbers::count(soft), numbers::count(hard)),
+        None => numbers::count(soft),
+    });
+    let mut entries = vec![
+        entry("open files", files),
+        entry("ports for outgoing connections", limits.ephemeral_ports.map(|[from, to]| format!("{from} to {to}"))),
+        entry("accept queue", limits.accept_queue.map(numbers::count)),
+        entry("early reuse of ports", limits.reuses_ports.map(|setting| setting.to_string())),
+        entry("processes and threads", limits.processes.map(numbers::count)),
+    ];
+    entries.extend(environment.more.iter().map(|(name, value)| entry(name, Some(value.clone()))));
+    if !environment.sysctls.is_empty() {
+        let all = environment.sysctls.iter().map(|(name, value)| Some(format!("{name} = {value}"))).collect();
+        entries.push(entry("settings of the kernel", Some(numbers::count(environment.sysctls.len() as u64))).with(all));
+    }
+    entries
+}
+
+fn joined(parts: Vec<Option<String>>) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+pub const GENERATOR: Kind = Kind { name: "generator", place: 54, fill: generator };
+
+const COLUMNS: [(&str, &str); 8] = [
+    ("CPU", "of its busiest thread, percent of a core, 95th percentile over the seconds"),
+    (
+        "kept from it",
+        "time in which a thread could run and did not, of its worst thread; below, the strangers' part of that",
+    ),
+    ("throttled", "time in which a CPU quota of Plimsoll's own groups kept it from running, summed over CPUs"),
+    ("lateness p99", "how late its timers fired, in the worst second"),
+    ("Little's law", "how far operations in flight are from rate times latency: a check on the bookkeeping"),
+    ("connects failed", "connections that could not be opened"),
+    ("dropped", "operations that should have started and did not"),
+    ("held back by", "what limited the generator"),
+];
+
+fn generator(input: &Input) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    if !input.results.trials.iter().any(known) {
+        return None;
+    }
+    let mut columns = label_columns(&groups);
+    columns.extend(COLUMNS.map(|(head, explained)| Column::numeric(head, explained)));
+    let rows: Vec<Row> = groups
+        .iter()
+        .enumerate()
+        .map(|(index, group)| {
+            let mut cells = label_cells(group, &groups);
+            cells.extend(health(group));
+            Row { cells, begins: begins(index, &groups) }
+        })
+        .collect();
+    Some(Table {
+        title: "Load generator".to_owned(),
+        note: "Past its limits the generator measures itself and not the target; the verdict says so.".to_owned(),
+        columns,
+        folded: rows.len() > MANY,
+        rows,
+        terms: COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
+    })
+}
+
+fn known(trial: &Trial) -> bool {
+    trial.generator.cpu_pct.is_some() || !trial.generator.limit.is_empty()
+}
+
+fn health(group: &Group) -> Vec<Cell> {
+    let of = |value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String| Cell::spread(group.spread(value), write);
+    let count = |value: fn(&Trial) -> Option<u64>| {
+        let spread = group.spread(|trial| value(trial).map(|count| count as f64));
+        Cell::spread(spread, numbers::median_count)
+    };
+    let mut limits: Vec<&str> = group.usable().map(|trial| trial.generator.limit.as_str()).collect();
+    limits.retain(|limit| !limit.is_empty());
+    limits.sort_unstable();
+    limits.dedup();
+    let limit = match limits.as_slice() {
+        [] => Cell::new(numbers::NONE),
+        ["none"] => Cell::new("nothing").toned(Tone::Good),
+        limits => Cell::new(limits.join(", ")).toned(Tone::Bad),
+    };
+    let preempted = group.spread(|trial| trial.generator.preempted_pct);
+    let strangers =
+        preempted.map_or_else(String::new, |spread| format!("strangers {}", numbers::percent(spread.median)));
+    vec![
+        of(|trial| trial.generator.cpu_pct, numbers::percent),
+        of(|trial| trial.generator.run_delay_pct, numbers::percent).with(strangers),
+        of(|trial| trial.generator.throttled_pct, numbers::percent),
+        of(|trial| trial.generator.late_us_p99, numbers::micros),
+        of(|trial| trial.generator.littles_law_error_pct, |error| format!("off by {}", numbers::percent(error))),
+        count(|trial| trial.generator.connect_failures),
+        count(|trial| trial.generator.dropped),
+        limit,
+    ]
 }

@@ -1,17 +1,151 @@
-//! Table: each operation of the load by itself.
+//! Tables of the operations: how attempts and operations ended, each operation by itself, and what the warm-up is worth.
+
+use std::collections::BTreeMap;
 
 use record::results::{Operation, Quantiles, Trial};
 
-use super::{Cell, Column, Kind, Row, Table, Tone, label_cells, label_columns};
-use crate::Input;
-use crate::facts::{Group, groups};
-use crate::numbers;
+use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
+use crate::facts::{Figure, Group, groups, operations};
+use crate::{Input, numbers};
 
-pub const KIND: Kind = Kind { name: "operations", place: 51, fill };
+pub const ATTEMPTS: Kind = Kind { name: "attempts", place: 3, fill: attempts };
 
-const MANY: usize = 16;
+const MANY: usize = 12;
 
-fn fill(input: &Input) -> Option<Table> {
+fn attempts(input: &Input) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let mut columns = label_columns(&groups);
+    columns.extend([
+        Column::text("result of an attempt"),
+        Column::numeric("attempts", "").brief(),
+        Column::numeric("share", "of all attempts"),
+    ]);
+    let mut rows = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let results = added_up(group);
+        let all: u64 = results.values().sum();
+        let mut ordered: Vec<(&String, &u64)> = results.iter().collect();
+        // `ok` first, then what happened most.
+        ordered.sort_by_key(|(name, count)| (*name != "ok", std::cmp::Reverse(**count)));
+        for (place, (name, count)) in ordered.into_iter().enumerate() {
+            let mut cells = label_cells(group, &groups);
+            if place > 0 {
+                cells.iter_mut().for_each(|cell| cell.text = String::new());
+            }
+            cells.extend([
+                Cell::new(name.clone()),
+                Cell::new(numbers::count(*count)),
+                Cell::new(numbers::share(*count, all)),
+            ]);
+            rows.push(Row { cells, begins: place == 0 && (begins(index, &groups) || (index > 0 && groups.len() > 1)) });
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let note = "An operation that was retried is several attempts and one outcome.";
+    let repeats = if groups.iter().any(|group| group.usable().count() > 1) { " Repeats are added up." } else { "" };
+    Some(Table {
+        title: "Attempts by result".to_owned(),
+        note: format!("{note}{repeats}"),
+        columns,
+        folded: rows.len() > MANY,
+        rows,
+        terms: Vec::new(),
+    })
+}
+
+fn added_up(group: &Group) -> BTreeMap<String, u64> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for (result, count) in group.usable().flat_map(|trial| &trial.attempt_results) {
+        *sums.entry(result.clone()).or_default() += count;
+    }
+    sums
+}
+
+pub const OUTCOMES: Kind = Kind { name: "outcomes", place: 11, fill: outcomes };
+
+/// Rows beyond which the page folds the table.
+const MANY_POINTS: usize = 24;
+
+/// What may become of an operation; the last two do not count among those that ended well or badly.
+type Count = fn(&Trial) -> u64;
+
+const COLUMNS: [(&str, &str, Count); 5] = [
+    ("ok", "answered as expected", |trial| trial.outcomes.ok),
+    ("failed", "a definite error, such as 503", |trial| trial.outcomes.failed),
+    ("timeout", "no answer in time: nobody knows whether it took effect", |trial| trial.outcomes.timeout),
+    ("wrong", "an answer that contradicts what the client did before", |trial| trial.outcomes.wrong),
+    ("unfinished", "still open when the drain ended; in no share", |trial| trial.outcomes.unfinished),
+];
+
+fn outcomes(input: &Input) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let sums: Vec<[u64; 5]> = groups.iter().map(sums).collect();
+    // Where all were ok there is nothing to tell apart, and of one case the figures above say it.
+    let any_not_ok = sums.iter().any(|[_, not_ok @ ..]| not_ok[..3].iter().any(|count| *count > 0));
+    if groups.len() < 2 || !any_not_ok {
+        return None;
+    }
+    let mut columns = label_columns(&groups);
+    columns.push(Column::numeric("cycles", "full cycles: all their operations were answered, be it wrong"));
+    columns.extend(COLUMNS.map(|(head, explained, _)| Column::numeric(head, explained)));
+    columns.push(Column::numeric("wrong for 1,000 cycles", "wrong answers for each 1,000 full cycles"));
+    let rows: Vec<Row> = groups
+        .iter()
+        .zip(&sums)
+        .enumerate()
+        .map(|(index, (group, sums))| Row { cells: row(group, sums, &groups), begins: begins(index, &groups) })
+        .collect();
+    let terms = columns.iter().filter(|column| !column.explained.is_empty());
+    Some(Table {
+        title: "What became of the operations".to_owned(),
+        note: "Over the whole load, warm-up included, and all repeats together. Void trials are left out. Below each count its share of \
+               the operations that ended."
+            .to_owned(),
+        terms: terms.map(|column| (column.head.clone(), column.explained.clone())).collect(),
+        columns,
+        folded: rows.len() > MANY_POINTS,
+        rows,
+    })
+}
+
+fn sums(group: &Group) -> [u64; 5] {
+    COLUMNS.map(|(_, _, count)| group.usable().map(count).sum())
+}
+
+fn row(group: &Group, sums: &[u64; 5], groups: &[Group]) -> Vec<Cell> {
+    let all: u64 = group.usable().map(operations).sum();
+    let cycles: Option<u64> = group.usable().map(|trial| trial.cycles).sum();
+    let mut cells = label_cells(group, groups);
+    cells.push(Cell::of(cycles, numbers::count_in_words));
+    for ((head, _, _), &count) in COLUMNS.iter().zip(sums) {
+        let ended = *head != "unfinished";
+        let small = if count > 0 && ended { numbers::share(count, all) } else { String::new() };
+        let tone = match *head {
+            "ok" | "unfinished" => Tone::Plain,
+            _ if count > 0 => Tone::Bad,
+            _ => Tone::Good,
+        };
+        let cell = if all == 0 && ended {
+            Cell::new(numbers::NONE)
+        } else {
+            Cell::new(numbers::count_in_words(count)).toned(tone)
+        };
+        cells.push(cell.with(small));
+    }
+    // Where nothing was expected, no answer could be wrong.
+    let looked = group.usable().all(|trial| trial.consistency.wrong.is_some());
+    let wrong = cycles.filter(|cycles| *cycles > 0 && looked).map(|cycles| 1_000.0 * sums[3] as f64 / cycles as f64);
+    cells.push(Cell::of(wrong, numbers::number));
+    cells
+}
+
+pub const OPERATIONS: Kind = Kind { name: "operations", place: 51, fill: each_operation };
+
+const MANY_OPERATIONS: usize = 16;
+
+fn each_operation(input: &Input) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = label_columns(&groups);
     columns.push(Column::text("operation"));
@@ -54,7 +188,7 @@ fn fill(input: &Input) -> Option<Table> {
              is left out where too few operations support it: p99 takes 299, p99.9 takes 2,995.{repeats}"
         ),
         columns,
-        folded: rows.len() > MANY,
+        folded: rows.len() > MANY_OPERATIONS,
         rows,
         terms: Vec::new(),
     })
@@ -101,4 +235,96 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
         service(|quantiles| quantiles.p99),
         service(|quantiles| quantiles.max),
     ]
+}
+
+pub const WARMUP: Kind = Kind { name: "warmup", place: 58, fill: warmup };
+
+/// Heading, what it means, the figure after the warm-up, with it, and how it is written.
+type Pair = (&'static str, &'static str, Figure, Figure, fn(f64) -> String);
+
+const PAIRS: [Pair; 5] = [
+    (
+        "calls/s",
+        "ok operations per second",
+        |trial| trial.throughput.operations_per_s,
+        |trial| trial.with_warmup.operations_per_s,
+        numbers::number,
+    ),
+    (
+        "cycles/s",
+        "full cycles per second",
+        |trial| trial.throughput.cycles_per_s.filter(|_| has_steps(trial)),
+        |trial| trial.with_warmup.cycles_per_s.filter(|_| has_steps(trial)),
+        numbers::number,
+    ),
+    (
+        "p50",
+        "median latency of ok operations",
+        |trial| trial.latency_us?.p50,
+        |trial| trial.with_warmup.latency_us?.p50,
+        numbers::micros,
+    ),
+    (
+        "p99",
+        "99 of 100 ok operations were answered within it",
+        |trial| trial.latency_us?.p99,
+        |trial| trial.with_warmup.latency_us?.p99,
+        numbers::micros,
+    ),
+    (
+        "energy/cycle",
+        "energy for each cycle, modelled from the profile's watts and the CPU",
+        |trial| trial.cost.joules_per_cycle,
+        |trial| trial.cost.with_warmup.joules_per_cycle,
+        numbers::joules,
+    ),
+];
+
+/// Whether a cycle is more than one operation, so that cycles tell something that operations do not.
+fn has_steps(trial: &Trial) -> bool {
+    let rates = trial.throughput.cycles_per_s.zip(trial.throughput.operations_per_s);
+    rates.is_some_and(|(cycles_per_s, operations_per_s)| cycles_per_s < 0.95 * operations_per_s)
+}
+
+fn warmup(input: &Input) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let has_both = |(_, _, cut, whole, _): &Pair| {
+        input.results.trials.iter().any(|trial| cut(trial).is_some() && whole(trial).is_some())
+    };
+    let pairs: Vec<Pair> = PAIRS.into_iter().filter(has_both).collect();
+    if pairs.is_empty() {
+        return None;
+    }
+    let mut columns = label_columns(&groups);
+    for (head, explained, ..) in &pairs {
+        columns.push(Column::numeric(head, &format!("{explained}, after the warm-up")));
+        let whole = format!("{explained}, over the whole load; below, how much that differs");
+        columns.push(Column::numeric("with it", &whole));
+    }
+    let row = |(index, group): (usize, &Group)| {
+        let mut cells = label_cells(group, &groups);
+        for &(_, _, cut, whole, write) in &pairs {
+            let (after, with) = (group.spread(cut), group.spread(whole));
+            // Of each trial, so that no repeat is held against another's.
+            let difference = group.spread(|trial| {
+                let after = cut(trial).filter(|after| *after > 0.0)?;
+                Some(100.0 * (whole(trial)? / after - 1.0))
+            });
+            cells.push(Cell::of(after, |spread| write(spread.median)));
+            let differs = difference.map_or_else(String::new, |spread| numbers::change(spread.median));
+            cells.push(Cell::of(with, |spread| write(spread.median)).with(differs));
+        }
+        Row { cells, begins: begins(index, &groups) }
+    };
+    let rows: Vec<Row> = groups.iter().enumerate().map(row).collect();
+    Some(Table {
+        title: "With and without the warm-up".to_owned(),
+        note: "Where the differences of two rows are unlike, the ramp and the warm-up favoured one of them; all other figures of this \
+               page are without."
+            .to_owned(),
+        columns,
+        folded: rows.len() > MANY,
+        rows,
+        terms: Vec::new(),
+    })
 }

@@ -1,11 +1,11 @@
 //! Tests of what the tables say.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::collections::BTreeMap;
+
 use experiment::plan::{Plan, Range};
 use record::events::HostFigures;
 use record::results::{Emulated, Outage, Results};
-
-use std::collections::BTreeMap;
 
 use super::*;
 use crate::example;
@@ -148,7 +148,7 @@ fn claims_and_requirements_carry_their_units_and_words() {
     let requirements = table("requirements", &results, &plan).unwrap();
     let texts: Vec<&str> = requirements.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(texts, ["faults.oops.outage.back_to_baseline_s", "below 80 ms", "100 ms", "violated"]);
-    assert_eq!(claims::asked("failed_pct", &Range { equals: Some(0.0), ..Range::default() }), "exactly 0 %");
+    assert_eq!(verdicts::asked("failed_pct", &Range { equals: Some(0.0), ..Range::default() }), "exactly 0 %");
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! The answer: the finding in a few plain sentences, by rule. Whether it may be used comes first.
+//! The answer: the finding in a few plain sentences, by rule; and the findings of one load, with faults or without. Whether the
+//! result may be used comes first.
 
 use experiment::plan::Plan;
-use record::results::{Emulated, Results, Trust};
+use record::results::{Disturbance, Emulated, Outage, Results, Trial, Trust};
 
-use super::{cost, crash, differing, disturbed, plain_load, recovery, safe_load, scaling, side_by_side, stopped};
-use crate::facts::{self, Group, groups, operations};
+use super::{differing, quoted, side_by_side, stopped, sweeps};
+use crate::facts::{Figure, Group, counted, groups, longest, operations, outages, planned};
 use crate::numbers;
 
 /// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
@@ -44,26 +45,26 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     let measured: Vec<Group> = groups.into_iter().filter(|group| group.usable().any(|t| operations(t) > 0)).collect();
     match measured.as_slice() {
         groups if !results.safe_loads.is_empty() => {
-            sentences.extend(safe_load::findings(&results.safe_loads));
+            sentences.extend(sweeps::safe_loads(&results.safe_loads));
             sentences.extend(side_by_side::inconsistencies(groups));
         }
         [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
-        [group] if group.usable().any(|trial| facts::outages(trial).next().is_some()) => {
-            sentences.push(crash::finding(group, plan));
+        [group] if group.usable().any(|trial| outages(trial).next().is_some()) => {
+            sentences.push(of_crash(group, plan));
         }
-        [group] => sentences.push(plain_load::finding(group, plan)),
+        [group] => sentences.push(of_load(group, plan)),
         groups => {
-            let curves = scaling::findings(results);
+            let curves = sweeps::scaling(results);
             // Whole curves say more of speed than their ends, or than one point held against another.
             let speed_is_told = !curves.is_empty();
             sentences.extend(curves);
             sentences.extend(side_by_side::findings(groups, speed_is_told));
-            sentences.extend(recovery::findings(results, plan));
+            sentences.extend(side_by_side::recoveries(results, plan));
             sentences.extend(differing::sentence(&results.comparisons).filter(|_| !speed_is_told));
-            sentences.extend(cost::sentence(results));
+            sentences.extend(sweeps::cost_sentence(results));
         }
     }
-    sentences.extend(disturbed::sentence(results));
+    sentences.extend(disturbances(results));
     sentences.extend(emulation(results));
     sentences
 }
@@ -97,4 +98,202 @@ fn unusable(reasons: &[String]) -> String {
             if others.len() == 1 { "reason" } else { "reasons" }
         ),
     }
+}
+
+/// In one sentence.
+fn of_load(group: &Group, plan: &Plan) -> String {
+    let mut text = repeats(group);
+    let rate = group.spread(|trial| trial.throughput.operations_per_s);
+    let load = group.trials.first().and_then(|trial| planned(plan, &trial.id)).and_then(|trial| trial.load.as_ref());
+    let who = match load.map(|load| (load.agents, &load.rate)) {
+        Some((_, Some(asked))) => match asked.per_s() {
+            Some(per_s) => format!("asked for {} calls/s, the target answered", numbers::number(per_s)),
+            None => "asked for calls on a schedule, the target answered".to_owned(),
+        },
+        Some((1, None)) => "1 agent got".to_owned(),
+        Some((agents, None)) => format!("{} agents got", numbers::count(u64::from(agents))),
+        None => "the load got".to_owned(),
+    };
+    text.push_str(&match rate {
+        Some(rate) => format!("{who} {} calls/s", rate.text(numbers::number)),
+        None => format!("{who} answers at a rate that was not measured"),
+    });
+    let quantiles: [(&str, Figure); 2] =
+        [("p50", |trial| trial.latency_us?.p50), ("p99", |trial| trial.latency_us?.p99)];
+    let latency: Vec<String> = quantiles
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name} {}", group.spread(value)?.text(numbers::micros))))
+        .collect();
+    if !latency.is_empty() {
+        text.push_str(&format!(" at a latency of {}", latency.join(" and ")));
+    }
+    text.push_str(&format!("; {}", failures(group)));
+    if let Some(lost) = losses(group) {
+        text.push_str(&format!("; {lost}"));
+    }
+    super::capital(&stopped(&text))
+}
+
+/// `median of 3 repeats (range): `, or nothing.
+pub fn repeats(group: &Group) -> String {
+    match group.usable().count() {
+        0 | 1 => String::new(),
+        several => format!("medians of {several} repeats (and their ranges): "),
+    }
+}
+
+/// `none of 11.2 million calls failed`, or how many did.
+fn failures(group: &Group) -> String {
+    let failed = group.spread(|trial| counted(trial, |trial| trial.outcomes.failed + trial.outcomes.timeout));
+    let all = group.spread(|trial| counted(trial, operations));
+    let all = all.map_or_else(|| numbers::NONE.to_owned(), |all| all.text(numbers::median_count_in_words));
+    match failed {
+        Some(failed) if failed.most > 0.0 => {
+            format!("{} of {all} calls failed", failed.text(numbers::median_count_in_words))
+        }
+        _ => format!("none of {all} calls failed"),
+    }
+}
+
+/// What the consistency checks found, if they looked.
+fn losses(group: &Group) -> Option<String> {
+    let mut parts = Vec::new();
+    let wrong = group.spread(|trial| trial.consistency.wrong.map(|count| count as f64));
+    if let Some(wrong) = wrong.filter(|wrong| wrong.most > 0.0) {
+        parts.push(format!("{} answers were wrong", wrong.text(numbers::median_count_in_words)));
+    }
+    let lost = group.spread(|trial| trial.consistency.lost_writes.map(|count| count as f64));
+    let checked = group.spread(|trial| trial.consistency.checked.map(|count| count as f64));
+    let checked = checked.map(|checked| checked.text(numbers::median_count_in_words));
+    match (lost, checked) {
+        (Some(lost), Some(checked)) if lost.most > 0.0 => {
+            parts.push(format!(
+                "{} of {checked} acknowledged writes were lost",
+                lost.text(numbers::median_count_in_words)
+            ));
+        }
+        (Some(_), Some(checked)) => parts.push(format!("no acknowledged write was lost ({checked} checked)")),
+        _ => {}
+    }
+    let diverged = group.spread(|trial| trial.consistency.diverged_keys.map(|count| count as f64));
+    if let Some(diverged) = diverged.filter(|diverged| diverged.most > 0.0) {
+        parts.push(format!("members differed on {} keys in the end", diverged.text(numbers::median_count_in_words)));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The fault's name and victim: `the fault ‹oops› on ‹n1›`.
+pub fn fault(trial: &Trial) -> String {
+    let mut names: Vec<String> = Vec::new();
+    let mut victims: Vec<String> = Vec::new();
+    for fault in trial.faults.iter().filter(|fault| fault.outage.is_some()) {
+        let (name, on) = (quoted(&fault.name), quoted(&fault.on));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        if !fault.on.is_empty() && !victims.contains(&on) {
+            victims.push(on);
+        }
+    }
+    let on = match victims.as_slice() {
+        [one] => format!(" on {one}"),
+        _ => String::new(),
+    };
+    match (names.as_slice(), trial.faults.len()) {
+        ([one], 1) => format!("the fault {one}{on}"),
+        ([one], times) => format!("the fault {one}{on}, {times} times,"),
+        (names, _) => format!("the faults {}{on}", super::listed(names)),
+    }
+}
+
+/// In one sentence.
+fn of_crash(group: &Group, plan: &Plan) -> String {
+    let mut text = repeats(group);
+    let before = group
+        .spread(|trial| trial.throughput.before_first_fault_per_s)
+        .or_else(|| group.spread(|trial| trial.throughput.operations_per_s));
+    if let Some(before) = before {
+        let agents =
+            group.trials.first().and_then(|trial| planned(plan, &trial.id)?.load.as_ref()).map(|load| load.agents);
+        let from = match agents {
+            Some(1) => " from 1 agent".to_owned(),
+            Some(agents) => format!(" from {} agents", numbers::count(u64::from(agents))),
+            None => String::new(),
+        };
+        text.push_str(&format!("at {} calls/s{from}, ", before.text(numbers::number)));
+    }
+    let parts = [Some(failures_felt(group)), back(group), losses(group)];
+    text.push_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "));
+    super::capital(&stopped(&text))
+}
+
+fn failures_felt(group: &Group) -> String {
+    let name = group.usable().find(|trial| outages(trial).next().is_some()).map(fault).unwrap_or_default();
+    let failed = group.spread(|trial| felt(trial, |outage| outage.failed));
+    let all = group
+        .spread(|trial| counted(trial, operations))
+        .map(|all| all.text(numbers::median_count_in_words))
+        .unwrap_or_default();
+    let over = group.spread(|trial| longest(trial, |outage| Some(outage.last_failure_s? - outage.first_failure_s?)));
+    match failed {
+        Some(failed) if failed.most > 0.0 => {
+            let over = over.map_or_else(String::new, |over| format!(" over {}", over.text(numbers::seconds)));
+            format!("{name} made {} of {all} calls fail{over}", failed.text(numbers::median_count_in_words))
+        }
+        _ => format!("{name} made none of {all} calls fail"),
+    }
+}
+
+/// Summed over the faults of a trial.
+fn felt(trial: &Trial, count: fn(&Outage) -> u64) -> Option<f64> {
+    outages(trial).map(|(_, outage)| count(outage) as f64).reduce(|a, b| a + b)
+}
+
+fn back(group: &Group) -> Option<String> {
+    let never =
+        |trial: &&Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
+    let (gone, all) = (group.usable().filter(never).count(), group.usable().count());
+    let spread = group.spread(|trial| longest(trial, |outage| outage.back_to_baseline_s));
+    match (spread, gone) {
+        (Some(spread), 0) => Some(format!("throughput was back after {}", spread.text(numbers::seconds))),
+        (None, 0) => None,
+        (_, 1) if all == 1 => Some("throughput did not come back to its baseline within the trial".to_owned()),
+        (_, gone) => Some(format!("throughput did not come back to its baseline in {gone} of {all} trials")),
+    }
+}
+
+/// In one sentence; `None` if nothing was disturbed in any trial that is used.
+pub fn disturbances(results: &Results) -> Option<String> {
+    let all_void = results.trials.iter().all(|trial| trial.verdict.is == Trust::Void);
+    let used: Vec<&Trial> = results.trials.iter().filter(|trial| all_void || trial.verdict.is != Trust::Void).collect();
+    // Wrong answers alone break nothing off; how many there were is said elsewhere.
+    let broke_off = |one: &&Disturbance| {
+        one.outage.failed > 0 || one.outage.total_s.is_some_and(|total_s| total_s > 0.0) || one.outage.wrong == 0
+    };
+    let disturbed = used.iter().filter(|trial| trial.disturbances.iter().any(|one| broke_off(&one))).count();
+    if disturbed == 0 {
+        return None;
+    }
+    let found = || used.iter().flat_map(|trial| &trial.disturbances).filter(broke_off);
+    let times = match found().count() {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        several => format!("{} times", numbers::count(several as u64)),
+    };
+    let sum = |count: fn(&Outage) -> u64| found().map(|one| count(&one.outage)).sum::<u64>();
+    let (failed, wrong) = (sum(|outage| outage.failed), sum(|outage| outage.wrong));
+    let mut felt = Vec::new();
+    if failed > 0 || wrong == 0 {
+        felt.push(format!("{} {} failed", numbers::count_in_words(failed), if failed == 1 { "call" } else { "calls" }));
+    }
+    if wrong > 0 {
+        felt.push(format!("{} were wrong", numbers::count_in_words(wrong)));
+    }
+    let trials = if used.len() > 1 { format!(" in {disturbed} of {} trials", used.len()) } else { String::new() };
+    let cause = if used.iter().any(|trial| !trial.faults.is_empty()) {
+        "no fault explains"
+    } else {
+        "nothing planned explains"
+    };
+    Some(format!("Service broke off {times}{trials} in a way that {cause}: {}.", super::listed(&felt)))
 }

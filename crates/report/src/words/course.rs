@@ -1,13 +1,11 @@
-//! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then. It must not say
-//! that one is the cause of the other.
+//! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then.
 
 use record::course::{Change, Changed, Course, CourseRun, Series};
 
-use super::aligned::{plain, set};
 use super::listed;
-use crate::facts;
-use crate::numbers;
+use super::summary::{plain, set};
 use crate::tables::{Cell, Column, Row, Table, Tone};
+use crate::{facts, numbers};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;

@@ -1,5 +1,4 @@
-//! A comparison in words: how much one is better, or that no difference was shown and how large one would have been. It must
-//! not decide which of these it is.
+//! A comparison in words: how much one is better, or that no difference was shown and how large one would have been.
 
 use record::results::Comparison;
 

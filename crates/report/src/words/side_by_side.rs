@@ -1,11 +1,12 @@
-//! The findings of variants and sweeps: who saw failures, what it costs in latency, where writes were lost. Where one
-//! dimension explains a difference it is named; otherwise the worst case is.
+//! The findings of several variants or points: who saw failures or wrong answers, what it costs in latency, where writes were
+//! lost, how long outages were felt. Where one dimension explains a difference it is named; otherwise the worst case is.
 
-use record::results::Trial;
+use record::results::{OutageDistribution, Results, Trial};
 
-use super::{capital, listed, quoted, wrong};
+use super::{capital, listed, quoted};
 use crate::facts::{Figure, Group, Spread, counted, operations, outages};
 use crate::numbers;
+use crate::run_charts::{label, repeated};
 
 /// Names listed in a sentence at most.
 const NAMED: usize = 6;
@@ -20,7 +21,7 @@ pub fn findings(groups: &[Group], speed_is_told: bool) -> Vec<String> {
     }
     for (what, value, of) in INCONSISTENCIES {
         match *what {
-            WRONG => sentences.extend(wrong::sentence(groups)),
+            WRONG => sentences.extend(wrong_answers(groups)),
             _ => sentences.extend(where_any(groups, what, *value, *of)),
         }
     }
@@ -151,7 +152,7 @@ impl<'a, 'b> Worst<'a, 'b> {
 }
 
 /// A dimension that tells where a count is 0 from where it is not.
-pub(super) struct Split<'a> {
+struct Split<'a> {
     /// Its place among the dimensions.
     pub index: usize,
     dimension: &'a str,
@@ -161,7 +162,7 @@ pub(super) struct Split<'a> {
 
 /// The values of a dimension with which a count is 0 in every trial, and the others, if there are both. Of several such
 /// dimensions the one that leaves least unsaid: with the most groups where the count is 0.
-pub(super) fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
+fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
     let mut best: Option<(usize, Split)> = None;
     for index in 0..groups.first().map_or(0, |group| group.labels.len()) {
         let (mut clean, mut dirty) = (Vec::new(), Vec::new());
@@ -182,12 +183,12 @@ pub(super) fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>>
     best.map(|(_, split)| split)
 }
 
-pub(super) fn dimension<'a>(groups: &'a [Group], index: usize) -> &'a str {
+fn dimension<'a>(groups: &'a [Group], index: usize) -> &'a str {
     groups.first().and_then(|group| group.labels.get(index)).map_or("", |label| label.0.as_str())
 }
 
 /// The values of a dimension, in the order of the plan.
-pub(super) fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
+fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     for (_, value) in groups.iter().filter_map(|group| group.labels.get(dimension)) {
         if !values.contains(value) {
@@ -198,11 +199,244 @@ pub(super) fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
 }
 
 /// `‹wait› and ‹fail fast›`, `state ‹ets›`: a variant needs no word before its name.
-pub(super) fn names(dimension: &str, names: &[String]) -> String {
+fn names(dimension: &str, names: &[String]) -> String {
     let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
     if names.len() > NAMED {
         shown.push(format!("{} others", names.len() - NAMED));
     }
     let before = if matches!(dimension, "" | "variant") { String::new() } else { format!("{dimension} ") };
     before + &listed(&shown)
+}
+
+/// What the trials of one value of a dimension say together.
+struct Seen {
+    name: String,
+    wrong: u64,
+    /// Cycles that ended, full or not; `None` where they were not counted.
+    cycles: Option<u64>,
+}
+
+/// In one sentence; `None` where nothing was expected, or no answer was wrong.
+fn wrong_answers(groups: &[Group]) -> Option<String> {
+    let wrong: Figure = |trial| trial.consistency.wrong.map(|count| count as f64);
+    groups.iter().find(|group| group.spread(wrong).is_some_and(|wrong| wrong.most > 0.0))?;
+    let index = split(groups, wrong).map_or(0, |split| split.index);
+    let seen: Vec<Seen> = values_of(groups, index).into_iter().map(|name| seen(groups, index, name)).collect();
+    let named = |one: &Seen| names(dimension(groups, index), std::slice::from_ref(&one.name));
+    let (mut dirty, clean): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|one| one.wrong > 0);
+    dirty.sort_by(|a, b| b.per_1000().unwrap_or(0.0).total_cmp(&a.per_1000().unwrap_or(0.0)));
+    let counts: Vec<String> = dirty.iter().map(|one| format!("{} with {}", one.rate(), named(one))).collect();
+    let of = if dirty.iter().all(|one| one.per_1000().is_some()) { " for 1,000 cycles" } else { "" };
+    let mut text = format!("wrong answers{of}: {}", listed(&counts));
+    let none: Vec<String> = clean.iter().map(|one| format!("{}{}", named(one), one.in_cycles())).collect();
+    if !none.is_empty() {
+        text.push_str(&format!("; none with {}", listed(&none)));
+    }
+    Some(capital(&format!("{text}.")))
+}
+
+fn seen(groups: &[Group], index: usize, name: String) -> Seen {
+    let own = || groups.iter().filter(|group| group.labels.get(index).is_some_and(|label| label.1 == name));
+    let trials = || own().flat_map(Group::usable);
+    let wrong = trials().map(|trial| trial.outcomes.wrong).sum();
+    let cycles: Option<u64> = trials().map(|trial| trial.consistency.cycles).sum();
+    Seen { wrong, cycles, name }
+}
+
+impl Seen {
+    fn per_1000(&self) -> Option<f64> {
+        self.cycles.filter(|cycles| *cycles > 0).map(|cycles| 1_000.0 * self.wrong as f64 / cycles as f64)
+    }
+
+    fn rate(&self) -> String {
+        match self.per_1000() {
+            Some(rate) => numbers::number(rate),
+            None => numbers::count_in_words(self.wrong),
+        }
+    }
+
+    fn in_cycles(&self) -> String {
+        self.cycles.map_or_else(String::new, |cycles| format!(" in {} cycles", numbers::count_in_words(cycles)))
+    }
+}
+
+/// Distributions that are worded one by one, at most.
+const WORDED: usize = 6;
+
+const BACK: &str = "back_to_baseline_s";
+
+/// A sentence for each fault that occurred often enough with several variants or points.
+pub fn recoveries(results: &Results, plan: &experiment::plan::Plan) -> Vec<String> {
+    let mut faults: Vec<&str> = Vec::new();
+    for of in repeated(results) {
+        if !faults.contains(&of.fault.as_str()) {
+            faults.push(&of.fault);
+        }
+    }
+    let of_fault = |fault: &&str| {
+        let named: Vec<(String, &OutageDistribution)> = repeated(results)
+            .filter(|of| of.fault == *fault && of.figures.contains_key(BACK))
+            .map(|of| (quoted(&label(of, plan)), of))
+            .collect();
+        (named.len() > 1).then(|| outages_of(fault, &named))
+    };
+    faults.iter().filter_map(of_fault).collect()
+}
+
+fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
+    let fault = quoted(fault);
+    if named.len() <= WORDED {
+        let parts: Vec<String> = named.iter().map(|(name, of)| format!("with {name} {}", figures(of))).collect();
+        return capital(&format!("how long until service was as before {fault}: {}.", parts.join("; ")));
+    }
+    // Of many, the one that was quickest and the one that took longest.
+    let never: Vec<String> = named.iter().filter(|(_, of)| of.never_back > 0).map(|(name, _)| name.clone()).collect();
+    let median = |of: &OutageDistribution| of.figures.get(BACK).and_then(|back| back.p50);
+    let mut medians: Vec<(&str, f64)> =
+        named.iter().filter_map(|(name, of)| Some((name.as_str(), median(of)?))).collect();
+    medians.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut parts = Vec::new();
+    if let (Some(first), Some(last)) = (medians.first(), medians.last()) {
+        let (least, most) = (numbers::seconds(first.1), numbers::seconds(last.1));
+        parts
+            .push(format!("service was as before at the median in {least} with {} to {most} with {}", first.0, last.0));
+    }
+    match never.len() {
+        0 => {}
+        1..=WORDED => parts.push(format!("not always with {}", listed(&never))),
+        count => parts.push(format!("not always in {count} of {} cases", named.len())),
+    }
+    capital(&format!("after {fault} {}.", parts.join("; ")))
+}
+
+/// `1.2 s at the median (95 % interval 0.9–1.4 s) and 3.1 s at worst, of 12`; of few, the best instead of the median.
+fn figures(of: &OutageDistribution) -> String {
+    let back = of.figures.get(BACK).cloned().unwrap_or_default();
+    let usual = match (back.p50, back.min) {
+        (Some(median), _) => {
+            let range = back.p50_ci95.map(|ends| ends.map(numbers::seconds));
+            let range = range
+                .map_or_else(String::new, |[low, high]| format!(" (95 % interval {})", numbers::from_to(&low, &high)));
+            Some(format!("{} at the median{range}", numbers::seconds(median)))
+        }
+        (None, Some(best)) => Some(format!("{} at best", numbers::seconds(best))),
+        (None, None) => None,
+    };
+    let worst = match (of.never_back, back.max) {
+        (0, most) => most.map(|most| format!("{} at worst", numbers::seconds(most))),
+        (never, _) if never == of.count => Some("longer than the trial".to_owned()),
+        (1, _) => Some("once longer than the trial".to_owned()),
+        (never, _) => Some(format!("{never} times longer than the trial")),
+    };
+    let parts: Vec<String> = [usual, worst].into_iter().flatten().collect();
+    format!("{}, of {}", parts.join(" and "), numbers::count(of.count))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use experiment::plan::Plan;
+    use record::results::{OutageDistribution, Results};
+    use serde_json::json;
+
+    use crate::words::answer;
+    use crate::{Input, example};
+
+    fn input<'a>(results: &'a Results, plan: &'a Plan) -> Input<'a> {
+        Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
+    }
+
+    /// Four modes at two rates of the link: dirty ones give wrong answers, in so many of 1,000 cycles of each of two trials.
+    pub(crate) fn modes() -> (Plan, Results) {
+        let rates: &[&str] = &["1gbit", "5mbit"];
+        let modes = ["sync_dirty", "async_dirty", "transaction", "sync_transaction"];
+        let plan = example::plan(&modes, &[("lab.port.distribution.rate", rates)], 2);
+        let mut results = example::results(&plan);
+        for trial in &mut results.trials {
+            let wrong = match (trial.variant.as_deref(), trial.point["lab.port.distribution.rate"].as_str()) {
+                (Some("async_dirty"), Some("5mbit")) => 20,
+                (Some("async_dirty"), _) => 4,
+                (Some("transaction"), Some("5mbit")) => 2,
+                _ => 0,
+            };
+            (trial.cycles, trial.outcomes.wrong, trial.consistency.wrong) = (Some(1_000), wrong, Some(wrong));
+            trial.consistency.cycles = Some(1_000);
+            trial.wrong_per_1000_cycles = Some(wrong as f64);
+        }
+        (plan, results)
+    }
+
+    #[test]
+    fn modes_that_gave_wrong_answers_are_told_from_those_that_gave_none() {
+        let (plan, mut results) = modes();
+        let said = answer(&results, &plan);
+        let words = "Wrong answers for 1,000 cycles: 12 with `async_dirty` and 1 with `transaction`; none with `sync_dirty` in 4,000 \
+                 cycles and `sync_transaction` in 4,000 cycles.";
+        assert!(said.contains(words), "{said}");
+        let table = crate::tables::named("outcomes", &input(&results, &plan)).expect("a table");
+        let row = &table.rows[3];
+        let cells: Vec<&str> = row.cells.iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(cells[..3], ["async_dirty", "5mbit", "2,000"]);
+        assert_eq!((cells[6], cells[8]), ("40", "20"));
+        // Without counted cycles the answers are counted.
+        results.trials.iter_mut().for_each(|trial| (trial.cycles, trial.consistency.cycles) = (None, None));
+        let said = answer(&results, &plan);
+        assert!(
+            said.contains("Wrong answers: 48 with `async_dirty` and 4 with `transaction`; none with `sync_dirty` and"),
+            "{said}"
+        );
+        results.trials.iter_mut().for_each(|trial| (trial.outcomes.wrong, trial.consistency.wrong) = (0, Some(0)));
+        assert!(
+            !answer(&results, &plan).contains("rong answers")
+                && crate::tables::named("outcomes", &input(&results, &plan)).is_none()
+        );
+    }
+
+    #[test]
+    fn of_variants_that_nobody_looked_into_nothing_is_said() {
+        let (plan, mut results) = modes();
+        for trial in &mut results.trials {
+            trial.consistency.diverged_keys = match trial.variant.as_deref() {
+                Some("async_dirty") => Some(3),
+                Some("transaction") => Some(0),
+                _ => None,
+            };
+        }
+        let said = answer(&results, &plan);
+        assert!(
+            said.contains(
+                "Keys differed between members in the end with `async_dirty` (up to 3), none with `transaction`."
+            ),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn each_modes_outages_are_said_apart() {
+        let (plan, mut results) = modes();
+        let point = |rate: &str| BTreeMap::from([("lab.port.distribution.rate".to_owned(), json!(rate))]);
+        results.outages = vec![
+            example::distribution(Some("sync_dirty"), &point("1gbit"), 10),
+            OutageDistribution { never_back: 2, ..example::distribution(Some("async_dirty"), &point("1gbit"), 12) },
+        ];
+        let said = answer(&results, &plan);
+        let words = "How long until service was as before `oops`: with `sync_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and \
+                 400 ms at worst, of 10; with `async_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and 2 times longer \
+                 than the trial, of 12.";
+        assert!(said.contains(words), "{said}");
+        results.outages = (1..=8)
+            .map(|seconds| {
+                let mut of = example::distribution(Some("sync_dirty"), &point(&format!("{seconds}mbit")), 10);
+                of.figures.values_mut().for_each(|spread| spread.p50 = Some(f64::from(seconds)));
+                OutageDistribution { never_back: u64::from(seconds == 8), ..of }
+            })
+            .collect();
+        let said = answer(&results, &plan);
+        let words = "After `oops` service was as before at the median in 1 s with `sync_dirty, 1mbit` to 8 s with `sync_dirty, 8mbit`; not always \
+                 with `sync_dirty, 8mbit`.";
+        assert!(said.contains(words), "{said}");
+        results.outages.truncate(1);
+        assert!(!answer(&results, &plan).contains("service was as before"), "one is no side by side");
+    }
 }

@@ -1,10 +1,11 @@
 //! Tests of answers and summaries: what they say of results of every shape.
 #![allow(clippy::unwrap_used)]
 
-use super::*;
-use crate::{Input, example};
 use experiment::plan::Plan;
 use record::results::{Crossing, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
+
+use super::*;
+use crate::{Input, example};
 
 fn input<'a>(results: &'a Results, plan: &'a Plan) -> Input<'a> {
     Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
@@ -207,7 +208,7 @@ fn a_search_has_its_tables_and_its_chart() {
         .unwrap(),
     );
     let input = Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
-    let charts = crate::search_charts::of_run(&input);
+    let charts = crate::run_charts::searches(&input);
     assert_eq!((charts.len(), charts[0].panels[0].lines.len()), (1, 3));
     assert_eq!((charts[0].marks[0].at, charts[0].marks[0].until), (11_900.0, Some(12_700.0)));
     assert!(crate::page(&input).unwrap().contains("search-1"));
@@ -237,8 +238,8 @@ fn colour_is_only_given_when_asked_for_and_targets_cannot_steer_the_terminal() {
 
 #[test]
 fn long_words_are_cut_and_lines_wrapped() {
-    assert_eq!(aligned::wrapped("aa bbb cccccccc", 5), ["aa", "bbb", "ccccc", "ccc"]);
-    assert_eq!(aligned::wrapped("", 5), [""]);
+    assert_eq!(summary::wrapped("aa bbb cccccccc", 5), ["aa", "bbb", "ccccc", "ccc"]);
+    assert_eq!(summary::wrapped("", 5), [""]);
     assert_eq!(listed(&["a".to_owned(), "b".to_owned(), "c".to_owned()]), "a, b and c");
 }
 
@@ -338,17 +339,17 @@ fn what_no_fault_explains_is_in_the_answer() {
 fn two_variants_with_a_cost_have_a_sentence() {
     let mut results = Results { costs: example::costs(), ..Results::default() };
     assert_eq!(
-        cost::sentence(&results).unwrap(),
+        sweeps::cost_sentence(&results).unwrap(),
         "At their peaks a cycle takes 188 mJ with `pi2c` and 417 mJ with `devx`; \
          a million cycles cost EUR 0.013 with `pi2c` and EUR 0.053 with `devx` (modelled)."
     );
     results.costs[3].price_per_million_cycles = None;
     let energy = "At their peaks a cycle takes 188 mJ with `pi2c` and 417 mJ with `devx` (modelled).";
-    assert_eq!(cost::sentence(&results).unwrap(), energy);
+    assert_eq!(sweeps::cost_sentence(&results).unwrap(), energy);
     results.costs[3].joules_per_cycle = None;
-    assert_eq!(cost::sentence(&results), None, "nothing to hold it against");
+    assert_eq!(sweeps::cost_sentence(&results), None, "nothing to hold it against");
     results.costs = example::costs().into_iter().filter(|cost| cost.variant == "pi2c").collect();
-    assert_eq!(cost::sentence(&results), None, "one alone is in the table");
+    assert_eq!(sweeps::cost_sentence(&results), None, "one alone is in the table");
 }
 
 #[test]

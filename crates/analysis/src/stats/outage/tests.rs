@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use record::rows::OutcomeSlot;
 
-use super::*;
-use crate::stats::made_load::{Made, SLOT_S, near};
+use super::{Times, *};
+use crate::made_up::{Made, SLOT_S, near};
 
 #[test]
 fn without_an_effect_there_is_no_outage() {
@@ -291,4 +291,322 @@ fn narrow_slots_around_it_are_enough_to_measure_an_outage_in_a_long_load() {
     // Without them an onset is told to a wide slot.
     let coarse = outage(&Timeline::of(&wide).unwrap(), &LatencySeconds::default(), times);
     assert!(coarse.total_s != exact.total_s);
+}
+
+/// An outage as it is scripted.
+#[derive(Debug, Clone)]
+struct Script {
+    seed: u64,
+    /// Operations per second, all told.
+    rate: f64,
+    /// It begins.
+    at_s: f64,
+    /// Nothing succeeds, everything fails.
+    total_s: f64,
+    /// Then this share fails for so long.
+    partial: (f64, f64),
+    /// Then nothing fails, and throughput is this share of what it was, for so long.
+    slow: (f64, f64),
+}
+
+impl Script {
+    fn end_s(&self) -> f64 {
+        self.total_s + self.partial.1 + self.slow.1
+    }
+
+    /// Plays it; also gives how many operations failed, and the first and the last slot in which one did.
+    fn play(&self) -> (Made, u64, [Option<f64>; 2]) {
+        let mut random = fastrand::Rng::with_seed(self.seed);
+        let mut failed = 0;
+        let mut slots: [Option<f64>; 2] = [None, None];
+        let all = Made::random(self.seed ^ 0xbeef, 30.0, |_| self.rate);
+        let mut rows: Vec<OutcomeSlot> = all.rows;
+        for row in &mut rows {
+            let after_s = row.at_s + SLOT_S / 2.0 - self.at_s;
+            let [until_partial_s, until_slow_s] = [self.total_s, self.total_s + self.partial.1];
+            let fails = match after_s {
+                s if s < 0.0 || s >= self.end_s() => continue,
+                s if s < until_partial_s => row.ok,
+                s if s < until_slow_s => share(&mut random, row.ok, self.partial.0),
+                _ => {
+                    row.ok -= share(&mut random, row.ok, 1.0 - self.slow.0);
+                    0
+                }
+            };
+            row.ok -= fails;
+            row.failed = fails;
+            failed += u64::from(fails);
+            if fails > 0 {
+                slots = [slots[0].or(Some(row.at_s - self.at_s)), Some(row.at_s - self.at_s)];
+            }
+        }
+        (Made { rows, latency: LatencySeconds::default() }, failed, slots)
+    }
+}
+
+fn share(random: &mut fastrand::Rng, of: u32, share: f64) -> u32 {
+    (0..of).filter(|_| random.f64() < share).count() as u32
+}
+
+fn script() -> impl Strategy<Value = Script> {
+    let kinds = prop_oneof![
+        (0.3..5.0_f64).prop_map(|total_s| (total_s, (0.0, 0.0), (1.0, 0.0))),
+        (0.2..0.9_f64, 0.5..5.0_f64).prop_map(|partial| (0.0, partial, (1.0, 0.0))),
+        (0.1..0.7_f64, 1.0..5.0_f64).prop_map(|slow| (0.0, (0.0, 0.0), slow)),
+        (0.3..3.0_f64, (0.2..0.9_f64, 0.5..2.0_f64), (0.1..0.7_f64, 1.0..4.0_f64))
+            .prop_map(|(total_s, partial, slow)| (total_s, partial, slow)),
+    ];
+    let slots = |at_s: f64| (at_s / SLOT_S).round() * SLOT_S;
+    (0_u64..1_000_000, 5_000.0..20_000.0_f64, 11.0..15.0_f64, kinds).prop_map(
+        move |(seed, rate, at_s, (total_s, partial, slow))| Script {
+            seed,
+            rate,
+            at_s: slots(at_s),
+            total_s: slots(total_s),
+            partial: (partial.0, slots(partial.1)),
+            slow: (slow.0, slots(slow.1)),
+        },
+    )
+}
+
+proptest! {
+    // Always the same cases: chance may move an edge further than it does here, and a test must not fail of chance.
+    #![proptest_config(ProptestConfig { cases: 30, rng_seed: RngSeed::Fixed(11), ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_outage_is_measured_as_it_was(script in script()) {
+        let (made, failed, [first_s, last_s]) = script.play();
+        let felt = made.outage(script.at_s);
+        let within = |truth_s: f64| (0.01 * truth_s).max(2.0 * SLOT_S) + 1e-9;
+        let same = |a: Option<f64>, b: Option<f64>| a.zip(b).map_or(a == b, |(a, b)| (a - b).abs() < 1e-5);
+        prop_assert_eq!(felt.failed, failed);
+        prop_assert!(same(felt.first_failure_s, first_s) && same(felt.last_failure_s, last_s), "{felt:?}");
+        let end_s = script.end_s();
+        prop_assert!(near(felt.back_to_baseline_s, end_s, within(end_s)), "{end_s}: {felt:?}");
+        prop_assert!(near(felt.total_s, script.total_s, within(script.total_s)), "{felt:?}");
+        if script.total_s > 0.0 {
+            prop_assert!(near(felt.first_ok_s, script.total_s, within(script.total_s)), "{felt:?}");
+        }
+        let (slow_s, partial_s) = (script.slow.1, script.partial.1);
+        // Bins of 10 ms, and where it borders on something else half a window.
+        let borders = script.total_s + partial_s > 0.0;
+        prop_assert!(near(felt.partial_s, partial_s, within(partial_s) + 0.011), "{felt:?}");
+        prop_assert!(near(felt.degraded_s, slow_s, within(slow_s) + if borders { 0.2 } else { 0.0 }), "{felt:?}");
+        let lost = script.rate * (script.total_s + script.partial.0 * partial_s + (1.0 - script.slow.0) * slow_s);
+        let [low, high] = felt.lost_operations_ci95.unwrap();
+        prop_assert!((low - 0.01 * lost..=high + 0.01 * lost).contains(&lost), "{lost}: {felt:?}");
+    }
+}
+
+/// A Poisson stream whose rate wanders around 5,000/s: noise of 10 % that is forgotten within about 200 ms.
+fn wandering(seed: u64, length_s: f64) -> Made {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
+    let steps = (length_s / 0.01) as usize + 1;
+    let kept = (-0.01_f64 / 0.2).exp();
+    let mut off = 0.0;
+    let rates: Vec<f64> = (0..steps)
+        .map(|_| {
+            let normal = (0..12).map(|_| random.f64() - 0.5).sum::<f64>();
+            off = kept * off + (1.0_f64 - kept * kept).sqrt() * normal;
+            5_000.0 * (1.0 + 0.1 * off)
+        })
+        .collect();
+    Made::random(seed, length_s, |at_s| rates[(at_s / 0.01) as usize].max(0.0))
+}
+
+/// Of 300 loads, how many intervals of the baseline hold the true rate, and how many of the losses in an outage of so long.
+fn holding(make: impl Fn(u64) -> Made, down_s: f64) -> [usize; 2] {
+    let mut holds = [0, 0];
+    for seed in 0..300 {
+        let mut made = make(seed);
+        let mut lost = 0;
+        for row in made.rows.iter_mut().filter(|row| row.at_s > 11.9995 && row.at_s < 11.9995 + down_s) {
+            lost += row.ok;
+            row.ok = 0;
+        }
+        let felt = made.failing(1, 12.0, 12.001).outage(12.0);
+        let [low, high] = felt.baseline_ci95.unwrap();
+        holds[0] += usize::from((low..=high).contains(&5_000.0));
+        // What came before the outage's end and what it ended at are not the interval's: the truth is that of its slots.
+        assert!(near(felt.total_s, down_s, 0.006), "{felt:?}");
+        let [low, high] = felt.lost_operations_ci95.unwrap();
+        holds[1] += usize::from((low..=high).contains(&f64::from(lost)));
+    }
+    holds
+}
+
+#[test]
+fn of_an_even_stream_the_intervals_hold_the_truth_as_often_as_they_say() {
+    for down_s in [0.05, 3.0] {
+        let holds = holding(|seed| Made::random(seed, 17.0, |_| 5_000.0), down_s);
+        assert!(holds.iter().all(|&holds| (276..=298).contains(&holds)), "{holds:?} of 300 with {down_s} s");
+    }
+}
+
+#[test]
+fn so_they_do_of_one_whose_rate_wanders() {
+    for down_s in [0.05, 3.0] {
+        let holds = holding(|seed| wandering(seed, 17.0), down_s);
+        assert!(holds.iter().all(|&holds| holds >= 276), "{holds:?} of 300 with {down_s} s");
+    }
+}
+
+#[test]
+fn without_an_outage_nothing_is_lost_for_sure() {
+    let felt = Made::random(1, 20.0, |_| 5_000.0).outage(12.0);
+    assert_eq!((felt.lost_operations, felt.lost_operations_ci95), (Some(0.0), Some([0.0, 0.0])));
+}
+
+#[test]
+fn what_never_came_back_is_counted_to_the_end_with_its_interval() {
+    let felt = Made::random(2, 20.0, |at_s| if at_s < 12.0 { 5_000.0 } else { 2_000.0 }).outage(12.0);
+    let [low, high] = felt.lost_operations_ci95.unwrap();
+    assert!(low < 24_000.0 && 24_000.0 < high && high - low < 3_000.0, "{felt:?}");
+}
+
+/// What was felt of a fault from 12 s on that was healed at `healed_s`.
+fn healed(made: &Made, healed_s: f64) -> Outage {
+    made.outage_of(Times {
+        at_s: 12.0,
+        healed_s: Some(healed_s),
+        baseline_from_s: Some(0.0),
+        until_s: 40.0,
+        counted_until_s: 40.0,
+        timeout_s: 1.0,
+    })
+}
+
+#[test]
+fn a_slow_processor_costs_throughput() {
+    let made = Made::random(1, 40.0, |at_s| if (12.0..18.5).contains(&at_s) { 4_000.0 } else { 10_000.0 });
+    let felt = healed(&made, 18.5);
+    assert!(near(felt.back_to_baseline_s, 6.5, 0.02), "{felt:?}");
+    assert!(near(felt.degraded_s, 6.5, 0.02), "{felt:?}");
+    assert_eq!((felt.failed, felt.total_s, felt.partial_s), (0, Some(0.0), Some(0.0)));
+    assert!(near(felt.lost_operations, 39_000.0, 1_500.0), "{felt:?}");
+}
+
+#[test]
+fn a_slow_disk_whose_cache_fills_up_first_is_felt_late_and_beyond_its_healing() {
+    let made = Made::random(2, 40.0, |at_s| if (15.0..21.0).contains(&at_s) { 1_000.0 } else { 10_000.0 });
+    let felt = healed(&made, 20.0);
+    assert!(near(felt.back_to_baseline_s, 9.0, 0.02), "{felt:?}");
+    assert!(near(felt.degraded_s, 6.0, 0.125), "what was well before is not degraded: {felt:?}");
+}
+
+#[test]
+fn a_slow_link_under_a_fixed_rate_shows_in_latency_alone() {
+    for (healed_s, made) in [(17.0, 3), (17.4, 4), (17.8, 5), (14.6, 6)].map(|(healed_s, seed)| {
+        let made = Made::even(40.0, |_| 2_000.0);
+        (healed_s, made.taking(seed, |at_s| if (12.0..healed_s).contains(&at_s) { 5_000.0 } else { 800.0 }))
+    }) {
+        let felt = healed(&made, healed_s);
+        assert!(near(felt.back_to_baseline_s, healed_s - 12.0, 0.1), "{healed_s}: {felt:?}");
+        assert!(near(felt.degraded_s, healed_s - 12.0, 0.1), "{healed_s}: {felt:?}");
+        assert!(near(felt.lost_operations, 0.0, 10.0), "{felt:?}");
+    }
+}
+
+#[test]
+fn a_lossy_link_shows_in_the_slowest_few() {
+    // Three of a hundred operations wait for a second sending.
+    let made = Made::even(40.0, |_| 2_000.0).taking(7, |at_s| {
+        let slow = (12.0..20.0).contains(&at_s) && (at_s * 1e3).round().rem_euclid(33.0) < 1.0;
+        if slow { 200_000.0 } else { 800.0 }
+    });
+    let felt = healed(&made, 20.0);
+    assert!(near(felt.back_to_baseline_s, 8.0, 0.3), "{felt:?}");
+    assert!(near(felt.degraded_s, 8.0, 0.3), "{felt:?}");
+}
+
+#[test]
+fn a_slow_second_now_and_then_is_none() {
+    // Stalls of 80 ms, in which a fixed rate piles up: many in the second after the fault's, none before it.
+    let made = Made::even(40.0, |_| 2_000.0).taking(8, |at_s| {
+        let stall = [13.2, 13.6, 16.4].into_iter().find(|from_s| (*from_s..from_s + 0.08).contains(&at_s));
+        stall.map_or(800.0, |from_s| 800.0 + (from_s + 0.08 - at_s) * 1e6)
+    });
+    let felt = healed(&made, 14.0);
+    assert_eq!((felt.back_to_baseline_s, felt.degraded_s), (Some(0.0), Some(0.0)), "{felt:?}");
+}
+
+#[test]
+fn a_backlogs_latency_is_the_overshoots() {
+    // Nothing for 2 s, then the backlog for 4 s: who waits in it waits for up to 2 s.
+    let rate = |at_s: f64| match at_s {
+        at_s if (12.0..14.0).contains(&at_s) => 0.0,
+        at_s if (14.0..18.0).contains(&at_s) => 3_000.0,
+        _ => 2_000.0,
+    };
+    let made = Made::random(9, 40.0, rate)
+        .taking(9, |at_s| if (14.0..18.0).contains(&at_s) { 2e6 - (at_s - 14.0) * 0.5e6 + 800.0 } else { 800.0 });
+    let felt = healed(&made, 14.0);
+    assert!(near(felt.back_to_baseline_s, 2.0, 0.02), "{felt:?}");
+    assert!(near(felt.overshoot_until_s, 6.0, 0.1), "{felt:?}");
+    assert_eq!(felt.degraded_s, Some(0.0), "{felt:?}");
+}
+
+#[test]
+fn partial_failures_are_not_called_degraded() {
+    let made = Made::random(10, 40.0, |at_s| if (12.0..15.0).contains(&at_s) { 5_000.0 } else { 10_000.0 });
+    let felt = made.failing(150, 12.0, 15.0).outage(12.0);
+    assert!(near(felt.back_to_baseline_s, 3.0, 0.03), "{felt:?}");
+    assert!(near(felt.degraded_s, 0.0, 0.001), "{felt:?}");
+    let total = Made::random(11, 40.0, |at_s| if (12.0..12.2).contains(&at_s) { 0.0 } else { 10_000.0 });
+    assert_eq!(total.outage(12.0).degraded_s, Some(0.0));
+}
+
+#[test]
+fn a_backlog_that_drains_is_seen_and_made_up_for() {
+    // 2 s without an answer, 20,000 operations of backlog drain within 4 s.
+    let rate = |at_s: f64| match at_s {
+        at_s if (12.0..14.0).contains(&at_s) => 0.0,
+        at_s if (14.0..18.0).contains(&at_s) => 15_000.0,
+        _ => 10_000.0,
+    };
+    for made in [Made::even(30.0, rate), Made::random(3, 30.0, rate)] {
+        let felt = made.outage(12.0);
+        assert!(near(felt.back_to_baseline_s, 2.0, 0.005), "{felt:?}");
+        // The highest of many windows is higher than what they are around.
+        assert!(felt.overshoot_ratio.is_some_and(|ratio| (1.49..1.7).contains(&ratio)), "{felt:?}");
+        assert!(near(felt.overshoot_until_s, 6.0, 0.02), "{felt:?}");
+        let [low, high] = felt.lost_operations_ci95.unwrap();
+        assert!(low <= 0.0 && (0.0..3_000.0).contains(&high), "nothing was lost in the end: {felt:?}");
+    }
+}
+
+#[test]
+fn one_that_goes_on_to_the_end_has_no_end() {
+    let rate = |at_s: f64| match at_s {
+        at_s if (12.0..14.0).contains(&at_s) => 0.0,
+        at_s if at_s >= 14.0 => 15_000.0,
+        _ => 10_000.0,
+    };
+    let felt = Made::random(4, 18.0, rate).outage(12.0);
+    assert!(felt.overshoot_ratio.is_some() && felt.overshoot_until_s.is_none(), "{felt:?}");
+    assert!(near(felt.lost_operations, 20_000.0, 500.0), "until service was back: {felt:?}");
+}
+
+#[test]
+fn what_the_baseline_does_too_is_none() {
+    // Stalls of 50 ms every second, each followed by what was held up, within 50 ms.
+    let rate = |at_s: f64| match at_s.rem_euclid(1.0) {
+        within if within < 0.05 => 0.0,
+        within if within < 0.1 => 20_000.0,
+        _ => 10_000.0,
+    };
+    let felt = Made::random(5, 30.0, rate).outage(15.0);
+    assert_eq!(felt.overshoot_ratio, None, "{felt:?}");
+    let once = |at_s: f64| if (15.05..15.25).contains(&at_s) { 20_000.0 } else { rate(at_s) };
+    assert!(Made::random(5, 30.0, once).outage(15.0).overshoot_ratio.is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 80, rng_seed: RngSeed::Fixed(3), ..ProptestConfig::default() })]
+
+    #[test]
+    fn chance_makes_none(seed in 0_u64..1_000_000, rate in 20.0..20_000.0_f64, down_s in 0.0..2.0_f64) {
+        let made = Made::random(seed, 17.0, |at_s| if (12.0..12.0 + down_s).contains(&at_s) { 0.0 } else { rate });
+        prop_assert_eq!(made.outage(12.0).overshoot_ratio, None);
+    }
 }

@@ -1,0 +1,382 @@
+//! Tables of swept and searched loads: safe loads and the trials that found them, scaling laws, crossings, and what a cycle costs.
+
+use std::collections::BTreeMap;
+
+use experiment::profile::Profile;
+use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};
+use serde_json::Value;
+
+use super::{Cell, Column, Kind, Row, Table, Tone};
+use crate::facts::plain;
+use crate::sweep_charts::{curve_name, short};
+use crate::{Input, numbers};
+
+pub const SAFE_LOADS: Kind = Kind { name: "safe_loads", place: 0, fill: safe_loads };
+
+fn safe_loads(input: &Input) -> Option<Table> {
+    let lines = &input.results.safe_loads;
+    let first = lines.first()?;
+    let with_variant = lines.iter().any(|line| line.variant.is_some());
+    let mut columns: Vec<Column> = with_variant.then(|| Column::text("variant")).into_iter().collect();
+    columns.push(Column::text("surviving"));
+    columns.push(Column::numeric(&format!("highest {}", short(&first.over)), "at which all limits hold").brief());
+    columns.push(Column::text("limited by"));
+    columns.push(Column::numeric("trials", "of this search").brief());
+    Some(Table {
+        title: "The Plimsoll line".to_owned(),
+        note: String::new(),
+        columns,
+        rows: lines.iter().map(|line| Row { cells: safe_load_cells(line, with_variant), begins: false }).collect(),
+        terms: vec![(
+            "95 % interval".to_owned(),
+            "where the edge is, after what the trials of the search said, some of which may be wrong".to_owned(),
+        )],
+        folded: false,
+    })
+}
+
+fn safe_load_cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
+    let variant = with_variant.then(|| Cell::new(line.variant.clone().unwrap_or_default()));
+    let mut cells: Vec<Cell> = variant.into_iter().collect();
+    cells.push(Cell::new(condition(&line.surviving)));
+    cells.push(match nowhere(line) {
+        Some(least) => Cell::new(format!("not even {}", numbers::number(least))).toned(Tone::Bad),
+        None => Cell::of(line.value, numbers::number).with(interval(Some(line.ci95))),
+    });
+    cells.push(Cell::new(line.limited_by.clone()));
+    cells.push(Cell::new(numbers::count(line.steps.len() as u64)));
+    cells
+}
+
+/// The lowest value that was tried, if the limits did not even hold there.
+pub fn nowhere(line: &SafeLoad) -> Option<f64> {
+    line.ci95[1].filter(|_| line.value.is_none())
+}
+
+/// How a condition is called that has no name.
+pub fn condition(surviving: &str) -> String {
+    if surviving.is_empty() { "the file's faults".to_owned() } else { surviving.to_owned() }
+}
+
+pub const SCALING: Kind = Kind { name: "scaling", place: 8, fill: scaling };
+
+fn scaling(input: &Input) -> Option<Table> {
+    let scaling = &input.results.scaling;
+    let first = scaling.first()?;
+    let several_paths = scaling.iter().any(|other| other.over != first.over);
+    let mut columns = vec![Column::text("curve")];
+    columns.extend(several_paths.then(|| Column::text("over")));
+    columns.extend([
+        Column::numeric("knee", "the load from which more load brings little").brief(),
+        Column::numeric("peak", "highest throughput: the mean of the best point").brief(),
+        Column::numeric("peak at", "the load of that point").brief(),
+        Column::numeric("λ", "fitted: throughput of one"),
+        Column::numeric("σ", "fitted: contention, the share of the work for which one waits for another"),
+        Column::numeric(
+            "κ",
+            "fitted: coherency, what each pair costs to agree; above 0, more load ends in less throughput",
+        ),
+        Column::numeric("law peaks at", "the load at which the fitted law peaks; may lie beyond what was measured"),
+        Column::numeric("r²", "share of the variance that the fitted law explains"),
+    ]);
+    let rows = scaling.iter().map(|scaling| Row { cells: scaling_cells(scaling, several_paths), begins: false });
+    Some(Table {
+        title: format!("Scaling over {}", if several_paths { "the swept loads" } else { first.over.as_str() }),
+        note: "Below each figure its 95 % interval: what it would be if all trials were repeated. Without one there were too few \
+               repeats."
+            .to_owned(),
+        columns,
+        rows: rows.collect(),
+        terms: vec![
+            ("still rises".to_owned(), "the highest load of the sweep lies before the knee".to_owned()),
+            (
+                "fitted".to_owned(),
+                "the Universal Scalability Law, λN / (1 + σ(N − 1) + κN(N − 1)), by least squares; where the line of the chart \
+                 leaves the dots, it does not describe this system"
+                    .to_owned(),
+            ),
+        ],
+        folded: false,
+    })
+}
+
+fn scaling_cells(scaling: &Scaling, with_path: bool) -> Vec<Cell> {
+    let law = scaling.usl.as_ref();
+    let parameter = |index: usize, value: Option<f64>| with_interval(value, law.and_then(|law| Some(law.ci95?[index])));
+    let knee = match scaling.knee {
+        None if scaling.points.len() > 2 && scaling.peak_per_s.is_some() => Cell::new("still rises"),
+        knee => with_interval(knee, scaling.knee_ci95),
+    };
+    let mut cells = vec![Cell::new(curve_name(&scaling.variant, &scaling.at))];
+    cells.extend(with_path.then(|| Cell::new(short(&scaling.over))));
+    cells.extend([
+        knee,
+        with_interval(scaling.peak_per_s, scaling.peak_ci95),
+        Cell::of(scaling.peak_at, numbers::number),
+        parameter(0, law.map(|law| law.lambda)),
+        parameter(1, law.map(|law| law.sigma)),
+        parameter(2, law.map(|law| law.kappa)),
+        Cell::of(law.and_then(|law| law.peak_at), numbers::number),
+        Cell::of(law.map(|law| law.r2), |r2| format!("{r2:.3}")),
+    ]);
+    cells
+}
+
+/// A figure with its interval below.
+fn with_interval(value: Option<f64>, ci95: Option<[f64; 2]>) -> Cell {
+    // Parameters at their bound come out as the last digits of a fit.
+    let write = |value: f64| if value.abs() < 1e-9 { "0".to_owned() } else { numbers::number(value) };
+    let interval = ci95.map_or_else(String::new, |[low, high]| numbers::from_to(&write(low), &write(high)));
+    Cell::of(value, write).with(interval)
+}
+
+pub const CROSSINGS: Kind = Kind { name: "crossings", place: 9, fill: crossings };
+
+/// Rows beyond which the page folds the table: each variant meets each other one at each point.
+const MANY_CROSSINGS: usize = 24;
+
+fn crossings(input: &Input) -> Option<Table> {
+    let crossings = &input.results.crossings;
+    let first = crossings.first()?;
+    let with_point = crossings.iter().any(|crossing| !crossing.point.is_empty());
+    let several_paths = crossings.iter().any(|other| other.over != first.over);
+    let mut columns = vec![Column::text("ahead at the highest load"), Column::text("of")];
+    columns.extend(several_paths.then(|| Column::text("over")));
+    columns.extend(with_point.then(|| Column::text("at")));
+    let head = if several_paths { "from … on".to_owned() } else { format!("from … {} on", short(&first.over)) };
+    columns.push(Column::numeric(&head, "the load from which it is ahead for good").brief());
+    let of_peaks = "its highest throughput, as a multiple of the other's; below it the 95 % interval";
+    columns.push(Column::numeric("ratio of peaks", of_peaks).brief());
+    let row = |crossing| Row { cells: crossing_cells(crossing, several_paths, with_point), begins: false };
+    Some(Table {
+        title: "Who overtakes whom".to_owned(),
+        note: "Between measured loads the lead is taken to change evenly with the logarithm of the load.".to_owned(),
+        columns,
+        rows: crossings.iter().map(row).collect(),
+        terms: vec![(
+            "not shown".to_owned(),
+            "repeats differ too much to tell who is ahead at the highest load".to_owned(),
+        )],
+        folded: crossings.len() > MANY_CROSSINGS,
+    })
+}
+
+fn crossing_cells(crossing: &Crossing, with_path: bool, with_point: bool) -> Vec<Cell> {
+    let mut cells = vec![Cell::new(crossing.a.clone()), Cell::new(crossing.b.clone())];
+    cells.extend(with_path.then(|| Cell::new(short(&crossing.over))));
+    cells.extend(with_point.then(|| Cell::new(curve_name("", &crossing.point))));
+    cells.push(match crossing.lead {
+        Lead::Crosses => Cell::of(crossing.at, numbers::number).with(interval(crossing.ci95)),
+        Lead::Throughout => Cell::new("throughout").with(interval(crossing.ci95)),
+        Lead::NotShown => Cell::new("not shown").toned(Tone::Doubtful).with(interval(crossing.ci95)),
+    });
+    let of_peaks = crossing.peak_ratio_ci95.map(|ends| ends.map(numbers::number));
+    let of_peaks = of_peaks.map_or_else(String::new, |[low, high]| numbers::from_to(&low, &high));
+    cells.push(Cell::of(crossing.peak_ratio, numbers::number).with(of_peaks));
+    cells
+}
+
+/// `11.2–12.8`; an end that lies outside of the sweep is said to.
+pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
+    match ci95.map(|ends| ends.map(|end| end.map(numbers::number))) {
+        None | Some([None, None]) => String::new(),
+        Some([Some(low), Some(high)]) => numbers::from_to(&low, &high),
+        Some([None, Some(high)]) => format!("at most {high}"),
+        Some([Some(low), None]) => format!("at least {low}"),
+    }
+}
+
+pub const COST: Kind = Kind { name: "cost", place: 10, fill: cost };
+
+/// Swept paths under it are loads.
+const LOAD: &str = "load.";
+const MANY: usize = 12;
+
+fn cost(input: &Input) -> Option<Table> {
+    let costs = &input.results.costs;
+    let shown: Vec<&PointCost> = costs.iter().filter(|cost| cost.at_peak || cost.cheapest).collect();
+    let first = shown.first()?;
+    let with_name = shown.iter().any(|cost| cost_name(cost) != cost_name(first));
+    let with_load = shown.iter().any(|cost| !load(cost).is_empty());
+    let with_price = shown.iter().any(|cost| cost.price_per_million_cycles.is_some());
+    let electricity = input.results.trials.iter().any(|trial| trial.cost.electricity_per_million_cycles.is_some());
+    let mut columns: Vec<Column> = with_name.then(|| Column::text("curve")).into_iter().collect();
+    columns.extend(with_load.then(|| Column::text("at")));
+    columns.extend([
+        Column::numeric("cycles/s", "full cycles per second, on the machines meant").brief(),
+        Column::numeric("watts", "mean power of all hosts together").brief(),
+        Column::numeric("energy/cycle", "energy for each cycle, after the warm-up").brief(),
+        Column::numeric("with warm-up", "energy for each cycle, over the whole load"),
+    ]);
+    if with_price {
+        columns.push(Column::numeric("price/million", "price of a million cycles, after the warm-up").brief());
+        columns.push(Column::numeric("with warm-up", "price of a million cycles, over the whole load"));
+    }
+    let rows =
+        shown.iter().map(|cost| Row { cells: cost_cells(cost, with_name, with_load, with_price), begins: false });
+    let rows: Vec<Row> = rows.collect();
+    Some(Table {
+        title: "Cost".to_owned(),
+        note: note(costs, electricity),
+        columns,
+        folded: rows.len() > MANY,
+        rows,
+        terms: terms(electricity).into_iter().chain(profiles(input)).collect(),
+    })
+}
+
+fn note(costs: &[PointCost], electricity: bool) -> String {
+    let mut note = "Modelled from the profile's watts and the measured CPU, of all hosts of the lab. Below a figure its 95 % interval, \
+                    where there were repeats enough."
+        .to_owned();
+    if electricity {
+        note.push_str(" The price includes electricity.");
+    }
+    let mut lacking: Vec<String> = Vec::new();
+    for cost in costs {
+        let Some(lacks) = &cost.lacks else { continue };
+        let who = if cost.variant.is_empty() { String::new() } else { format!("{}: ", cost.variant) };
+        let said = format!(" {who}{lacks}");
+        if !lacking.contains(&said) {
+            lacking.push(said);
+        }
+    }
+    note + &lacking.concat()
+}
+
+fn terms(electricity: bool) -> Vec<(String, String)> {
+    let price = if electricity {
+        "the hosts' prices, spread evenly over their lifetimes, and electricity"
+    } else {
+        "the hosts' prices, spread evenly over their lifetimes; electricity, cooling, space and staff are not in it"
+    };
+    [
+        ("watts", "each host's idle watts and, by the share of its cores' capacity that was used, what is between idle and load watts"),
+        ("price/million", price),
+        ("peak", "where most cycles are completed of all loads of this curve"),
+        ("cheapest", "where a cycle has the lowest price or, without prices, takes the least energy"),
+    ]
+    .map(|(term, meaning)| (term.to_owned(), meaning.to_owned()))
+    .to_vec()
+}
+
+/// What each profile draws and costs, and who says so.
+fn profiles(input: &Input) -> Vec<(String, String)> {
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for profile in input.plan.trials.iter().flat_map(|trial| &trial.lab.profiles) {
+        let line = (profile.name.clone(), figures(profile));
+        if !line.1.is_empty() && !seen.contains(&line) {
+            seen.push(line);
+        }
+    }
+    seen
+}
+
+fn figures(profile: &Profile) -> String {
+    let source = |section: &str| {
+        let found = profile.source.lines().find_map(|line| line.strip_prefix(section)?.strip_prefix(": "));
+        found.map_or_else(String::new, |source| format!(" ({source})"))
+    };
+    let watts = |watts: f64| format!("{} W", numbers::number(watts));
+    let power = profile.idle_watts.zip(profile.load_watts).map(|(idle, load)| {
+        let range = if idle == load { watts(load) } else { numbers::from_to(&watts(idle), &watts(load)) };
+        format!("{range}{}", source("power"))
+    });
+    let price = profile.price.as_ref().zip(profile.lifetime_years).map(|(price, years)| {
+        let amount = numbers::money(price.amount, &price.currency);
+        format!("{amount} over {} years{}", numbers::number(years), source("price"))
+    });
+    power.into_iter().chain(price).collect::<Vec<_>>().join("; ")
+}
+
+fn cost_cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bool) -> Vec<Cell> {
+    let which = match (cost.at_peak, cost.cheapest) {
+        (true, true) => "peak, cheapest",
+        (true, false) => "peak",
+        _ => "cheapest",
+    };
+    let mut cells: Vec<Cell> = with_name.then(|| Cell::new(cost_name(cost))).into_iter().collect();
+    cells.extend(with_load.then(|| Cell::new(load(cost)).with(which)));
+    let written = |value: Option<f64>, write: &dyn Fn(f64) -> String, ci95: Option<[f64; 2]>| {
+        let ends = ci95.map(|ends| ends.map(write)).filter(|[low, high]| low != high);
+        Cell::of(value, write).with(ends.map_or_else(String::new, |[low, high]| numbers::from_to(&low, &high)))
+    };
+    cells.extend([
+        Cell::of(cost.cycles_per_s, numbers::number),
+        Cell::of(cost.watts, numbers::number),
+        written(cost.joules_per_cycle, &numbers::joules, cost.joules_per_cycle_ci95),
+        Cell::of(cost.with_warmup.joules_per_cycle, numbers::joules),
+    ]);
+    if with_price {
+        let currency = cost.currency.as_deref().unwrap_or_default();
+        let ci95 = cost.price_per_million_cycles_ci95.map(|ends| ends.map(numbers::number));
+        let range = ci95.filter(|[low, high]| low != high).map(|[low, high]| numbers::from_to(&low, &high));
+        let money = |amount| numbers::money(amount, currency);
+        cells.push(Cell::of(cost.price_per_million_cycles, money).with(range.unwrap_or_default()));
+        cells.push(Cell::of(cost.with_warmup.price_per_million_cycles, money));
+    }
+    cells
+}
+
+/// What tells it from other curves; may be empty.
+pub fn cost_name(cost: &PointCost) -> String {
+    let is_load = |path: &str| path.starts_with(LOAD);
+    let at: BTreeMap<String, Value> = cost
+        .point
+        .iter()
+        .filter(|(path, _)| !is_load(path))
+        .map(|(path, value)| (path.clone(), value.clone()))
+        .collect();
+    if cost.variant.is_empty() && at.is_empty() { String::new() } else { curve_name(&cost.variant, &at) }
+}
+
+/// `agents 32`.
+fn load(cost: &PointCost) -> String {
+    let loads = cost.point.iter().filter(|(path, _)| path.starts_with(LOAD));
+    loads.map(|(path, value)| format!("{} {}", short(path), plain(value))).collect::<Vec<_>>().join(", ")
+}
+
+pub const SEARCH: Kind = Kind { name: "search", place: 56, fill: search };
+
+fn search(input: &Input) -> Option<Table> {
+    let lines = &input.results.safe_loads;
+    let first = lines.first().filter(|_| lines.iter().any(|line| !line.steps.is_empty()))?;
+    let several = lines.len() > 1;
+    let mut columns: Vec<Column> = several.then(|| Column::text("search")).into_iter().collect();
+    columns.push(Column::text("trial"));
+    columns.push(Column::numeric(short(&first.over), "the value tried").brief());
+    columns.push(Column::text("limits"));
+    columns.push(Column::text("because"));
+    let rows = lines.iter().flat_map(|line| {
+        let step = move |(index, step): (usize, &SearchStep)| Row {
+            cells: search_cells(line, step, several),
+            begins: index == 0,
+        };
+        line.steps.iter().enumerate().map(step)
+    });
+    Some(Table {
+        title: "The search".to_owned(),
+        note: "Each trial was chosen by what those before it had said; see docs/find.md.".to_owned(),
+        columns,
+        rows: rows.collect(),
+        terms: Vec::new(),
+        folded: false,
+    })
+}
+
+fn search_cells(line: &SafeLoad, step: &SearchStep, several: bool) -> Vec<Cell> {
+    let name = || {
+        let parts = [line.variant.clone(), Some(condition(&line.surviving))];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    };
+    let mut cells: Vec<Cell> = several.then(|| Cell::new(name())).into_iter().collect();
+    cells.push(Cell::new(step.trial.clone()));
+    cells.push(Cell::new(numbers::number(step.value)));
+    cells.push(match step.held {
+        Some(true) => Cell::new("held").toned(Tone::Good),
+        Some(false) => Cell::new("broke").toned(Tone::Bad),
+        None => Cell::new("says nothing").toned(Tone::Muted),
+    });
+    cells.push(Cell::new(step.broke.join("; ")));
+    cells
+}

@@ -1,0 +1,203 @@
+//! The findings of swept and searched loads: where throughput levels off and who overtakes whom, what is carried under each
+//! condition, and what a cycle costs.
+
+use record::results::{Crossing, Lead, PointCost, Results, SafeLoad, Scaling};
+
+use super::{capital, listed, quoted, stopped};
+use crate::numbers;
+use crate::sweep_charts::{curve_name, short};
+use crate::tables::nowhere;
+use crate::tables::sweeps::{self, interval};
+
+/// Curves that are worded at most; the table has them all.
+const WORDED: usize = 4;
+
+/// A sentence for the curves over the first swept load, and one for those of the variants that cross.
+pub fn scaling(results: &Results) -> Vec<String> {
+    let Some(first) = results.scaling.first() else { return Vec::new() };
+    let over = first.over.as_str();
+    let curves: Vec<&Scaling> =
+        results.scaling.iter().filter(|scaling| scaling.over == over && scaling.points.len() > 2).collect();
+    // Each beside the first; how the others stand to each other is in the table.
+    let reference = curves.first().map_or("", |scaling| scaling.variant.as_str());
+    let with_first = |crossing: &&Crossing| crossing.a == reference || crossing.b == reference;
+    let crossings: Vec<&Crossing> =
+        results.crossings.iter().filter(|crossing| crossing.over == over).filter(with_first).collect();
+    let mut sentences = Vec::new();
+    if curves.len() <= WORDED {
+        let parts: Vec<String> = curves.iter().filter_map(|scaling| of_curve(scaling)).collect();
+        sentences.extend((!parts.is_empty()).then(|| capital(&format!("{}.", parts.join("; ")))));
+    }
+    if crossings.len() <= WORDED {
+        let parts: Vec<String> = crossings.iter().map(|crossing| of_crossing(crossing)).collect();
+        sentences.extend((!parts.is_empty()).then(|| capital(&format!("{}.", parts.join("; ")))));
+    }
+    sentences
+}
+
+fn of_curve(scaling: &Scaling) -> Option<String> {
+    let (peak, at) = (scaling.peak_per_s?, numbers::number(scaling.peak_at?));
+    let name = curve_name(&scaling.variant, &scaling.at);
+    let who = if scaling.variant.is_empty() && scaling.at.is_empty() { name } else { quoted(&name) };
+    let unit = short(&scaling.over);
+    let highest = format!("{}{}", numbers::rate(peak), range(scaling.peak_ci95, numbers::rate));
+    Some(match scaling.knee {
+        Some(knee) => {
+            let knee = format!("{} {unit}{}", numbers::number(knee), range(scaling.knee_ci95, numbers::number));
+            format!("{who} levels off from {knee} and peaks at {highest} with {at}")
+        }
+        None => format!("{who} still rises at {at} {unit}, to {highest}"),
+    })
+}
+
+fn range(ci95: Option<[f64; 2]>, write: fn(f64) -> String) -> String {
+    let written = ci95.map(|ends| ends.map(write)).filter(|[low, high]| low != high);
+    written.map_or_else(String::new, |[low, high]| format!(" (95 % interval {})", numbers::from_to(&low, &high)))
+}
+
+fn of_crossing(crossing: &Crossing) -> String {
+    let (a, b, unit) = (quoted(&crossing.a), quoted(&crossing.b), short(&crossing.over));
+    let at = match crossing.point.is_empty() {
+        true => String::new(),
+        false => format!(" with {}", quoted(&curve_name("", &crossing.point))),
+    };
+    let ahead = Some(interval(crossing.ci95)).filter(|ahead| !ahead.is_empty());
+    let ahead = ahead.map_or_else(String::new, |ahead| format!(" (95 % interval {ahead})"));
+    let peak = crossing.peak_ratio.map_or_else(String::new, |ratio| {
+        let sure = range(crossing.peak_ratio_ci95, numbers::number);
+        format!(", and its peak is {} times that of {b}{sure}", numbers::number(ratio))
+    });
+    match (crossing.lead, crossing.at) {
+        (Lead::Crosses, Some(load)) => {
+            format!("{a} is ahead of {b} from {} {unit}{ahead} on{at}{peak}", numbers::number(load))
+        }
+        (Lead::Throughout, _) => format!("{a} is ahead of {b} throughout{at}{peak}"),
+        _ => {
+            let peak = peak.replacen(", and its peak", &format!("; the peak of {a}"), 1);
+            format!("which of {b} and {a} is ahead at the highest load is not shown{at}{peak}")
+        }
+    }
+}
+
+/// A sentence for each variant.
+pub fn safe_loads(lines: &[SafeLoad]) -> Vec<String> {
+    let mut variants: Vec<&Option<String>> = Vec::new();
+    for line in lines {
+        if !variants.contains(&&line.variant) {
+            variants.push(&line.variant);
+        }
+    }
+    let of = |variant: &Option<String>| lines.iter().filter(|line| line.variant == *variant).collect::<Vec<_>>();
+    variants.into_iter().map(|variant| line_of(variant.as_deref(), &of(variant))).collect()
+}
+
+fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
+    let who = variant.map_or_else(|| "it".to_owned(), quoted);
+    let carried: Vec<String> = lines.iter().map(|line| format!("{} {}", carried(line), condition(line))).collect();
+    let mut limits: Vec<String> = Vec::new();
+    for limit in lines.iter().filter(|line| met(line)).map(|line| quoted(&line.limited_by)) {
+        if !limits.contains(&limit) {
+            limits.push(limit);
+        }
+    }
+    let place = if lines.iter().all(|line| nowhere(line).is_some()) { "there" } else { "beyond it" };
+    let beyond = match limits.as_slice() {
+        [] => String::new(),
+        [only] => format!("; {place} {only} breaks"),
+        _ => format!("; {place} {} break", listed(&limits)),
+    };
+    let mut text = stopped(&capital(&format!("{who} carries {}{beyond}", listed(&carried))));
+    // What kept a search from an edge is a sentence of its own: it may be long.
+    for line in lines.iter().filter(|line| !met(line) && !line.limited_by.is_empty()) {
+        let what = line.limited_by.trim_start_matches("the search: ");
+        let what = match line.limited_by.strip_prefix("the generator: ") {
+            Some(reason) => format!("the generator could not make more: {reason}"),
+            None => format!("no edge was found: {what}"),
+        };
+        text.push(' ');
+        text.push_str(&stopped(&format!("{} {what}", capital(&format!("{},", condition(line))))));
+    }
+    text
+}
+
+/// Whether a limit was met, and nothing else.
+fn met(line: &SafeLoad) -> bool {
+    !(line.limited_by.is_empty()
+        || line.limited_by.starts_with("the generator: ")
+        || line.limited_by.starts_with("the search: "))
+}
+
+/// `12,300 operations/s (95 % interval 11,900–12,700)`, `at least 16,000 operations/s`.
+fn carried(line: &SafeLoad) -> String {
+    let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
+    let wide = if line.complete { "" } else { ", wider than asked for" };
+    let [low, high] = line.ci95.map(|end| end.map(numbers::number));
+    match (line.value.map(numbers::number), low, high) {
+        (Some(value), Some(low), Some(high)) if low == high => format!("{value} {unit} (95 % sure)"),
+        (Some(value), Some(low), Some(high)) => {
+            format!("{value} {unit} (95 % interval {}{wide})", numbers::from_to(&low, &high))
+        }
+        (Some(value), None, Some(high)) => format!("{value} {unit} (95 % interval up to {high}{wide})"),
+        (Some(value), Some(low), None) if low != value => {
+            format!("at least {value} {unit} (95 % sure of {low})")
+        }
+        (Some(value), _, None) => format!("at least {value} {unit}"),
+        (None, _, Some(high)) if high == "1" => format!("not even 1 {}", unit.replace("agents", "agent")),
+        (None, _, Some(high)) => format!("not even {high} {unit}"),
+        (None, ..) => "an unknown load".to_owned(),
+    }
+}
+
+fn condition(line: &SafeLoad) -> String {
+    match line.surviving.as_str() {
+        "" => "with its faults".to_owned(),
+        "nothing lost" => "healthy".to_owned(),
+        "one member down" => "with one member down".to_owned(),
+        fault => format!("with the fault {}", quoted(fault)),
+    }
+}
+
+/// Curves that a line names at most; the table has them all.
+const NAMED: usize = 4;
+
+/// A sentence where two variants have a cost, at the peak of each.
+pub fn cost_sentence(results: &Results) -> Option<String> {
+    let peaks: Vec<&PointCost> = results.costs.iter().filter(|cost| cost.at_peak).collect();
+    let [one, other] = peaks.as_slice() else { return None };
+    if one.variant == other.variant {
+        return None;
+    }
+    let joules = |cost: &PointCost| cost.joules_per_cycle.map(numbers::joules);
+    let price = |cost: &PointCost| {
+        Some(numbers::money(cost.price_per_million_cycles?, cost.currency.as_deref().unwrap_or_default()))
+    };
+    let both = |value: &dyn Fn(&PointCost) -> Option<String>| Some((value(one)?, value(other)?));
+    let names = [one, other].map(|cost| quoted(&cost.variant));
+    let parts = [
+        both(&joules).map(|(a, b)| format!("a cycle takes {a} with {} and {b} with {}", names[0], names[1])),
+        both(&price).map(|(a, b)| format!("a million cycles cost {a} with {} and {b} with {}", names[0], names[1])),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("At their peaks {} (modelled).", parts.join("; ")))
+}
+
+/// All that have a cost, at the peak of each, in a line; `None` where the answer says it already, or there is none.
+pub fn cost_line(results: &Results) -> Option<String> {
+    if cost_sentence(results).is_some_and(|sentence| results.answer.contains(&sentence)) {
+        return None;
+    }
+    let of_peak = |cost: &PointCost| {
+        let joules = cost.joules_per_cycle.map(|joules| format!("{} a cycle", numbers::joules(joules)));
+        let currency = cost.currency.as_deref().unwrap_or_default();
+        let price = cost.price_per_million_cycles.map(|price| format!("{} a million", numbers::money(price, currency)));
+        let figures: Vec<String> = joules.into_iter().chain(price).collect();
+        let name = sweeps::cost_name(cost);
+        let name = if name.is_empty() { name } else { format!("{}: ", quoted(&name)) };
+        (!figures.is_empty()).then(|| format!("{name}{}", figures.join(", ")))
+    };
+    let peaks: Vec<String> = results.costs.iter().filter(|cost| cost.at_peak).filter_map(of_peak).collect();
+    let more = peaks.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; {more} more in the report") } else { String::new() };
+    let named = peaks.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    (!peaks.is_empty()).then(|| format!("Cost at the peak, modelled: {named}{more}."))
+}
