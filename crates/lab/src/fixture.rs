@@ -1,4 +1,5 @@
-//! What the tests of this crate share: a folder that goes away, a small server, a trial, a caller. Not for anything else.
+//! What the tests of this crate share: a folder that goes away, a small server, a trial, a
+//! caller, hosts that stand on paper. Not for anything else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod hosts;
@@ -302,7 +303,7 @@ pub fn is_alive(pid: u32) -> bool {
 
 /// Whether it lives on after all that was to be done to it is done. A signal takes a moment to end a process.
 pub fn stays_alive(pid: u32) -> bool {
-    crate::linux::pidfd::await_end(pid, std::time::Duration::from_millis(300));
+    crate::linux::await_end(pid, std::time::Duration::from_millis(300));
     is_alive(pid)
 }
 

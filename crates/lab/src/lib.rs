@@ -1,14 +1,11 @@
-//! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched, broken, and always taken down.
-//! It must not know what the load is, and must not judge what it sees.
+//! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched,
+//! broken, and always taken down.
 
-mod arguments;
-mod attended;
 pub mod checkups;
 pub mod doctor;
 mod ears;
 pub mod environment;
 mod error;
-mod everywhere;
 pub mod faults;
 pub mod fingerprint;
 #[cfg(test)]
@@ -37,13 +34,12 @@ mod site;
 pub mod targets;
 pub mod trusted;
 mod url;
-mod victims;
 
 use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
 pub use ground::Ground;
-pub use linux::spawn::ends_with_us;
+pub use linux::ends_with_us;
 pub use site::{Build, Member, NotUp, Observed, Site, Told, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.

@@ -1,5 +1,5 @@
-//! What is left of a run: its processes, found by the mark in their environment and by their process groups, and ended.
-//! It must not decide whether a run is over.
+//! What is left of a run: its processes, found by the mark in their environment and by their
+//! process groups, and ended.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::linux::pidfd;
+use crate::linux;
 use crate::linux::procfs::{self, Stat};
 
 /// Given to processes between SIGTERM and SIGKILL.
@@ -119,7 +119,7 @@ impl Marks {
             for stat in &found {
                 let who = (stat.pid, stat.started_ticks);
                 if !signalled.contains(&who) {
-                    pidfd::signal(stat, signal);
+                    linux::signal(stat, signal);
                     signalled.push(who);
                 }
                 if !seen.iter().any(|seen| (seen.pid, seen.started_ticks) == who) {
@@ -129,7 +129,7 @@ impl Marks {
             if found.is_empty() || Instant::now() >= until {
                 return found;
             }
-            pidfd::await_end(found[0].pid, GLANCE);
+            linux::await_end(found[0].pid, GLANCE);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What a run made in the kernel: control groups, loop devices, their limits. Removed only where it is certain that it was
-//! this run that made it. It must not touch processes or files.
+//! What a run made in the kernel: control groups, loop devices, their limits. Removed only
+//! where it is certain that it was this run that made it.
 
 use std::path::{Path, PathBuf};
 
 use super::entry;
 use crate::Error;
 use crate::linux::cgroup::{self, Device};
-use crate::linux::loop_device;
+use crate::linux::mount;
 use crate::runner::groups::top_of;
 
 /// What was written down before it was made.
@@ -40,7 +40,7 @@ impl Kernel {
             }
         }
         for (device, file) in self.loops.iter().filter(|(device, file)| can_be(device, file, id)) {
-            match loop_device::detach(device, file) {
+            match mount::detach_loop(device, file) {
                 Ok(false) => {}
                 Ok(true) => removed.push(format!("loop device {}", device.display())),
                 Err(error) => {
@@ -54,14 +54,14 @@ impl Kernel {
     /// Whether the limits of a device can be ours: it was, and nobody else has it now.
     fn is_ours(&self, device: &Path, id: &str) -> bool {
         let mut files = self.loops.iter().filter(|(ours, file)| ours == device && can_be(ours, file, id)).peekable();
-        let now = loop_device::backing(device);
+        let now = mount::backing_file(device);
         files.peek().is_some() && now.is_none_or(|now| files.any(|(_, file)| *file == now))
     }
 }
 
 /// Whether the run can have attached this file to this device: a damaged entry must not take another's away.
 fn can_be(device: &Path, file: &Path, id: &str) -> bool {
-    loop_device::is_one(device) && file.ancestors().skip(1).any(|folder| entry::belongs_to(folder, id))
+    mount::is_loop_device(device) && file.ancestors().skip(1).any(|folder| entry::belongs_to(folder, id))
 }
 
 fn refused(doing: String, error: cgroup::Error) -> Error {

@@ -249,7 +249,7 @@ fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
         format!("folder {}", scratch.display()),
     ];
     assert_eq!(removed[..3], expected);
-    assert_ne!(crate::linux::loop_device::backing(&device).as_ref(), Some(&file));
+    assert_ne!(crate::linux::mount::backing_file(&device).as_ref(), Some(&file));
 }
 
 #[test]
@@ -267,8 +267,8 @@ fn what_another_made_in_the_kernel_stays() {
     abandoned(&folder, |owner| owner.started_ticks += 1, &lines);
     let removed = clean_all(&folder);
     assert_eq!(removed.len(), 1, "{removed:?}");
-    assert_eq!(crate::linux::loop_device::backing(&device).as_ref(), Some(&file));
-    assert!(crate::linux::loop_device::detach(&device, &file).unwrap());
+    assert_eq!(crate::linux::mount::backing_file(&device).as_ref(), Some(&file));
+    assert!(crate::linux::mount::detach_loop(&device, &file).unwrap());
     fs::remove_dir_all(&scratch).unwrap();
 }
 

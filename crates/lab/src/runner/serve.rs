@@ -1,5 +1,5 @@
-//! The runner's end: reads what it is told, line by line, has each order carried out on a thread of its own, and undoes
-//! everything when its input ends. It must not know who speaks to it.
+//! The runner's end: reads what it is told, line by line, has each order carried out on a
+//! thread of its own, and undoes everything when its input ends.
 
 mod init;
 mod orders;
@@ -13,7 +13,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 use super::{ORDER_BYTES, Order, Refusal, Request, Said, Setup, VERSION};
-use crate::hosts::netns::keeper;
+use crate::hosts::netns;
 use orders::Runner;
 use voice::Voice;
 
@@ -31,7 +31,7 @@ pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
         Err(reason) => return failed(&voice, reason),
     };
     if setup.isolation.is_some() && !inside && setup.version == VERSION {
-        let kept = input.try_clone().map_err(|error| error.to_string()).and_then(|input| keeper::keep(&setup, input));
+        let kept = input.try_clone().map_err(|error| error.to_string()).and_then(|input| netns::keep(&setup, input));
         match kept {
             Ok(Some(code)) => return u8::try_from(code).unwrap_or(1),
             // The host is made, and we are its runner.

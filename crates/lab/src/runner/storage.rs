@@ -1,5 +1,6 @@
-//! How fast the storage of a host is to whom it keeps waiting: random reads, and random writes that are synced one by one,
-//! as a database does them. By fio, for that is what others compare with. It must not leave a file behind.
+//! How fast the storage of a host is to whom it keeps waiting: random reads, and random writes
+//! that are synced one by one, as a database does them. By fio, for that is what others compare
+//! with.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -12,7 +13,7 @@ use record::events::HostFigures;
 use rustix::process::{Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::linux::{pidfd, spawn};
+use crate::linux;
 
 const FILE: &str = "storage.measure";
 /// Larger than a disk's own cache of a track, small enough for a slow one to be laid out in seconds.
@@ -67,7 +68,7 @@ impl Measure<'_> {
         let mut command = Command::new("fio");
         command.args(arguments).current_dir(self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let child = spawn::spawn_in(command, self.groups).map_err(|error| {
+        let child = linux::spawn_in(command, self.groups).map_err(|error| {
             Failure::NotStarted(match error.kind() {
                 io::ErrorKind::NotFound => "fio is not installed".to_owned(),
                 _ => format!("cannot start fio: {error}"),
@@ -142,7 +143,7 @@ fn output_of(mut child: Child, within: Duration) -> Result<String, Failure> {
             Err(RecvTimeoutError::Disconnected) => Err(Failure::Failed("fio's output was lost".to_owned())),
         });
     if output.is_err()
-        && let Some(group) = pidfd::pid(child.id())
+        && let Some(group) = linux::pid(child.id())
     {
         let _ = kill_process_group(group, Signal::KILL);
     }

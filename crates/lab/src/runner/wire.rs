@@ -1,9 +1,9 @@
-//! Configures a host's interfaces. It must not make any.
+//! Configures a host's interfaces.
 
 use std::fmt::Write as _;
 
 use super::{Envelope, Refusal, Wiring};
-use crate::linux::network::{self, Trouble, link};
+use crate::linux::network::{self, Trouble};
 
 /// Addresses, up, routes, the profile's link limits.
 ///
@@ -13,7 +13,7 @@ pub fn wire(wiring: &Wiring, envelope: &Envelope) -> Result<(), Refusal> {
     network::ip(&batch(wiring))?;
     network::forward(wiring.forwards)?;
     for interface in &wiring.interfaces {
-        link::impose(&interface.name, link::Limits::of(&envelope.link))?;
+        network::impose(&interface.name, network::Limits::of(&envelope.link))?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What every member holds, asked of each by itself with the target's hook `audit`, of all at the same time. It must not compare
-//! what they say, nor decide when they are asked again.
+//! What every member holds, asked of each by itself with the target's hook `audit`, of all at
+//! the same time.
 
 use std::time::Duration;
 
@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use super::Site;
 use super::layout::HookHost;
-use crate::everywhere::on_all;
 use crate::hooks::{AUDIT_BYTES, Hook};
-use crate::hosts::Host;
+use crate::hosts::{Host, on_all};
 use crate::plain_text;
 
 /// The hook's name.
@@ -119,9 +118,6 @@ fn held(value: Value) -> Option<Held> {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of members that are asked what they hold, with small shell scripts as hooks; and with the program itself on virtual hosts, as
-    //! root: `cargo build -p plimsoll`, `cargo test -p lab -- --ignored auditing`.
-
     use experiment::manifest::Manifest;
     use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Bringing a target up, role by role, each ready on all its hosts before the next starts. It must leave nothing behind when
-//! it fails.
+//! Bringing a target up, role by role, each ready on all its hosts before the next starts; and
+//! taking it down, in good order or at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -20,9 +20,8 @@ use super::breaking::Broken;
 use super::layout::{Basis, Post, Service};
 use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
 use crate::ears::Ears;
-use crate::everywhere::{at_once, on_all};
 use crate::ground::Ground;
-use crate::hosts::{self, Process, Start};
+use crate::hosts::{self, Process, Start, at_once, on_all};
 use crate::readiness::{self, Check, Waiting};
 use crate::runner::Control;
 use crate::runner::session::Session;

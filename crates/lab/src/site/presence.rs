@@ -1,4 +1,4 @@
-//! Which hosts of a site are up: told when they come and when they go. It must not make or end one.
+//! Which hosts of a site are up: told when they come and when they go.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,8 +8,7 @@ use rustix::process::Signal;
 
 use super::{Build, Observed, Site, Watched};
 use crate::Error;
-use crate::everywhere::on_all;
-use crate::hosts::{Ended, Host};
+use crate::hosts::{Ended, Host, on_all};
 use crate::runner::session::{ENDED_AT_ONCE, RUNNER_GONE};
 use crate::sampling::Sources;
 
@@ -191,11 +190,10 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use super::*;
     use crate::fixture::hosts::{Lab, story};
     use crate::fixture::{Bench, Lines, manifest, server};
     use crate::{Ground, Site};
-
-    use super::*;
 
     #[test]
     fn a_host_that_is_lost_takes_its_processes_with_it_and_the_rest_goes_on() {

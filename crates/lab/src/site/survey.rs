@@ -1,5 +1,5 @@
-//! What a layout has to know of its hosts, gathered from all of them at once: where the target's folder is, private folders,
-//! ports that are free everywhere. It must not start anything of the target.
+//! What a layout has to know of its hosts, gathered from all of them at once: where the
+//! target's folder is, private folders, ports that are free everywhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,7 @@ use record::events::HostFigures;
 
 use super::Build;
 use super::layout::Service;
-use crate::everywhere::on_all;
-use crate::hosts::{Ended, Host};
+use crate::hosts::{Ended, Host, on_all};
 use crate::linux::procfs;
 use crate::{Error, plain_text, probes, targets};
 

@@ -1,5 +1,5 @@
-//! Taking a target down, and its hosts with it: in good order or at once, and then making sure that nothing of it is left.
-//! It must not stop at the first thing that resists, nor wait for one host after the other.
+//! Taking a target down, and its hosts with it: in good order or at once, and then making sure
+//! that nothing of it is left.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -9,8 +9,7 @@ use rustix::process::Signal;
 
 use super::{Site, told};
 use crate::Error;
-use crate::everywhere::at_once;
-use crate::hosts::Host;
+use crate::hosts::{Host, at_once};
 
 /// Between SIGKILL and the end of a process.
 const PATIENCE: Duration = Duration::from_secs(5);

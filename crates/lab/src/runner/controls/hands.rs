@@ -1,5 +1,6 @@
-//! The hands of a real host: its control groups, its network, its disk, its clock. On a machine that is not ours alone, the
-//! way that orders come is spared, and what would hit everybody there for good is refused. It must not know what is imposed.
+//! The hands of a real host: its control groups, its network, its disk, its clock. On a machine
+//! that is not ours alone, the way that orders come is spared, and what would hit everybody
+//! there for good is refused.
 
 mod fill;
 
@@ -15,9 +16,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 use super::Hands;
 use super::state::{Cuts, Links, Peers};
 use crate::hosts::folder_name;
-use crate::linux::network::drops::{self, Cut};
-use crate::linux::network::link::{self, Limits};
-use crate::linux::network::{self, ALONE, Ownership};
+use crate::linux::network::{self, ALONE, Cut, Limits, Ownership};
 use crate::linux::procfs;
 use crate::runner::groups::Groups;
 use crate::runner::{Refusal, Setup};
@@ -110,16 +109,16 @@ impl HostHands {
 
     /// Makes the links like this; what is refused leaves them without any limit.
     fn shape(&self, links: &Links) -> Result<(), Refusal> {
-        let toward: Vec<link::Toward> =
+        let toward: Vec<network::Toward> =
             links.toward.iter().map(|(peers, link)| (peers.iter().copied().collect(), link.clone())).collect();
-        let ports: Vec<link::Port> = links.ports.iter().map(|(port, link)| (*port, link.clone())).collect();
+        let ports: Vec<network::Port> = links.ports.iter().map(|(port, link)| (*port, link.clone())).collect();
         let spared = self.connection()?.map(|connection| connection.port);
         let limits = Limits { all: &links.all, toward: &toward, ports: &ports, spared, owner: &self.owner };
         for interface in self.interfaces()? {
             if !self.is_isolated {
                 self.remember(&interface)?;
             }
-            link::shape(&interface, limits)?;
+            network::shape(&interface, limits)?;
         }
         if !self.is_isolated && *links == Links::default() {
             self.put_back()?;
@@ -185,7 +184,7 @@ impl Hands for HostHands {
         self.need_root("dropping packets")?;
         let rules = rules(cuts);
         if rules.is_empty() {
-            return Ok(drops::uncut_all(&self.owner)?);
+            return Ok(network::uncut_all(&self.owner)?);
         }
         let spared = self.connection()?.map(|connection| connection.port);
         let is_total = rules.iter().any(|cut| cut.from.is_none() || cut.to.is_none());
@@ -197,7 +196,7 @@ impl Hands for HostHands {
                 "{mount} comes over the network, and a host that cannot read it might not be healed: use `pause`"
             )));
         }
-        Ok(drops::cut(&rules, spared, &self.owner)?)
+        Ok(network::cut(&rules, spared, &self.owner)?)
     }
 
     fn link(&self, links: &Links) -> Result<(), Refusal> {
@@ -221,9 +220,9 @@ impl Hands for HostHands {
         }
         for interface in network::interfaces() {
             if up {
-                link::up(&interface)?;
+                network::up(&interface)?;
             } else {
-                link::down(&interface)?;
+                network::down(&interface)?;
             }
         }
         Ok(())
@@ -337,7 +336,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::until;
-    use crate::linux::{cgroup, namespace};
+    use crate::linux::{self, cgroup};
     use crate::runner::controls::Controls;
     use crate::runner::{Control, Isolation, groups};
 
@@ -464,7 +463,7 @@ mod tests {
             return;
         }
         let play = || {
-            namespace::leave_network().unwrap();
+            linux::leave_network().unwrap();
             network::ip("link add eth0 type veth peer name far\naddress add 10.83.0.1/24 dev eth0\n").unwrap();
             network::ip("link set lo up\nlink set eth0 up\nlink set far up\nroute add 10.84.0.0/24 via 10.83.0.2\n")
                 .unwrap();

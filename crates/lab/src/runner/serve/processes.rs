@@ -1,5 +1,5 @@
-//! The processes of a host: started in its groups, their output and their ends said in the order in which they came. It
-//! must not know what they are for.
+//! The processes of a host: started in its groups, their output and their ends said in the
+//! order in which they came.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, Read as _};
@@ -14,7 +14,7 @@ use rustix::io::ioctl_fionread;
 use rustix::process::{PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use super::voice::Voice;
-use crate::linux::{pidfd, spawn};
+use crate::linux;
 use crate::registry::MARK;
 use crate::remains::{Group, pipe_inode};
 use crate::runner::{Answer, Program, Refusal, Said};
@@ -64,7 +64,7 @@ impl Processes {
         let copy = writer.try_clone().map_err(|error| Refusal::system("copy a pipe", &error))?;
         let mut command = command(program)?;
         command.stdin(Stdio::null()).stdout(copy).stderr(writer);
-        let child = spawn::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
+        let child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
         let entry = self.enter(number, program, &program.role, child, pipes)?;
         let pid = entry.pid;
         self.voice.say(&Said::Done { number, answer: Answer::Started { pid } });
@@ -142,13 +142,13 @@ impl Entry {
     fn signal(&self, signal: Signal, group: bool) {
         let child = self.child();
         if child.is_some() {
-            let Some(pid) = pidfd::pid(self.pid) else { return };
+            let Some(pid) = linux::pid(self.pid) else { return };
             // Until it is waited for, its number is its own.
             let _ = if group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
         } else if group {
             // Its number may be somebody else's by now.
             for stat in self.group.members(&self.marks) {
-                pidfd::signal(&stat, signal);
+                linux::signal(&stat, signal);
             }
         }
     }
@@ -174,7 +174,7 @@ impl Entry {
 
     /// A handle on it, where the kernel gives one.
     pub fn handle(&self) -> Option<OwnedFd> {
-        pidfd_open(pidfd::pid(self.pid)?, PidfdFlags::empty()).ok()
+        pidfd_open(linux::pid(self.pid)?, PidfdFlags::empty()).ok()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Programs that are run to their end: input given, output kept up to a limit, killed when the time is over. It must not
-//! wait for what they leave running.
+//! Programs that are run to their end: input given, output kept up to a limit, killed when the
+//! time is over.
 
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::processes::{Entry, Processes, command, not_started};
-use crate::linux::{pidfd, spawn};
+use crate::linux;
 use crate::remains::pipe_inode;
 use crate::runner::{Answer, Program, Refusal};
 
@@ -34,7 +34,7 @@ pub fn run(
     let pipes = [pipe_inode(&output), pipe_inode(&errors)].into_iter().flatten().collect();
     let mut command = command(program)?;
     command.stdin(Stdio::piped()).stdout(output_in).stderr(errors_in);
-    let mut child = spawn::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
+    let mut child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
     let stdin = child.stdin.take();
     // Without a role: it is none of the target's.
     let entry = processes.enter(number, program, "", child, pipes)?;
@@ -68,7 +68,7 @@ fn await_end(entry: &Entry, until: Instant) -> Option<i32> {
         if left.is_zero() {
             return None;
         }
-        pidfd::await_end(entry.pid, left);
+        linux::await_end(entry.pid, left);
     }
 }
 

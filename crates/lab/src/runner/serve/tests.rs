@@ -237,9 +237,9 @@ fn a_process_is_in_its_groups_before_it_is_the_program() {
     let groups = [folder.write("procs", ""), folder.write("tasks", "")];
     let mut command = std::process::Command::new("cat");
     command.args(&groups).stdout(std::process::Stdio::piped());
-    let child = crate::linux::spawn::spawn_in(command, &groups).unwrap();
+    let child = crate::linux::spawn_in(command, &groups).unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, b"00");
-    let missing = crate::linux::spawn::spawn_in(std::process::Command::new("true"), &[folder.join("none")]);
+    let missing = crate::linux::spawn_in(std::process::Command::new("true"), &[folder.join("none")]);
     assert_ne!(missing.unwrap_err().kind(), io::ErrorKind::NotFound, "it is not the program that is missing");
 }
 

@@ -1,4 +1,4 @@
-//! Faults of a site's hosts: states imposed on them and lifted, crashes and boots. It must not know how a host does that.
+//! Faults of a site's hosts: states imposed on them and lifted, crashes and boots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +6,7 @@ use std::time::Duration;
 use record::events::HostFigures;
 
 use crate::Error;
-use crate::everywhere::at_once;
-use crate::hosts::{Host, Output};
+use crate::hosts::{Host, Output, at_once};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::site::Site;
