@@ -15,16 +15,15 @@ use rustix::process::geteuid;
 use rustix::time::{ClockId, clock_getres};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::checkups::{About, Finding, Fix, KINDS, Kind, Patient, State, chosen};
 use crate::environment::{self, Root};
 use crate::hooks::{Hook, Stream};
 use crate::hosts::{self, netns};
 use crate::linux::{self, procfs};
 use crate::probes::Ticks;
-use crate::registry::entry;
-use crate::registry::private::PrivateFolder;
-use crate::url::Place;
+use crate::readiness::Place;
+use crate::trusted::PrivateFolder;
+use crate::{Error, registry};
 
 /// What one check-up came to.
 #[derive(Debug)]
@@ -368,7 +367,7 @@ impl Remedies {
     /// For the machine whose files are below `root`; the record is where the registry of runs is.
     #[must_use]
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_path_buf(), folders: entry::folders() }
+        Self { root: root.to_path_buf(), folders: registry::folders() }
     }
 
     #[cfg(test)]

@@ -213,8 +213,7 @@ pub fn variable(prefix: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::hosts::{FakeHost, Strings};
-    use crate::fixture::{Bench, Scratch, is_alive, until};
+    use crate::fixture::{Bench, FakeHost, Scratch, Strings, is_alive, until};
     use crate::linux;
 
     fn hook(folder: &Scratch, script: &str) -> Hook {

@@ -19,9 +19,8 @@ use rustix::process::Signal;
 pub(crate) use ssh::{Leftover, folder_name};
 
 use crate::Error;
-use crate::ears::Ears;
-use crate::ground::Ground;
-use crate::placement::{self, Placement};
+use crate::placement::{self, Ground, Placement};
+use crate::process_log::Ears;
 use crate::registry::{Ledger, Registry};
 use crate::runner::session::Session;
 use crate::runner::{Control, Order, Program};

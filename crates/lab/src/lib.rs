@@ -3,20 +3,14 @@
 
 pub mod checkups;
 pub mod doctor;
-mod ears;
 pub mod environment;
 mod error;
 pub mod faults;
-pub mod fingerprint;
 #[cfg(test)]
 mod fixture;
-mod ground;
 mod hooks;
 pub mod hosts;
 mod linux;
-mod listeners;
-pub mod packages;
-mod placeholders;
 pub mod placement;
 pub mod plain_text;
 mod ports;
@@ -26,20 +20,17 @@ mod process_tree;
 pub mod profiles;
 mod readiness;
 pub mod registry;
-mod remains;
 pub mod runner;
 mod sampling;
-mod search_path;
 mod site;
 pub mod targets;
 pub mod trusted;
-mod url;
 
 use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
-pub use ground::Ground;
 pub use linux::ends_with_us;
+pub use placement::Ground;
 pub use site::{Build, Member, NotUp, Observed, Site, Told, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.

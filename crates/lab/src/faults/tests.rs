@@ -17,8 +17,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::faults::{KINDS, find};
-use crate::fixture::stage::Stage;
-use crate::fixture::{Adjust as _, Bench, Lines, folder_trial, is_alive, manifest, server, shell, trial, until};
+use crate::fixture::{Adjust as _, Bench, Lines, Stage, folder_trial, is_alive, manifest, server, shell, trial, until};
 use crate::hosts::{Ended, Output};
 use crate::runner::{Control, Program};
 use crate::{Build, Error, Ground, Site};

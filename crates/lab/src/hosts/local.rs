@@ -12,8 +12,7 @@ use rustix::process::{Signal, kill_process, kill_process_group};
 
 use super::{Ended, Host, Kind, Output, Process, Start};
 use crate::process_log::Log;
-use crate::registry::{Ledger, MARK};
-use crate::remains::{Group, pipe_inode};
+use crate::registry::{Group, Ledger, MARK, pipe_inode};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::{Error, linux, ports};

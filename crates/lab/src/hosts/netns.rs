@@ -21,14 +21,12 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open};
 
 use super::{Host, Kind};
 use crate::doctor::Links;
-use crate::ground::Ground;
 use crate::hosts::{Attended, Machine, all_or_none, at_once};
 use crate::linux::cgroup::{self, Device};
 use crate::linux::mount::{self, Attached, Place};
 use crate::linux::{self, network, procfs};
-use crate::placement::Placement;
-use crate::registry::{Ledger, MARK};
-use crate::remains::Group;
+use crate::placement::{Ground, Placement};
+use crate::registry::{Group, Ledger, MARK};
 use crate::runner::session::Session;
 use crate::runner::{self, Bind, Envelope, Isolation, Order, Setup, VERSION, Wiring, groups};
 use crate::site::Build;

@@ -16,7 +16,7 @@ use crate::linux::cgroup::{self, Controller, Hierarchies};
 use crate::linux::network::{Limits, Port, Trouble, impose};
 use crate::placement::Placement;
 use crate::runner::Envelope;
-use crate::{Error, packages};
+use crate::{Error, targets};
 
 /// As much of a disk is taken to be written to; its file grows with what is.
 const EXPECTED_BYTES: u64 = 1 << 30;
@@ -185,7 +185,7 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
             needs,
             instead: format!(
                 "`plimsoll run --install` and `plimsoll install --lab` install it; or run: {}\n  {without}",
-                packages::command(&packages)
+                targets::install_command(&packages)
             ),
         })?;
     }
