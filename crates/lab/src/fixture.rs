@@ -358,8 +358,7 @@ pub fn machine(name: &str) -> Scratch {
 }
 
 // Hosts for tests of a site: each is all this machine at a loopback address of its own, or
-// stands on paper, where what is done to it is only written down; and a test can lose it. Not
-// for anything but tests.
+// stands on paper, where what is done to it is only written down; and a test can lose it.
 
 static PIDS: AtomicU32 = AtomicU32::new(1_000_000);
 
@@ -649,8 +648,7 @@ pub fn story(observed: &[Observed]) -> Vec<String> {
     observed.iter().map(word).collect()
 }
 
-// A site whose hosts stand on paper, for tests of what is done to them. Not for anything but
-// tests.
+// A site whose hosts stand on paper, for tests of what is done to them.
 
 /// One at 127.0.0.1, one at 127.0.0.2, …, all on the same port.
 fn listeners(count: u8) -> Vec<TcpListener> {

@@ -98,9 +98,6 @@ pub fn holder(port: u16) -> Option<Holder> {
 // Who serves an address of this machine: the sockets that listen there, the processes that hold
 // them, and what belongs to these. So a target that Plimsoll did not start is told from the
 // other processes beside it.
-//
-// The formats are the kernel's: `/proc/net/tcp` and `fib_trie` (`net/ipv4`), `if_inet6`,
-// cgroups(7).
 
 /// A process is looked at so often before what was found of it is taken as settled: it may be given its socket or its control group
 /// a moment after its start.

@@ -6,10 +6,12 @@
 //! Measured on a virtual machine with 2 cores, 90 processes and an Erlang VM of 21 threads as
 //! target: 0.6 ms of CPU time for a reading, so 0.06 % of a core.
 
-mod scrape;
+mod reader;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -19,18 +21,17 @@ use record::clock::Clock;
 use record::events::What;
 use record::rows::{Metric, Sample};
 
-pub use scrape::Endpoint;
+use reader::RunGroup;
+pub(crate) use reader::{Bounds, Proc, Reader, Source, strangers_pct};
 
-use crate::Error;
-use crate::linux::cgroup::{CpuTime, Group, Hierarchies, Own};
-use crate::linux::procfs;
+use crate::linux::cgroup::Own;
 use crate::ports::Whereabouts;
-use crate::probes::{KINDS, Probe, Ticks};
-use crate::process_tree::{Forest, Reading, Sought};
-use crate::runner::groups::{Usage, top_of};
+use crate::probes::Ticks;
+use crate::readiness::Place;
+use crate::runner::groups::top_of;
 use crate::runner::session::Session;
-use crate::runner::{Isolation, Setup};
-use crate::site::{Member, Watched};
+use crate::site::Watched;
+use crate::{Error, plain_text};
 
 /// The threads that read.
 pub struct Probes {
@@ -269,195 +270,6 @@ impl Clients {
     }
 }
 
-// All probes and the processes of one machine or host, read together; and what of the machine's
-// CPU time the run and strangers took.
-
-/// All probes, and the processes.
-pub(crate) struct Reader {
-    source: Source,
-    probes: Vec<Box<dyn Probe>>,
-    forest: Forest,
-    last: Option<Instant>,
-}
-
-/// What a reading came to.
-pub(crate) struct Rows {
-    /// The machine or host.
-    pub host: Sample,
-    /// Each role that runs.
-    pub roles: Vec<Sample>,
-    /// This program; `process` is empty.
-    pub own: Option<Sample>,
-    /// CPU time of all that belongs to the run, where it is told.
-    pub run: Sample,
-}
-
-impl Reader {
-    pub fn new(source: Source) -> Self {
-        let probes = KINDS.iter().map(|kind| (kind.make)()).collect();
-        Self { source, probes, forest: Forest::default(), last: None }
-    }
-
-    /// Also tells to whom the machine's CPU time is put down: see [`Forest::share_out`].
-    pub fn share_out(&mut self, sought: Option<Sought>, lab: Option<String>) {
-        self.forest.share_out(sought, lab);
-    }
-
-    pub fn forest(&self) -> &Forest {
-        &self.forest
-    }
-
-    pub fn proc(&self) -> &Proc {
-        &self.source.proc
-    }
-
-    /// Says what the host's control groups have used by now: before each reading.
-    pub fn set_usage(&mut self, usage: Usage) {
-        if let Some(bounds) = &mut self.source.host {
-            bounds.usage = usage;
-        }
-    }
-
-    /// Reads everything and fills in `host`, which has time and name; `None` at the first reading.
-    pub fn read(&mut self, now: Instant, members: &[Member], mut host: Sample) -> Option<Rows> {
-        let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
-        let length_s = interval_s.unwrap_or(f64::NAN);
-        // First, so that a host's control group, where it knows better, has the last word.
-        let Reading { roles, own, run } = self.forest.read(&self.source, members, length_s, &mut host);
-        for probe in &mut self.probes {
-            probe.read(&self.source, length_s, &mut host);
-        }
-        let (user, system) = run.unzip();
-        let run = Sample { cpu_user_pct: user, cpu_system_pct: system, ..Sample::default() };
-        interval_s.map(|_| Rows { host, roles, own, run })
-    }
-}
-
-/// What is busy and neither the target nor Plimsoll. The kernel counts both sides in clock ticks, so a small difference
-/// is noise and one below 0 is none.
-pub(crate) fn strangers_pct(host: &Sample, ours: &[Sample]) -> Option<f64> {
-    let busy = host.cpu_user_pct? + host.cpu_system_pct?;
-    let ours = ours.iter().map(|sample| Some(sample.cpu_user_pct? + sample.cpu_system_pct?)).sum::<Option<f64>>()?;
-    Some((busy - ours).max(0.0))
-}
-
-/// All hosts of a run on this machine together: the control group that theirs are in. Processes come and go, its account
-/// stays.
-struct RunGroup {
-    group: Group,
-    /// What it had used, and when.
-    last: Option<(Instant, CpuTime)>,
-}
-
-impl RunGroup {
-    pub fn of(run: &str) -> Self {
-        Self { group: Group::new(&Arc::new(Hierarchies::detect()), top_of(run)), last: None }
-    }
-
-    /// Its CPU time since the last reading; empty if nothing is known.
-    pub fn read(&mut self, proc: &Proc, now: Instant) -> Sample {
-        let time = self.group.cpu_time();
-        let last = std::mem::replace(&mut self.last, time.map(|time| (now, time)));
-        let used = last.zip(time).and_then(|((then, before), time)| {
-            let percent = 100.0 / (now.duration_since(then).as_secs_f64() * 1e9 * proc.cpus()?);
-            let user_ns = time.user_ns.checked_sub(before.user_ns)?;
-            Some((user_ns as f64 * percent, time.system_ns.checked_sub(before.system_ns)? as f64 * percent))
-        });
-        Sample {
-            cpu_user_pct: used.map(|(user, _)| user),
-            cpu_system_pct: used.map(|(_, system)| system),
-            ..Sample::default()
-        }
-    }
-}
-
-// What the probes read: a machine's /proc and, of a host that Plimsoll made, its control group
-// and what it may use.
-
-/// `/proc`, or a recorded one.
-pub(crate) struct Proc(PathBuf);
-
-impl Proc {
-    pub fn at(path: &Path) -> Self {
-        Self(path.to_path_buf())
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn text(&self, name: &str) -> Option<String> {
-        procfs::text(&self.0.join(name))
-    }
-
-    /// CPUs of the machine.
-    pub fn cpus(&self) -> Option<f64> {
-        let stat = self.text("stat")?;
-        let count = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
-        (count > 0).then_some(count as f64)
-    }
-}
-
-/// Where figures come from.
-pub(crate) struct Source {
-    /// Of the machine or, seen from inside a host, with that host's processes and interfaces only.
-    pub proc: Proc,
-    /// What marks off a host from the machine that plays it; `None`: it is the machine.
-    pub host: Option<Bounds>,
-}
-
-/// A host that Plimsoll made.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Bounds {
-    /// What its control groups had used when the reading began.
-    pub usage: Usage,
-    /// What they can do together, in cores of the machine: 100 %.
-    pub capacity: f64,
-    /// Its memory, bytes.
-    pub memory_bytes: Option<u64>,
-    /// The device its data is on, if it has one to itself: `loop3`.
-    pub device: Option<String>,
-}
-
-impl Source {
-    /// The machine as it is.
-    pub fn machine(proc: Proc) -> Self {
-        Self { proc, host: None }
-    }
-
-    /// What a runner sees: its host, if it was to make one.
-    pub fn of(setup: &Setup, proc: Proc) -> Self {
-        let host = setup.isolation.as_ref().map(|isolation| Bounds::of(setup, isolation, &proc));
-        Self { proc, host }
-    }
-
-    /// What 100 % of CPU is, in cores of the machine.
-    pub fn capacity(&self) -> Option<f64> {
-        match &self.host {
-            Some(bounds) => Some(bounds.capacity),
-            None => self.proc.cpus(),
-        }
-    }
-}
-
-impl Bounds {
-    fn of(setup: &Setup, isolation: &Isolation, proc: &Proc) -> Self {
-        let envelope = &setup.envelope;
-        let may_use = match envelope.cpus.len() {
-            0 => proc.cpus().unwrap_or(1.0),
-            count => count as f64,
-        };
-        let cores = envelope.cores.map_or(may_use, f64::from);
-        let device = isolation.volume.as_ref().and_then(|volume| volume.device.file_name());
-        Self {
-            usage: Usage::default(),
-            capacity: cores * envelope.core_speed.unwrap_or(1.0),
-            memory_bytes: envelope.memory_bytes,
-            device: device.map(|name| name.to_string_lossy().into_owned()),
-        }
-    }
-}
-
 // Whom the probes ask: the runners of a lab's hosts, as they come and go, and what this machine
 // is to that lab.
 
@@ -524,13 +336,191 @@ impl Sources {
     }
 }
 
+// A target's own figures, asked of it over HTTP as Prometheus does, in Prometheus' text format.
+
+/// For everything, from the connection to the last byte.
+const SCRAPE_PATIENCE: Duration = Duration::from_millis(800);
+/// Of an answer; what is longer is not read.
+const ANSWER_BYTES: usize = 4 << 20;
+
+/// Of the figures in an answer; a name can stand there with any number of labels.
+const FIGURES: usize = 2000;
+
+/// Where a host's figures are, and which of them are recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The host.
+    pub host: String,
+    /// Complete: `http://10.83.0.1:9100/metrics`.
+    pub url: String,
+    /// Names, without labels.
+    pub keep: Vec<String>,
+}
+
+impl Endpoint {
+    /// What it says now; nothing, if it does not answer in time or not with 200.
+    pub fn ask(&self, at_s: f64) -> Vec<Metric> {
+        let Ok(answer) = fetch(&self.url) else { return Vec::new() };
+        let Some(body) = body(&answer) else { return Vec::new() };
+        let text = String::from_utf8_lossy(&body);
+        let kept = figures(&text).filter(|figure| self.keep.iter().any(|name| name == figure.name));
+        let metrics = kept.take(FIGURES).map(|figure| Metric {
+            at_s,
+            host: self.host.clone(),
+            name: plain_text::line(&format!("{}{}", figure.name, figure.labels)),
+            value: figure.value,
+        });
+        metrics.collect()
+    }
+}
+
+/// The whole answer, head and body.
+fn fetch(url: &str) -> io::Result<Vec<u8>> {
+    let place = Place::parse(url).map_err(io::Error::other)?;
+    let until = Instant::now() + SCRAPE_PATIENCE;
+    let left = || match until.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(io::Error::from(io::ErrorKind::TimedOut)),
+        left => Ok(left),
+    };
+    let mut addresses = (place.host.as_str(), place.port).to_socket_addrs()?;
+    let address = addresses.next().ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
+    let mut stream = TcpStream::connect_timeout(&address, left()?)?;
+    stream.set_write_timeout(Some(left()?))?;
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}:{}\r\nAccept: text/plain;version=0.0.4\r\nConnection: close\r\n\r\n",
+        place.path, place.host, place.port
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    while !is_complete(&answer) {
+        stream.set_read_timeout(Some(left()?))?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => answer.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if answer.len() > ANSWER_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+    }
+    Ok(answer)
+}
+
+/// Head, without its end, and what follows.
+fn parts(answer: &[u8]) -> Option<(&str, &[u8])> {
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    Some((std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]))
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+fn is_chunked(head: &str) -> bool {
+    header(head, "transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
+}
+
+/// Whether nothing more is to come from a server that keeps the connection open all the same.
+fn is_complete(answer: &[u8]) -> bool {
+    let Some((head, body)) = parts(answer) else { return false };
+    if is_chunked(head) {
+        return body.ends_with(b"0\r\n\r\n") && unchunked(body).is_some();
+    }
+    header(head, "content-length")
+        .and_then(|length| length.parse().ok())
+        .is_some_and(|length: usize| body.len() >= length)
+}
+
+/// The body of an answer with status 200; `None` for every other, and for one that was cut off.
+fn body(answer: &[u8]) -> Option<Vec<u8>> {
+    let (head, body) = parts(answer)?;
+    let mut line = head.lines().next()?.split(' ');
+    if !line.next()?.starts_with("HTTP/1.") || line.next()? != "200" {
+        return None;
+    }
+    if is_chunked(head) {
+        return unchunked(body);
+    }
+    match header(head, "content-length") {
+        Some(length) => body.get(..length.parse().ok()?).map(<[u8]>::to_vec),
+        None => Some(body.to_vec()),
+    }
+}
+
+fn unchunked(mut body: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    loop {
+        let end = body.windows(2).position(|bytes| bytes == b"\r\n")?;
+        let line = std::str::from_utf8(&body[..end]).ok()?;
+        let size = usize::from_str_radix(line.split(';').next()?.trim(), 16).ok()?;
+        body = &body[end + 2..];
+        if size == 0 {
+            return Some(whole);
+        }
+        whole.extend_from_slice(body.get(..size)?);
+        body = body.get(size..)?.strip_prefix(b"\r\n")?;
+    }
+}
+
+// Prometheus' text format, as far as a figure's name and value go: types, help, timestamps and
+// exemplars are passed over.
+
+/// A figure: its name, the same with its labels, and its value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure<'a> {
+    /// `http_requests_total`
+    pub name: &'a str,
+    /// `{method="get"}`, or nothing.
+    pub labels: &'a str,
+    /// Finite.
+    pub value: f64,
+}
+
+/// Every figure that has a finite value: one that is not a number says that there was nothing to measure.
+pub fn figures(text: &str) -> impl Iterator<Item = Figure<'_>> {
+    text.lines().filter_map(figure)
+}
+
+fn figure(line: &str) -> Option<Figure<'_>> {
+    let line = line.trim();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    let (name, rest) = line.split_at(line.find(|c| !is_name(c))?);
+    if !name.starts_with(|c: char| !c.is_ascii_digit()) {
+        return None;
+    }
+    let rest = rest.trim_start();
+    let (labels, rest) = rest.split_at(if rest.starts_with('{') { labels_end(rest)? } else { 0 });
+    // Without labels there has to be space, which the name's end has shown; after them there need not be.
+    let value = rest.split_ascii_whitespace().next()?.parse().ok().filter(|value: &f64| value.is_finite())?;
+    Some(Figure { name, labels: if labels == "{}" { "" } else { labels }, value })
+}
+
+/// Where the closing brace ends; one within quotes does not close.
+fn labels_end(text: &str) -> Option<usize> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            '}' if !is_quoted => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
     use std::sync::mpsc::sync_channel;
 
     use super::*;
     use crate::fixture::{Scratch, until};
-    use crate::runner::{VERSION, beside};
+    use crate::runner::{Setup, VERSION, beside};
 
     /// What is sampled of a lab for two seconds in which there are rows of each of these hosts.
     fn sampled(sources: Sources, hosts: &[&str]) -> Vec<Sample> {
@@ -561,8 +551,8 @@ mod tests {
     fn a_host_is_asked_by_the_runner_that_it_has_at_the_time() {
         let folder = Scratch::new();
         let runner = |name: &str| {
-            let (input, to) = std::io::pipe().unwrap();
-            let (from, output) = std::io::pipe().unwrap();
+            let (input, to) = io::pipe().unwrap();
+            let (from, output) = io::pipe().unwrap();
             let serving = beside(input, output);
             let version = VERSION.to_owned();
             let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
@@ -691,5 +681,125 @@ mod tests {
         assert_eq!(read(), Some(10.0));
         account("a", 9_000_000);
         assert_eq!(read(), Some(100.0), "summed over CPUs it may be more than there was");
+    }
+
+    /// A server that gives everyone this answer, and keeps the connection open as long as the sender lives.
+    fn server(answer: &str) -> (String, Sender<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/metrics?a=b", listener.local_addr().unwrap());
+        let (alive, end) = channel();
+        let answer = answer.to_owned();
+        let serve = move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 1024];
+            let count = stream.read(&mut request).unwrap();
+            assert!(request[..count].starts_with(b"GET /metrics?a=b HTTP/1.1\r\nHost: 127.0.0.1:"));
+            let _ = stream.write_all(answer.as_bytes());
+            let _ = end.recv();
+        };
+        std::thread::Builder::new().spawn(serve).unwrap();
+        (url, alive)
+    }
+
+    fn asked(answer: &str, stays_open: bool) -> Vec<Metric> {
+        let (url, alive) = server(answer);
+        if !stays_open {
+            drop(alive);
+        }
+        let keep = ["up", "queue"].map(str::to_owned).to_vec();
+        Endpoint { host: "n1".to_owned(), url, keep }.ask(3.0)
+    }
+
+    fn metric(name: &str, value: f64) -> Metric {
+        Metric { at_s: 3.0, host: "n1".to_owned(), name: name.to_owned(), value }
+    }
+
+    #[test]
+    fn what_is_kept_comes_with_its_labels_however_it_is_sent() {
+        let body = "# TYPE up gauge\nup 1\nups 2\nqueue{of=\"a\"} 3\nqueue{of=\"b\"} 4.5\nother 6\n";
+        let wanted = [metric("up", 1.0), metric("queue{of=\"a\"}", 3.0), metric("queue{of=\"b\"}", 4.5)];
+        assert_eq!(asked(&format!("HTTP/1.0 200 OK\r\n\r\n{body}"), false), wanted);
+        let sized = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        assert_eq!(asked(&sized, true), wanted);
+        let (first, second) = body.split_at(21);
+        let chunked = format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n15;x=y\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n",
+            second.len()
+        );
+        assert_eq!(asked(&chunked, true), wanted);
+    }
+
+    #[test]
+    fn what_is_not_an_answer_is_nothing() {
+        for answer in [
+            "",
+            "up 1\n",
+            "HTTP/1.1 503 Busy\r\n\r\nup 1\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nup 1\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nup 1",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nup 1",
+        ] {
+            assert_eq!(asked(answer, false), [], "{answer:?}");
+        }
+        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        for url in [format!("http://{nobody}/"), "nonsense".to_owned()] {
+            assert_eq!(Endpoint { url, ..Endpoint::default() }.ask(0.0), []);
+        }
+    }
+
+    fn read(text: &str) -> Vec<(String, f64)> {
+        figures(text).map(|figure| (format!("{}{}", figure.name, figure.labels), figure.value)).collect()
+    }
+
+    #[test]
+    fn the_description_s_own_example_is_read() {
+        let text = r#"# HELP http_requests_total The total number of HTTP requests.
+# TYPE http_requests_total counter
+http_requests_total{method="post",code="200"} 1027 1395066363000
+http_requests_total{method="post",code="400"}    3 1395066363000
+
+# Escaping in label values:
+msdos_file_access_time_seconds{path="C:\\DIR\\FILE.TXT",error="Cannot find file:\n\"FILE.TXT\""} 1.458255915e9
+metric_without_timestamp_and_labels 12.47
+something_weird{problem="division by zero"} +Inf -3982045
+http_request_duration_seconds_bucket{le="+Inf"} 144320
+rpc_duration_seconds{quantile="0.01"} NaN
+"#;
+        let names: Vec<String> = read(text).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            names,
+            [
+                r#"http_requests_total{method="post",code="200"}"#,
+                r#"http_requests_total{method="post",code="400"}"#,
+                r#"msdos_file_access_time_seconds{path="C:\\DIR\\FILE.TXT",error="Cannot find file:\n\"FILE.TXT\""}"#,
+                "metric_without_timestamp_and_labels",
+                r#"http_request_duration_seconds_bucket{le="+Inf"}"#,
+            ]
+        );
+        assert_eq!(read(text)[2].1, 1.458_255_915e9);
+    }
+
+    #[test]
+    fn odd_lines_are_read_or_passed_over() {
+        assert_eq!(read("\ta_b:c\t 1\r\n"), [("a_b:c".to_owned(), 1.0)]);
+        assert_eq!(read(r#"x{a="}{",b="\\"} -0.5"#), [(r#"x{a="}{",b="\\"}"#.to_owned(), -0.5)]);
+        assert_eq!(read("x {a=\"1\"} 2"), [("x{a=\"1\"}".to_owned(), 2.0)]);
+        assert_eq!(read("x{} 2 # {trace=\"1\"} 0.5"), [("x".to_owned(), 2.0)]);
+        for nothing in [
+            "",
+            "#",
+            "x",
+            "x ",
+            "x{a=\"1\" 2",
+            "x{a=\"1}\" 2",
+            "1x 2",
+            "x two",
+            "<html> 1",
+            "é 1",
+            "{a=\"1\"} 2",
+            "x{é",
+        ] {
+            assert_eq!(read(nothing), [], "{nothing}");
+        }
     }
 }

@@ -11,11 +11,12 @@ use record::events::HostFigures;
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use super::{Ended, Host, Kind, Output, Process, Start};
+use crate::linux::{self, Group, pipe_inode};
 use crate::process_log::Log;
-use crate::registry::{Group, Ledger, MARK, pipe_inode};
+use crate::registry::{Ledger, MARK};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
-use crate::{Error, linux, ports};
+use crate::{Error, ports};
 
 /// The table's entry.
 pub static KIND: Kind = Kind { name: "local", help: "this machine, unlimited; needs no root" };

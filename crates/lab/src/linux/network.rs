@@ -354,7 +354,7 @@ fn set(addresses: &[Ipv4Addr]) -> String {
 }
 
 // What a link is like: its rate by tbf, as packets leave and, through an ifb device, as they
-// arrive; delay by netem; loss by [`super::drops`]. A TCP port can be slower than the link it is
+// arrive; delay by netem; loss by nft. A TCP port can be slower than the link it is
 // on.
 
 /// More than any link: for the packets that a class only tells from others.

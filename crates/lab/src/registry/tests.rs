@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
+
 use super::*;
 use crate::fixture::{Bench, Scratch, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
 

@@ -23,9 +23,9 @@ use super::{
     Answer, HOST_MARK, LINE_BYTES, ORDER_BYTES, Order, Program, Refusal, Request, Said, Setup, VERSION, machine, wire,
 };
 use crate::hosts::netns;
-use crate::linux::{self, procfs};
+use crate::linux::{self, Group, Marks, pipe_inode, procfs};
 use crate::probes::memory_bytes;
-use crate::registry::{Group, MARK, Marks, pipe_inode};
+use crate::registry::MARK;
 use crate::runner::controls::Controls;
 use crate::runner::groups::Groups;
 use crate::runner::load_average::{LoadAverage, Sampler};
