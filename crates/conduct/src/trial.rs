@@ -317,7 +317,7 @@ impl Shell<'_> {
             plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => None,
         };
         let folder = name.and_then(|name| (self.run.targets)(name)).map(|(_, folder)| folder);
-        let is = lab::fingerprint::versions(&self.run.plimsoll, name, folder.as_deref());
+        let is = lab::environment::fingerprints(&self.run.plimsoll, name, folder.as_deref());
         self.note(Instant::now(), What::Versions { is });
     }
 

@@ -1,29 +1,23 @@
-//! What this machine is, for whoever compares one run with another: read from /proc, /sys and /etc. It must not judge, and
-//! must not make up what it cannot find.
+//! What this machine is, and with what a trial is played, for whoever compares one run with
+//! another.
 
-mod bounds;
-mod devices;
-mod machine;
-mod mounts;
-mod settings;
-
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crc32fast::Hasher;
 use experiment::plan;
-use record::environment::{Build, Cpu, Disk, Environment, Limits};
+use record::environment::{Build, Cache, Cpu, Disk, Environment, Interface, Limits};
+use record::events::Versions;
 
-use crate::linux::cgroup::{Controller, Hierarchies};
-use crate::linux::{clock, procfs};
+use crate::checkups::chosen;
+use crate::linux::cgroup::{Controller, Hierarchies, Version};
+use crate::linux::{self, procfs};
 use crate::placement::{Room, needs_score};
 use crate::probes::memory_bytes;
 use crate::runner::machine::score as machine_score;
-
-pub(crate) use bounds::{memory_limit_bytes, quota_cores};
-pub(crate) use machine::{cgroup_version, count_listed, limit, mitigations, time_keeper, turbo, virtualisation};
-pub(crate) use mounts::existing;
 
 /// The root of the file system, or a recorded part of one.
 pub(crate) struct Root(PathBuf);
@@ -65,7 +59,7 @@ impl Root {
 /// Reads all that can be found out about this machine; `run_folder` says which disk matters, it need not exist yet.
 #[must_use]
 pub fn read(run_folder: &Path) -> Environment {
-    let is_synchronised = clock::is_synchronised();
+    let is_synchronised = linux::is_clock_synchronised();
     Environment { is_synchronised, ..read_at(&Root(PathBuf::from("/")), run_folder) }
 }
 
@@ -96,12 +90,12 @@ fn read_at(root: &Root, run_folder: &Path) -> Environment {
         targets: BTreeMap::new(),
         installed: BTreeMap::new(),
         hostname: root.text("proc/sys/kernel/hostname"),
-        os: machine::os(root),
+        os: os(root),
         kernel: root.text("proc/sys/kernel/osrelease"),
-        kernel_command_line: root.text("proc/cmdline").map(|line| machine::measured_options(&line)),
+        kernel_command_line: root.text("proc/cmdline").map(|line| measured_options(&line)),
         cpu: cpu(root),
         memory_bytes: memory_bytes(&memory, "MemTotal:"),
-        memory_speed_mt_per_s: devices::memory_speed_mt_per_s(root),
+        memory_speed_mt_per_s: memory_speed_mt_per_s(root),
         memory_nodes: root.text("sys/devices/system/node/online").and_then(|list| count_listed(&list)),
         swap_bytes: memory_bytes(&memory, "SwapTotal:"),
         virtualisation: virtualisation(root),
@@ -114,10 +108,10 @@ fn read_at(root: &Root, run_folder: &Path) -> Environment {
         limits: limits(root),
         disk: disk(root, run_folder),
         root: Some(rustix::process::geteuid().is_root()),
-        time_zone: machine::time_zone(root),
-        interfaces: devices::interfaces(root),
-        sysctls: settings::sysctls(root),
-        more: settings::more(root),
+        time_zone: time_zone(root),
+        interfaces: interfaces(root),
+        sysctls: sysctls(root),
+        more: more(root),
     }
 }
 
@@ -125,11 +119,11 @@ fn cpu(root: &Root) -> Cpu {
     const FREQUENCY: &str = "sys/devices/system/cpu/cpu0/cpufreq";
     let siblings = root.text("sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
     Cpu {
-        model: machine::cpu_model(root),
-        stepping: machine::of_cpu(root, &["stepping", "CPU revision"]),
-        microcode: machine::of_cpu(root, &["microcode"]),
-        sockets: devices::sockets(root),
-        caches: devices::caches(root),
+        model: cpu_model(root),
+        stepping: of_cpu(root, &["stepping", "CPU revision"]),
+        microcode: of_cpu(root, &["microcode"]),
+        sockets: sockets(root),
+        caches: caches(root),
         smt: root.number::<u8>("sys/devices/system/cpu/smt/active").map(|active| active == 1),
         architecture: Some(std::env::consts::ARCH.to_owned()),
         cores: std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()),
@@ -161,14 +155,14 @@ fn limits(root: &Root) -> Limits {
 fn disk(root: &Root, run_folder: &Path) -> Disk {
     let Some(folder) = existing(run_folder) else { return Disk::default() };
     let mounts = root.text("proc/self/mountinfo").unwrap_or_default();
-    let mount = mounts::holding(&mounts, &folder);
+    let mount = holding(&mounts, &folder);
     let free = rustix::fs::statvfs(&folder).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize));
     Disk {
         device: mount.as_ref().map(|mount| mount.device.clone()),
         file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
         mount_options: mount.as_ref().map(|mount| mount.options.clone()),
-        rotational: mount.as_ref().and_then(|mount| mounts::is_rotational(root, &mount.number)),
-        scheduler: mount.and_then(|mount| mounts::scheduler(root, &mount.number)),
+        rotational: mount.as_ref().and_then(|mount| is_rotational(root, &mount.number)),
+        scheduler: mount.and_then(|mount| scheduler(root, &mount.number)),
         free_bytes: free,
         // Measuring it takes longer than reading all the rest.
         sync_us: None,
@@ -178,6 +172,507 @@ fn disk(root: &Root, run_folder: &Path) -> Disk {
 /// The disk of this machine that a folder lies on.
 pub(crate) fn disk_of(folder: &Path) -> Disk {
     disk(&Root::at(Path::new("/")), folder)
+}
+
+// What bounds this very process, whatever the machine has: the quota and the memory of its
+// control group and of those above it.
+
+/// CPUs' worth of time that the tightest quota leaves; none without one.
+pub(crate) fn quota_cores(root: &Root) -> Option<f64> {
+    let (version, folders) = groups(root, Controller::Cpu)?;
+    let of = |folder: &PathBuf| {
+        let (quota, period) = match version {
+            Version::V2 => {
+                let text = procfs::text(&folder.join("cpu.max"))?;
+                let (quota, period) = text.trim().split_once(' ')?;
+                (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
+            }
+            Version::V1 => (number(folder, "cpu.cfs_quota_us")?, number(folder, "cpu.cfs_period_us")?),
+        };
+        (quota > 0.0 && period > 0.0).then_some(quota / period)
+    };
+    folders.iter().filter_map(of).min_by(f64::total_cmp)
+}
+
+/// Memory that the tightest limit leaves; none without one.
+pub(crate) fn memory_limit_bytes(root: &Root) -> Option<u64> {
+    let (version, folders) = groups(root, Controller::Memory)?;
+    let name = if version == Version::V2 { "memory.max" } else { "memory.limit_in_bytes" };
+    // Version 1 has no word for "no limit", but a number close to the largest.
+    let of = |folder: &PathBuf| number::<u64>(folder, name).filter(|bytes| *bytes < 1 << 60);
+    folders.iter().filter_map(of).min()
+}
+
+fn number<N: std::str::FromStr>(folder: &Path, name: &str) -> Option<N> {
+    procfs::text(&folder.join(name))?.trim().parse().ok()
+}
+
+/// Our own group of that controller's tree and all above it.
+fn groups(root: &Root, controller: Controller) -> Option<(Version, Vec<PathBuf>)> {
+    let hierarchies = Hierarchies::detect_in(root.folder());
+    let hierarchy = hierarchies.of(controller)?;
+    let text = root.text("proc/self/cgroup")?;
+    let own = text.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let is_its = match hierarchy.version {
+            Version::V2 => controllers.is_empty(),
+            Version::V1 => controllers.split(',').any(|name| name == controller.to_string()),
+        };
+        is_its.then(|| path.trim_start_matches('/').to_owned())
+    })?;
+    let own = hierarchy.root.join(own);
+    let above = own.ancestors().take_while(|folder| folder.starts_with(&hierarchy.root));
+    Some((hierarchy.version, above.map(Path::to_path_buf).collect()))
+}
+
+// Devices of a machine: packages and caches of processors, modules of memory, interfaces.
+
+const CPUS: &str = "sys/devices/system/cpu";
+
+/// How many packages the processors are in.
+fn sockets(root: &Root) -> Option<u32> {
+    let is_cpu = |name: &String| name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok());
+    let package = |cpu: String| root.text(&format!("{CPUS}/{cpu}/topology/physical_package_id"));
+    let packages: BTreeSet<String> = root.names(CPUS).into_iter().filter(is_cpu).filter_map(package).collect();
+    u32::try_from(packages.len()).ok().filter(|count| *count > 0)
+}
+
+/// The caches of the first processor, the nearest first.
+fn caches(root: &Root) -> Vec<Cache> {
+    let folder = format!("{CPUS}/cpu0/cache");
+    let indexes = root.names(&folder).into_iter().filter(|name| name.starts_with("index"));
+    let read = |index: String| {
+        let says = |what: &str| root.text(&format!("{folder}/{index}/{what}"));
+        Cache {
+            level: says("level").and_then(|level| level.parse().ok()),
+            holds: says("type"),
+            size_bytes: says("size").and_then(|size| in_bytes(&size)),
+            shared_by: says("shared_cpu_list").and_then(|list| count_listed(&list)),
+        }
+    };
+    indexes.map(read).collect()
+}
+
+/// `1024K`
+fn in_bytes(size: &str) -> Option<u64> {
+    let (number, unit) = size.split_at(size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len()));
+    let unit = match unit {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// The loopback, and the interfaces that are devices: bridges and tunnels come and go.
+pub(crate) fn interfaces(root: &Root) -> Vec<Interface> {
+    const FOLDER: &str = "sys/class/net";
+    let names = root.names(FOLDER).into_iter();
+    let kept = names.filter(|name| name == "lo" || root.path(&format!("{FOLDER}/{name}/device")).exists());
+    let read = |name: String| {
+        let driver = fs::read_link(root.path(&format!("{FOLDER}/{name}/device/driver"))).ok();
+        // One that is down says -1.
+        let speed = root.number::<i64>(&format!("{FOLDER}/{name}/speed")).filter(|speed| *speed > 0);
+        Interface {
+            mtu_bytes: root.number(&format!("{FOLDER}/{name}/mtu")),
+            driver: driver.and_then(|driver| Some(driver.file_name()?.to_str()?.to_owned())),
+            speed_mbit_per_s: speed.and_then(|speed| u64::try_from(speed).ok()),
+            name,
+        }
+    };
+    kept.map(read).collect()
+}
+
+/// What the fastest module of memory runs at, from the firmware's tables, which only root may read.
+fn memory_speed_mt_per_s(root: &Root) -> Option<u64> {
+    memory_speed(&fs::read(root.path("sys/firmware/dmi/tables/DMI")).ok()?)
+}
+
+/// Structures of type 17, "Memory Device": size at 0Ch, speed at 15h, configured speed at 20h (DMTF DSP0134, 7.18).
+fn memory_speed(table: &[u8]) -> Option<u64> {
+    const MEMORY_DEVICE: u8 = 17;
+    let mut fastest = None;
+    let mut rest = table;
+    while let [kind, length, ..] = *rest {
+        let fixed = rest.get(..usize::from(length)).filter(|fixed| fixed.len() >= 4)?;
+        let word = |at: usize| Some(u64::from(u16::from_le_bytes([*fixed.get(at)?, *fixed.get(at + 1)?])));
+        let known = |at: usize| word(at).filter(|speed| (1..0xffff).contains(speed));
+        if kind == MEMORY_DEVICE && word(0x0c).is_some_and(|size| size > 0) {
+            fastest = fastest.max(known(0x20).or_else(|| known(0x15)));
+        }
+        // Behind it its texts, which end with two zeros.
+        let texts = &rest[fixed.len()..];
+        let end = texts.windows(2).position(|pair| pair == [0, 0])? + 2;
+        rest = &texts[end..];
+    }
+    fastest
+}
+
+// Single facts about a machine, each from the file that says it.
+
+/// `Debian GNU/Linux 12 (bookworm)`.
+pub(crate) fn os(root: &Root) -> Option<String> {
+    let text = root.text("etc/os-release").or_else(|| root.text("usr/lib/os-release"))?;
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches(['"', '\'']).to_owned())
+}
+
+/// The options of a kernel's command line that change what is measured. The others are nobody's business: they name
+/// consoles, disks, addresses and, on some machines, secrets.
+fn measured_options(line: &str) -> String {
+    const NAMES: [&str; 33] = [
+        "audit",
+        "cgroup_disable",
+        "cgroup_no_v1",
+        "clocksource",
+        "default_hugepagesz",
+        "elevator",
+        "hpet",
+        "hugepages",
+        "hugepagesz",
+        "idle",
+        "intel_iommu",
+        "intel_pstate",
+        "iommu",
+        "isolcpus",
+        "l1tf",
+        "maxcpus",
+        "mds",
+        "mem",
+        "mitigations",
+        "nmi_watchdog",
+        "noht",
+        "nohz",
+        "nohz_full",
+        "nosmt",
+        "nowatchdog",
+        "nr_cpus",
+        "numa_balancing",
+        "preempt",
+        "psi",
+        "rcu_nocbs",
+        "threadirqs",
+        "transparent_hugepage",
+        "tsc",
+    ];
+    const BEGINNINGS: [&str; 9] =
+        ["amd_pstate", "cpufreq.", "cpuidle", "haltpoll", "intel_idle.", "no_", "nospec", "processor.", "spec"];
+    // What follows `--` is for init.
+    let options = line.split_ascii_whitespace().take_while(|option| *option != "--");
+    let kept = options.filter(|option| {
+        let name = option.split('=').next().unwrap_or_default();
+        NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    });
+    kept.collect::<Vec<_>>().join(" ")
+}
+
+/// As x86 (`model name`), or as ARM boards say it.
+fn cpu_model(root: &Root) -> Option<String> {
+    of_cpu(root, &["model name", "Model"]).or_else(|| root.text("proc/device-tree/model"))
+}
+
+/// What the kernel says of the first processor under the first of these names that it knows.
+fn of_cpu(root: &Root, names: &[&str]) -> Option<String> {
+    let text = root.text("proc/cpuinfo")?;
+    let value = |wanted: &&str| {
+        text.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == *wanted && !value.trim().is_empty()).then(|| value.trim().to_owned())
+        })
+    };
+    names.iter().find_map(value)
+}
+
+/// The program that keeps the wall clock right, as the kernel cuts its name.
+pub(crate) fn time_keeper(root: &Root) -> Option<String> {
+    const KEEPERS: [&str; 6] = ["chronyd", "systemd-timesyn", "ntpd", "openntpd", "ptp4l", "phc2sys"];
+    let processes = root.names("proc").into_iter().filter(|name| name.starts_with(|c: char| c.is_ascii_digit()));
+    let mut names = processes.filter_map(|process| root.text(&format!("proc/{process}/comm")));
+    names.find(|name| KEEPERS.contains(&name.as_str()))
+}
+
+/// How many CPUs a list such as `0,4-5` names.
+pub(crate) fn count_listed(list: &str) -> Option<u32> {
+    list.trim()
+        .split(',')
+        .map(|part| match part.split_once('-') {
+            Some((first, last)) => last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1),
+            None => part.parse::<u32>().ok().map(|_| 1),
+        })
+        .sum()
+}
+
+/// Intel's driver says it in the negative.
+pub(crate) fn turbo(root: &Root) -> Option<bool> {
+    let off = root.number::<u8>("sys/devices/system/cpu/intel_pstate/no_turbo").map(|off| off == 0);
+    off.or_else(|| root.number::<u8>("sys/devices/system/cpu/cpufreq/boost").map(|on| on == 1))
+}
+
+/// `/sys/devices/system/cpu/vulnerabilities`, without those that this processor does not have.
+pub(crate) fn mitigations(root: &Root) -> BTreeMap<String, String> {
+    const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
+    let files = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    names
+        .filter_map(|name| Some((root.text(&format!("{FOLDER}/{name}"))?, name)))
+        .filter(|(says, _)| says != "Not affected")
+        .map(|(says, name)| (name, says))
+        .collect()
+}
+
+/// What kind of machine this pretends to be; `none` only where the processor says that it is a real one.
+pub(crate) fn virtualisation(root: &Root) -> Option<String> {
+    if root.path(".dockerenv").exists() {
+        return Some("docker".to_owned());
+    }
+    if root.path("run/.containerenv").exists() {
+        return Some("podman".to_owned());
+    }
+    if let Some(name) = root.text("run/systemd/container") {
+        return Some(name);
+    }
+    let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    let is_guest = flags.map(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"));
+    let product = root.text("sys/class/dmi/id/sys_vendor").or_else(|| root.text("sys/hypervisor/type"));
+    match (is_guest, product) {
+        (Some(false), _) => Some("none".to_owned()),
+        (Some(true), Some(product)) => Some(product),
+        (Some(true), None) if root.text(CLOCKS).is_some_and(|clocks| clocks.contains("kvm-clock")) => {
+            Some("kvm".to_owned())
+        }
+        (Some(true), None) => Some("unknown hypervisor".to_owned()),
+        (None, _) => None,
+    }
+}
+
+const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+/// A machine that has any controller on version 1 is 1.
+pub(crate) fn cgroup_version(root: &Root) -> Option<u32> {
+    let text = root.text("proc/self/cgroup")?;
+    let has_controllers = |line: &str| {
+        let controllers = line.split(':').nth(1).unwrap_or_default();
+        !controllers.is_empty() && !controllers.starts_with("name=")
+    };
+    Some(if text.lines().any(has_controllers) { 1 } else { 2 })
+}
+
+/// Soft and hard limit of that name in `/proc/self/limits`; none where it is unlimited.
+pub(crate) fn limit(limits: &str, name: &str) -> (Option<u64>, Option<u64>) {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let mut values = line.split_ascii_whitespace().map(|value| value.parse().ok());
+    (values.next().flatten(), values.next().flatten())
+}
+
+/// `Europe/Zurich`.
+fn time_zone(root: &Root) -> Option<String> {
+    if let Some(zone) = std::env::var("TZ").ok().filter(|zone| !zone.is_empty()) {
+        return Some(zone.trim_start_matches(':').to_owned());
+    }
+    let link = fs::read_link(root.path("etc/localtime")).ok();
+    let from_link = link.and_then(|link| Some(link.to_str()?.split_once("zoneinfo/")?.1.to_owned()));
+    from_link.or_else(|| root.text("etc/timezone"))
+}
+
+// On which disk a folder lies.
+
+/// A mounted file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// As mounted: `/dev/sda1`.
+    pub device: String,
+    /// Its type.
+    pub file_system: String,
+    /// `major:minor`.
+    pub number: String,
+    /// Of the mount and of the file system.
+    pub options: String,
+}
+
+/// The folder, or the nearest one above it that exists.
+pub(crate) fn existing(folder: &Path) -> Option<PathBuf> {
+    let folder = std::path::absolute(folder).ok()?;
+    folder.ancestors().find_map(|folder| folder.canonicalize().ok())
+}
+
+/// The mount that holds `folder`, from the text of `/proc/self/mountinfo` (proc(5)).
+pub(crate) fn holding(mountinfo: &str, folder: &Path) -> Option<Mount> {
+    let mut nearest: Option<(usize, Mount)> = None;
+    for line in mountinfo.lines() {
+        let Some((place, kind)) = line.split_once(" - ") else { continue };
+        let place: Vec<&str> = place.split(' ').collect();
+        let kind: Vec<&str> = kind.split(' ').collect();
+        let (Some(number), Some(point)) = (place.get(2), place.get(4)) else { continue };
+        let (Some(file_system), Some(device)) = (kind.first(), kind.get(1)) else { continue };
+        let point = unescaped(point);
+        let depth = Path::new(&point).components().count();
+        // Of two on the same point the later one is on top.
+        if folder.starts_with(&point) && nearest.as_ref().is_none_or(|(nearest, _)| depth >= *nearest) {
+            let mount = Mount {
+                device: unescaped(device),
+                file_system: (*file_system).to_owned(),
+                number: (*number).to_owned(),
+                options: options(place.get(5).copied().unwrap_or_default(), kind.get(2).copied().unwrap_or_default()),
+            };
+            nearest = Some((depth, mount));
+        }
+    }
+    nearest.map(|(_, mount)| mount)
+}
+
+/// Both lists as one, each option once.
+fn options(of_mount: &str, of_system: &str) -> String {
+    let mut options: Vec<&str> = Vec::new();
+    for option in of_mount.split(',').chain(of_system.split(',')) {
+        if !option.is_empty() && !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    options.join(",")
+}
+
+/// The kernel writes white space and backslashes of a path in octal.
+fn unescaped(text: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(text.to_owned(), |text, (escape, plain)| text.replace(escape, plain))
+}
+
+/// A partition asks its disk.
+fn is_rotational(root: &Root, number: &str) -> Option<bool> {
+    of_queue(root, number, "rotational").map(|rotates| rotates == "1")
+}
+
+/// Who orders the requests of a disk.
+fn scheduler(root: &Root, number: &str) -> Option<String> {
+    of_queue(root, number, "scheduler").map(|text| chosen(&text))
+}
+
+fn of_queue(root: &Root, number: &str, what: &str) -> Option<String> {
+    let folder = format!("sys/dev/block/{number}");
+    let says = root.text(&format!("{folder}/queue/{what}"));
+    says.or_else(|| root.text(&format!("{folder}/../queue/{what}")))
+}
+
+// Settings of the kernel that are known to change what is measured.
+
+const SYSCTLS: [&str; 26] = [
+    "fs.epoll.max_user_watches",
+    "fs.file-max",
+    "kernel.numa_balancing",
+    "kernel.pid_max",
+    "kernel.randomize_va_space",
+    "kernel.sched_autogroup_enabled",
+    "kernel.sched_rt_runtime_us",
+    "kernel.threads-max",
+    "kernel.timer_migration",
+    "net.core.busy_poll",
+    "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_default",
+    "net.core.rmem_max",
+    "net.core.wmem_default",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_wmem",
+    "net.netfilter.nf_conntrack_max",
+    "vm.dirty_background_ratio",
+    "vm.dirty_ratio",
+    "vm.overcommit_memory",
+];
+
+/// Those that stand in no field of their own.
+fn sysctls(root: &Root) -> BTreeMap<String, String> {
+    let value = |name: &str| {
+        let text = root.text(&format!("proc/sys/{}", name.replace('.', "/")))?;
+        Some(text.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    SYSCTLS.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?))).collect()
+}
+
+/// Those that have had a name of their own from the first version on.
+pub(crate) fn more(root: &Root) -> BTreeMap<String, String> {
+    const SETTINGS: [(&str, &str); 4] = [
+        ("swappiness", "proc/sys/vm/swappiness"),
+        ("tcp_congestion_control", "proc/sys/net/ipv4/tcp_congestion_control"),
+        ("tcp_syncookies", "proc/sys/net/ipv4/tcp_syncookies"),
+        ("transparent_hugepage", "sys/kernel/mm/transparent_hugepage/enabled"),
+    ];
+    SETTINGS.iter().filter_map(|(name, path)| Some(((*name).to_owned(), root.text(path)?))).collect()
+}
+
+// With what a trial is played, in marks by which a change shows: Plimsoll's program and the
+// files of the target's folder.
+
+/// Files of a folder that are looked at.
+const FILES: usize = 1_000;
+/// A larger file is marked by its size alone.
+const LARGEST_BYTES: u64 = 64 << 20;
+
+/// Plimsoll's program, and the target's name and folder, if it has one; an empty folder is that of a target that is built in.
+#[must_use]
+pub fn fingerprints(program: &Path, target: Option<&str>, folder: Option<&Path>) -> Versions {
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    Versions {
+        plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
+        program: mark(program, u64::MAX).ok(),
+        target: target.map(ToOwned::to_owned),
+        files: folder.map(files).unwrap_or_default(),
+    }
+}
+
+/// No part of a target: what an interpreter keeps for itself, and what a target's own tests leave.
+const NOT_OF_IT: [&str; 2] = ["__pycache__", "_build"];
+
+/// Path within the folder to mark. Hidden files are no part of a target either.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut open: Vec<PathBuf> = vec![folder.to_path_buf()];
+    while let Some(next) = open.pop() {
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(&next).into_iter().flatten().flatten().map(|it| it.path()).collect();
+        // So that of a large folder it is always the same files.
+        entries.sort();
+        for path in entries {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with('.') || NOT_OF_IT.contains(&&*name) || found.len() == FILES {
+                continue;
+            }
+            let is_link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());
+            if path.is_dir() && !is_link {
+                open.push(path);
+            } else if path.is_file()
+                && let (Ok(mark), Ok(within)) = (mark(&path, LARGEST_BYTES), path.strip_prefix(folder))
+            {
+                found.insert(within.display().to_string(), mark);
+            }
+        }
+    }
+    found
+}
+
+/// A file's size and the check sum of its content.
+fn mark(path: &Path, largest_bytes: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    if bytes > largest_bytes {
+        return Ok(format!("{bytes}"));
+    }
+    let mut sum = Hasher::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(format!("{bytes}-{:08x}", sum.finalize())),
+            count => sum.update(&buffer[..count]),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -274,7 +769,7 @@ mod tests {
     #[test]
     fn only_kernel_options_that_matter_are_kept() {
         let line = "BOOT_IMAGE=/vmlinuz root=/dev/sda1 mitigations=off quiet token=abc isolcpus=2,3 intel_idle.max_cstate=1 -- psi=1";
-        assert_eq!(machine::measured_options(line), "mitigations=off isolcpus=2,3 intel_idle.max_cstate=1");
+        assert_eq!(measured_options(line), "mitigations=off isolcpus=2,3 intel_idle.max_cstate=1");
     }
 
     #[test]
@@ -303,21 +798,125 @@ mod tests {
 30 22 0:20 / /data rw,nosuid shared:2 - tmpfs tmpfs rw
 31 30 8:1 / /data/my\\040disk rw - xfs /dev/sda1 rw
 ";
-        let device = |folder: &str| mounts::holding(mounts, Path::new(folder)).unwrap().device;
+        let device = |folder: &str| holding(mounts, Path::new(folder)).unwrap().device;
         assert_eq!(device("/var/runs"), "/dev/vda");
         assert_eq!(device("/data/runs"), "tmpfs");
         assert_eq!(device("/database"), "/dev/vda");
         assert_eq!(device("/data/my disk/runs"), "/dev/sda1");
-        assert_eq!(mounts::holding("", Path::new("/")), None);
-        assert_eq!(mounts::holding(mounts, Path::new("/data")).unwrap().options, "rw,nosuid");
+        assert_eq!(holding("", Path::new("/")), None);
+        assert_eq!(holding(mounts, Path::new("/data")).unwrap().options, "rw,nosuid");
     }
 
     #[test]
     fn a_partition_asks_its_disk_whether_it_rotates() {
         let (root, _folder) =
             root(&[("sys/dev/block/8:0/queue/rotational", "1\n"), ("sys/dev/block/8:0/8:1/size", "1\n")]);
-        assert_eq!(mounts::is_rotational(&root, "8:0"), Some(true));
-        assert_eq!(mounts::is_rotational(&root, "8:0/8:1"), Some(true));
-        assert_eq!(mounts::is_rotational(&root, "9:0"), None);
+        assert_eq!(is_rotational(&root, "8:0"), Some(true));
+        assert_eq!(is_rotational(&root, "8:0/8:1"), Some(true));
+        assert_eq!(is_rotational(&root, "9:0"), None);
+    }
+
+    #[test]
+    fn packages_and_caches_are_counted() {
+        let folder = Scratch::new();
+        for (cpu, package) in [("cpu0", "0"), ("cpu1", "1"), ("cpu2", "1"), ("cpufreq", "7")] {
+            folder.write(&format!("{CPUS}/{cpu}/topology/physical_package_id"), package);
+        }
+        for (index, [level, kind, size, list]) in
+            [["1", "Data", "32K", "0"], ["3", "Unified", "16M", "0-1"]].into_iter().enumerate()
+        {
+            for (what, value) in [("level", level), ("type", kind), ("size", size), ("shared_cpu_list", list)] {
+                folder.write(&format!("{CPUS}/cpu0/cache/index{index}/{what}"), value);
+            }
+        }
+        let root = Root::at(&folder);
+        assert_eq!(sockets(&root), Some(2));
+        let caches = caches(&root);
+        assert_eq!((caches.len(), caches[0].size_bytes, caches[1].size_bytes), (2, Some(32 << 10), Some(16 << 20)));
+        assert_eq!(
+            (caches[1].level, caches[1].holds.as_deref(), caches[1].shared_by),
+            (Some(3), Some("Unified"), Some(2))
+        );
+        assert_eq!((in_bytes("1G"), in_bytes("")), (None, None));
+    }
+
+    #[test]
+    fn interfaces_are_the_loopback_and_devices() {
+        let folder = Scratch::new();
+        folder.write("sys/class/net/lo/mtu", "65536");
+        folder.write("sys/class/net/docker0/mtu", "1500");
+        folder.write("sys/class/net/eth0/mtu", "1500");
+        folder.write("sys/class/net/eth0/speed", "-1");
+        folder.write("sys/class/net/eth0/device/vendor", "x");
+        std::os::unix::fs::symlink(
+            "../../../bus/virtio/drivers/virtio_net",
+            folder.join("sys/class/net/eth0/device/driver"),
+        )
+        .unwrap();
+        let found = interfaces(&Root::at(&folder));
+        assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["eth0", "lo"]);
+        assert_eq!(
+            (found[0].driver.as_deref(), found[0].mtu_bytes, found[0].speed_mbit_per_s),
+            (Some("virtio_net"), Some(1500), None)
+        );
+        assert_eq!((found[1].driver.as_deref(), found[1].mtu_bytes), (None, Some(65_536)));
+    }
+
+    /// A structure of that type with a text behind it.
+    fn structure(kind: u8, words: &[(usize, u16)]) -> Vec<u8> {
+        let mut bytes = vec![0; 0x22];
+        (bytes[0], bytes[1]) = (kind, 0x22);
+        for (at, word) in words {
+            bytes[*at..*at + 2].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend(b"DIMM 0\0\0");
+        bytes
+    }
+
+    #[test]
+    fn the_fastest_module_that_is_there_counts() {
+        let module =
+            |size: u16, speed: u16, configured: u16| structure(17, &[(0x0c, size), (0x15, speed), (0x20, configured)]);
+        let table =
+            [structure(1, &[(0x20, 9999)]), module(0, 4800, 4800), module(8, 3200, 2666), module(8, 2400, 0)].concat();
+        assert_eq!(memory_speed(&table), Some(2666));
+        assert_eq!(memory_speed(&module(8, 0xffff, 0)), None);
+        assert_eq!(memory_speed(&[]), None);
+        for cut in 0..table.len() {
+            // Whatever is cut off: no panic, and nothing made up.
+            assert!(memory_speed(&table[..cut]).is_none_or(|speed| speed == 2666 || speed == 2400));
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_shows_and_a_touched_file_does_not() {
+        let folder = Scratch::new();
+        folder.write("target.toml", "a = 1\n");
+        folder.write("hooks/inspect", "exit 0\n");
+        let program = folder.join("target.toml");
+        let look = || fingerprints(&program, Some("t"), Some(&folder));
+        let before = look();
+        assert_eq!(before.files.keys().collect::<Vec<_>>(), ["hooks/inspect", "target.toml"]);
+        assert_eq!((before.target.as_deref(), &before.program), (Some("t"), &before.files.get("target.toml").cloned()));
+        folder.write("hooks/inspect", "exit 0\n");
+        assert_eq!(look(), before);
+        folder.write("hooks/inspect", "exit 1\n");
+        assert_ne!(look().files["hooks/inspect"], before.files["hooks/inspect"]);
+    }
+
+    #[test]
+    fn what_is_hidden_kept_by_an_interpreter_or_left_by_tests_is_left_out() {
+        let folder = Scratch::new();
+        for name in [".git/HEAD", "hooks/__pycache__/a.pyc", "hooks/.swp", "_build/ct/log.html", "a"] {
+            folder.write(name, "x");
+        }
+        std::os::unix::fs::symlink(&*folder, folder.join("round")).unwrap();
+        assert_eq!(files(&folder).keys().collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_unknown() {
+        let found = fingerprints(Path::new("/no/such/program"), None, Some(Path::new("")));
+        assert_eq!((found.program, found.target, found.files.len()), (None, None, 0));
     }
 }

@@ -217,7 +217,7 @@ impl Error {
             Self::NotInstalled { command, .. } => {
                 format!("`{command}` does this; `plimsoll run --install` does it before the run")
             }
-            Self::Packages { packages, .. } => format!("run: {}", crate::packages::command(packages)),
+            Self::Packages { packages, .. } => format!("run: {}", crate::targets::install_command(packages)),
             Self::PortTaken { holder: Some(Holder { pid, .. }), .. } => {
                 format!("end process {pid}, or leave `port` out: then a free one is taken")
             }

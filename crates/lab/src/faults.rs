@@ -1,5 +1,5 @@
-//! What can be broken in a target that the experiment itself started, and on its hosts, and how it is healed. A fault must
-//! not decide when it happens, nor what came of it.
+//! What can be broken in a target that the experiment itself started, and on its hosts, and how
+//! it is healed.
 
 mod call;
 mod clock_skew;
@@ -21,13 +21,13 @@ mod squeeze;
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::Wrong;
-use experiment::{catalog, plan};
+use experiment::catalog::{self, Wrong};
+use experiment::quantity::Quantity;
+use experiment::{duration, plan};
 use serde_json::Value;
 
-use crate::arguments;
 use crate::runner::Control;
-use crate::{Error, Site, victims};
+use crate::{Error, Site};
 
 /// A kind of fault.
 pub struct Kind {
@@ -76,7 +76,7 @@ pub fn find(name: &str) -> Option<&'static Kind> {
 
 /// An argument of `[fault] with` as text.
 fn argument(fault: &plan::Fault, name: &str) -> Option<String> {
-    arguments::text(&fault.with, name)
+    text(&fault.with, name)
 }
 
 /// The name of an occurrence, under which it is imposed and lifted.
@@ -102,7 +102,7 @@ type Reads = fn(&BTreeMap<String, Value>, f64) -> Result<Control, Vec<Wrong>>;
 
 /// Begins a fault that is a state of every host it hits: the one that `control` makes of the arguments and the lab's speed.
 fn impose(fault: &plan::Fault, number: u32, site: &mut Site, control: Reads) -> Result<Begun, Error> {
-    let hosts = victims::hosts(fault, number, site)?;
+    let hosts = choose_hosts(fault, number, site)?;
     let control = read(control(&fault.with, site.speed()))?;
     let on = hosts.join(", ");
     impose_each(fault, number, site, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
@@ -122,6 +122,189 @@ fn impose_each(
 /// Ends a fault that is a state of hosts.
 fn lift(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
     site.lift(&key(fault, number))
+}
+
+// The arguments of a fault, read from an experiment's `with`: numbers, texts, quantities with
+// their units; and what is wrong with them.
+
+/// Reads one argument after the other and collects what is wrong.
+pub(crate) struct Arguments<'a> {
+    with: &'a BTreeMap<String, Value>,
+    wrongs: Vec<Wrong>,
+}
+
+impl<'a> Arguments<'a> {
+    pub fn new(with: &'a BTreeMap<String, Value>) -> Self {
+        Self { with, wrongs: Vec::new() }
+    }
+
+    /// What was made of them, if nothing was wrong.
+    pub fn finish<T>(self, made: T) -> Result<T, Vec<Wrong>> {
+        if self.wrongs.is_empty() { Ok(made) } else { Err(self.wrongs) }
+    }
+
+    /// Something is wrong with one of them, or with all.
+    pub fn refuse(&mut self, argument: Option<&'static str>, what: impl Into<String>, hint: &str) {
+        self.wrongs.push(Wrong { argument, what: what.into(), hint: Some(hint.to_owned()) });
+    }
+
+    /// It as text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        text(self.with, name)
+    }
+
+    /// One of the words, else the first.
+    pub fn word(&mut self, name: &'static str, words: &[&'static str]) -> &'static str {
+        let first = words.first().copied().unwrap_or_default();
+        let Some(text) = self.text(name) else { return first };
+        let found = words.iter().copied().find(|word| *word == text);
+        found.unwrap_or_else(|| {
+            self.refuse(Some(name), self.not(name, "one of them"), &format!("there are: {}", words.join(", ")));
+            first
+        })
+    }
+
+    /// A number above `above` and at most `most`; a text may end in `%`.
+    pub fn number(&mut self, name: &'static str, above: f64, most: f64) -> Option<f64> {
+        let text = self.text(name)?;
+        let number = text.trim().trim_end_matches('%').trim().parse().ok();
+        let hint =
+            if most.is_finite() { format!("above {above}, at most {most}") } else { format!("a number above {above}") };
+        self.take(name, number.filter(|number| *number > above && *number <= most), "possible", &hint)
+    }
+
+    /// Bits/s: `"10mbit"`.
+    pub fn bits_per_s(&mut self, name: &'static str) -> Option<f64> {
+        self.quantity(name, Quantity::BitRate)
+    }
+
+    /// Bytes/s: `"20MB/s"`.
+    pub fn bytes_per_s(&mut self, name: &'static str) -> Option<f64> {
+        self.quantity(name, Quantity::ByteRate)
+    }
+
+    /// Bytes: `"512MiB"`.
+    pub fn bytes(&mut self, name: &'static str) -> Option<u64> {
+        // Nothing at all is a size here: so much may be left of a disk.
+        if self.text(name).is_some_and(|text| text.trim() == "0B") {
+            return Some(0);
+        }
+        self.quantity(name, Quantity::Size).map(|bytes| bytes.round() as u64)
+    }
+
+    fn quantity(&mut self, name: &'static str, quantity: Quantity) -> Option<f64> {
+        let value = quantity.parse(&self.text(name)?).ok();
+        let (kind, _) = quantity.words().split_once(" such as").unwrap_or((quantity.words(), ""));
+        self.take(name, value, kind, &format!("{}; there are {}", quantity.words(), quantity.units()))
+    }
+
+    /// Seconds of a duration: `"500ms"`.
+    pub fn seconds(&mut self, name: &'static str) -> Option<f64> {
+        let text = self.text(name)?;
+        match duration::parse_s(&text) {
+            Ok(seconds) => Some(seconds),
+            Err(error) => {
+                self.refuse(Some(name), self.not(name, "a duration"), &error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Seconds of a duration that may be negative: `"-5s"`.
+    pub fn signed_seconds(&mut self, name: &'static str) -> Option<f64> {
+        let text = self.text(name)?;
+        let (sign, rest) = match text.trim().strip_prefix('-') {
+            Some(rest) => (-1.0, rest),
+            None => (1.0, text.trim().trim_start_matches('+')),
+        };
+        let seconds = duration::parse_s(rest).ok().map(|seconds| sign * seconds);
+        self.take(name, seconds, "a duration", "such as \"5s\", or \"-5s\" for a clock that is behind")
+    }
+
+    fn take<T>(&mut self, name: &'static str, value: Option<T>, kind: &str, hint: &str) -> Option<T> {
+        if value.is_none() {
+            self.refuse(Some(name), self.not(name, kind), hint);
+        }
+        value
+    }
+
+    fn not(&self, name: &str, kind: &str) -> String {
+        let value = self.with.get(name).map(ToString::to_string).unwrap_or_default();
+        format!("`{name} = {value}` is not {kind}")
+    }
+}
+
+/// An argument as text.
+pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String> {
+    with.get(name).map(|value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    })
+}
+
+// Whom a fault hits: `on` worked out into members or hosts.
+
+/// The hosts whose members this occurrence of the fault hits, at least one. The same seed and number give the same.
+fn choose_members(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
+    choose_of(fault, number, site, site.member_hosts())
+}
+
+/// The same of the hosts that run a process of this role; without a role, of the members.
+fn choose_running(fault: &plan::Fault, number: u32, site: &Site, role: Option<&str>) -> Result<Vec<String>, Error> {
+    let hosts = role.map(|role| site.running(role)).filter(|hosts| !hosts.is_empty());
+    choose_of(fault, number, site, hosts.unwrap_or_else(|| site.member_hosts()))
+}
+
+/// The hosts that this occurrence of a fault of hosts hits: those of [`choose_members`], or the host that `on` names, whatever it
+/// runs. This machine as a whole is none.
+fn choose_hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
+    let hosts = choose_any_hosts(fault, number, site)?;
+    if site.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }
+}
+
+/// The same, where it may be this machine.
+fn choose_any_hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
+    let members = site.member_hosts();
+    if !members.is_empty() && site.host_names().contains(&fault.on) {
+        return Ok(vec![fault.on.clone()]);
+    }
+    choose_of(fault, number, site, members)
+}
+
+fn choose_of(fault: &plan::Fault, number: u32, site: &Site, members: Vec<String>) -> Result<Vec<String>, Error> {
+    if members.is_empty() {
+        return Err(Error::NotOurs { kind: fault.kind.clone() });
+    }
+    if fault.on == "leader" && !members.iter().any(|name| name == "leader") {
+        let leader = site.leader()?;
+        return named(&leader, &members);
+    }
+    among(&fault.on, fault.seed.wrapping_add(u64::from(number)), &members)
+}
+
+fn among(on: &str, seed: u64, members: &[String]) -> Result<Vec<String>, Error> {
+    let count = match on {
+        "one" => 1,
+        "all" => members.len(),
+        "minority" => members.len().saturating_sub(1) / 2,
+        "majority" => members.len() / 2 + 1,
+        name => return named(name, members),
+    };
+    if count == 0 {
+        let known = vec![format!("{} members, of which none are a minority", members.len())];
+        return Err(Error::NoVictim { on: on.to_owned(), known });
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut chosen = random.choose_multiple(members.iter().enumerate(), count);
+    chosen.sort_unstable();
+    Ok(chosen.into_iter().map(|(_, name)| name.clone()).collect())
+}
+
+fn named(name: &str, members: &[String]) -> Result<Vec<String>, Error> {
+    if members.iter().any(|member| member == name) {
+        return Ok(vec![name.to_owned()]);
+    }
+    Err(Error::NoVictim { on: name.to_owned(), known: members.to_vec() })
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
-//! What the tests of this crate share: a folder that goes away, a small server, a trial, a caller. Not for anything else.
+//! What the tests of this crate share: a folder that goes away, a small server, a trial, a
+//! caller, hosts that stand on paper. Not for anything else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-pub mod hosts;
-pub mod stage;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,15 +9,24 @@ use std::net::{TcpListener, TcpStream};
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use experiment::manifest::{About, Manifest, Process, Ready, ReadyCheck, Stop};
 use experiment::plan;
+use record::events::{HostFigures, What};
+use rustix::process::Signal;
 
+use crate::hosts::{self, Ended, Host, Output, Start};
 use crate::linux::procfs;
+use crate::placement::Ground;
 use crate::registry::Registry;
-use crate::{Build, Caller, Error, Site};
+use crate::runner::session::Session;
+use crate::runner::{Control, Program};
+use crate::site::Hosts;
+use crate::{Build, Caller, Error, NotUp, Observed, Site};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -131,7 +138,7 @@ pub fn in_pid_namespace_with(test: &str, variables: &[(&str, &std::ffi::OsStr)])
     }
     // Folders are named by pids, and those in there are those of others here.
     let folder = Scratch::new();
-    let mut command = std::process::Command::new("unshare");
+    let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc"]).args(ourselves(test));
     command.env("TMPDIR", &*folder).envs(variables.iter().copied());
     let played = command.env("IN_PID_NAMESPACE", "1").output().unwrap();
@@ -153,7 +160,7 @@ pub fn stranger(pid: u32) -> u32 {
         "not here: all processes of the machine would be renumbered"
     );
     fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).unwrap();
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = Command::new("sh");
     shell.args(["-c", "sleep 1000 > /dev/null 2>&1 & echo $!"]).process_group(0).env_remove(crate::registry::MARK);
     let shell = shell.stdout(std::process::Stdio::piped()).spawn().unwrap();
     assert_eq!(shell.id(), pid, "it did not get the number");
@@ -291,7 +298,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
             return;
         }
         #[allow(clippy::disallowed_methods, reason = "another process brings what is waited for")]
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     panic!("never: {what}");
 }
@@ -302,7 +309,7 @@ pub fn is_alive(pid: u32) -> bool {
 
 /// Whether it lives on after all that was to be done to it is done. A signal takes a moment to end a process.
 pub fn stays_alive(pid: u32) -> bool {
-    crate::linux::pidfd::await_end(pid, std::time::Duration::from_millis(300));
+    crate::linux::await_end(pid, Duration::from_millis(300));
     is_alive(pid)
 }
 
@@ -348,4 +355,387 @@ pub fn machine(name: &str) -> Scratch {
         folder.write(path, &format!("{content}\n"));
     }
     folder
+}
+
+// Hosts for tests of a site: each is all this machine at a loopback address of its own, or
+// stands on paper, where what is done to it is only written down; and a test can lose it.
+
+static PIDS: AtomicU32 = AtomicU32::new(1_000_000);
+
+/// What was done to all hosts of a site, in order, a line each: `n1 impose it#1 …`.
+#[derive(Clone, Default)]
+pub struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn add(&self, host: &str, text: String) {
+        self.0.lock().unwrap().push(format!("{host} {text}"));
+    }
+
+    /// Since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// What a test does to a host behind the site's back.
+#[derive(Debug, Clone, Default)]
+pub struct Strings {
+    /// It does not answer.
+    pub is_lost: Arc<AtomicBool>,
+    /// It refuses so many ports.
+    pub refuses_ports: Arc<AtomicUsize>,
+    /// It refuses what contains this word.
+    pub refuses: Arc<Mutex<Option<&'static str>>>,
+    /// It is taken for a real machine.
+    pub is_real: bool,
+}
+
+/// What is behind a host.
+enum Behind {
+    /// This machine: processes are real.
+    Machine(Box<dyn Host>),
+    /// Nothing but something to connect to, so that its processes are found ready.
+    Paper(TcpListener),
+}
+
+pub struct FakeHost {
+    name: String,
+    pub kind: &'static str,
+    address: String,
+    figures: HostFigures,
+    /// `None`: it cannot be measured.
+    pub storage: Option<HostFigures>,
+    notes: Notes,
+    strings: Strings,
+    behind: Behind,
+}
+
+impl FakeHost {
+    /// `n1` is at 127.0.0.1, `n2` at 127.0.0.2, …
+    pub fn new(number: usize, registry: &Registry, strings: Strings) -> Self {
+        let name = format!("n{number}");
+        let measured = HostFigures { storage_sync_us: Some(600.0), ..HostFigures::default() };
+        Self {
+            kind: if strings.is_real { "ssh" } else { "fake" },
+            address: format!("127.0.0.{number}"),
+            figures: HostFigures { cores: Some(4), memory_bytes: Some(512 << 20), ..HostFigures::default() },
+            storage: (number == 1).then_some(measured),
+            notes: Notes::default(),
+            behind: Behind::Machine(hosts::named(&name, registry)),
+            name,
+            strings,
+        }
+    }
+
+    fn on_paper(number: u8, listener: TcpListener, notes: &Notes, strings: Strings) -> Self {
+        Self {
+            name: format!("n{number}"),
+            kind: "netns",
+            address: listener.local_addr().unwrap().ip().to_string(),
+            figures: HostFigures::default(),
+            storage: Some(HostFigures::default()),
+            notes: notes.clone(),
+            strings,
+            behind: Behind::Paper(listener),
+        }
+    }
+
+    fn note(&self, text: String) -> Result<(), Error> {
+        if self.strings.refuses.lock().unwrap().is_some_and(|word| format!("{} {text}", self.name).contains(word)) {
+            return Err(Error::Fault("it cannot".to_owned()));
+        }
+        self.notes.add(&self.name, text);
+        Ok(())
+    }
+}
+
+impl Host for FakeHost {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn figures(&self) -> HostFigures {
+        self.figures.clone()
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
+        match &self.behind {
+            Behind::Machine(machine) => machine.free_ports(count),
+            Behind::Paper(listener) => Ok(vec![listener.local_addr().unwrap().port(); count]),
+        }
+    }
+
+    fn check_port(&self, port: u16) -> Result<(), Error> {
+        let left = &self.strings.refuses_ports;
+        if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+            return Err(Error::PortTaken { port, holder: None });
+        }
+        Ok(())
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        match &self.behind {
+            Behind::Machine(machine) => machine.folder(name),
+            Behind::Paper(_) => Ok(PathBuf::from(name)),
+        }
+    }
+
+    fn remove_folder(&self, name: &str) {
+        if let Behind::Machine(machine) = &self.behind {
+            machine.remove_folder(name);
+        }
+    }
+
+    fn start(&self, start: &Start) -> Result<Box<dyn hosts::Process>, Error> {
+        self.note(format!("start {}", start.role))?;
+        if let Behind::Machine(machine) = &self.behind {
+            return machine.start(start);
+        }
+        let pid = PIDS.fetch_add(1, Ordering::Relaxed);
+        let (name, notes) = (format!("{} {}", self.name, start.role), self.notes.clone());
+        Ok(Box::new(FakeProcess { pid, name, notes, ended: None }))
+    }
+
+    fn bring(&self, target: &Path) -> Result<PathBuf, Error> {
+        Ok(target.to_owned())
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        PathBuf::from("/run/plimsoll/plimsoll")
+    }
+
+    fn run(&self, program: &Program, _input: &str, within: Duration) -> Result<Output, Error> {
+        let last = program.command.last().unwrap();
+        self.note(format!("run `{last}` within {} s", within.as_secs_f64()))?;
+        if let Behind::Paper(_) = &self.behind {
+            let ended = Ended::Exit(i32::from(last.contains("fail")));
+            return Ok(Output { ended, output: String::new(), errors: "first\nit is broken\n\n".to_owned() });
+        }
+        let mut command = Command::new(&program.command[0]);
+        command.args(&program.command[1..]).envs(&program.environment);
+        if let Some(folder) = &program.folder {
+            command.current_dir(folder);
+        }
+        let ran = command.output().map_err(Error::system("run a program"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let ended = Ended::Exit(ran.status.code().unwrap_or(-1));
+        Ok(Output { ended, output: text(&ran.stdout), errors: text(&ran.stderr) })
+    }
+
+    fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
+        let failed = || Error::Host { host: self.name.clone(), reason: "no room".to_owned() };
+        self.storage.clone().ok_or_else(failed)
+    }
+
+    fn impose(&self, key: &str, control: &Control) -> Result<(), Error> {
+        self.note(format!("impose {key} {}", serde_json::to_string(control).unwrap()))
+    }
+
+    fn lift(&self, key: &str) -> Result<(), Error> {
+        self.note(format!("lift {key}"))
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        self.note("crash".to_owned())?;
+        self.strings.is_lost.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn boot(&mut self) -> Result<(), Error> {
+        self.note("boot".to_owned())?;
+        self.strings.is_lost.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn is_up(&self) -> bool {
+        !self.strings.is_lost.load(Ordering::SeqCst)
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        None
+    }
+}
+
+/// A process that ends when it is told to.
+struct FakeProcess {
+    pid: u32,
+    name: String,
+    notes: Notes,
+    ended: Option<Ended>,
+}
+
+impl hosts::Process for FakeProcess {
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+    fn ended(&mut self) -> Option<Ended> {
+        self.ended
+    }
+    fn wait(&mut self, _within: Duration) -> Option<Ended> {
+        self.ended
+    }
+    fn signal(&mut self, signal: Signal) {
+        self.notes.add(&self.name, format!("signal {}", signal.as_raw()));
+        if [Signal::TERM, Signal::KILL].contains(&signal) {
+            self.ended = Some(Ended::Signal(signal.as_raw()));
+        }
+    }
+    fn signal_group(&mut self, signal: Signal) {
+        if self.ended.is_none() {
+            self.notes.add(&self.name, format!("group signal {}", signal.as_raw()));
+            if signal == Signal::KILL {
+                self.ended = Some(Ended::Signal(signal.as_raw()));
+            }
+        }
+    }
+    fn last_lines(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Fake hosts for these roles (`""`: all roles), with the strings of each.
+pub struct Lab<'a> {
+    pub bench: &'a Bench,
+    pub trial: plan::Trial,
+    pub strings: Vec<Strings>,
+}
+
+impl<'a> Lab<'a> {
+    pub fn new(bench: &'a Bench, roles: &[&str]) -> Self {
+        let mut trial = folder_trial();
+        let host = |(index, role): (usize, &&str)| plan::Host {
+            name: format!("n{}", index + 1),
+            role: (!role.is_empty()).then(|| (*role).to_owned()),
+            profile: Some("slow".to_owned()),
+            ..plan::Host::default()
+        };
+        trial.lab.hosts = roles.iter().enumerate().map(host).collect();
+        Self { bench, trial, strings: roles.iter().map(|_| Strings::default()).collect() }
+    }
+
+    pub fn hosts(&self) -> Hosts {
+        let strings = self.strings.iter().cloned().enumerate();
+        strings.map(|(index, strings)| Box::new(FakeHost::new(index + 1, &self.bench.registry, strings)) as _).collect()
+    }
+
+    pub fn up(&self, manifest: &Manifest) -> Result<Site, NotUp> {
+        let build = self.bench.build(&self.trial, Some(manifest));
+        let (caller, stop) = (Arc::new(Lines), AtomicBool::new(false));
+        Site::up_on(self.hosts(), Ground::default(), &build, caller, &stop)
+    }
+}
+
+/// Words for what was observed: `+n1`, `+n1.server`, `-n1.server`.
+pub fn story(observed: &[Observed]) -> Vec<String> {
+    let word = |observed: &Observed| match &observed.what {
+        What::HostUp { host, .. } => format!("+{host}"),
+        What::HostDown { host, expected: true } => format!("-{host}"),
+        What::HostDown { host, expected: false } => format!("!{host}"),
+        What::ProcessUp { host, process, .. } => format!("+{host}.{process}"),
+        What::ProcessDown { host, process, expected: true, .. } => format!("-{host}.{process}"),
+        What::ProcessDown { host, process, expected: false, .. } => format!("!{host}.{process}"),
+        What::Notice { text } => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    observed.iter().map(word).collect()
+}
+
+// A site whose hosts stand on paper, for tests of what is done to them.
+
+/// One at 127.0.0.1, one at 127.0.0.2, …, all on the same port.
+fn listeners(count: u8) -> Vec<TcpListener> {
+    let on_same_port = || -> std::io::Result<Vec<TcpListener>> {
+        let first = TcpListener::bind("127.0.0.1:0")?;
+        let port = first.local_addr()?.port();
+        let others = (2..=count).map(|number| TcpListener::bind(format!("127.0.0.{number}:{port}")));
+        std::iter::once(Ok(first)).chain(others).collect()
+    };
+    (0..100).find_map(|_| on_same_port().ok()).expect("no port is free on all of them")
+}
+
+/// Always answers.
+struct Yes;
+
+impl Caller for Yes {
+    fn call(&self, _service: &str, _operation: &str, _with: &BTreeMap<String, String>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A site of a server and an agent on each of several fake hosts, and what was done to them.
+pub struct Stage {
+    pub site: Site,
+    pub notes: Notes,
+    pub refuses: Arc<Mutex<Option<&'static str>>>,
+    _bench: Bench,
+}
+
+impl Stage {
+    pub fn of(count: u8) -> Self {
+        Self::with(count, plan::Lab::default(), |_| {})
+    }
+
+    pub fn with(count: u8, lab: plan::Lab, adjust: impl Fn(&mut FakeHost)) -> Self {
+        let server = shell("server", &[]).ready_when(ReadyCheck::Call("ping".to_owned()), 20.0);
+        let server = Process { ports: vec!["service".to_owned()], ..server };
+        Self::of_target(&manifest(vec![server, shell("agent", &[]).after("server")]), count, lab, adjust)
+    }
+
+    /// Behind a proxy on `n1`: so many members, which run nothing else.
+    pub fn behind_a_proxy(members: u8) -> Self {
+        let role = |number: u8| if number == 1 { "proxy" } else { "member" }.to_owned();
+        let host =
+            |number: u8| plan::Host { name: format!("n{number}"), role: Some(role(number)), ..plan::Host::default() };
+        let lab = plan::Lab { hosts: (1..=members + 1).map(host).collect(), ..plan::Lab::default() };
+        let process = |role: &str| {
+            let process = shell(role, &[]).ready_when(ReadyCheck::Call("ping".to_owned()), 20.0);
+            Process { ports: vec!["http".to_owned()], ..process }
+        };
+        let mut target = manifest(vec![process("proxy").after("member"), process("member")]);
+        target.about.service = "proxy.http".to_owned();
+        target.about.members = "member".to_owned();
+        Self::of_target(&target, members + 1, lab, |_| {})
+    }
+
+    fn of_target(manifest: &Manifest, count: u8, lab: plan::Lab, adjust: impl Fn(&mut FakeHost)) -> Self {
+        let bench = Bench::new();
+        let (notes, refuses) = (Notes::default(), Arc::<Mutex<_>>::default());
+        let hosts = (1..=count).zip(listeners(count)).map(|(number, listener)| {
+            let strings = Strings { refuses: Arc::clone(&refuses), ..Strings::default() };
+            let mut host = FakeHost::on_paper(number, listener, &notes, strings);
+            adjust(&mut host);
+            Box::new(host) as Box<dyn Host>
+        });
+        let mut trial = folder_trial();
+        trial.lab = lab;
+        let build = Build { plimsoll: PathBuf::new(), measures_storage: true, ..bench.build(&trial, Some(manifest)) };
+        let site =
+            Site::up_on(hosts.collect(), Ground::default(), &build, Arc::new(Yes), &AtomicBool::new(false)).unwrap();
+        notes.take();
+        Self { site, notes, refuses, _bench: bench }
+    }
+
+    /// What was done since the last call. What was done to several hosts at once is in their order.
+    pub fn done(&self) -> Vec<String> {
+        let mut done = self.notes.take();
+        let at_once =
+            ["impose", "lift"].iter().any(|word| done.iter().all(|line| line.split(' ').nth(1) == Some(word)));
+        if at_once {
+            done.sort();
+        }
+        done
+    }
+
+    /// From now on, whatever contains this word is refused.
+    pub fn refuse(&self, word: Option<&'static str>) {
+        *self.refuses.lock().unwrap() = word;
+    }
 }

@@ -1,5 +1,4 @@
-//! A target's hooks: executables of its folder, with a documented environment and a time limit. It must not interpret
-//! what they answer.
+//! A target's hooks: executables of its folder, with a documented environment and a time limit.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,10 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process_group};
 
-use crate::Error;
 use crate::hosts::{Ended, Host, Output};
-use crate::linux::{pidfd, spawn};
 use crate::runner::Program;
+use crate::{Error, linux};
 
 /// Of what a hook writes; see [`Hook::answer_bytes`].
 pub const ANSWER_BYTES: usize = 8 << 20;
@@ -138,7 +136,7 @@ impl Hook {
         command.args(&self.arguments).envs(&self.environment);
         command.current_dir(&self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let started = if self.in_foreground { command.spawn() } else { spawn::spawn(command) };
+        let started = if self.in_foreground { command.spawn() } else { linux::spawn(command) };
         started.map_err(|error| self.failed(format!("cannot start {}: {error}", self.path.display())))
     }
 
@@ -154,7 +152,7 @@ impl Hook {
             match (lines.recv_timeout(GLANCE), ended) {
                 (Ok((stream, text)), _) => line(stream, &text),
                 (Err(RecvTimeoutError::Disconnected), Some((status, _))) => return Ok(status),
-                (Err(RecvTimeoutError::Disconnected), None) => pidfd::await_end(child.id(), GLANCE),
+                (Err(RecvTimeoutError::Disconnected), None) => linux::await_end(child.id(), GLANCE),
                 (Err(RecvTimeoutError::Timeout), Some((status, at))) if at.elapsed() >= LINGER => return Ok(status),
                 (Err(RecvTimeoutError::Timeout), _) => {}
             }
@@ -170,7 +168,7 @@ impl Hook {
     }
 
     fn kill(&self, child: &mut Child) {
-        match pidfd::pid(child.id()) {
+        match linux::pid(child.id()) {
             Some(group) if !self.in_foreground => drop(kill_process_group(group, Signal::KILL)),
             _ => drop(child.kill()),
         }
@@ -215,8 +213,8 @@ pub fn variable(prefix: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::hosts::{FakeHost, Strings};
-    use crate::fixture::{Bench, Scratch, is_alive, until};
+    use crate::fixture::{Bench, FakeHost, Scratch, Strings, is_alive, until};
+    use crate::linux;
 
     fn hook(folder: &Scratch, script: &str) -> Hook {
         Hook {
@@ -276,7 +274,7 @@ mod tests {
         assert!(leaves.ask().unwrap().is_object());
         let pid: u32 = std::fs::read_to_string(note).unwrap().trim().parse().unwrap();
         let stat = crate::linux::procfs::stat(pid).unwrap();
-        assert!(pidfd::signal(&stat, Signal::KILL));
+        assert!(linux::signal(&stat, Signal::KILL));
     }
 
     #[test]

@@ -1,25 +1,16 @@
-//! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched, broken, and always taken down.
-//! It must not know what the load is, and must not judge what it sees.
+//! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched,
+//! broken, and always taken down.
 
-mod arguments;
-mod attended;
 pub mod checkups;
 pub mod doctor;
-mod ears;
 pub mod environment;
 mod error;
-mod everywhere;
 pub mod faults;
-pub mod fingerprint;
 #[cfg(test)]
 mod fixture;
-mod ground;
 mod hooks;
 pub mod hosts;
 mod linux;
-mod listeners;
-pub mod packages;
-mod placeholders;
 pub mod placement;
 pub mod plain_text;
 mod ports;
@@ -29,21 +20,17 @@ mod process_tree;
 pub mod profiles;
 mod readiness;
 pub mod registry;
-mod remains;
 pub mod runner;
 mod sampling;
-mod search_path;
 mod site;
 pub mod targets;
 pub mod trusted;
-mod url;
-mod victims;
 
 use std::collections::BTreeMap;
 
 pub use error::{Error, Holder};
-pub use ground::Ground;
-pub use linux::spawn::ends_with_us;
+pub use linux::ends_with_us;
+pub use placement::Ground;
 pub use site::{Build, Member, NotUp, Observed, Site, Told, Watched};
 
 /// Speaks the target's protocol for the lab, which does not know it.

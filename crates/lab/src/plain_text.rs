@@ -1,5 +1,5 @@
-//! Text that another machine or program wrote, made fit to be shown: what would move a terminal's cursor, set its title or turn
-//! the reading direction around is written out as an escape. It must not change any other text.
+//! Text that another machine or program wrote, made fit to be shown: what would move a terminal's
+//! cursor, set its title or turn the reading direction around is written out as an escape.
 
 /// Of one line that is quoted.
 pub(crate) const LINE_CHARACTERS: usize = 500;

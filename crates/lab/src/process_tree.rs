@@ -1,9 +1,6 @@
-//! What processes use: for each role of the target the process that the lab started, or that was found behind the target's address,
-//! and all that came of it, added up; this program itself; and, in a host that Plimsoll made, all that run there. It must not know
-//! how rows are timed or written.
-
-mod shares;
-mod staff;
+//! What processes use: for each role of the target the process that the lab started, or that
+//! was found behind the target's address, and all that came of it, added up; this program
+//! itself; and, in a host that Plimsoll made, all that run there.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -15,11 +12,9 @@ use record::events::ProcessShare;
 use record::rows::Sample;
 
 use crate::linux::procfs::{self, Stat};
-use crate::listeners::{Finder, ServerProcesses, Whereabouts};
+use crate::ports::{Finder, ServerProcesses, Whereabouts};
 use crate::sampling::{Proc, Source};
 use crate::site::Member;
-use shares::{Before, Shares};
-use staff::Staff;
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
 const TICKS_PER_S: f64 = 100.0;
@@ -423,5 +418,485 @@ fn open_files(process: &Path) -> Option<u64> {
     }
 }
 
+// To whom this machine's CPU time is put down: to all that belongs to the run together, and to
+// the other processes one by one.
+
+/// So many of each kind are told, the busiest first.
+const TOLD: usize = 16;
+
+/// What was read of all processes last time, and what each has used since the first.
+#[derive(Default)]
+pub struct Shares {
+    /// Control group of the lab whose processes are accounted for elsewhere.
+    lab: Option<String>,
+    /// Who belonged to the run at the last reading.
+    run: HashSet<u32>,
+    /// By pid and start: processes that used any time, or are the target's.
+    accounts: BTreeMap<(u32, u64), Account>,
+    time_s: f64,
+    cores: f64,
+}
+
+struct Account {
+    name: String,
+    ticks: u64,
+    is_target: bool,
+}
+
+/// What all processes had used when they were last read: pid to start and time.
+type Before = HashMap<u32, (u64, Ticks)>;
+
+impl Shares {
+    /// Beside a lab whose processes are in this control group.
+    pub fn beside(lab: Option<String>) -> Self {
+        Self { lab, ..Self::default() }
+    }
+
+    /// What the run used since the last reading, percent of the machine in user mode and in the kernel; `run` has all pids that
+    /// belong to it now, `target` those of the target. `None` at the first reading.
+    fn read(
+        &mut self,
+        proc: &Proc,
+        all: &HashMap<u32, Stat>,
+        before: &Before,
+        (run, target): (HashSet<u32>, &HashSet<u32>),
+        scale: Scale,
+    ) -> Option<(f64, f64)> {
+        let is_same = |pid: &u32, started: u64| all.get(pid).is_some_and(|stat| stat.started_ticks == started);
+        // What has ended is in its parent's account now.
+        let counts = |pid: &u32, started: u64| match all.contains_key(pid) {
+            true => run.contains(pid) && is_same(pid, started),
+            false => self.run.contains(pid),
+        };
+        let then = before.iter().filter(|(pid, (started, _))| counts(pid, *started));
+        let then = then.map(|(pid, (_, ticks))| (*pid, *ticks)).collect();
+        let now = run.iter().filter_map(|pid| Some((*pid, Ticks::of(all.get(pid)?)))).collect();
+        let (user, system) = used(&then, &now, false);
+        self.run = run;
+        let cores = scale.cores?;
+        (self.time_s, self.cores) = (self.time_s + scale.interval_s, cores);
+        for stat in all.values() {
+            self.note(proc, stat, before, target.contains(&stat.pid));
+        }
+        let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
+        Some((percent(user), percent(system)))
+    }
+
+    /// Adds up what a process used itself.
+    fn note(&mut self, proc: &Proc, stat: &Stat, before: &Before, is_target: bool) {
+        if self.run.contains(&stat.pid) && !is_target {
+            return;
+        }
+        let ticks = |ticks: &Ticks| ticks.own.0 + ticks.own.1;
+        let then = before.get(&stat.pid).filter(|(started, _)| *started == stat.started_ticks);
+        let used = ticks(&Ticks::of(stat)).saturating_sub(then.map_or(0, |(_, then)| ticks(then)));
+        if used == 0 && !is_target {
+            return;
+        }
+        let is_labs = |lab: &String| {
+            let groups = proc.text(&format!("{}/cgroup", stat.pid)).unwrap_or_default();
+            groups.split(['/', '\n']).any(|name| name == lab)
+        };
+        if self.lab.as_ref().is_some_and(is_labs) {
+            return;
+        }
+        let account = self.accounts.entry((stat.pid, stat.started_ticks)).or_insert_with(|| Account {
+            name: stat.name.clone(),
+            ticks: 0,
+            is_target,
+        });
+        account.ticks += used;
+        account.is_target = is_target;
+        // It may have become another program since.
+        account.name.clone_from(&stat.name);
+    }
+
+    /// The processes of the target, or the others that used any time: the busiest first.
+    pub fn told(&self, of_target: bool) -> Vec<ProcessShare> {
+        let accounts = self.accounts.iter().filter(|(_, account)| account.is_target == of_target);
+        let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / self.time_s / self.cores * 100.0;
+        let share = |(pid, account): (u32, &Account)| ProcessShare {
+            name: account.name.clone(),
+            pid,
+            cpu_pct: (percent(account.ticks) * 100.0).round() / 100.0,
+        };
+        let mut told: Vec<ProcessShare> = accounts.map(|((pid, _), account)| share((*pid, account))).collect();
+        told.sort_by(|a, b| b.cpu_pct.total_cmp(&a.cpu_pct).then(a.pid.cmp(&b.pid)));
+        told.truncate(TOLD);
+        told
+    }
+}
+
+// Who works in a tree of processes: when one that had been there for a while is gone and another
+// of the same name under the same parent has come, it was replaced.
+
+/// A process that was not there at so many readings had not settled: a program that is started for each request comes and goes.
+const SETTLED: u32 = 2;
+/// For so many readings after one is gone another counts as its replacement.
+const PATIENCE: u32 = 10;
+
+/// What was seen of a tree.
+#[derive(Debug, Default)]
+pub struct Staff {
+    /// Pid to what it is.
+    there: HashMap<u32, Worker>,
+    /// Who had settled and went, and at how many readings nobody had taken its place.
+    gone: Vec<(Worker, u32)>,
+    has_base: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Worker {
+    name: String,
+    parent: u32,
+    started_ticks: u64,
+    /// Readings that saw it.
+    readings: u32,
+}
+
+impl Worker {
+    fn replaces(&self, other: &Self) -> bool {
+        (self.name.as_str(), self.parent) == (other.name.as_str(), other.parent)
+    }
+}
+
+impl Staff {
+    /// Looks at the tree again, and says how many were replaced since the last time; nothing at the first.
+    pub fn read(&mut self, pids: &[u32], all: &HashMap<u32, Stat>, row: &mut Sample) {
+        let mut before = std::mem::take(&mut self.there);
+        let mut came = Vec::new();
+        for stat in pids.iter().filter_map(|pid| all.get(pid)) {
+            // A pid alone is no name.
+            let known = before.remove(&stat.pid).filter(|worker| worker.started_ticks == stat.started_ticks);
+            let mut worker = known.unwrap_or_else(|| Worker {
+                name: stat.name.clone(),
+                parent: stat.parent,
+                started_ticks: stat.started_ticks,
+                readings: 0,
+            });
+            if worker.readings == 0 {
+                came.push(worker.clone());
+            }
+            worker.readings += 1;
+            self.there.insert(stat.pid, worker);
+        }
+        self.gone.retain_mut(|(_, readings)| {
+            *readings += 1;
+            *readings <= PATIENCE
+        });
+        // Whose parent is gone as well was not replaced by it.
+        let settled = before.into_values().filter(|worker| worker.readings >= SETTLED);
+        self.gone.extend(settled.filter(|worker| self.there.contains_key(&worker.parent)).map(|worker| (worker, 0)));
+        let replaced = came.iter().filter(|worker| self.is_replacement(worker)).count();
+        row.processes_replaced = self.has_base.then_some(replaced as u64);
+        self.has_base = true;
+    }
+
+    fn is_replacement(&mut self, worker: &Worker) -> bool {
+        let place = self.gone.iter().position(|(gone, _)| worker.replaces(gone));
+        place.map(|place| self.gone.swap_remove(place)).is_some()
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::fixture::{Bench, Scratch, manifest, server};
+    use crate::sampling::Bounds;
+
+    /// A line as of Linux 6: 22 figures after the state are enough.
+    fn stat_line(
+        pid: u32,
+        parent: u32,
+        group: u32,
+        (user, system): (u64, u64),
+        (children_user, children_system): (u64, u64),
+    ) -> String {
+        format!(
+            "{pid} (a (b) c) S {parent} {group} 1 0 -1 4194304 1 0 0 0 {user} {system} {children_user} {children_system} 20 0 2 0 1{pid} 1000 7 18446744073709551615\n"
+        )
+    }
+
+    struct Machine(Scratch);
+
+    impl Machine {
+        fn with(processes: &[(u32, String)]) -> Self {
+            let machine = Self(Scratch::new());
+            machine.0.write("stat", "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n");
+            for (pid, stat) in processes {
+                machine.0.write(&format!("{pid}/stat"), stat);
+                machine.0.write(&format!("{pid}/task/{pid}/stat"), &stat.replace(" S ", " D "));
+                machine.0.write(&format!("{pid}/task/{pid}/schedstat"), &format!("5 {}000000 3\n", pid));
+            }
+            machine
+        }
+
+        fn read(&self, forest: &mut Forest) -> Sample {
+            let members = [Member { host: "n1".to_owned(), role: "server".to_owned(), pid: 10 }];
+            let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
+            let reading = forest.read(&Source::machine(Proc::at(&self.0)), &members, 1.0, &mut host);
+            assert_eq!(host, Sample { host: "n1".to_owned(), ..Sample::default() }, "the machine is the probes'");
+            reading.roles.into_iter().next().unwrap_or_default()
+        }
+
+        fn reads(&self, pid: u32, bytes: u64) {
+            let text = format!("rchar: 9\nread_bytes: {bytes}\nwrite_bytes: 8192\ncancelled_write_bytes: 4096\n");
+            self.0.write(&format!("{pid}/io"), &text);
+        }
+
+        /// As seen from inside a host that can do as much as two of the machine's cores.
+        fn whole(&self, forest: &mut Forest) -> Sample {
+            let host = Some(Bounds { capacity: 2.0, ..Bounds::default() });
+            let mut sample = Sample::default();
+            forest.read(&Source { proc: Proc::at(&self.0), host }, &[], 1.0, &mut sample);
+            sample
+        }
+    }
+
+    #[test]
+    fn a_stat_line_is_read_whatever_the_program_calls_itself() {
+        let stat = Stat::parse(&stat_line(10, 1, 9, (3, 4), (5, 6))).unwrap();
+        assert_eq!((stat.pid, stat.name.as_str(), stat.state, stat.parent, stat.group), (10, "a (b) c", 'S', 1, 9));
+        assert_eq!(
+            (stat.user_ticks, stat.system_ticks, stat.children_user_ticks, stat.children_system_ticks),
+            (3, 4, 5, 6)
+        );
+        assert_eq!((stat.threads, stat.started_ticks, stat.resident_pages), (2, 110, 7));
+        assert_eq!(Stat::parse("10 (sh"), None);
+        assert_eq!(Stat::parse(""), None);
+    }
+
+    #[test]
+    fn children_groups_and_adopted_ones_are_of_the_tree() {
+        let stats = |lines: &[String]| -> HashMap<u32, Stat> {
+            lines.iter().map(|line| Stat::parse(line).unwrap()).map(|stat| (stat.pid, stat)).collect()
+        };
+        let line = |pid, parent, group| stat_line(pid, parent, group, (0, 0), (0, 0));
+        let all = stats(&[
+            line(10, 1, 10),
+            line(11, 10, 10),
+            line(12, 11, 12),
+            line(13, 1, 10),
+            line(20, 1, 20),
+            line(21, 20, 20),
+        ]);
+        let descendants = |root, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>| {
+            descendants(&Roots { started: Some(root), ..Roots::default() }, 1, all, seen)
+        };
+        assert_eq!(descendants(10, &all, &HashMap::new()), [10, 11, 12, 13]);
+        // 20 was seen below 10 before its parent died; with another start time it would be another process.
+        assert_eq!(descendants(10, &all, &HashMap::from([(20, 120)])), [10, 11, 12, 13, 20, 21]);
+        assert_eq!(descendants(10, &all, &HashMap::from([(20, 999)])), [10, 11, 12, 13]);
+        // The lab's process has ended, its group has not.
+        let orphans = stats(&[line(13, 1, 10)]);
+        assert_eq!(descendants(10, &orphans, &HashMap::new()), [13]);
+    }
+
+    #[test]
+    fn a_tree_is_added_up() {
+        let mut forest = Forest::default();
+        let line = |pid, parent, user| (pid, stat_line(pid, parent, 10, (user, 10), (0, 0)));
+        let first = Machine::with(&[line(10, 1, 100), line(11, 10, 50)]).read(&mut forest);
+        assert_eq!((first.cpu_user_pct, first.run_delay_pct), (None, None), "no base yet");
+        assert_eq!((first.threads, first.io_wait_threads), (Some(4), Some(2)));
+        let second = Machine::with(&[line(10, 1, 130), line(11, 10, 70)]).read(&mut forest);
+        // 50 ticks of 100 a second on 2 cores.
+        assert_eq!((second.cpu_user_pct, second.cpu_system_pct), (Some(25.0), Some(0.0)));
+        assert_eq!(second.run_delay_pct, Some(0.0));
+        assert_eq!(second.rss_bytes, Some(14 * rustix::param::page_size() as u64));
+    }
+
+    #[test]
+    fn a_role_that_comes_back_has_used_all_its_time_since() {
+        let mut forest = Forest::default();
+        Machine::with(&[]).read(&mut forest);
+        let sample = Machine::with(&[(10, stat_line(10, 1, 10, (40, 20), (0, 0)))]).read(&mut forest);
+        assert_eq!((sample.cpu_user_pct, sample.cpu_system_pct), (Some(20.0), Some(10.0)));
+        assert_eq!(sample.run_delay_pct, Some(1.0));
+    }
+
+    /// A target that the search has come to this about.
+    fn sought(found: Whereabouts) -> Sought {
+        Sought { finder: None, name: ("local".to_owned(), "target".to_owned()), found: Some(found) }
+    }
+
+    fn here(roots: &[u32], more: &[u32]) -> Whereabouts {
+        let set = |pids: &[u32]| pids.iter().copied().collect();
+        Whereabouts::Here(ServerProcesses { roots: set(roots), more: set(more) })
+    }
+
+    impl Machine {
+        fn share_out(&self, forest: &mut Forest) -> Reading {
+            let mut host = Sample::default();
+            forest.read(&Source::machine(Proc::at(&self.0)), &[], 1.0, &mut host)
+        }
+    }
+
+    #[test]
+    fn a_server_that_was_found_is_the_target_and_the_rest_are_others() {
+        let mut forest = Forest::default();
+        forest.share_out(Some(sought(here(&[10], &[30]))), None);
+        let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
+        // Master, worker, a process of the same control group with a child elsewhere, and a hog with a child.
+        let before =
+            [line(10, 1, 100, 0), line(11, 10, 50, 0), line(30, 1, 7, 0), line(31, 30, 0, 0), line(20, 1, 0, 0)];
+        let first = Machine::with(&before).share_out(&mut forest);
+        assert_eq!((first.run, first.roles[0].threads), (None, Some(6)), "no base yet");
+        // The worker used 10 more and was waited for; another took its place.
+        let after =
+            [line(10, 1, 130, 60), line(12, 10, 5, 0), line(30, 1, 17, 0), line(31, 30, 20, 0), line(20, 1, 40, 0)];
+        let second = Machine::with(&after).share_out(&mut forest);
+        // 30 + 10 + 5 + 10 ticks of 200.
+        let target = &second.roles[0];
+        assert_eq!((target.host.as_str(), target.process.as_str()), ("local", "target"));
+        assert!((target.cpu_user_pct.unwrap() - 27.5).abs() < 1e-9 && (second.run.unwrap().0 - 27.5).abs() < 1e-9);
+        let share = |pid, cpu_pct| ProcessShare { name: "a (b) c".to_owned(), pid, cpu_pct };
+        let told = forest.told();
+        assert_eq!(told.0, [share(10, 15.0), share(30, 5.0), share(12, 2.5)]);
+        assert_eq!(told.1, [share(20, 20.0), share(31, 10.0)]);
+    }
+
+    #[test]
+    fn what_a_server_had_used_before_it_was_found_is_not_of_the_load() {
+        let mut forest = Forest::default();
+        forest.share_out(Some(sought(Whereabouts::Unknown("it does not listen yet".to_owned()))), None);
+        let line = |pid, user| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
+        assert_eq!(Machine::with(&[line(10, 5_000)]).share_out(&mut forest).roles, []);
+        forest.sought.as_mut().unwrap().found = Some(here(&[10], &[]));
+        let reading = Machine::with(&[line(10, 5_020)]).share_out(&mut forest);
+        assert_eq!((reading.roles[0].cpu_user_pct, reading.run), (Some(10.0), Some((10.0, 0.0))));
+        assert_eq!(reading.roles[0].run_delay_pct, Some(0.0));
+        let told = forest.told();
+        assert_eq!((told.0[0].cpu_pct, told.1.len()), (10.0, 0));
+    }
+
+    #[test]
+    fn what_runs_in_the_labs_control_group_is_no_other_process() {
+        let mut forest = Forest::default();
+        forest.share_out(None, Some("plimsoll-run".to_owned()));
+        let machine = |user| {
+            let line = |pid| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
+            let machine = Machine::with(&[line(10), line(20)]);
+            machine.0.write("10/cgroup", "4:cpu:/plimsoll-run/n1/server\n0::/\n");
+            machine.0.write("20/cgroup", "4:cpu:/plimsoll-run-2/n1/server\n0::/\n");
+            machine
+        };
+        machine(0).share_out(&mut forest);
+        machine(20).share_out(&mut forest);
+        assert_eq!(forest.told().1.iter().map(|share| share.pid).collect::<Vec<_>>(), [20]);
+    }
+
+    #[test]
+    fn in_a_host_everything_that_runs_is_added_up() {
+        let mut forest = Forest::default();
+        let line = |pid, user| (pid, stat_line(pid, 1, pid, (user, 0), (0, 0)));
+        let machine = Machine::with(&[line(10, 100), line(20, 100)]);
+        machine.reads(10, 0);
+        let first = machine.whole(&mut forest);
+        assert_eq!((first.threads, first.io_wait_threads), (Some(4), Some(2)));
+        assert_eq!((first.cpu_user_pct, first.run_delay_pct, first.disk_read_bytes), (None, None, None), "no base yet");
+        // Of no role, and what a new process did has been done since.
+        let machine = Machine::with(&[line(10, 130), line(20, 120), line(30, 10)]);
+        machine.reads(10, 512);
+        machine.reads(30, 100);
+        let second = machine.whole(&mut forest);
+        // 60 ticks of 200.
+        assert_eq!(second.cpu_user_pct, Some(30.0));
+        assert_eq!((second.disk_read_bytes, second.disk_write_bytes), (Some(612), Some(4096)));
+        assert!((second.run_delay_pct.unwrap() - 3.0).abs() < 1e-9 && second.rss_bytes.is_none());
+    }
+
+    #[test]
+    fn a_child_that_ended_is_counted_once() {
+        let ticks = |own: u64, children: u64| Ticks { own: (own, 0), children: (children, 0) };
+        let before = HashMap::from([(10, ticks(100, 0)), (11, ticks(50, 0))]);
+        // 11 used 5 more, ended and was waited for: its 55 are in 10's account.
+        let after = HashMap::from([(10, ticks(103, 55))]);
+        assert_eq!(used(&before, &after, false), (8, 0));
+        // It was not waited for: what it used last is lost, and nothing is below 0.
+        assert_eq!(used(&before, &HashMap::from([(10, ticks(103, 0))]), false), (3, 0));
+        // One that came and went in between is in the account as well.
+        assert_eq!(used(&before, &HashMap::from([(10, ticks(100, 7)), (11, ticks(50, 0))]), false), (7, 0));
+        // This program's children are the target.
+        assert_eq!(used(&before, &after, true), (3, 0));
+    }
+
+    #[test]
+    fn a_running_target_is_seen() {
+        let bench = Bench::new();
+        let site = bench.up(&manifest(vec![server("server")])).unwrap();
+        let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
+        let source = Source::machine(Proc::at(Path::new("/proc")));
+        let reading = Forest::default().read(&source, &site.members(), f64::NAN, &mut host);
+        let (rows, own) = (reading.roles, reading.own.unwrap());
+        let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
+        assert_eq!((roles.as_slice(), own.process.as_str(), own.host.as_str()), (["server"].as_slice(), "", "n1"));
+        assert!(rows[0].rss_bytes.unwrap() > 0 && rows[0].cpu_user_pct.is_none() && own.rss_bytes.unwrap() > 0);
+        // A thread of it waits in `accept`, for which the kernel holds a number that is not open yet: it must not count.
+        let process = Path::new("/proc").join(site.members()[0].pid.to_string());
+        let counted = || fs::read_dir(process.join("fd")).unwrap().count() as u64;
+        crate::fixture::until("they are counted", || open_files(&process) == Some(counted()));
+    }
+
+    /// Processes as pid, parent and name; the pid tells the start as well. Returns how many were replaced.
+    fn look(staff: &mut Staff, processes: &[(u32, u32, &str)]) -> Option<u64> {
+        let stat = |pid: u32, parent: u32, name: &str| {
+            Stat::parse(&format!("{pid} ({name}) S {parent} 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 2 0 1{pid} 1000 7 0"))
+                .unwrap()
+        };
+        let all: HashMap<u32, Stat> =
+            processes.iter().map(|(pid, parent, name)| (*pid, stat(*pid, *parent, name))).collect();
+        let pids: Vec<u32> = all.keys().copied().collect();
+        let mut row = Sample::default();
+        staff.read(&pids, &all, &mut row);
+        row.processes_replaced
+    }
+
+    const MASTER: (u32, u32, &str) = (10, 1, "master");
+
+    #[test]
+    fn a_worker_that_its_master_starts_again_was_replaced() {
+        let mut staff = Staff::default();
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), None, "no base yet");
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(1));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(0), "once");
+    }
+
+    #[test]
+    fn a_master_may_take_its_time() {
+        let mut staff = Staff::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        for _ in 0..3 {
+            assert_eq!(look(&mut staff, &[MASTER]), Some(0));
+        }
+        assert_eq!(look(&mut staff, &[MASTER, (20, 10, "worker")]), Some(1));
+    }
+
+    #[test]
+    fn what_comes_and_goes_for_each_request_is_not_replaced() {
+        let mut staff = Staff::default();
+        look(&mut staff, &[MASTER]);
+        for pid in 20..30 {
+            assert_eq!(look(&mut staff, &[MASTER, (pid, 10, "cgi")]), Some(0));
+        }
+    }
+
+    #[test]
+    fn a_worker_more_or_of_another_name_or_parent_replaces_nobody() {
+        let mut staff = Staff::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (13, 12, "worker"), (14, 10, "logger")]), Some(0));
+    }
+
+    #[test]
+    fn a_target_that_was_restarted_as_a_whole_is_not_its_own_workers_doing() {
+        let mut staff = Staff::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        assert_eq!(look(&mut staff, &[(30, 1, "master"), (31, 30, "worker")]), Some(0));
+    }
+}

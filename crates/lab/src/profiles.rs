@@ -1,10 +1,10 @@
-//! Profile files: where they are. It must not read what they mean.
+//! Profile files: where they are.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::search_path::search_path;
+use crate::targets::search_path;
 use crate::trusted;
 
 /// The variable with more folders of profiles, separated by `:`.

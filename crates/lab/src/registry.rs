@@ -1,22 +1,23 @@
-//! Everything that a run makes, written down before it is made, so that whatever ends the run, the next start finds what
-//! it left. It must not touch a run whose owner is alive.
+//! Everything that a run makes, written down before it is made, so that whatever ends the run,
+//! the next start finds what it left, and ends and removes it.
 
-pub(crate) mod entry;
-mod kernel;
-pub(crate) mod private;
-
-use std::fs::File;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::hosts::{Leftover, remove_remote};
-use crate::remains::{Group, Marks};
+use crate::linux::cgroup::{self, Device};
+use crate::linux::{Group, Marks, mount, procfs};
 use crate::runner::groups::top_of;
-use entry::{Line, Owner, Record, Standing};
-use kernel::Kernel;
-use private::PrivateFolder;
+use crate::trusted::{self, PrivateFolder};
 
 /// The variable that marks every process of a run.
 pub const MARK: &str = "PLIMSOLL_RUN";
@@ -65,7 +66,7 @@ impl Registry {
     /// If no entry can be written.
     pub fn begin(run_folder: &Path) -> Result<Self, Error> {
         let mut refused = None;
-        for folder in entry::folders() {
+        for folder in folders() {
             match Self::begin_in(&folder, run_folder) {
                 Ok(registry) => return Ok(registry),
                 Err(error) => refused = refused.or(Some(error)),
@@ -82,8 +83,8 @@ impl Registry {
         // Counted per process, not per folder: two runs of one process must differ wherever they are registered.
         let numbers = std::iter::repeat_with(|| BEGUN.fetch_add(1, Ordering::Relaxed) + 1);
         let ids = numbers.map(|number| format!("{boot}-{}-{}-{number}", owner.pid, owner.started_ticks));
-        let (id, name, file) = entry::create(&folder, ids)?;
-        let written = Written { file, lines: Vec::new(), bytes: 0, at_most: entry::ENTRY_BYTES as usize / 2 };
+        let (id, name, file) = create_entry(&folder, ids)?;
+        let written = Written { file, lines: Vec::new(), bytes: 0, at_most: ENTRY_BYTES as usize / 2 };
         let ledger = Ledger { id: id.clone(), folder, name, written: Mutex::new(written), made: Mutex::default() };
         ledger.note(&Line::Run { id, owner, folder: run_folder.to_path_buf() })?;
         Ok(Self { ledger: Arc::new(ledger) })
@@ -124,7 +125,7 @@ impl Drop for Registry {
         let (_, left) = self.ledger.marks().end(false);
         let kernel = std::mem::take(&mut self.ledger.made().kernel);
         let released = kernel.remove(&self.ledger.id, &mut Vec::new()).is_ok();
-        let gone = self.ledger.made().scratch.take().is_none_or(|scratch| entry::remove_scratch(&scratch).is_ok());
+        let gone = self.ledger.made().scratch.take().is_none_or(|scratch| remove_scratch(&scratch).is_ok());
         // An entry of which something is left stays for `clean`.
         if left.is_empty() && released && gone {
             let _ = self.ledger.folder.remove(&self.ledger.name);
@@ -140,7 +141,7 @@ impl Ledger {
     fn note(&self, line: &Line) -> Result<(), Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let writing = || format!("write {}", self.folder.path(&self.name).display());
-        written.bytes += entry::append(&written.file, line).map_err(Error::system(writing()))?;
+        written.bytes += append_lines(&written.file, line).map_err(Error::system(writing()))?;
         written.lines.push(line.clone());
         if written.bytes > written.at_most {
             self.rewrite(&mut written).map_err(Error::system(writing()))?;
@@ -149,14 +150,14 @@ impl Ledger {
     }
 
     /// Writes the entry anew without what is over: a run of many trials makes much, and what is too long is not read.
-    fn rewrite(&self, written: &mut Written) -> std::io::Result<()> {
-        let lines = entry::still_needed(std::mem::take(&mut written.lines));
-        let name = entry::rewritten(&self.name);
+    fn rewrite(&self, written: &mut Written) -> io::Result<()> {
+        let lines = still_needed(std::mem::take(&mut written.lines));
+        let name = rewritten(&self.name);
         self.folder.remove(&name)?;
         let file = self.folder.create(&name)?;
         let mut bytes = 0;
         for line in &lines {
-            bytes += entry::append(&file, line)?;
+            bytes += append_lines(&file, line)?;
         }
         self.folder.rename(&name, &self.name)?;
         // Where much is alive, not again with the next line.
@@ -216,9 +217,9 @@ impl Ledger {
         if let Some(scratch) = &made.scratch {
             return Ok(scratch.clone());
         }
-        let scratch = entry::scratch_of(&self.id);
+        let scratch = scratch_of(&self.id);
         self.note(&Line::Scratch { path: scratch.clone() })?;
-        entry::make_scratch(&scratch).map_err(Error::for_private_files)?;
+        make_scratch(&scratch).map_err(Error::for_private_files)?;
         made.scratch = Some(scratch.clone());
         Ok(scratch)
     }
@@ -265,7 +266,7 @@ impl Cleaned {
 #[must_use]
 pub fn clean() -> Cleaned {
     let mut cleaned = Cleaned::default();
-    for folder in entry::folders() {
+    for folder in folders() {
         clean_in(&folder, &mut cleaned);
     }
     cleaned
@@ -277,15 +278,15 @@ pub(crate) fn clean_in(folder: &Path, cleaned: &mut Cleaned) {
         Ok(None) => return,
         Err(error) => return cleaned.failed(error),
     };
-    for name in entry::entries(&folder) {
-        let tidied = match entry::read(&folder, &name) {
+    for name in entries(&folder) {
+        let tidied = match read_entry(&folder, &name) {
             Ok(Some(record)) => tidy(&folder, &name, record, cleaned),
-            Ok(None) => entry::remove_unreadable(&folder, &name).map(|removed| {
+            Ok(None) => remove_unreadable(&folder, &name).map(|removed| {
                 let gone = removed.then(|| format!("entry {}", folder.path(&name).display()));
                 cleaned.removed.extend(gone);
             }),
             // Another that begins at the same time has been quicker.
-            Err(Error::System { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = tidied {
@@ -328,7 +329,7 @@ fn remove(folder: &PrivateFolder, name: &str, record: &Record, cleaned: &mut Cle
     }
     for scratch in &record.scratch {
         // Only what this run can have made: a damaged entry must not remove anything else.
-        if entry::belongs_to(scratch, &record.id) && entry::remove_scratch(scratch)? {
+        if belongs_to(scratch, &record.id) && remove_scratch(scratch)? {
             cleaned.removed.push(format!("folder {}", scratch.display()));
         }
     }
@@ -341,12 +342,383 @@ fn remove(folder: &PrivateFolder, name: &str, record: &Record, cleaned: &mut Cle
     }
     // Another that begins at the same time has been quicker.
     let is_there = folder.has(name);
-    let _ = folder.remove(&entry::rewritten(name));
+    let _ = folder.remove(&rewritten(name));
     folder.remove(name).map_err(Error::system(format!("remove {}", folder.path(name).display())))?;
     if is_there {
         cleaned.removed.push(format!("run {} ({})", record.id, record.folder.display()));
     }
     Ok(())
+}
+
+// An entry of the registry: one JSON object a line, only ever appended to, and readable with its
+// last line torn.
+
+/// How the name of an entry ends.
+const ENDING: &str = ".jsonl";
+/// Of an entry: some ten thousand processes.
+const ENTRY_BYTES: u64 = 1 << 20;
+/// In which the first line of an entry comes.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "made", rename_all = "snake_case")]
+pub(crate) enum Line {
+    /// First line: the run.
+    Run {
+        /// What tells it from every other; also the value of the mark.
+        id: String,
+        /// The process that plays it.
+        owner: Owner,
+        /// Where its records are.
+        folder: PathBuf,
+    },
+    /// A private folder.
+    Scratch {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A control group at the top of every hierarchy, with what is below it.
+    Cgroups {
+        /// Its name.
+        name: String,
+    },
+    /// A loop device.
+    Loop {
+        /// Which.
+        device: PathBuf,
+        /// What is attached to it.
+        file: PathBuf,
+    },
+    /// Limits of a loop device.
+    Throttle {
+        /// Which.
+        device: PathBuf,
+    },
+    /// A process that is about to be started. It carries the mark; its pid is not known yet.
+    Process {
+        /// Where.
+        host: String,
+        /// What.
+        role: String,
+    },
+    /// A process group: that of a process that was started.
+    Group(Group),
+    /// A folder on another machine, which removes it itself when the connection ends.
+    Remote(Leftover),
+}
+
+/// The process that plays a run. A pid alone is no name: it is used again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owner {
+    /// Its pid.
+    pub pid: u32,
+    /// When it started, clock ticks since boot.
+    pub started_ticks: u64,
+    /// Which boot.
+    pub boot: String,
+    /// In which pid namespace both are true: its inode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<u64>,
+}
+
+/// What can be said of the process that plays a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It runs.
+    Alive,
+    /// It is gone.
+    Gone,
+    /// It is gone, and so is every process of its pid namespace.
+    GoneWithNamespace,
+    /// It is in a pid namespace that cannot be seen from here.
+    Elsewhere,
+}
+
+impl Owner {
+    /// This process.
+    pub fn this_process() -> Self {
+        let pid = std::process::id();
+        let started_ticks = procfs::stat(pid).map_or(0, |stat| stat.started_ticks);
+        Self { pid, started_ticks, boot: procfs::boot(), pid_namespace: procfs::pid_namespace() }
+    }
+
+    /// Whether it still runs, as far as can be seen from here.
+    fn standing(&self) -> Standing {
+        if !self.is_of_this_boot() {
+            return Standing::Gone;
+        }
+        match (self.pid_namespace, procfs::pid_namespace()) {
+            (Some(theirs), Some(ours)) if theirs == ours => {}
+            // Written by a version that did not say.
+            (None, _) => {}
+            (Some(theirs), Some(procfs::FIRST_PID_NAMESPACE)) if !procfs::has_processes(theirs) => {
+                return Standing::GoneWithNamespace;
+            }
+            (Some(_), _) => return Standing::Elsewhere,
+        }
+        let now = procfs::stat(self.pid).filter(|stat| !stat.is_dead());
+        let is_alive = now.is_some_and(|stat| stat.started_ticks == self.started_ticks);
+        if is_alive { Standing::Alive } else { Standing::Gone }
+    }
+
+    /// Whether the machine was not started anew since.
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == procfs::boot()
+    }
+}
+
+/// An entry, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Record {
+    /// The run's id.
+    pub id: String,
+    /// Who plays it.
+    pub owner: Owner,
+    /// Where its records are.
+    pub folder: PathBuf,
+    /// Its private folders.
+    pub scratch: Vec<PathBuf>,
+    /// Its process groups.
+    pub groups: Vec<Group>,
+    /// What it made in the kernel.
+    pub kernel: Kernel,
+    /// Folders on other machines, each once.
+    pub remotes: Vec<Leftover>,
+}
+
+/// Where entries are, the first being where new ones go.
+pub(crate) fn folders() -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    if let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
+        folders.push(PathBuf::from(runtime).join("plimsoll"));
+    }
+    let user = geteuid();
+    if user.is_root() {
+        folders.push(PathBuf::from("/run/plimsoll"));
+    }
+    folders.push(std::env::temp_dir().join(format!("plimsoll-{}", user.as_raw())));
+    folders
+}
+
+/// The private folder of the run with this id.
+fn scratch_of(id: &str) -> PathBuf {
+    std::env::temp_dir().join(scratch_name(id))
+}
+
+/// Whether a private folder is one that the run with this id made.
+fn belongs_to(scratch: &Path, id: &str) -> bool {
+    scratch.is_absolute() && scratch.file_name().is_some_and(|name| *name == *scratch_name(id))
+}
+
+fn scratch_name(id: &str) -> String {
+    format!("plimsoll-run-{id}")
+}
+
+/// Makes the private folder of a run.
+///
+/// # Errors
+/// If there is no folder for temporary files, if others can move what is in it, or if the name is taken.
+fn make_scratch(scratch: &Path) -> Result<(), Error> {
+    let parent = scratch.parent().unwrap_or(Path::new("/"));
+    if !parent.is_dir() {
+        return Err(Error::NoTemporaryFolder { path: parent.to_path_buf() });
+    }
+    trusted::shared_folder(parent)?;
+    let make = || DirBuilder::new().mode(0o700).create(scratch);
+    make().map_err(Error::system(format!("make {}", scratch.display())))
+}
+
+/// Removes a private folder with all that is in it, also where a target took away its own permissions. One that is not ours stays.
+fn remove_scratch(scratch: &Path) -> Result<bool, Error> {
+    let refused = || format!("remove {}", scratch.display());
+    let found = match scratch.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        found => found.map_err(Error::system(refused()))?,
+    };
+    // Once a run is over, anybody can take its folder's name where everybody may write.
+    if !found.is_dir() || found.uid() != geteuid().as_raw() {
+        return Ok(false);
+    }
+    let removed = match fs::remove_dir_all(scratch) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(scratch);
+            fs::remove_dir_all(scratch)
+        }
+        done => done,
+    };
+    removed.map_err(Error::system(refused())).map(|()| true)
+}
+
+fn open_up(folder: &Path) {
+    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
+    }
+}
+
+/// A new file for an entry, under the first of the ids that is not taken.
+fn create_entry(folder: &PrivateFolder, ids: impl Iterator<Item = String>) -> Result<(String, String, File), Error> {
+    for id in ids {
+        let name = format!("{id}{ENDING}");
+        match folder.create(&name) {
+            Ok(file) => return Ok((id, name, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(Error::System { doing: format!("write {}", folder.path(&name).display()), error });
+            }
+        }
+    }
+    Err(Error::System {
+        doing: format!("find a name in {}", folder.path("").display()),
+        error: io::ErrorKind::AlreadyExists.into(),
+    })
+}
+
+/// Appends a line in one write, and says how long it is.
+fn append_lines(mut file: &File, line: &Line) -> io::Result<usize> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    file.write_all(text.as_bytes())?;
+    Ok(text.len())
+}
+
+/// The name under which an entry is written anew, before it takes the place of the old one.
+fn rewritten(name: &str) -> String {
+    format!("{name}.new")
+}
+
+/// Of the lines of an entry those that there still is something to: each once, and no group that is empty.
+fn still_needed(lines: Vec<Line>) -> Vec<Line> {
+    let all = procfs::alive();
+    let mut kept: Vec<Line> = Vec::new();
+    for line in lines {
+        let is_needed = match &line {
+            // Found by its mark, as before.
+            Line::Process { .. } => false,
+            Line::Group(group) => all.iter().any(|stat| stat.group == group.pid),
+            _ => true,
+        };
+        if is_needed && !kept.contains(&line) {
+            kept.push(line);
+        }
+    }
+    kept
+}
+
+/// The names of the entries in a folder, sorted.
+pub(crate) fn entries(folder: &PrivateFolder) -> Vec<String> {
+    let mut entries = folder.names();
+    entries.retain(|name| name.ends_with(ENDING));
+    entries.sort();
+    entries
+}
+
+/// Reads an entry; `None` without a readable first line.
+///
+/// # Errors
+/// [`Error::Distrusted`] if it is not ours alone; [`Error::System`] if it cannot be read.
+fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<Record>, Error> {
+    let text = folder.read(name, ENTRY_BYTES)?;
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let Some(Line::Run { id, owner, folder }) = lines.next() else { return Ok(None) };
+    let mut record = Record {
+        id,
+        owner,
+        folder,
+        scratch: Vec::new(),
+        groups: Vec::new(),
+        kernel: Kernel::default(),
+        remotes: Vec::new(),
+    };
+    for line in lines {
+        match line {
+            Line::Scratch { path } => record.scratch.push(path),
+            Line::Group(group) => record.groups.push(group),
+            Line::Cgroups { name } => record.kernel.cgroups.push(name),
+            Line::Loop { device, file } => record.kernel.loops.push((device, file)),
+            Line::Throttle { device } => record.kernel.throttles.push(device),
+            // A line for every trial.
+            Line::Remote(left) if !record.remotes.contains(&left) => record.remotes.push(left),
+            Line::Remote(_) | Line::Run { .. } | Line::Process { .. } => {}
+        }
+    }
+    Ok(Some(record))
+}
+
+/// Removes an entry without a first line: its run ended before it made anything. The owner's pid is in the name; while
+/// there is such a process, or when the entry is young (its owner may be in another pid namespace), that line may be about to come.
+fn remove_unreadable(folder: &PrivateFolder, name: &str) -> Result<bool, Error> {
+    let pid = name.split('-').nth(1).and_then(|pid| pid.parse::<u32>().ok());
+    let may_come = pid.is_some_and(|pid| procfs::stat(pid).is_some()) || folder.is_young(name, YOUNG);
+    if may_come {
+        return Ok(false);
+    }
+    folder.remove(name).map_err(Error::system(format!("remove {}", folder.path(name).display()))).map(|()| true)
+}
+
+// What a run made in the kernel: control groups, loop devices, their limits. Removed only where
+// it is certain that it was this run that made it.
+
+/// What was written down before it was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Kernel {
+    /// Names of groups, in whatever hierarchies there are.
+    pub cgroups: Vec<String>,
+    /// Device and the file that is attached to it. Another may have got the device at the last moment.
+    pub loops: Vec<(PathBuf, PathBuf)>,
+    /// Devices with limits.
+    pub throttles: Vec<PathBuf>,
+}
+
+impl Kernel {
+    /// Removes it; a line for each thing that was there. All is tried, whatever fails.
+    pub fn remove(&self, id: &str, removed: &mut Vec<String>) -> Result<(), Error> {
+        let mut failed = None;
+        for name in self.cgroups.iter().filter(|name| **name == top_of(id)) {
+            match cgroup::remove_tree(name) {
+                Ok(done) if done.folders.is_empty() => {}
+                Ok(_) => removed.push(format!("control groups {name}")),
+                Err(error) => {
+                    failed.get_or_insert(refused(format!("remove the control groups {name}"), error));
+                }
+            }
+        }
+        // Version 2 has none outside of the groups.
+        for device in self.throttles.iter().filter(|device| self.is_ours(device, id)) {
+            if let Err(error) = Device::at(device).and_then(cgroup::clear_throttle) {
+                failed.get_or_insert(refused(format!("take the limits off {}", device.display()), error));
+            }
+        }
+        for (device, file) in self.loops.iter().filter(|(device, file)| can_be(device, file, id)) {
+            match mount::detach_loop(device, file) {
+                Ok(false) => {}
+                Ok(true) => removed.push(format!("loop device {}", device.display())),
+                Err(error) => {
+                    failed.get_or_insert(Error::system(format!("detach {}", device.display()))(error));
+                }
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Whether the limits of a device can be ours: it was, and nobody else has it now.
+    fn is_ours(&self, device: &Path, id: &str) -> bool {
+        let mut files = self.loops.iter().filter(|(ours, file)| ours == device && can_be(ours, file, id)).peekable();
+        let now = mount::backing_file(device);
+        files.peek().is_some() && now.is_none_or(|now| files.any(|(_, file)| *file == now))
+    }
+}
+
+/// Whether the run can have attached this file to this device: a damaged entry must not take another's away.
+fn can_be(device: &Path, file: &Path, id: &str) -> bool {
+    mount::is_loop_device(device) && file.ancestors().skip(1).any(|folder| belongs_to(folder, id))
+}
+
+fn refused(doing: String, error: cgroup::Error) -> Error {
+    Error::System { doing, error: io::Error::other(error) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The runner: one small program inside each host, the same whether the host is made by Plimsoll or reached over ssh. It does
-//! what it is told on standard input and answers on standard output, a line of JSON each, and undoes everything when its
-//! input ends. It must not know what a target, a load or a trial is.
+//! The runner: one small program inside each host, the same whether the host is made by
+//! Plimsoll or reached over ssh. It does what it is told on standard input and answers on
+//! standard output, a line of JSON each, and undoes everything when its input ends.
 
 mod controls;
 pub(crate) mod cores;
@@ -8,23 +8,23 @@ pub(crate) mod groups;
 mod load_average;
 pub mod machine;
 pub(crate) mod said;
-mod sampler;
 mod serve;
 pub(crate) mod session;
-mod storage;
-mod wire;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use experiment::profile::{Disk, Link};
+use serde::{Deserialize, Serialize};
 
 pub use said::{Answer, HostLines, LINE_BYTES, Refusal, Said};
 #[cfg(test)]
 pub(crate) use serve::beside;
 pub use serve::serve;
 
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
-use std::path::PathBuf;
-
-use experiment::profile::{Disk, Link};
-use serde::{Deserialize, Serialize};
+use crate::linux::network::{self, Trouble};
 
 /// The variable with the host's name that every process of a host has beside the run's mark.
 pub(crate) const HOST_MARK: &str = "PLIMSOLL_HOST";
@@ -286,4 +286,81 @@ pub enum Control {
         /// Seconds; negative is behind.
         offset_s: f64,
     },
+}
+
+// Configures a host's interfaces.
+
+/// Addresses, up, routes, the profile's link limits.
+///
+/// # Errors
+/// What `ip` or `tc` refused, or what of the profile this kernel cannot do.
+pub(crate) fn wire(wiring: &Wiring, envelope: &Envelope) -> Result<(), Refusal> {
+    network::ip(&batch(wiring))?;
+    network::forward(wiring.forwards)?;
+    for interface in &wiring.interfaces {
+        network::impose(&interface.name, network::Limits::of(&envelope.link))?;
+    }
+    Ok(())
+}
+
+/// What `ip` is told.
+fn batch(wiring: &Wiring) -> String {
+    let mut text = "link set lo up\n".to_owned();
+    for interface in &wiring.interfaces {
+        let name = &interface.name;
+        let _ = writeln!(text, "address add {}/{} brd + dev {name}", interface.address, interface.prefix);
+        let _ = writeln!(text, "link set {name} up");
+    }
+    if let Some(first) = wiring.interfaces.first() {
+        let _ = writeln!(text, "route add 224.0.0.0/4 dev {}", first.name);
+    }
+    for (network, prefix, through) in &wiring.routes {
+        let _ = writeln!(text, "route add {network}/{prefix} via {through}");
+    }
+    text
+}
+
+impl From<Trouble> for Refusal {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::NoProgram(program) => Self::NoProgram { program },
+            Trouble::NoKernel(_) => Self::Cannot { reason: trouble.to_string() },
+            Trouble::System { doing, error } => Self::System { doing, error },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_before_the_routes_that_need_them() {
+        let interface = |number: u8| Interface {
+            name: format!("eth{number}"),
+            address: Ipv4Addr::new(10, 83, number, 1),
+            prefix: 24,
+        };
+        let wiring = Wiring {
+            interfaces: vec![interface(0), interface(1)],
+            routes: vec![(Ipv4Addr::new(10, 83, 2, 0), 24, Ipv4Addr::new(10, 83, 1, 7))],
+            forwards: true,
+        };
+        let expected = "\
+link set lo up
+address add 10.83.0.1/24 brd + dev eth0
+link set eth0 up
+address add 10.83.1.1/24 brd + dev eth1
+link set eth1 up
+route add 224.0.0.0/4 dev eth0
+route add 10.83.2.0/24 via 10.83.1.7
+";
+        assert_eq!(batch(&wiring), expected);
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_refused_as_such() {
+        let refusal = Refusal::from(Trouble::NoKernel("netem is missing".to_owned()));
+        assert_eq!(refusal, Refusal::Cannot { reason: "not on this kernel: netem is missing".to_owned() });
+    }
 }

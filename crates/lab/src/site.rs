@@ -1,38 +1,37 @@
-//! A site: the target of one trial on its hosts, from the first process to the last. It must not decide when anything
-//! is broken or ended.
+//! A site: the target of one trial on its hosts, from the first process to the last, and what
+//! can be asked of it meanwhile.
 
-mod asking;
-mod auditing;
 mod breaking;
 mod bring_up;
 mod layout;
-mod presence;
-mod survey;
-mod take_down;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use experiment::manifest::Manifest;
 use experiment::plan;
-use record::events::What;
+use record::events::{HostFigures, What};
+use record::replicas::{Held, Replica, Table};
+use rustix::process::Signal;
+use serde_json::Value;
 
-use crate::ears::Heard;
-use crate::ground::Ground;
-use crate::hosts::{Ended, Host};
-use crate::process_tree::Sought;
-use crate::registry::{Ledger, Registry};
-use crate::sampling::Sources;
-use crate::{Caller, Error};
-pub use auditing::Told;
-use bring_up::COMMAND_ROLE;
 pub(crate) use layout::stop_signal;
+
+use crate::hooks::{self, AUDIT_BYTES, Hook};
+use crate::hosts::{Ended, Host, on_all};
+use crate::placement::Ground;
+use crate::process_log::Heard;
+use crate::process_tree::Sought;
+use crate::registry::{Ledger, MARK, Registry};
+use crate::runner::session::{ENDED_AT_ONCE, RUNNER_GONE};
+use crate::sampling::Sources;
+use crate::{Caller, Error, plain_text};
+use bring_up::{COMMAND_ROLE, slowdown};
 use layout::{HookHost, Post};
-use presence::Presence;
 
 /// Of what a process wrote last, if it ended by itself.
 const LAST_LINES: usize = 10;
@@ -235,7 +234,7 @@ impl Site {
     /// # Errors
     /// If anything of it is left.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.take_down(take_down::Manner::InOrder)
+        self.take_down(bring_up::Manner::InOrder)
     }
 
     /// Ends the target and its hosts at once.
@@ -243,7 +242,7 @@ impl Site {
     /// # Errors
     /// If anything of it is left.
     pub fn kill_all(&mut self) -> Result<(), Error> {
-        self.take_down(take_down::Manner::AtOnce)
+        self.take_down(bring_up::Manner::AtOnce)
     }
 
     /// Queues what processes wrote that belongs into the records.
@@ -297,6 +296,349 @@ fn told(heard: Heard, host: &str, role: &str) -> Observed {
     let Heard { at, text, alarming, line, left_out } = heard;
     let what = What::Log { host: host.to_owned(), process: role.to_owned(), line, text, alarming, left_out };
     Observed { at, what }
+}
+
+// The hooks of a site's target: run for the first member that is up, there where it has a runner
+// and otherwise here.
+
+/// Time limit of a hook that asks a running target something.
+const ASK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A hook, and the host that it is run on.
+pub struct Question<'a> {
+    hook: Hook,
+    /// `None`: here.
+    on: Option<&'a dyn Host>,
+}
+
+impl Question<'_> {
+    /// Runs it, and gives the JSON object that it answers with.
+    pub fn ask(&self) -> Result<Value, Error> {
+        match self.on {
+            Some(host) => self.hook.ask_on(host),
+            None => self.hook.ask(),
+        }
+    }
+}
+
+impl Site {
+    /// What the target's hook `inspect` says; `None` without that hook. Its failure is an answer, too: `{"failed": "…"}`.
+    #[must_use]
+    pub fn inspect(&self) -> Option<Value> {
+        let hook = self.hook("inspect")?;
+        Some(hook.ask().unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
+    }
+
+    fn hook(&self, name: &str) -> Option<Question<'_>> {
+        let is_up = |index: usize| self.hosts.get(index).is_some_and(|host| host.is_up());
+        let place = self.hook_hosts.iter().find(|place| is_up(place.host)).or_else(|| self.hook_hosts.first())?;
+        let hook = self.hook_at(place, name, ASK_PATIENCE)?;
+        let host = self.hosts.get(place.host)?;
+        Some(Question { hook, on: host.session().is_some().then_some(host.as_ref()) })
+    }
+
+    /// The hook as it is asked of one member.
+    fn hook_at(&self, place: &HookHost, name: &str, within: Duration) -> Option<Hook> {
+        let path = hooks::path(&place.folder, &self.hooks, name)?;
+        let host = self.hosts.get(place.host)?;
+        let mut environment = place.environment.clone();
+        environment.insert(MARK.to_owned(), self.ledger.id().into());
+        for member in self.members().iter().filter(|member| member.host == host.name()) {
+            environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
+        }
+        Some(Hook {
+            name: name.to_owned(),
+            folder: place.folder.clone(),
+            path,
+            arguments: Vec::new(),
+            environment,
+            within: within.mul_f64(slowdown(self.speed())),
+            answer_bytes: hooks::ANSWER_BYTES,
+            in_foreground: false,
+        })
+    }
+}
+
+// What every member holds, asked of each by itself with the target's hook `audit`, of all at the
+// same time.
+
+/// The hook's name.
+const AUDIT: &str = "audit";
+/// Time limit of the hook. A slow core may need seconds for tens of thousands of records.
+const AUDIT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What came of asking a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// What it holds.
+    pub replica: Replica,
+    /// Whether it runs; if not, there is no use in asking it again.
+    pub is_up: bool,
+}
+
+impl Site {
+    /// Whether the target can say what its members hold.
+    #[must_use]
+    pub fn can_audit(&self) -> bool {
+        self.hooks.contains_key(AUDIT) && !self.hook_hosts.is_empty()
+    }
+
+    /// Asks every member that is up what it holds; of the others, why they were not. Empty without the hook.
+    pub fn audit(&mut self) -> Vec<Told> {
+        if !self.can_audit() {
+            return Vec::new();
+        }
+        self.look();
+        let places = self.hook_hosts.clone();
+        let mut asked: Vec<Option<Result<Hook, String>>> = self.hosts.iter().map(|_| None).collect();
+        for place in &places {
+            if let Some(asked) = asked.get_mut(place.host) {
+                *asked = Some(self.question(place));
+            }
+        }
+        let answers = on_all(&mut self.hosts, |index, host| {
+            Ok(asked.get(index).and_then(Option::as_ref).map(|hook| ask(hook.as_ref(), host)))
+        });
+        let mut answers: Vec<_> = answers.into_iter().map(Some).collect();
+        let of_place = |place: &HookHost| {
+            let member = self.hosts.get(place.host).map(|host| host.name().to_owned()).unwrap_or_default();
+            let holds = match answers.get_mut(place.host).and_then(Option::take) {
+                Some(Ok(Some(holds))) => holds,
+                Some(Err(error)) => Err(error.to_string()),
+                Some(Ok(None)) | None => Err("nobody asked it".to_owned()),
+            };
+            let is_up = asked.get(place.host).is_some_and(|asked| matches!(asked, Some(Ok(_))));
+            Told { replica: Replica { member, holds }, is_up }
+        };
+        places.iter().map(of_place).collect()
+    }
+
+    /// The hook for one member, or why it need not be asked.
+    fn question(&self, place: &HookHost) -> Result<Hook, String> {
+        if !self.hosts.get(place.host).is_some_and(|host| host.is_up()) {
+            return Err("its host is down".to_owned());
+        }
+        let mut here = self.posts.iter().filter(|post| post.host == place.host && post.member.is_some());
+        if let Some(post) = here.find(|post| post.process.is_none()) {
+            return Err(format!("its process `{}` does not run", post.start.role));
+        }
+        let hook = self.hook_at(place, AUDIT, AUDIT_PATIENCE).ok_or("there is no hook")?;
+        Ok(Hook { answer_bytes: AUDIT_BYTES, ..hook })
+    }
+}
+
+fn ask(hook: Result<&Hook, &String>, host: &dyn Host) -> Result<Table, String> {
+    let hook = hook.map_err(Clone::clone)?;
+    let answer = if host.session().is_some() { hook.ask_on(host) } else { hook.ask() };
+    table(answer.map_err(|error| error.to_string())?)
+}
+
+/// `{"records": {"KEY": "VALUE" | {"value": "VALUE", "version": "VERSION"}}}`
+fn table(answer: Value) -> Result<Table, String> {
+    let Value::Object(mut answer) = answer else { return Err("its answer is not an object".to_owned()) };
+    let Some(Value::Object(records)) = answer.remove("records") else {
+        return Err("its answer has no object `records`".to_owned());
+    };
+    let held = |(key, value): (String, Value)| match held(value) {
+        Some(held) => Ok((key, held)),
+        None => {
+            let key = plain_text::line(&key);
+            Err(format!("its record `{key}` is neither a text nor {{\"value\": TEXT, \"version\": TEXT}}"))
+        }
+    };
+    records.into_iter().map(held).collect()
+}
+
+fn held(value: Value) -> Option<Held> {
+    match value {
+        Value::String(value) => Some(Held { value, version: None }),
+        Value::Object(mut record) => {
+            let Value::String(value) = record.remove("value")? else { return None };
+            let version = match record.remove("version") {
+                None | Some(Value::Null) => None,
+                Some(Value::String(version)) => Some(version),
+                Some(Value::Number(version)) => Some(version.to_string()),
+                Some(_) => return None,
+            };
+            record.is_empty().then_some(Held { value, version })
+        }
+        _ => None,
+    }
+}
+
+// Which hosts of a site are up: told when they come and when they go.
+
+/// The kind of host that is this machine, which the probes read directly.
+const LOCAL: &str = "local";
+/// How long the storage of each host is measured.
+const MEASURE: Duration = Duration::from_secs(1);
+
+/// What a site knows of a host, beside it.
+#[derive(Debug, Clone, Default)]
+pub struct Presence {
+    /// Name of its profile.
+    profile: Option<String>,
+    /// How its storage did, if that was measured.
+    storage: HostFigures,
+    /// Whether it was said to be up last.
+    is_up: bool,
+}
+
+impl Presence {
+    /// Whether it was said to be up last.
+    pub fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    /// How its storage did at lab-up; nothing is filled in if that was not measured.
+    pub fn storage(&self) -> &HostFigures {
+        &self.storage
+    }
+}
+
+/// Every host's presence, none of them told yet.
+fn presences(build: &Build<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<Presence> {
+    let storage = if build.measures_storage { measure(hosts, stop) } else { Vec::new() };
+    let mut storage = storage.into_iter();
+    let planned = &build.trial.lab.hosts;
+    (0..hosts.len())
+        .map(|index| Presence {
+            profile: planned.get(index).and_then(|host| host.profile.clone()),
+            storage: storage.next().unwrap_or_default(),
+            is_up: false,
+        })
+        .collect()
+}
+
+/// Whom the probes ask, and under which host's name they read this machine.
+pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> Watched {
+    let local = hosts.iter().find(|host| host.kind() == LOCAL);
+    let sources = Sources::of(hosts.iter().map(|host| host.kind()), run);
+    Watched { host: local.map(|host| host.name()).unwrap_or_default().into(), sources, ..Watched::default() }
+}
+
+/// Virtual hosts share this machine's disk, and would measure each other; real ones are measured at once.
+fn measure(hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
+    let of_one = |host: &mut dyn Host| match stop.load(Ordering::SeqCst) {
+        true => Err(Error::Interrupted),
+        false => host.measure_storage(MEASURE),
+    };
+    let measured: Vec<Result<HostFigures, Error>> = if hosts.iter().all(|host| host.kind() == "ssh") {
+        on_all(hosts, |_, host| of_one(host))
+    } else {
+        hosts.iter_mut().map(|host| of_one(host.as_mut())).collect()
+    };
+    let unmeasured =
+        |error: Error| HostFigures { storage_unmeasured: Some(error.to_string()), ..HostFigures::default() };
+    measured.into_iter().map(|figures| figures.unwrap_or_else(unmeasured)).collect()
+}
+
+impl Site {
+    /// Looks which hosts have come and gone since it looked last. What a fault did was told by the fault, with
+    /// [`Site::host_down`], so whatever is noticed here went by itself.
+    fn note_hosts(&mut self) {
+        for index in 0..self.presence.len() {
+            match (self.presence[index].is_up, self.hosts[index].is_up()) {
+                (true, false) => self.host_down(index, false),
+                (false, true) => self.host_up(index),
+                _ => {}
+            }
+        }
+    }
+
+    /// Looks whether the switch between the hosts went by itself; tells so, once.
+    fn note_switch(&mut self) {
+        let Some(reason) = self.ground.lost_switch() else { return };
+        if std::mem::replace(&mut self.is_switch_lost, true) {
+            return;
+        }
+        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        tell(What::SwitchLost { reason: reason.clone() });
+        let text = format!("the switch between the hosts was lost without a fault: {reason}");
+        tell(What::Notice { text });
+    }
+
+    /// A host is up (again): tells so, once.
+    fn host_up(&mut self, index: usize) {
+        let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
+        if std::mem::replace(&mut presence.is_up, true) {
+            return;
+        }
+        let storage = presence.storage.clone();
+        let is = HostFigures {
+            storage_read_per_s: storage.storage_read_per_s,
+            storage_write_per_s: storage.storage_write_per_s,
+            storage_sync_us: storage.storage_sync_us,
+            storage_unmeasured: storage.storage_unmeasured,
+            ..host.figures()
+        };
+        let profile = presence.profile.clone();
+        let name = host.name().to_owned();
+        let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
+        self.watched.sources.set(&name, host.session());
+        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        tell(What::HostUp { host: name.clone(), kind: host.kind().to_owned(), profile, is });
+        for notice in notices {
+            tell(What::Notice { text: format!("host {name}: {notice}") });
+        }
+    }
+
+    /// A host is down, and with it everything that ran there: tells so, once. Without a fault or the end of the trial
+    /// (`expected`) it is nothing that the target could have done, and that is told, too.
+    fn host_down(&mut self, index: usize, expected: bool) {
+        let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
+        if !std::mem::replace(&mut presence.is_up, false) {
+            return;
+        }
+        let (name, kind) = (host.name().to_owned(), host.kind());
+        let lost_for = host.session().and_then(|session| session.lost_for());
+        let expected = expected || lost_for.as_deref() == Some(ENDED_AT_ONCE);
+        self.watched.sources.set(&name, None);
+        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        tell(What::HostDown { host: name.clone(), expected });
+        if !expected {
+            let otherwise = if kind == "ssh" {
+                "the connection to it broke: whether it went down itself cannot be told from here"
+            } else {
+                "its runner ended, which is Plimsoll's program and no part of the target"
+            };
+            let why = lost_for.filter(|why| why != RUNNER_GONE).unwrap_or_else(|| otherwise.to_owned());
+            tell(What::Notice { text: format!("host {name} was lost without a fault: {why}") });
+        }
+        for post in 0..self.posts.len() {
+            if self.posts[post].host == index {
+                self.lose_post(post, expected);
+            }
+        }
+        self.watch();
+    }
+
+    /// A post's process is gone with its host.
+    fn lose_post(&mut self, index: usize, expected: bool) {
+        let Some(post) = self.posts.get_mut(index) else { return };
+        post.end_expected |= expected;
+        let signal = Ended::Signal(Signal::KILL.as_raw());
+        let ended = post.process.as_mut().and_then(|process| process.ended());
+        // That one was killed is also what is said of all when nobody is left to say anything.
+        if ended.is_some_and(|ended| expected || ended != signal) {
+            self.note_end(index);
+        }
+        let Some(post) = self.posts.get_mut(index) else { return };
+        // Of its group nothing can be left, and nobody is there to say how it ended.
+        post.last = None;
+        if post.process.take().is_none() {
+            return;
+        }
+        let what = What::ProcessDown {
+            host: self.hosts[post.host].name().to_owned(),
+            process: post.start.role.clone(),
+            how: if expected { signal.to_string() } else { "lost with its host".to_owned() },
+            // It is not the target that failed.
+            expected: true,
+            last_lines: Vec::new(),
+        };
+        self.observed.push_back(Observed { at: Instant::now(), what });
+    }
 }
 
 #[cfg(test)]

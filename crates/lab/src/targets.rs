@@ -1,16 +1,19 @@
-//! Target folders: where they are, whether they can be trusted, and the installation of what they need. It must not read what
-//! `target.toml` means.
+//! Target folders: where they are, whether they can be trusted, and the installation of what
+//! they need.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use experiment::manifest::Manifest;
+use experiment::duration::{self, DurationError};
+use experiment::manifest::{Manifest, Takes};
+use rustix::process::geteuid;
 
 use crate::hooks::{self, Hook, Stream};
-use crate::search_path::search_path;
-use crate::{Error, placeholders, trusted};
+use crate::{Error, trusted};
 
 /// The variable with more folders of targets, separated by `:`.
 const VARIABLE: &str = "PLIMSOLL_TARGETS";
@@ -157,7 +160,7 @@ pub(crate) fn installing(
 ) -> Result<Option<Hook>, Error> {
     let Some(path) = hooks::path(folder, &manifest.hooks, name) else { return Ok(None) };
     let mut environment = BTreeMap::from([("PLIMSOLL_TARGET".to_owned(), folder.into())]);
-    for (name, value) in manifest.installed_with(&placeholders::parameters(manifest, with)?) {
+    for (name, value) in manifest.installed_with(&parameters(manifest, with)?) {
         environment.insert(hooks::variable("PLIMSOLL_WITH_", &name), value.into());
     }
     Ok(Some(Hook {
@@ -263,9 +266,158 @@ fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<(), Error> {
     Err(Error::Hook { hook: "install apply".to_owned(), reason: format!("{status}: {last}") })
 }
 
+// What has to be on this machine besides Plimsoll, by the names of Debian's packages: said in
+// one command, or installed.
+
+/// Installs packages without starting the services in them.
+const SCRIPT: &str = include_str!("../../../scripts/debian-packages.sh");
+const APT: &str = "/usr/bin/apt-get";
+
+/// The command that installs these packages.
+#[must_use]
+pub fn install_command(packages: &[String]) -> String {
+    format!("sudo apt-get update && sudo apt-get install --yes --no-install-recommends {}", packages.join(" "))
+}
+
+/// Installs these packages. Services in them are neither started now nor at the next boot.
+///
+/// # Errors
+/// [`Error::Packages`], if this user may not, this system has no `apt-get`, or that fails.
+pub fn install_packages(packages: &[String]) -> Result<(), Error> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let failed = |why: &str| Error::Packages { packages: packages.to_vec(), why: why.to_owned() };
+    if !Path::new(APT).exists() {
+        return Err(failed("this system has no apt-get; they go by Debian's names here"));
+    }
+    if !geteuid().is_root() {
+        return Err(failed("that needs root"));
+    }
+    let mut command = Command::new("bash");
+    command.args(["-c", SCRIPT, "debian-packages.sh"]).args(packages).stdin(Stdio::null());
+    // It shares the terminal's Ctrl-C with us.
+    let output = command.output().map_err(Error::system("start bash"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+// Placeholders of `target.toml`: `{data}`, `{port.http}`, `{PARAMETER}`.
+
+/// Placeholder to value, for one process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Values {
+    /// The process, for messages.
+    pub role: String,
+    /// Name without braces to value.
+    pub values: BTreeMap<String, String>,
+}
+
+impl Values {
+    /// `text` with every placeholder replaced; `{{` and `}}` are braces.
+    pub fn fill(&self, text: &str) -> Result<String, Error> {
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            filled.push_str(&rest[..at]);
+            let brace = &rest[at..=at];
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix(brace) {
+                filled.push_str(brace);
+                rest = after;
+            } else if brace == "{" {
+                let (name, after) = rest.split_once('}').ok_or_else(|| self.unknown(text, rest))?;
+                filled.push_str(self.values.get(name).ok_or_else(|| self.unknown(text, name))?);
+                rest = after;
+            } else {
+                return Err(self.unknown(text, "}"));
+            }
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+
+    fn unknown(&self, text: &str, name: &str) -> Error {
+        Error::Placeholder {
+            role: self.role.clone(),
+            text: text.to_owned(),
+            name: name.to_owned(),
+            known: self.values.keys().map(|name| format!("{{{name}}}")).collect(),
+        }
+    }
+}
+
+/// Every parameter as the target gets it: durations in seconds, what the plan leaves out by its default.
+pub(crate) fn parameters(
+    manifest: &Manifest,
+    with: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let values = manifest.parameters.iter().map(|(name, parameter)| {
+        let given = with.get(name).unwrap_or(&parameter.default);
+        let value = match parameter.takes {
+            Takes::Duration => seconds(given)
+                .ok_or_else(|| Error::Manifest(format!("`{given}` of parameter `{name}` is not a duration")))?,
+            _ => given.clone(),
+        };
+        Ok((name.clone(), value))
+    });
+    values.collect()
+}
+
+/// `"50ms"` as `"0.05"`; a bare number is seconds already.
+fn seconds(text: &str) -> Option<String> {
+    let seconds = match duration::parse_s(text) {
+        Err(DurationError::NoUnit) => text.trim().parse().ok().filter(|seconds: &f64| *seconds >= 0.0),
+        parsed => parsed.ok(),
+    };
+    seconds.map(|seconds| seconds.to_string())
+}
+
+// Where folders of targets and of profiles are looked for.
+
+/// Folders above the program's own, for a program in `bin/` or in `target/TRIPLE/release/`.
+const ABOVE_THE_PROGRAM: usize = 3;
+/// The folder of the bundled experiments: what they use stands beside it.
+const EXPERIMENTS: &str = "experiments";
+
+/// The folders that may be there, in the order in which they count: those that `variable` lists, then `name` beside the experiment
+/// file (of one in a folder `experiments` also beside that), or in the working folder where there is no experiment, and at last
+/// `name` beside this program and above it. What others can have put beside ours, as in /tmp, is left out.
+pub(crate) fn search_path(variable: &str, name: &str, experiment: Option<&Path>) -> Vec<PathBuf> {
+    let named = std::env::var_os(variable).unwrap_or_default();
+    let mut path: Vec<PathBuf> = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect();
+    let beside = beside(experiment).into_iter().chain(beside_the_program()).map(|folder| folder.join(name));
+    path.extend(beside.filter(|folder| !is_planted(folder)));
+    path
+}
+
+fn beside(experiment: Option<&Path>) -> Vec<PathBuf> {
+    let Some(file) = experiment else { return std::env::current_dir().into_iter().collect() };
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let Some(folder) = file.parent() else { return Vec::new() };
+    let above = folder.parent().filter(|_| folder.ends_with(EXPERIMENTS));
+    std::iter::once(folder).chain(above).map(Path::to_path_buf).collect()
+}
+
+fn beside_the_program() -> Vec<PathBuf> {
+    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    program.ancestors().skip(1).take(1 + ABOVE_THE_PROGRAM).map(Path::to_path_buf).collect()
+}
+
+/// Whether another user can have made it in a folder in which everybody may.
+fn is_planted(folder: &Path) -> bool {
+    const OTHERS_WRITE: u32 = 0o002;
+    let parent = folder.parent().and_then(|parent| parent.metadata().ok());
+    parent.is_some_and(|parent| parent.mode() & OTHERS_WRITE != 0) && trusted::folder(folder).is_err()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    use experiment::manifest::Parameter;
 
     use super::*;
     use crate::fixture::{Scratch, manifest};
@@ -435,5 +587,168 @@ mod tests {
         );
         assert!(versions("exit 1").is_empty() && versions("echo 25").is_empty());
         assert!(super::versions(Path::new("."), &manifest(Vec::new()), &BTreeMap::new()).is_empty());
+    }
+
+    /// Runs the script with an `apt-get` of the test's own.
+    fn script(bin: &Scratch, apt: &str) -> Command {
+        bin.script("apt-get", apt);
+        let mut command = Command::new("bash");
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", bin.display());
+        command.args(["-c", SCRIPT, "debian-packages.sh", "no-such-package"]).env("PATH", path);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    #[test]
+    fn nothing_is_needed_for_nothing_and_the_command_names_all() {
+        assert!(install_packages(&[]).is_ok());
+        let both = ["iproute2".to_owned(), "fio".to_owned()];
+        assert!(install_command(&both).ends_with("apt-get install --yes --no-install-recommends iproute2 fio"));
+    }
+
+    #[test]
+    fn lists_are_fetched_where_the_first_attempt_fails_and_the_last_lines_are_said() {
+        let bin = Scratch::new();
+        let calls = bin.join("calls");
+        let apt = format!(
+            "shift 4; echo \"$@\" >>{}; case $1 in update) touch {1} ;; install) [ -e {1} ] ;; esac",
+            calls.display(),
+            bin.join("lists").display()
+        );
+        let output = script(&bin, &apt).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
+        let called = fs::read_to_string(&calls).unwrap();
+        assert_eq!(called, "install no-such-package\nupdate\ninstall no-such-package\n");
+        let output = script(&bin, "echo E: no space left; exit 100").output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "E: no space left\n");
+    }
+
+    /// What starts services is out of the way for apt alone, and a SIGKILL in the middle leaves nothing of that.
+    #[test]
+    fn a_kill_in_the_middle_of_an_installation_leaves_nothing_behind() {
+        let starter = Path::new("/usr/sbin/invoke-rc.d");
+        let may_mount = Command::new("unshare").args(["--mount", "true"]).output();
+        if !starter.exists() || !may_mount.is_ok_and(|output| output.status.success()) {
+            return;
+        }
+        let bin = Scratch::new();
+        let (seen, go) = (bin.join("seen"), bin.join("go"));
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &go,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let apt = format!(
+            "cmp -s {} /bin/true && echo out of the way >{seen}; echo >{go}; read -r _ <{go}",
+            starter.display(),
+            seen = seen.display(),
+            go = go.display()
+        );
+        let there = |path: &str| Path::new(path).exists();
+        let policy = there("/usr/sbin/policy-rc.d");
+        let before = fs::read(starter).unwrap();
+        let mut child = script(&bin, &apt).spawn().unwrap();
+        // Opens when apt is under way.
+        fs::read(&go).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(fs::read_to_string(&seen).unwrap(), "out of the way\n");
+        assert_eq!(fs::read(starter).unwrap(), before, "and still is for everybody");
+        assert_eq!(there("/usr/sbin/policy-rc.d"), policy);
+        fs::write(&go, "end\n").unwrap();
+    }
+
+    fn values() -> Values {
+        let values = [("data", "/d"), ("port.http", "8080"), ("state", "ets")];
+        let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Values { role: "server".to_owned(), values }
+    }
+
+    #[test]
+    fn texts_are_filled() {
+        let fill = |text: &str| values().fill(text).unwrap();
+        assert_eq!(fill("--data={data}/x:{port.http}{state}"), "--data=/d/x:8080ets");
+        assert_eq!(fill("{{kernel, [{{x}}]}}"), "{kernel, [{x}]}");
+        assert_eq!(fill("plain"), "plain");
+        assert_eq!(fill("{{{state}}}"), "{ets}");
+    }
+
+    #[test]
+    fn what_is_unknown_is_an_error_that_names_what_there_is() {
+        for text in ["{colour}", "{data", "a}b", "{}"] {
+            assert!(matches!(values().fill(text), Err(Error::Placeholder { .. })), "{text}");
+        }
+        let hint = values().fill("{port}").err().unwrap().hint().unwrap();
+        assert_eq!(hint, "there are: {data}, {port.http}, {state}");
+    }
+
+    #[test]
+    fn durations_are_handed_over_in_seconds_and_defaults_filled_in() {
+        let mut manifest = manifest(Vec::new());
+        let duration =
+            |default: &str| Parameter { takes: Takes::Duration, default: default.to_owned(), help: String::new() };
+        for (name, default) in [("a", "250us"), ("b", "1.5s"), ("c", "2h"), ("d", "0.05"), ("e", "1s")] {
+            manifest.parameters.insert(name.to_owned(), duration(default));
+        }
+        manifest.parameters.insert(
+            "text".to_owned(),
+            Parameter { takes: Takes::Text, default: "50ms".to_owned(), help: String::new() },
+        );
+        let filled = parameters(&manifest, &BTreeMap::from([("e".to_owned(), "3m".to_owned())])).unwrap();
+        let filled: Vec<_> = filled.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(
+            filled,
+            [("a", "0.00025"), ("b", "1.5"), ("c", "7200"), ("d", "0.05"), ("e", "180"), ("text", "50ms")]
+        );
+        manifest.parameters.insert("f".to_owned(), duration("soon"));
+        let error = parameters(&manifest, &BTreeMap::new()).err().unwrap();
+        assert_eq!(error.to_string(), "target.toml: `soon` of parameter `f` is not a duration");
+    }
+
+    const UNSET: &str = "PLIMSOLL_NO_SUCH_VARIABLE";
+
+    #[test]
+    fn folders_above_the_working_folder_are_not_looked_at() {
+        let here = std::env::current_dir().unwrap();
+        let program = std::env::current_exe().unwrap();
+        let beside_us: Vec<_> = program.ancestors().skip(1).map(|folder| folder.join("targets")).collect();
+        let path = search_path(UNSET, "targets", None);
+        assert_eq!(path[0], here.join("targets"));
+        assert!(path[1..].iter().all(|folder| beside_us.contains(folder)), "{path:?}");
+        assert_eq!(path.len(), 1 + 1 + ABOVE_THE_PROGRAM);
+    }
+
+    #[test]
+    fn what_stands_beside_the_experiment_is_looked_at() {
+        let beside = |file: &str| beside(Some(Path::new(file)));
+        assert_eq!(beside("/a/b/x.toml"), [Path::new("/a/b")]);
+        assert_eq!(beside("/a/experiments/x.toml"), ["/a/experiments", "/a"].map(Path::new));
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(beside("experiments/x.toml"), [here.join("experiments"), here.clone()]);
+        assert_eq!(beside("x.toml"), [here]);
+    }
+
+    #[test]
+    fn what_another_put_beside_ours_is_left_out() {
+        let folder = Scratch::new();
+        let (file, targets) = (folder.join("x.toml"), folder.join("targets"));
+        fs::create_dir(&targets).unwrap();
+        fs::set_permissions(&*folder, fs::Permissions::from_mode(0o1777)).unwrap();
+        let is_there = || search_path(UNSET, "targets", Some(&file)).contains(&targets);
+        assert!(is_there(), "it is ours");
+        if geteuid().is_root() {
+            chown(&targets, Some(65534), None).unwrap();
+            assert!(!is_there());
+        }
+        fs::set_permissions(&targets, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!is_there());
+        // In a folder of ours it is found, and refused with a reason.
+        fs::set_permissions(&*folder, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(is_there());
     }
 }

@@ -1,13 +1,13 @@
-//! The fault `call`: an operation of the target's own protocol that makes it fail, such as a name server's `oops`. It must
-//! not wait for what comes of it.
+//! The fault `call`: an operation of the target's own protocol that makes it fail, such as a
+//! name server's `oops`.
 
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
 
-use super::{Begun, Kind, argument, refused};
-use crate::{Error, Site, victims};
+use super::{Begun, Kind, argument, choose_members, refused};
+use crate::{Error, Site};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -29,7 +29,7 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
     let names = fault.with.keys().filter(|name| *name != "call");
     let with: BTreeMap<String, String> =
         names.filter_map(|name| Some((name.clone(), argument(fault, name)?))).collect();
-    let victims = victims::choose(fault, number, site)?;
+    let victims = choose_members(fault, number, site)?;
     for host in &victims {
         let service = site.service_of(host);
         site.caller()

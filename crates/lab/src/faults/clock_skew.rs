@@ -1,12 +1,11 @@
-//! The fault `clock_skew`: a host's wall clock is wrong. It must not touch the clock that measures.
+//! The fault `clock_skew`: a host's wall clock is wrong.
 
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Field, Heals, Wrong};
 use serde_json::Value;
 
-use super::{Kind, impose, lift};
-use crate::arguments::Arguments;
+use super::{Arguments, Kind, impose, lift};
 use crate::runner::Control;
 
 /// The table's entry.

@@ -1,4 +1,4 @@
-//! The fault `command`: a shell command of the user's on a host, and another one to undo it. It must not know what they do.
+//! The fault `command`: a shell command of the user's on a host, and another one to undo it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,11 +7,10 @@ use experiment::catalog::{self, Field, Heals, Wrong};
 use experiment::plan;
 use serde_json::Value;
 
-use super::{Begun, Kind, argument, key, read, refused};
-use crate::arguments::Arguments;
+use super::{Arguments, Begun, Kind, argument, choose_any_hosts, key, read, refused};
 use crate::hosts::Ended;
 use crate::runner::Program;
-use crate::{Error, Site, victims};
+use crate::{Error, Site};
 
 /// Seconds that a command is given.
 const WITHIN_S: f64 = 5.0;
@@ -46,7 +45,7 @@ fn within_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<Wrong>> {
 }
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
-    let hosts = victims::any_hosts(fault, number, site)?;
+    let hosts = choose_any_hosts(fault, number, site)?;
     for host in &hosts {
         // Also one that fails may have done something.
         site.remember_commanded(&key(fault, number), host);

@@ -1,12 +1,11 @@
-//! The fault `full_disk`: the file system with a host's data is full. It must not touch any file of the target.
+//! The fault `full_disk`: the file system with a host's data is full.
 
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Field, Heals, Wrong};
 use serde_json::Value;
 
-use super::{Kind, impose, lift};
-use crate::arguments::Arguments;
+use super::{Arguments, Kind, impose, lift};
 use crate::runner::Control;
 
 /// The table's entry.

@@ -1,11 +1,11 @@
-//! The fault `host_crash`: a host ends at once, as if its power failed; after `for` it is made again with its name, address
-//! and data, and everything that ran on it is started in order. It must not wait until that is ready.
+//! The fault `host_crash`: a host ends at once, as if its power failed; after `for` it is made
+//! again with its name, address and data, and everything that ran on it is started in order.
 
 use experiment::catalog::{self, Heals};
 use experiment::plan;
 
-use super::{Begun, Kind, key, refused};
-use crate::{Error, Site, victims};
+use super::{Begun, Kind, choose_hosts, key, refused};
+use crate::{Error, Site};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -23,7 +23,7 @@ pub static KIND: Kind = Kind {
 };
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
-    let hosts = victims::hosts(fault, number, site)?;
+    let hosts = choose_hosts(fault, number, site)?;
     for host in &hosts {
         site.crash_host(host, &key(fault, number)).map_err(refused)?;
     }

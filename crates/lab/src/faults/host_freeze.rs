@@ -1,5 +1,5 @@
-//! The fault `host_freeze`: a host stands still as one that hangs: its processes do nothing and its network is silent. It
-//! must not end anything.
+//! The fault `host_freeze`: a host stands still as one that hangs: its processes do nothing and its
+//! network is silent.
 
 use experiment::catalog::{self, Heals};
 

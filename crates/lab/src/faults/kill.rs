@@ -1,5 +1,5 @@
-//! The fault `kill`: a signal to a member's process, SIGKILL unless another is named; healed, the same process is started
-//! again with the same ports and data. It must not touch what the experiment did not start.
+//! The fault `kill`: a signal to a member's process, SIGKILL unless another is named; healed,
+//! the same process is started again with the same ports and data.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,9 @@ use experiment::plan;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{Begun, Kind, argument, read, refused};
-use crate::arguments::Arguments;
+use super::{Arguments, Begun, Kind, argument, choose_running, read, refused};
 use crate::site::stop_signal;
-use crate::{Error, Site, victims};
+use crate::{Error, Site};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -62,7 +61,7 @@ fn ends(signal: Signal) -> bool {
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let role = argument(fault, "process");
-    let victims = victims::running(fault, number, site, role.as_deref())?;
+    let victims = choose_running(fault, number, site, role.as_deref())?;
     read(checked(&fault.with))?;
     let signal = argument(fault, "signal").and_then(|name| signal(&name)).unwrap_or(Signal::KILL);
     let mut hit = Vec::new();

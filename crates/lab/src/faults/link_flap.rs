@@ -1,12 +1,11 @@
-//! The fault `link_flap`: a host's link goes down and comes up, again and again. It must not touch what the link carries meanwhile.
+//! The fault `link_flap`: a host's link goes down and comes up, again and again.
 
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Field, Heals, Wrong};
 use serde_json::Value;
 
-use super::{Kind, impose, lift};
-use crate::arguments::Arguments;
+use super::{Arguments, Kind, impose, lift};
 use crate::runner::Control;
 
 /// A link takes milliseconds to go up or down.

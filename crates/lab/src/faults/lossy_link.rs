@@ -1,4 +1,4 @@
-//! The fault `lossy_link`: some of the packets of a host are lost, by chance. It must not slow the others down.
+//! The fault `lossy_link`: some of the packets of a host are lost, by chance.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,7 @@ use experiment::catalog::{self, Field, Heals, Wrong};
 use experiment::profile::Link;
 use serde_json::Value;
 
-use super::{Kind, impose, lift};
-use crate::arguments::Arguments;
+use super::{Arguments, Kind, impose, lift};
 use crate::runner::Control;
 
 /// The table's entry.

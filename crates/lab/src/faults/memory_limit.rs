@@ -1,12 +1,11 @@
-//! The fault `memory_limit`: a host has less memory than its profile says. It must not choose who dies of it.
+//! The fault `memory_limit`: a host has less memory than its profile says.
 
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Field, Heals, Wrong};
 use serde_json::Value;
 
-use super::{Kind, impose, lift};
-use crate::arguments::Arguments;
+use super::{Arguments, Kind, impose, lift};
 use crate::runner::Control;
 
 /// The table's entry.

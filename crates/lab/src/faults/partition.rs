@@ -1,6 +1,4 @@
-//! The fault `partition`: hosts do not hear each other any more. It must not touch a link or a process.
-
-mod shapes;
+//! The fault `partition`: hosts do not hear each other any more.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -9,11 +7,9 @@ use experiment::catalog::{self, Field, Heals, Wrong};
 use experiment::plan;
 use serde_json::Value;
 
-use super::{Begun, Kind, impose_each, lift, read, refused};
-use crate::arguments::Arguments;
+use super::{Arguments, Begun, Kind, choose_hosts, impose_each, lift, read, refused};
 use crate::runner::Control;
-use crate::{Error, Site, victims};
-use shapes::{Group, Shape};
+use crate::{Error, Site};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -61,7 +57,7 @@ fn shape(with: &BTreeMap<String, Value>) -> Result<(Shape, bool), Vec<Wrong>> {
 }
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
-    let side = victims::hosts(fault, number, site)?;
+    let side = choose_hosts(fault, number, site)?;
     let (shape, majority) = read(shape(&fault.with))?;
     // What is between the clients and the members goes with the clients, unless it is hit itself.
     let fronts = site.fronts();
@@ -70,8 +66,8 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
     let fronts: Vec<Ipv4Addr> = fronts.into_iter().flat_map(|(_, addresses)| addresses).collect();
     let (names, addresses): (Vec<String>, Vec<Vec<Ipv4Addr>>) = parted.into_iter().unzip();
     let group = Group { count: names.len(), side: indices(&side, &names) };
-    let deaf = shapes::deaf(shape, &group).map_err(refused)?;
-    let hidden = if majority { shapes::smaller(shape, &group) } else { Vec::new() };
+    let deaf = deaf(shape, &group).map_err(refused)?;
+    let hidden = if majority { smaller(shape, &group) } else { Vec::new() };
     let mut controls = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let mut clients = Vec::new();
@@ -100,12 +96,77 @@ fn cut(from: Vec<Ipv4Addr>, clients: Vec<Ipv4Addr>) -> Option<Control> {
     (!from.is_empty()).then_some(Control::Cut { from: Some(from), to: Some(clients) })
 }
 
+// Who does not hear whom in a partition: arithmetic over numbered hosts.
+
+/// How hosts are parted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// One side against the others; within either all is well.
+    Halves,
+    /// Each host of the side is alone.
+    One,
+    /// The others do not hear the side; it hears them.
+    OneWay,
+    /// Each host hears only its two neighbours, the last and the first being neighbours.
+    Ring,
+}
+
+/// The hosts of a lab and those of them that are one side.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// How many there are.
+    pub count: usize,
+    /// Numbers of those of the side, from 0.
+    pub side: Vec<usize>,
+}
+
+impl Group {
+    fn has(&self, host: usize) -> bool {
+        self.side.contains(&host)
+    }
+}
+
+/// Every pair of a listener and a speaker whom it does not hear; in words why there is none.
+fn deaf(shape: Shape, group: &Group) -> Result<Vec<(usize, usize)>, String> {
+    let pairs = (0..group.count).flat_map(|listener| (0..group.count).map(move |speaker| (listener, speaker)));
+    let apart = |listener: usize, speaker: usize| match shape {
+        Shape::Halves => group.has(listener) != group.has(speaker),
+        Shape::One => group.has(listener) || group.has(speaker),
+        Shape::OneWay => group.has(speaker) && !group.has(listener),
+        Shape::Ring => !are_neighbours(listener, speaker, group.count),
+    };
+    let deaf: Vec<_> = pairs.filter(|(listener, speaker)| listener != speaker && apart(*listener, *speaker)).collect();
+    if !deaf.is_empty() {
+        return Ok(deaf);
+    }
+    Err(match (shape, group.count) {
+        (_, 1) => "a single host cannot be parted from others".to_owned(),
+        (Shape::Ring, count) => format!("in a ring of {count} hosts all are neighbours: it takes 4"),
+        _ => "all hosts are on one side, so there is nobody to part them from".to_owned(),
+    })
+}
+
+fn are_neighbours(a: usize, b: usize, count: usize) -> bool {
+    (a + 1) % count == b || (b + 1) % count == a
+}
+
+/// The hosts that clients do not reach when they reach only the larger side: of two equal sides the one that is hit, and
+/// those that are alone in any case.
+fn smaller(shape: Shape, group: &Group) -> Vec<usize> {
+    let others = (0..group.count).filter(|host| !group.has(*host));
+    match shape {
+        Shape::Ring => Vec::new(),
+        Shape::Halves | Shape::OneWay if group.side.len() * 2 > group.count => others.collect(),
+        Shape::Halves | Shape::OneWay | Shape::One => group.side.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn deaf(shape: Shape, count: usize, side: &[usize]) -> Vec<(usize, usize)> {
-        shapes::deaf(shape, &Group { count, side: side.to_vec() }).unwrap()
+        super::deaf(shape, &Group { count, side: side.to_vec() }).unwrap()
     }
 
     #[test]
@@ -136,7 +197,7 @@ mod tests {
             for bits in 1_usize..1 << count {
                 let side: Vec<usize> = (0..count).filter(|host| bits & 1 << host != 0).collect();
                 for shape in [Shape::Halves, Shape::One, Shape::OneWay, Shape::Ring] {
-                    let Ok(deaf) = shapes::deaf(shape, &Group { count, side: side.clone() }) else { continue };
+                    let Ok(deaf) = super::deaf(shape, &Group { count, side: side.clone() }) else { continue };
                     let mirrored = deaf.iter().all(|(a, b)| deaf.contains(&(*b, *a)));
                     let one_way = deaf.iter().all(|(a, b)| !deaf.contains(&(*b, *a)));
                     assert_eq!(
@@ -153,7 +214,7 @@ mod tests {
     #[test]
     fn what_parts_nobody_is_refused() {
         let refused =
-            |shape, count, side: &[usize]| shapes::deaf(shape, &Group { count, side: side.to_vec() }).unwrap_err();
+            |shape, count, side: &[usize]| super::deaf(shape, &Group { count, side: side.to_vec() }).unwrap_err();
         assert_eq!(refused(Shape::Ring, 3, &[0]), "in a ring of 3 hosts all are neighbours: it takes 4");
         assert!(refused(Shape::Halves, 3, &[0, 1, 2]).contains("on one side"));
         assert!(refused(Shape::OneWay, 2, &[0, 1]).contains("on one side"));
@@ -164,7 +225,7 @@ mod tests {
 
     #[test]
     fn clients_lose_the_smaller_side() {
-        let smaller = |shape, count, side: &[usize]| shapes::smaller(shape, &Group { count, side: side.to_vec() });
+        let smaller = |shape, count, side: &[usize]| smaller(shape, &Group { count, side: side.to_vec() });
         assert_eq!(smaller(Shape::Halves, 5, &[1, 3]), [1, 3]);
         assert_eq!(smaller(Shape::Halves, 5, &[0, 1, 3]), [2, 4]);
         assert_eq!(smaller(Shape::Halves, 2, &[0]), [0]);

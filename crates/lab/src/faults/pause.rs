@@ -1,11 +1,11 @@
-//! The fault `pause`: a member's process and its process group stand still where they are (SIGSTOP) and then go on
-//! (SIGCONT); what left the group goes on all the time. It must not end anything.
+//! The fault `pause`: a member's process and its process group stand still where they are
+//! (SIGSTOP) and then go on (SIGCONT); what left the group goes on all the time.
 
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
 
-use super::{Begun, Kind, argument, key, refused};
-use crate::{Error, Site, victims};
+use super::{Begun, Kind, argument, choose_running, key, refused};
+use crate::{Error, Site};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -27,7 +27,7 @@ pub static KIND: Kind = Kind {
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let role = argument(fault, "process");
-    let hosts = victims::running(fault, number, site, role.as_deref())?;
+    let hosts = choose_running(fault, number, site, role.as_deref())?;
     for host in &hosts {
         let paused = site.post_of(host, role.as_deref()).and_then(|post| site.pause(post, &key(fault, number)));
         if let Err(error) = paused {

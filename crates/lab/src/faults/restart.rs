@@ -1,5 +1,5 @@
-//! The fault `restart`: a member's process is asked to end as its target says, killed if it does not, and started again with
-//! the same ports and data. It must not wait for any of that.
+//! The fault `restart`: a member's process is asked to end as its target says, killed if it
+//! does not, and started again with the same ports and data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,9 +8,8 @@ use experiment::catalog::{self, Field, Heals, Wrong};
 use experiment::plan;
 use serde_json::Value;
 
-use super::{Begun, Kind, argument, read, refused};
-use crate::arguments::Arguments;
-use crate::{Error, Site, victims};
+use super::{Arguments, Begun, Kind, argument, choose_running, read, refused};
+use crate::{Error, Site};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -38,7 +37,7 @@ fn wait_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<Wrong>> {
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
     let role = argument(fault, "process");
-    let hosts = victims::running(fault, number, site, role.as_deref())?;
+    let hosts = choose_running(fault, number, site, role.as_deref())?;
     let wait_s = read(wait_s(&fault.with))? / site.speed();
     let wait = Duration::try_from_secs_f64(wait_s).unwrap_or_default();
     for host in &hosts {

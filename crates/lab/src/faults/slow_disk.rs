@@ -1,5 +1,5 @@
-//! The fault `slow_disk`: a host's disk does less than its profile says, in figures of its own or as a part of what it did.
-//! It must not fail any operation.
+//! The fault `slow_disk`: a host's disk does less than its profile says, in figures of its own
+//! or as a part of what it did.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,9 @@ use experiment::plan;
 use experiment::profile::Disk;
 use serde_json::Value;
 
-use super::{Begun, Kind, impose_each, lift, read, refused};
-use crate::arguments::Arguments;
+use super::{Arguments, Begun, Kind, choose_hosts, impose_each, lift, read, refused};
 use crate::runner::Control;
-use crate::{Error, Site, victims};
+use crate::{Error, Site};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -98,7 +97,7 @@ fn so_far(host: &str, site: &Site) -> Result<Disk, Error> {
 }
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
-    let hosts = victims::hosts(fault, number, site)?;
+    let hosts = choose_hosts(fault, number, site)?;
     let slower = read(slower(&fault.with))?;
     let mut controls = Vec::new();
     for host in &hosts {

@@ -1,4 +1,4 @@
-//! The fault `slow_link`: a host's link carries less, or everything that leaves takes longer. It must not lose packets.
+//! The fault `slow_link`: a host's link carries less, or everything that leaves takes longer.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,7 @@ use experiment::catalog::{self, Field, Heals, Wrong};
 use experiment::profile::Link;
 use serde_json::Value;
 
-use super::{Kind, impose, lift};
-use crate::arguments::Arguments;
+use super::{Arguments, Kind, impose, lift};
 use crate::runner::Control;
 
 /// The table's entry.

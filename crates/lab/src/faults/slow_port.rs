@@ -1,5 +1,5 @@
-//! The fault `slow_port`: TCP from and to one port of the target has only a part of a host's link, or takes longer. It must not
-//! touch what passes through other ports.
+//! The fault `slow_port`: TCP from and to one port of the target has only a part of a host's
+//! link, or takes longer.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,9 @@ use experiment::profile::Link;
 use serde_json::Value;
 
 use super::slow_link::slowness;
-use super::{Begun, Kind, impose_each, lift, read, refused};
-use crate::arguments::Arguments;
+use super::{Arguments, Begun, Kind, choose_hosts, impose_each, lift, read, refused};
 use crate::runner::Control;
-use crate::{Error, Site, victims};
+use crate::{Error, Site};
 
 /// The table's entry.
 pub static KIND: Kind = Kind {
@@ -54,7 +53,7 @@ fn slower(with: &BTreeMap<String, Value>, speed: f64) -> Result<(String, Link), 
 }
 
 fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
-    let hosts = victims::hosts(fault, number, site)?;
+    let hosts = choose_hosts(fault, number, site)?;
     let (port, link) = read(slower(&fault.with, site.speed()))?;
     let ports = site.ports_named(&port);
     if ports.is_empty() {

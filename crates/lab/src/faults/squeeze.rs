@@ -1,12 +1,11 @@
-//! The fault `squeeze`: a host's cores do only a part of what its profile says. It must not stop them.
+//! The fault `squeeze`: a host's cores do only a part of what its profile says.
 
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Field, Heals, Wrong};
 use serde_json::Value;
 
-use super::{Kind, impose, lift};
-use crate::arguments::Arguments;
+use super::{Arguments, Kind, impose, lift};
 use crate::runner::Control;
 
 /// The table's entry.

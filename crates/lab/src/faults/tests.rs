@@ -1,22 +1,26 @@
-//! Tests of the faults on real processes.
+//! Tests of the faults: their arguments and whom they hit, on real processes, on virtual hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod catalog;
-mod hosts;
-mod members;
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use experiment::plan::{TargetKind, When};
+use experiment::manifest::{Process, ReadyCheck};
+use experiment::plan::{self, TargetKind, When};
+use experiment::profile::Link;
 use record::events::What;
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::stage::Stage;
-use crate::fixture::{Bench, is_alive, manifest, server, trial, until};
+use crate::faults::{KINDS, find};
+use crate::fixture::{Adjust as _, Bench, Lines, Stage, folder_trial, is_alive, manifest, server, shell, trial, until};
+use crate::hosts::{Ended, Output};
+use crate::runner::{Control, Program};
+use crate::{Build, Error, Ground, Site};
 
 fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {
     plan::Fault {
@@ -331,4 +335,524 @@ fn this_machine_is_not_broken_as_a_host() {
     }
     assert_eq!(stage.done(), [] as [&str; 0]);
     stage.begin(&with("pause", "n1", json!({})), 1).unwrap();
+}
+
+mod arguments {
+    use super::*;
+
+    fn with(value: impl Into<Value>) -> BTreeMap<String, Value> {
+        BTreeMap::from([("x".to_owned(), value.into())])
+    }
+
+    /// The value, or what is wrong with it.
+    fn read<T>(value: impl Into<Value>, read: impl Fn(&mut Arguments<'_>) -> T) -> Result<T, String> {
+        let with = with(value);
+        let mut arguments = Arguments::new(&with);
+        let made = read(&mut arguments);
+        arguments.finish(made).map_err(|wrongs| wrongs[0].what.clone())
+    }
+
+    #[test]
+    fn quantities_have_units() {
+        let bits = |text: &str| read(text, |arguments| arguments.bits_per_s("x"));
+        assert_eq!(bits("10mbit"), Ok(Some(1e7)));
+        assert_eq!(bits("1.5 Gbit/s"), Ok(Some(1.5e9)));
+        assert_eq!(bits("fast").unwrap_err(), "`x = \"fast\"` is not a rate");
+        for bad in ["10", "10mb", "0mbit", "mbit", "", "1.2.3mbit", "-1mbit"] {
+            assert!(bits(bad).is_err(), "{bad}");
+        }
+        let bytes = |text: &str| read(text, |arguments| arguments.bytes("x"));
+        assert_eq!(
+            (bytes("512MiB"), bytes("0B"), bytes("2GB")),
+            (Ok(Some(512 << 20)), Ok(Some(0)), Ok(Some(2_000_000_000)))
+        );
+        assert!(bytes("512").is_err() && bytes("9999999999TiB").is_err());
+        let rate = |text: &str| read(text, |arguments| arguments.bytes_per_s("x"));
+        assert_eq!(rate("20MB/s"), Ok(Some(2e7)));
+        assert!(rate("20MB").is_err());
+    }
+
+    #[test]
+    fn a_bare_number_is_no_quantity() {
+        assert_eq!(read(10, |arguments| arguments.bits_per_s("x")).unwrap_err(), "`x = 10` is not a rate");
+        assert_eq!(read(10, |arguments| arguments.seconds("x")).unwrap_err(), "`x = 10` is not a duration");
+    }
+
+    #[test]
+    fn numbers_have_bounds() {
+        let number = |value: Value| read(value, |arguments| arguments.number("x", 0.0, 100.0));
+        assert_eq!(
+            (number(5.into()), number("5%".into()), number(100.into())),
+            (Ok(Some(5.0)), Ok(Some(5.0)), Ok(Some(100.0)))
+        );
+        for bad in [Value::from(0), 101.into(), "much".into(), "NaN".into(), "-1".into()] {
+            assert!(number(bad.clone()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn offsets_may_be_negative() {
+        let offset = |text: &str| read(text, |arguments| arguments.signed_seconds("x"));
+        assert_eq!((offset("-5s"), offset("250ms"), offset("+1m")), (Ok(Some(-5.0)), Ok(Some(0.25)), Ok(Some(60.0))));
+        assert!(offset("--5s").is_err() && offset("5").is_err());
+    }
+
+    #[test]
+    fn words_are_listed() {
+        let word = |text: &str| read(text, |arguments| arguments.word("x", &["halves", "ring"]));
+        assert_eq!(word("ring"), Ok("ring"));
+        let with = with("rings");
+        let mut arguments = Arguments::new(&with);
+        assert_eq!(
+            (arguments.word("y", &["halves", "ring"]), arguments.word("x", &["halves", "ring"])),
+            ("halves", "halves")
+        );
+        let wrongs = arguments.finish(()).unwrap_err();
+        assert_eq!(wrongs[0].argument, Some("x"));
+        assert_eq!(wrongs[0].hint.as_deref(), Some("there are: halves, ring"));
+    }
+}
+
+#[test]
+fn wrong_arguments_are_found_before_the_run() {
+    let wrong = |kind: &str, arguments: Value| {
+        let check = find(kind).unwrap().info.check.unwrap();
+        check(&with(kind, "one", arguments).with).into_iter().map(|wrong| wrong.what).collect::<Vec<_>>().join("; ")
+    };
+    let table = [
+        ("clock_skew", json!({"offset": 5}), "`offset = 5` is not a duration"),
+        ("command", json!({"run": "x", "within": "long"}), "`within = \"long\"` is not a duration"),
+        ("full_disk", json!({"leave": "none"}), "`leave = \"none\"` is not a size"),
+        ("kill", json!({"signal": "STOP"}), "`STOP` is no signal that it sends"),
+        ("link_flap", json!({"down": "1ms"}), "`down` is too short to be kept"),
+        ("lossy_link", json!({"loss_pct": 0}), "`loss_pct = 0` is not possible"),
+        ("memory_limit", json!({"size": "0B"}), "a host without memory is a crash"),
+        ("partition", json!({"shape": "half"}), "`shape = \"half\"` is not one of them"),
+        ("restart", json!({"wait": "1"}), "`wait = \"1\"` is not a duration"),
+        ("slow_disk", json!({}), "nothing says how slow"),
+        ("slow_disk", json!({"factor": 0.5, "write_iops": 5}), "`factor` and figures exclude each other"),
+        (
+            "slow_link",
+            json!({"rate": "fast", "delay": "-1s"}),
+            "`rate = \"fast\"` is not a rate; `delay = \"-1s\"` is not a duration",
+        ),
+        ("slow_port", json!({"port": "bulk"}), "nothing says how slow"),
+        ("slow_port", json!({"port": "bulk", "rate": "0mbit"}), "`rate = \"0mbit\"` is not a rate"),
+        ("squeeze", json!({"cpu": 1}), "the whole is no squeeze"),
+        ("squeeze", json!({"cpu": "half"}), "`cpu = \"half\"` is not possible"),
+    ];
+    for (kind, arguments, expected) in table {
+        assert_eq!(wrong(kind, arguments), expected, "{kind}");
+    }
+    for (kind, arguments) in [
+        ("slow_link", json!({"delay": "50ms"})),
+        ("slow_port", json!({"port": "bulk", "delay": "50ms"})),
+        ("slow_disk", json!({"write_rate": "10MB/s"})),
+        ("lossy_link", json!({"loss_pct": 100})),
+        ("kill", json!({})),
+    ] {
+        assert_eq!(wrong(kind, arguments), "", "{kind}");
+    }
+}
+
+#[test]
+fn every_argument_that_is_checked_is_one_that_is_taken() {
+    for kind in KINDS {
+        let info = kind.info;
+        let Some(check) = info.check else { continue };
+        for field in info.takes {
+            let with = BTreeMap::from([(field.name.to_owned(), Value::from(vec![1]))]);
+            for wrong in check(&with) {
+                let named = wrong.argument.is_none_or(|name| info.takes.iter().any(|field| field.name == name));
+                assert!(named && wrong.hint.is_some(), "{}: {wrong:?}", info.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_are_told_apart_on_light_and_on_dark() {
+    let parts = |colour: &str| [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()));
+    let luminance = |colour: &str| {
+        let linear = parts(colour).map(|part| {
+            let part = part / 255.0;
+            if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+        });
+        0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    };
+    for (index, kind) in KINDS.iter().enumerate() {
+        let light = luminance(kind.info.colour);
+        // 3 : 1 against white, and against the ground of a dark page.
+        assert!((0.13..=0.3).contains(&light), "{}: {light}", kind.info.name);
+        for other in &KINDS[..index] {
+            let (a, b) = (parts(kind.info.colour), parts(other.info.colour));
+            let apart: f64 = (0..3).map(|at| (a[at] - b[at]).abs()).sum();
+            assert!(apart >= 50.0, "{} and {}: {apart}", kind.info.name, other.info.name);
+        }
+    }
+}
+
+/// Tests of the faults on virtual hosts, with the program itself, which has to be built before:
+/// `cargo build -p plimsoll`, then as root `cargo test -p lab -- --ignored
+/// faults::tests::hosts`.
+mod hosts {
+    use super::*;
+
+    /// Says its name, and then as many bytes as it is asked for, on each of its ports.
+    const SPEAK: &str = "
+import socket, sys, threading
+def serve(port):
+    s = socket.socket()
+    s.setsockopt(1, 2, 1)
+    s.bind((sys.argv[1], int(port)))
+    s.listen(9)
+    while 1:
+        c, _ = s.accept()
+        threading.Thread(target=answer, args=(c,)).start()
+def answer(c):
+    c.send(socket.gethostname().encode())
+    try:
+        c.sendall(bytes(int(c.recv(20) or 0)))
+    except OSError:
+        pass
+    c.close()
+threading.Thread(target=serve, args=(sys.argv[3],)).start()
+serve(sys.argv[2])
+";
+    const ASK: &str = "
+import socket, sys
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.5)
+sys.exit(0 if c.recv(99) else 1)
+";
+
+    /// Prints the bits/s at which so many bytes come.
+    const MEASURE: &str = "
+import socket, sys, time
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20)
+c.recv(99)
+left = int(sys.argv[3])
+began = time.monotonic()
+c.send(str(left).encode())
+while left > 0:
+    left -= len(c.recv(65536))
+print(8 * int(sys.argv[3]) / (time.monotonic() - began))
+";
+
+    /// A site with a speaker on each of three hosts, and its faults.
+    struct Ward {
+        site: Site,
+    }
+
+    impl Ward {
+        fn begin(&mut self, kind: &str, on: &str, with: Value) -> Result<plan::Fault, Error> {
+            let fault = plan::Fault { for_s: Some(1.0), ..super::with(kind, on, with) };
+            (find(kind).unwrap().begin)(&fault, 1, &mut self.site).map(|_| fault)
+        }
+
+        fn heal(&mut self, fault: &plan::Fault) {
+            (find(&fault.kind).unwrap().heal)(fault, 1, &mut self.site).unwrap();
+        }
+
+        fn run(&self, host: &str, command: &[&str]) -> Output {
+            let command = command.iter().map(|part| (*part).to_owned()).collect();
+            let program = Program { role: "test".to_owned(), command, ..Program::default() };
+            self.site.run_on(host, &program, Duration::from_secs(20)).unwrap()
+        }
+
+        /// Whether one host gets an answer of the other.
+        fn hears(&self, from: &str, to: &str) -> bool {
+            let service = self.site.service_of(to);
+            let (host, port) = service.split_once(':').unwrap();
+            self.run(from, &["python3", "-c", ASK, host, port]).ended == Ended::Exit(0)
+        }
+
+        /// Bits/s of payload that one host gets from a port of the other.
+        fn gets(&self, from: &str, to: &str, port: &str, bytes: u32) -> f64 {
+            let address = self.site.service_of(to).split(':').next().unwrap().to_owned();
+            let (port, bytes) = (self.site.ports_named(port)[0].to_string(), bytes.to_string());
+            self.run(from, &["python3", "-c", MEASURE, &address, &port, &bytes]).output.trim().parse().unwrap()
+        }
+
+        /// The queues of a host, without what the kernel numbers by itself.
+        fn queues(&self, host: &str) -> Vec<String> {
+            let says = self.run(host, &["tc", "qdisc"]).output;
+            says.lines().map(|line| line.split(" refcnt").next().unwrap().trim().to_owned()).collect()
+        }
+
+        /// Whether a client does; to be asked inside.
+        fn answers(&self, host: &str) -> bool {
+            let place: SocketAddr = self.site.service_of(host).parse().unwrap();
+            let Ok(mut stream) = TcpStream::connect_timeout(&place, Duration::from_millis(500)) else { return false };
+            stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+            matches!(stream.read(&mut [0; 99]), Ok(count) if count > 0)
+        }
+
+        fn refused(&mut self, kind: &str, with: Value) -> String {
+            self.begin(kind, "n1", with).unwrap_err().to_string()
+        }
+    }
+
+    /// Makes the site and plays with it where the clients are.
+    fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
+        on_three_hosts_with(Vec::new(), play);
+    }
+
+    fn on_three_hosts_with(ports: Vec<plan::Port>, play: impl FnOnce(&mut Ward) + Send) {
+        if !geteuid().is_root() {
+            println!("skipped: virtual hosts need root");
+            return;
+        }
+        let bench = Bench::new();
+        let mut trial = folder_trial();
+        let host = |name: &str| plan::Host { name: name.to_owned(), ..plan::Host::default() };
+        trial.lab =
+            plan::Lab { hosts: ["n1", "n2", "n3"].map(host).to_vec(), speed: 1.0, ports, ..plan::Lab::default() };
+        let speak =
+            ["python3", "-c", &SPEAK.replace('{', "{{").replace('}', "}}"), "{host}", "{port.service}", "{port.bulk}"];
+        let server = shell("server", &[]).running(speak.map(str::to_owned).to_vec());
+        let server = Process { ports: vec!["service".to_owned(), "bulk".to_owned()], data: true, ..server };
+        let manifest = manifest(vec![server.ready_when(ReadyCheck::Tcp("server.service".to_owned()), 20.0)]);
+        let built = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("plimsoll");
+        assert!(built.exists(), "cargo build -p plimsoll");
+        let build = Build { plimsoll: built, ..bench.build(&trial, Some(&manifest)) };
+        let (hosts, ground) = crate::hosts::of(&build, &AtomicBool::new(false)).unwrap();
+        let inside = || {
+            let site = Site::up_on(hosts, Ground::default(), &build, Arc::new(Lines), &AtomicBool::new(false)).unwrap();
+            let mut ward = Ward { site };
+            play(&mut ward);
+            ward.site.stop().unwrap();
+        };
+        ground.inside(inside).unwrap();
+        drop(ground);
+        bench.registry.end();
+    }
+
+    #[test]
+    #[ignore = "needs the built program"]
+    fn partitions_and_crashes_of_virtual_hosts() {
+        on_three_hosts(|ward| {
+            assert!(ward.hears("n2", "n1") && ward.answers("n1"));
+            let halves = ward.begin("partition", "n1", json!({})).unwrap();
+            assert!(!ward.hears("n2", "n1") && !ward.hears("n1", "n3") && ward.hears("n2", "n3"));
+            assert!(ward.answers("n1"), "clients reach all");
+
+            // It outlives the host.
+            let crash = ward.begin("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
+            assert!(!ward.answers("n1"));
+            ward.heal(&crash);
+            until("it serves again", || ward.answers("n1"));
+            assert!(!ward.hears("n2", "n1"));
+            ward.heal(&halves);
+            assert!(ward.hears("n2", "n1"));
+
+            let hidden = ward.begin("partition", "n3", json!({"clients": "majority"})).unwrap();
+            assert!(!ward.answers("n3") && ward.answers("n1"));
+            ward.heal(&hidden);
+            assert!(ward.answers("n3"));
+        });
+    }
+
+    #[test]
+    #[ignore = "needs the built program"]
+    fn links_and_limits_of_virtual_hosts() {
+        on_three_hosts(|ward| {
+            let frozen = ward.begin("host_freeze", "n1", json!({})).unwrap();
+            assert!(!ward.answers("n1"));
+            ward.heal(&frozen);
+            until("it thaws", || ward.answers("n1"));
+
+            let flap = ward.begin("link_flap", "n1", json!({"down": "50ms", "up": "50ms"})).unwrap();
+            ward.heal(&flap);
+            until("its link is back", || ward.answers("n1") && ward.hears("n1", "n2"));
+
+            let slow = ward.begin("slow_link", "n1", json!({"rate": "1mbit"})).unwrap();
+            assert!(ward.run("n1", &["tc", "qdisc"]).output.contains("rate 1Mbit"));
+            let lossy = ward.begin("lossy_link", "n2", json!({"loss_pct": 100})).unwrap();
+            assert!(!ward.answers("n2"));
+            ward.heal(&slow);
+            // Of the same name and number: both went.
+            ward.heal(&lossy);
+            assert!(ward.answers("n2") && !ward.run("n1", &["tc", "qdisc"]).output.contains("tbf"));
+
+            let paused = ward.begin("pause", "n1", json!({})).unwrap();
+            assert!(!ward.answers("n1"));
+            ward.heal(&paused);
+            until("it goes on", || ward.answers("n1"));
+
+            for (kind, with) in [("squeeze", json!({"cpu": 0.25})), ("memory_limit", json!({"size": "256MiB"}))] {
+                let fault = ward.begin(kind, "n1", with).unwrap();
+                ward.heal(&fault);
+            }
+            assert!(ward.refused("clock_skew", json!({"offset": "5s"})).contains("share the wall clock"));
+            assert!(ward.refused("full_disk", json!({})).contains("give its profile a disk"));
+            assert!(ward.refused("slow_disk", json!({"write_iops": 5})).contains("volume of its own"));
+            let refused = ward.refused("command", json!({"run": "hostname >&2; exit 3"}));
+            assert_eq!(refused, "`run` on n1: exit 3: n1");
+            ward.begin("restart", "n1", json!({})).unwrap();
+            until("it is down", || !ward.answers("n1"));
+            until("it serves again", || {
+                ward.site.poll();
+                ward.answers("n1")
+            });
+        });
+    }
+
+    #[test]
+    #[ignore = "needs the built program"]
+    fn a_slow_port_is_slow_alone_and_both_ways() {
+        let of_rate = |rate: f64, expected: f64| {
+            // Of a full packet, 4 % are headers.
+            assert!((0.8..=1.2).contains(&(rate / expected)), "{rate} bit/s, and {expected} were asked for");
+        };
+        let rate = |rate| Link { rate_bits_per_s: Some(rate), ..Link::default() };
+        on_three_hosts_with(vec![plan::Port { name: "bulk".to_owned(), link: rate(8e6) }], |ward| {
+            let before = ward.queues("n1");
+            assert_eq!(
+                before.iter().filter(|queue| queue.contains("tbf") && queue.contains("8Mbit")).count(),
+                2,
+                "{before:?}"
+            );
+            of_rate(ward.gets("n2", "n1", "bulk", 2_000_000), 8e6);
+            assert!(ward.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
+
+            let slow = ward.begin("slow_port", "n1", json!({"port": "bulk", "rate": "2mbit"})).unwrap();
+            of_rate(ward.gets("n2", "n1", "bulk", 500_000), 2e6);
+            of_rate(ward.gets("n1", "n2", "bulk", 500_000), 2e6);
+            of_rate(ward.gets("n3", "n2", "bulk", 2_000_000), 8e6);
+            assert!(ward.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
+            ward.heal(&slow);
+            assert_eq!(ward.queues("n1"), before);
+
+            // What passes there counts against the link.
+            let link = plan::Fault {
+                name: "link".to_owned(),
+                for_s: Some(1.0),
+                ..with("slow_link", "n1", json!({"rate": "1mbit"}))
+            };
+            (find("slow_link").unwrap().begin)(&link, 1, &mut ward.site).unwrap();
+            of_rate(ward.gets("n2", "n1", "bulk", 250_000), 1e6);
+            // A host that boots again has it, too, before anything runs there.
+            let crash = ward.begin("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
+            ward.heal(&crash);
+            until("it serves again", || ward.answers("n1"));
+            (find("slow_link").unwrap().heal)(&link, 1, &mut ward.site).unwrap();
+            assert_eq!(ward.queues("n1"), before);
+            assert!(ward.refused("slow_port", json!({"port": "blk", "rate": "2mbit"})).contains("no port `blk`"));
+        });
+    }
+}
+
+/// A proxy on n1, members on n2, n3, n4.
+fn stage() -> Stage {
+    Stage::behind_a_proxy(3)
+}
+
+fn hit(stage: &mut Stage, kind: &str, on: &str, seed: u64) -> String {
+    let fault = plan::Fault { seed, ..with(kind, on, json!({})) };
+    let on = stage.begin(&fault, 1).unwrap();
+    stage.heal(&fault, 1).unwrap();
+    on
+}
+
+#[test]
+fn groups_are_of_members() {
+    let mut stage = stage();
+    assert_eq!(stage.site.member_hosts(), ["n2", "n3", "n4"]);
+    assert_eq!(stage.site.fronts(), ["n1"]);
+    for kind in ["host_freeze", "pause"] {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..40 {
+            seen.insert(hit(&mut stage, kind, "one", seed));
+            assert_eq!(hit(&mut stage, kind, "all", seed), "n2, n3, n4");
+            assert!(!hit(&mut stage, kind, "minority", seed).contains("n1"));
+            assert_eq!(hit(&mut stage, kind, "majority", seed).split(", ").filter(|host| *host != "n1").count(), 2);
+        }
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["n2", "n3", "n4"], "{kind}");
+    }
+}
+
+#[test]
+fn the_proxy_is_hit_by_its_name_alone() {
+    let mut stage = stage();
+    stage.begin(&with("host_crash", "n1", json!({})), 1).unwrap();
+    assert_eq!(stage.done(), ["n1 crash"]);
+    let mut stage = self::stage();
+    let refused = stage.begin(&with("kill", "n1", json!({})), 1).err().unwrap();
+    assert_eq!(refused.to_string(), "no member `n1`");
+    stage.begin(&with("kill", "n1", json!({"process": "proxy"})), 1).unwrap();
+    stage.begin(&with("kill", "n3", json!({})), 1).unwrap();
+    assert_eq!(stage.done(), ["n1 proxy signal 9", "n3 member signal 9"]);
+}
+
+#[test]
+fn a_member_is_called_itself_and_clients_go_to_the_proxy() {
+    let stage = stage();
+    let [service] = stage.site.services().try_into().unwrap();
+    assert!(service.starts_with("127.0.0.1:"), "{service}");
+    let called = stage.site.service_of("n3");
+    assert!(called.starts_with("127.0.0.3:") && !called.ends_with(":0"), "{called}");
+    // Who is down does not matter to clients that go to the proxy.
+    assert_eq!(stage.site.services_but(&["n3".to_owned()]), [service]);
+}
+
+#[test]
+fn a_partition_parts_members_and_the_proxy_goes_with_the_clients() {
+    let mut stage = stage();
+    let cut = |host: &str, from: &[&str], to: &[&str]| {
+        format!("{host} impose it#1 {}", json!({"control": "cut", "from": from, "to": to}))
+    };
+    let (proxy, n2, n3, n4) = ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4");
+    let halves = with("partition", "n2", json!({}));
+    assert_eq!(stage.begin(&halves, 1).unwrap(), "n2");
+    // It still reaches both sides, as clients do.
+    assert_eq!(stage.done(), [cut("n2", &[n3, n4], &[]), cut("n3", &[n2], &[]), cut("n4", &[n2], &[])]);
+    stage.heal(&halves, 1).unwrap();
+    stage.done();
+
+    stage.begin(&with("partition", "n2", json!({"clients": "majority"})), 1).unwrap();
+    // This machine's clients have 127.0.0.1 here, too.
+    assert_eq!(stage.done()[0], cut("n2", &[n3, n4, proxy, proxy], &[proxy, proxy]));
+
+    // Named, it is a host like any other.
+    stage.begin(&with("partition", "n1", json!({})), 1).unwrap();
+    assert_eq!(stage.done()[0], cut("n1", &[n2, n3, n4], &[]));
+}
+
+#[test]
+fn a_member_goes_and_comes_with_its_host() {
+    let mut stage = stage();
+    let crash = plan::Fault { for_s: Some(1.0), ..with("host_crash", "one", json!({})) };
+    let on = stage.begin(&crash, 1).unwrap();
+    stage.heal(&crash, 1).unwrap();
+    assert_eq!(stage.done(), [format!("{on} crash"), format!("{on} boot"), format!("{on} start member")]);
+    stage.site.impose("it#9", &[("n1".to_owned(), Control::Freeze)]).unwrap();
+}
+
+fn members(count: usize) -> Vec<String> {
+    (1..=count).map(|number| format!("n{number}")).collect()
+}
+
+#[test]
+fn counts_are_as_the_words_say() {
+    for (count, minority, majority) in [(1, 0, 1), (2, 0, 2), (3, 1, 2), (4, 1, 3), (5, 2, 3), (16, 7, 9)] {
+        let chosen = |on: &str| among(on, 7, &members(count)).map_or(0, |chosen| chosen.len());
+        assert_eq!((chosen("one"), chosen("all")), (1, count));
+        assert_eq!((chosen("minority"), chosen("majority")), (minority, majority), "of {count}");
+    }
+}
+
+#[test]
+fn the_seed_decides() {
+    let chosen = |seed| among("one", seed, &members(5)).unwrap();
+    assert_eq!(chosen(3), chosen(3));
+    let all: std::collections::BTreeSet<_> = (0..100).map(chosen).collect();
+    assert_eq!(all.len(), 5);
+}
+
+#[test]
+fn names_are_members_or_errors() {
+    assert_eq!(among("n2", 1, &members(3)).unwrap(), ["n2"]);
+    let error = among("n9", 1, &members(2)).err().unwrap();
+    assert_eq!((error.to_string().as_str(), error.hint().unwrap().as_str()), ("no member `n9`", "there are: n1, n2"));
+    assert!(among("minority", 1, &members(2)).err().unwrap().hint().unwrap().contains("none are a minority"));
 }

@@ -1,22 +1,19 @@
-//! The host that is this machine: processes as they are, on 127.0.0.1, without any limit. It must not touch a process
-//! that it did not start.
+//! The host that is this machine: processes as they are, on 127.0.0.1, without any limit.
 
-use std::fs;
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use record::events::HostFigures;
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use super::{Ended, Host, Kind, Output, Process, Start};
-use crate::linux::{pidfd, spawn};
+use crate::linux::{self, Group, pipe_inode};
 use crate::process_log::Log;
 use crate::registry::{Ledger, MARK};
-use crate::remains::{Group, pipe_inode};
 use crate::runner::session::Session;
 use crate::runner::{Control, Program};
 use crate::{Error, ports};
@@ -94,7 +91,7 @@ impl Host for Local {
         if let Some(folder) = &start.folder {
             command.current_dir(folder);
         }
-        let child = spawn::spawn(command).map_err(|error| refused(start, error))?;
+        let child = linux::spawn(command).map_err(|error| refused(start, error))?;
         let group = Group::of(child.id(), pipe.into_iter().collect());
         let mut process = LocalProcess { child, group, mark: self.ledger.variable(), ended: None, log };
         if let Err(error) = self.ledger.started(&process.group) {
@@ -188,14 +185,14 @@ impl Process for LocalProcess {
             if ended.is_some() || Instant::now() >= until {
                 return ended;
             }
-            pidfd::await_end(self.pid(), until.saturating_duration_since(Instant::now()));
+            linux::await_end(self.pid(), until.saturating_duration_since(Instant::now()));
         }
     }
 
     fn signal(&mut self, signal: Signal) {
         // Until it is waited for, its number is its own.
         if self.ended().is_none()
-            && let Some(pid) = pidfd::pid(self.pid())
+            && let Some(pid) = linux::pid(self.pid())
         {
             let _ = kill_process(pid, signal);
         }
@@ -203,14 +200,14 @@ impl Process for LocalProcess {
 
     fn signal_group(&mut self, signal: Signal) {
         if self.ended().is_none() {
-            if let Some(pid) = pidfd::pid(self.pid()) {
+            if let Some(pid) = linux::pid(self.pid()) {
                 let _ = kill_process_group(pid, signal);
             }
             return;
         }
         // Its number may be somebody else's by now.
         for stat in self.group.members(std::slice::from_ref(&self.mark)) {
-            pidfd::signal(&stat, signal);
+            linux::signal(&stat, signal);
         }
     }
 

@@ -1,34 +1,37 @@
-//! Virtual hosts on this machine: namespaces of their own, wired by a switch, each with a runner as its init.
+//! Virtual hosts on this machine: namespaces of their own, wired by a switch, each with a
+//! runner as its init.
 
-pub(crate) mod keeper;
-mod machine;
 mod needs;
-mod switch;
-mod volume;
 mod wiring;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, PipeWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use experiment::plan;
+use experiment::profile::Disk;
+use record::events::HostFigures;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, Signal, pidfd_open};
 
 use super::{Host, Kind};
-use crate::Error;
-use crate::attended::Attended;
 use crate::doctor::Links;
-use crate::everywhere::{all_or_none, at_once};
-use crate::ground::Ground;
-use crate::placement::Placement;
-use crate::registry::Ledger;
-use crate::runner::{self, Bind, Envelope, Isolation, Setup, VERSION, Wiring, groups};
+use crate::hosts::{Attended, Machine, all_or_none, at_once};
+use crate::linux::cgroup::{self, Device};
+use crate::linux::mount::{self, Attached, Place};
+use crate::linux::{self, Group, network, procfs};
+use crate::placement::{Ground, Placement};
+use crate::registry::{Ledger, MARK};
+use crate::runner::session::Session;
+use crate::runner::{self, Bind, Envelope, Isolation, Order, Setup, VERSION, Wiring, groups};
 use crate::site::Build;
-use machine::{TARGET, Virtual};
-use switch::Switch;
-use volume::Volume;
-use wiring::Cables;
+use crate::{Error, plain_text};
+use wiring::{Cables, Switch};
 
 /// The table's entry.
 pub static KIND: Kind =
@@ -190,8 +193,7 @@ impl<'a> Site<'a> {
 
     fn binds(&self, folder: &Path, data: bool) -> Vec<Bind> {
         let bind = |from: PathBuf, to: &str, writable| Bind { from, to: PathBuf::from(to), writable };
-        let mut binds =
-            vec![bind(folder.join("tmp"), "/tmp", true), bind(self.plimsoll.clone(), keeper::PROGRAM, false)];
+        let mut binds = vec![bind(folder.join("tmp"), "/tmp", true), bind(self.plimsoll.clone(), PROGRAM, false)];
         binds.extend(data.then(|| bind(folder.join("data"), DATA, true)));
         binds.extend(self.target.clone().map(|target| bind(target, TARGET, false)));
         binds
@@ -202,6 +204,501 @@ impl<'a> Site<'a> {
 fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
     let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
     made.map_err(Error::system(format!("make {}", path.display())))
+}
+
+// A virtual host as the lab holds it: its keeper, its disk, its cables; ended and made again.
+
+/// For a keeper to make its host.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Of what a keeper said, so much of the end is looked at for its last words.
+const WORDS_BYTES: i64 = 16 << 10;
+/// Where the target's folder is inside.
+pub const TARGET: &str = "/run/plimsoll/target";
+
+/// A process that holds a host's namespaces, and the conversation with the runner inside.
+#[derive(Debug)]
+pub struct Kept {
+    keeper: Child,
+    name: String,
+    words: PathBuf,
+    /// The user wants an end at once.
+    at_once: Arc<AtomicBool>,
+}
+
+impl Kept {
+    /// Starts `plimsoll runner` and tells it what to be. `words` gets what it says on standard error.
+    pub fn start(
+        plimsoll: &Path,
+        setup: &Setup,
+        words: &Path,
+        ledger: &Ledger,
+        at_once: &Arc<AtomicBool>,
+    ) -> Result<(Self, Arc<Session>), Error> {
+        let doing = || format!("start host {}", setup.host);
+        let errors = File::create(words).map_err(Error::system(format!("write {}", words.display())))?;
+        let mut command = Command::new(plimsoll);
+        command.arg("runner").env(MARK, ledger.id());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        ledger.announce(&setup.host, "runner")?;
+        let mut child = linux::spawn(command).map_err(Error::system(doing()))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (name, words) = (setup.host.clone(), words.to_path_buf());
+        let mut kept = Self { keeper: child, name, words, at_once: Arc::clone(at_once) };
+        // Its output is our order book: who else is in its group has the mark.
+        let registered = ledger.started(&Group::of(kept.pid(), Vec::new()));
+        let (Some(input), Some(output)) = (input, output) else {
+            return Err(Error::System { doing: doing(), error: ErrorKind::BrokenPipe.into() });
+        };
+        let session = registered
+            .and_then(|()| Session::open(Box::new(input), Box::new(output), setup, START_PATIENCE, at_once))
+            .map_err(|error| kept.explained(error))
+            .inspect_err(|_| drop(kept.kill()))?;
+        Ok((kept, session))
+    }
+
+    /// The process that holds the namespaces.
+    pub fn pid(&self) -> u32 {
+        self.keeper.id()
+    }
+
+    /// With what it said on standard error: a panic, or what the linker could not find.
+    fn explained(&self, error: Error) -> Error {
+        let said = self.last_words().unwrap_or_default();
+        let Error::Host { host, reason } = error else { return error };
+        let last = said.lines().rfind(|line| !line.trim().is_empty());
+        let quoted = |last: &str| plain_text::beginning(last.trim(), plain_text::LINE_CHARACTERS);
+        Error::Host { host, reason: last.map_or(reason.clone(), |last| format!("{reason} ({})", quoted(last))) }
+    }
+
+    fn last_words(&self) -> io::Result<String> {
+        let mut file = File::open(&self.words)?;
+        if file.metadata()?.len().cast_signed() > WORDS_BYTES {
+            file.seek(SeekFrom::End(-WORDS_BYTES))?;
+        }
+        let mut said = Vec::new();
+        file.take(WORDS_BYTES.cast_unsigned()).read_to_end(&mut said)?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Has what was stopped go on: the keeper and the first process inside. Who stands still notices no end.
+    fn wake(&self) -> Option<procfs::Stat> {
+        let pid = self.pid();
+        let first = procfs::alive().into_iter().find(|stat| stat.parent == pid);
+        for process in procfs::stat(pid).iter().chain(&first) {
+            linux::signal(process, Signal::CONT);
+        }
+        first
+    }
+
+    /// Ends it and all that is inside, at once, and waits until all of that is gone.
+    pub fn kill(&mut self) -> Result<(), Error> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        // The first process inside takes all others with it, and the keeper ends when all are gone. Killed itself, it
+        // would not be waited for.
+        let pid = self.pid();
+        if let Some(first) = self.wake() {
+            linux::signal(&first, Signal::KILL);
+            linux::await_end(pid, PATIENCE);
+        }
+        if !self.has_ended() {
+            let _ = self.keeper.kill();
+            linux::await_end(pid, PATIENCE);
+        }
+        if self.has_ended() {
+            return Ok(());
+        }
+        Err(Error::Host { host: self.name.clone(), reason: "it does not end, most likely for a disk".to_owned() })
+    }
+
+    /// Waits for its end; kills it when the time is over, or at once if that is wanted.
+    pub fn end(&mut self) -> Result<(), Error> {
+        if !self.has_ended() && !self.at_once.load(Ordering::SeqCst) {
+            self.wake();
+            linux::await_end(self.pid(), PATIENCE);
+        }
+        self.kill()
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        // What cannot be waited for is not there.
+        !matches!(self.keeper.try_wait(), Ok(None))
+    }
+}
+
+/// A virtual host.
+#[derive(Debug)]
+struct Virtual {
+    /// Its number in the lab.
+    pub index: usize,
+    pub plimsoll: PathBuf,
+    pub setup: Setup,
+    pub wiring: Wiring,
+    /// The address that it is known by.
+    pub address: String,
+    /// The target's folder on the machine, which is shown at [`TARGET`].
+    pub target: Option<PathBuf>,
+    /// Its private folder on the machine.
+    pub folder: PathBuf,
+    pub volume: Option<Volume>,
+    pub switch: Arc<Switch>,
+    pub ledger: Arc<Ledger>,
+    /// The user wants an end at once.
+    pub at_once: Arc<AtomicBool>,
+    pub kept: Option<Kept>,
+    /// Started already and not yet handed out.
+    pub session: Option<Arc<Session>>,
+}
+
+impl Virtual {
+    /// Makes its namespaces, without cables.
+    pub fn start(&mut self) -> Result<Arc<Session>, Error> {
+        let words = self.folder.join("runner.log");
+        let (kept, session) = Kept::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
+        self.kept = Some(kept);
+        Ok(session)
+    }
+
+    /// Has it configure the cables that are plugged in.
+    pub fn wire(&self, session: &Session) -> Result<(), Error> {
+        session.ask(Order::Wire(self.wiring.clone()), PATIENCE).map(drop)
+    }
+}
+
+impl Machine for Virtual {
+    fn kind(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        self.wiring.interfaces.iter().map(|interface| interface.address.to_string()).collect()
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        program()
+    }
+
+    fn bring(&self, _session: &Session, target: &Path) -> Result<PathBuf, Error> {
+        if target.as_os_str().is_empty() {
+            return Ok(PathBuf::from(FOLDER));
+        }
+        let found = target.canonicalize().map_err(Error::system(format!("find {}", target.display())))?;
+        if self.target.as_ref() == Some(&found) {
+            return Ok(PathBuf::from(TARGET));
+        }
+        let reason = format!("{} is not the folder that it was made with", target.display());
+        Err(Error::Host { host: self.setup.host.clone(), reason })
+    }
+
+    fn boot(&mut self) -> Result<Arc<Session>, Error> {
+        if let Some(session) = self.session.take() {
+            return Ok(session);
+        }
+        let session = self.start()?;
+        let pid = self.kept.as_ref().map(Kept::pid).unwrap_or_default();
+        self.switch.plug(&[(self.index, pid)])?;
+        self.wire(&session)?;
+        Ok(session)
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        // First the cable: a machine without power says no farewell to its clients. The kernel would remove a network that nobody
+        // is in only after a while, and its name is needed at once.
+        self.switch.unplug(self.index);
+        match self.kept.take() {
+            Some(mut kept) => kept.kill(),
+            None => Ok(()),
+        }
+    }
+
+    fn figures(&self) -> HostFigures {
+        let envelope = &self.setup.envelope;
+        let cpus = (!envelope.cpus.is_empty()).then(|| ranges(&envelope.cpus));
+        HostFigures { address: Some(self.address.clone()), cpus, ..HostFigures::default() }
+    }
+
+    fn close(&mut self) {
+        self.session = None;
+        if let Some(mut kept) = self.kept.take() {
+            // What is left is found by its mark at the end of the run.
+            let _ = kept.end();
+        }
+        self.volume = None;
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Drop for Virtual {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// `0-3,6`.
+fn ranges(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
+            _ => ranges.push((*cpu, *cpu)),
+        }
+    }
+    let text = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+// The process that holds a virtual host's namespaces: makes them, shows inside what belongs
+// there, starts the runner inside and waits for it. With it goes the host.
+
+/// Everything of ours inside a host.
+const FOLDER: &str = "/run/plimsoll";
+/// This program.
+const PROGRAM: &str = "/run/plimsoll/plimsoll";
+/// The load average that the host shows, written by its runner.
+const LOAD_AVERAGE: &str = "/run/plimsoll/loadavg";
+const CGROUPS: &str = "/sys/fs/cgroup";
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Makes the host and starts this program again in it, as `plimsoll runner --inside`, with the setup as its first line and
+/// what follows on `input` after that; gives its exit code once it has ended. `None`: the host is made, and whoever called
+/// is its runner.
+///
+/// # Errors
+/// What could not be made, and why.
+pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
+    let Some(isolation) = &setup.isolation else { return Ok(None) };
+    if isolation.is_switch {
+        linux::leave_network().map_err(cannot("leave the machine's network"))?;
+        mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
+        network::only_given_addresses();
+        own_sys()?;
+        return Ok(None);
+    }
+    groups::enter(setup).map_err(|error| error.to_string())?;
+    linux::leave_machine().map_err(cannot("leave the machine's namespaces"))?;
+    mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
+    network::only_given_addresses();
+    furnish(&setup.host, isolation)?;
+    linux::be_called(&setup.host).map_err(cannot("be called by its name"))?;
+    let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
+    let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
+    // What is left is removed with the run's groups.
+    let _ = groups::remove_host(setup);
+    Ok(Some(code))
+}
+
+/// For `map_err`: what could not be done, with what helps where that is known.
+fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
+    move |error| {
+        let hint = match error.kind() {
+            ErrorKind::PermissionDenied => " (this needs CAP_SYS_ADMIN, which root in a container may lack)",
+            ErrorKind::InvalidInput => " (this kernel may lack it)",
+            _ => "",
+        };
+        format!("cannot {doing}: {error}{hint}")
+    }
+}
+
+/// The host's own /run, /dev/shm and /sys, what is shown in it, and its names.
+fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
+    // Before anything is covered: what is shown inside may lie in what will be.
+    let hold = |path: &Path| Place::hold(path).map_err(cannot(&format!("find {}", path.display())));
+    let binds: Vec<_> =
+        isolation.binds.iter().map(|bind| Ok((bind, hold(&bind.from)?))).collect::<Result<_, String>>()?;
+    let named = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"].map(|path| fs::canonicalize(path).ok());
+
+    mount::memory(Path::new("/run"), 0o755).map_err(cannot("mount a /run of its own"))?;
+    mount::memory(Path::new("/dev/shm"), 0o1777).map_err(cannot("mount a /dev/shm of its own"))?;
+    own_sys()?;
+    open_folder(Path::new("/run/lock"), 0o1777)?;
+    open_folder(Path::new(FOLDER), 0o755)?;
+
+    // A place in another that is covered, too, comes after it.
+    let mut binds: Vec<_> = binds.iter().collect();
+    binds.sort_by_key(|(bind, _)| bind.to.components().count());
+    for (bind, place) in binds {
+        let doing = format!("show {} at {}", bind.from.display(), bind.to.display());
+        place.show(&bind.to, bind.writable).map_err(cannot(&doing))?;
+    }
+    if let Some(volume) = &isolation.volume {
+        let doing = format!("mount {} at {}", volume.device.display(), volume.at.display());
+        let mounted = fs::create_dir_all(&volume.at).and_then(|()| mount::volume(&volume.device, &volume.at));
+        mounted.map_err(cannot(&doing))?;
+    }
+    let texts = [isolation.hosts_file.clone(), format!("{name}\n"), String::new()];
+    for ((file, place), text) in ["hosts", "hostname", "resolv.conf"].into_iter().zip(&named).zip(texts) {
+        let shown = own_file(file, place.as_deref(), &text);
+        shown.map_err(cannot(&format!("show an /etc/{file} of its own")))?;
+    }
+    let fresh = "0.00 0.00 0.00 1/1 1\n";
+    fs::write(LOAD_AVERAGE, fresh).map_err(cannot(&format!("write {LOAD_AVERAGE}")))
+}
+
+/// A /sys that shows our own network, with the cgroups where they were.
+fn own_sys() -> Result<(), String> {
+    let groups = Path::new(CGROUPS);
+    let groups = groups.is_dir().then(|| Place::hold(groups)).transpose().map_err(cannot("find the cgroups"))?;
+    mount::own_sys(groups.as_ref().map(|groups| (groups, Path::new(CGROUPS))))
+        .map_err(cannot("mount a /sys of its own"))
+}
+
+fn open_folder(path: &Path, mode: u32) -> Result<(), String> {
+    let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
+    made.map_err(cannot(&format!("make {}", path.display())))
+}
+
+/// A file of the host's own over one of the machine, at `place`: where the machine's really is, if there is one.
+fn own_file(file: &str, place: Option<&Path>, text: &str) -> io::Result<()> {
+    let own = Path::new(FOLDER).join(file);
+    fs::write(&own, text)?;
+    match place {
+        // Nobody inside misses what the machine has not; but the machine's names must be the host's.
+        None if file == "hosts" => {
+            Err(io::Error::other("this machine has no /etc/hosts, over which it could be shown"))
+        }
+        None => Ok(()),
+        Some(place) => Place::hold(&own)?.show(place, true),
+    }
+}
+
+fn start(isolation: &Isolation) -> io::Result<(Child, PipeWriter)> {
+    let (input, runner) = io::pipe()?;
+    let is_shown = isolation.binds.iter().any(|bind| bind.to == Path::new(PROGRAM));
+    let mut command = Command::new(if is_shown { PROGRAM } else { "/proc/self/exe" });
+    command.args(["runner", "--inside"]).stdin(input).current_dir("/");
+    // They name folders of the machine.
+    command.env_remove("TMPDIR").env_remove("XDG_RUNTIME_DIR");
+    let mut shown = vec![(LOAD_AVERAGE, "/proc/loadavg")];
+    // Written to, it would restart the machine.
+    if Path::new("/proc/sysrq-trigger").exists() {
+        shown.push(("/dev/null", "/proc/sysrq-trigger"));
+    }
+    if !Path::new("/proc/loadavg").exists() {
+        shown.remove(0);
+    }
+    Ok((linux::start_first(command, &shown)?, runner))
+}
+
+/// Passes the setup and then all that is said to us on, until the first process inside has ended. Without a thread: after
+/// the pid namespace is left, none can be started.
+fn attend(mut child: Child, runner: PipeWriter, setup: &Setup, mut input: File) -> io::Result<i32> {
+    let number = linux::pid(child.id()).ok_or(ErrorKind::NotFound)?;
+    let end = pidfd_open(number, PidfdFlags::empty())?;
+    let mut line = serde_json::to_vec(setup)?;
+    line.push(b'\n');
+    let mut runner = Some(runner);
+    pass_on(&mut runner, &line);
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        let mut waited = vec![PollFd::new(&end, PollFlags::IN)];
+        if runner.is_some() {
+            waited.push(PollFd::new(&input, PollFlags::IN));
+        }
+        match poll(&mut waited, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            done => done?,
+        };
+        let has_ended = !waited[0].revents().is_empty();
+        let can_be_read = waited.get(1).is_some_and(|input| !input.revents().is_empty());
+        if has_ended {
+            return Ok(child.wait()?.code().unwrap_or(1));
+        }
+        if can_be_read {
+            match input.read(&mut buffer) {
+                // The end of the input is the end of the runner's.
+                Ok(0) => runner = None,
+                Ok(count) => pass_on(&mut runner, &buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => runner = None,
+            }
+        }
+    }
+}
+
+/// A runner that does not listen any more is about to end, which is waited for.
+fn pass_on(runner: &mut Option<PipeWriter>, bytes: &[u8]) {
+    if runner.as_mut().is_some_and(|runner| runner.write_all(bytes).is_err()) {
+        *runner = None;
+    }
+}
+
+/// Where this program is inside.
+fn program() -> PathBuf {
+    PathBuf::from(PROGRAM)
+}
+
+// A host's own disk: a file system in a file, on a loop device, whose limits touch no other
+// disk.
+
+/// Where a profile does not say.
+const SIZE_BYTES: u64 = 4 << 30;
+/// With less free space than this even an empty file system does not fit.
+const FULL_BYTES: u64 = 1 << 20;
+
+/// A disk; gone, and its limits with it, when it is dropped and nothing is mounted from it.
+#[derive(Debug)]
+pub struct Volume {
+    file: PathBuf,
+    attached: Attached,
+}
+
+impl Volume {
+    /// Makes it in `file`, empty. The host itself sets its limits.
+    pub fn make(file: &Path, disk: &Disk, ledger: &Ledger) -> Result<Self, Error> {
+        let made = File::create(file).and_then(|made| made.set_len(disk.size_bytes.unwrap_or(SIZE_BYTES)));
+        made.map_err(Error::system(format!("make {}", file.display())))?;
+        format(file)?;
+        let attach = |file: &Path| mount::attach_loop(file, |device| ledger.looped(device, file));
+        let volume = Self { attached: attach(file)?, file: file.to_path_buf() };
+        // Written down in any case: a fault may set limits where the profile has none.
+        ledger.throttled(volume.device())?;
+        Ok(volume)
+    }
+
+    /// `/dev/loop3`.
+    pub fn device(&self) -> &Path {
+        &self.attached.device
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // What cannot be done here is done at the end of the run.
+        let _ = Device::at(self.device()).and_then(cgroup::clear_throttle);
+    }
+}
+
+fn format(file: &Path) -> Result<(), Error> {
+    let doing = || format!("make a file system in {}", file.display());
+    let mut command = Command::new("mkfs.ext4");
+    // Nothing is written that nobody needs: hosts are made by the dozen.
+    command.args(["-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"]).arg(file);
+    let output = command.stdin(Stdio::null()).output().map_err(Error::system(doing()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let why = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("mkfs.ext4 did not say why");
+    // Where there is no room it complains of whatever it was just writing.
+    let is_full = said.contains("No space left") || free_bytes(file).is_some_and(|free| free < FULL_BYTES);
+    let error = if is_full { ErrorKind::StorageFull.into() } else { io::Error::other(why.trim().to_owned()) };
+    Err(Error::System { doing: doing(), error })
+}
+
+/// How much can be written where this is.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    rustix::fs::statvfs(path).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 #[cfg(test)]

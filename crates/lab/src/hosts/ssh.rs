@@ -1,14 +1,9 @@
 //! Real machines over the system's ssh, each with a runner that was copied there.
 
-mod address;
 mod client;
-mod complaint;
-mod destination;
 mod guard;
-mod leftovers;
-mod scripts;
-mod transfer;
 
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -17,19 +12,19 @@ use std::time::Duration;
 
 use experiment::plan;
 use record::events::HostFigures;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use guard::folder_name;
 
 use super::{Host, Kind};
 use crate::Error;
-use crate::attended::{Attended, Machine};
+use crate::hosts::{Attended, Machine};
 use crate::registry::Ledger;
 use crate::runner::session::Session;
 use crate::runner::{Setup, VERSION};
 use crate::site::Build;
 use client::{Client, Part, SshOutput, never};
-use destination::Destination;
-use guard::{Guard, LoginLines};
-pub(crate) use leftovers::{Leftover, remove};
-pub(crate) use scripts::folder_name;
+use guard::{Guard, LoginLines, no_ssh};
 
 /// The table's entry.
 pub static KIND: Kind = Kind { name: "ssh", help: "a real machine over ssh; nothing has to be installed there" };
@@ -105,11 +100,11 @@ impl Remote {
         ledger.remote(&destination.text, &folder_name)?;
 
         let client = Client::new(destination, &scratch, &socket);
-        let resolved = client.resolve().map_err(|error| refused(guard::no_ssh(&error)))?;
+        let resolved = client.resolve().map_err(|error| refused(no_ssh(&error)))?;
         if !resolved.is_ok() {
-            return Err(refused(complaint::unreached(&resolved.errors, client.destination())));
+            return Err(refused(client::unreached(&resolved.errors, client.destination())));
         }
-        let resolved = address::read(&resolved.output);
+        let resolved = read_resolved(&resolved.output);
         let client = match resolved.connect_timeout_s {
             Some(_) => client,
             None => client.with_connect_timeout(CONNECT_TIMEOUT_S),
@@ -117,10 +112,10 @@ impl Remote {
 
         go_on()?;
         let guard = Guard::post(&client, ledger.id(), name, &stop).map_err(refused)?;
-        let address = address::of(&resolved, &guard.facts.from).map_err(refused)?;
+        let address = address_of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
         go_on()?;
-        transfer::program(&client, &guard.facts, plimsoll, &scratch, &stop).map_err(refused)?;
+        guard::send_program(&client, &guard.facts, plimsoll, &scratch, &stop).map_err(refused)?;
         let setup = Setup {
             version: VERSION.to_owned(),
             host: name.to_owned(),
@@ -139,11 +134,11 @@ impl Remote {
     fn start(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<Session>, Error> {
         let host = self.name.clone();
         let refused = |reason: String| Error::Host { host: host.clone(), reason };
-        let script = scripts::runner(&self.guard.facts.folder);
+        let script = guard::runner_script(&self.guard.facts.folder);
         let (errors, held) = SshOutput::pipe().map_err(Error::system("hear what ssh says"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut carrier =
-            self.client.spawn(Part::Passenger, &script, pipes).map_err(|error| refused(guard::no_ssh(&error)))?;
+            self.client.spawn(Part::Passenger, &script, pipes).map_err(|error| refused(no_ssh(&error)))?;
         let (Some(input), Some(mut output)) = (carrier.stdin.take(), carrier.stdout.take()) else {
             return Err(refused("ssh was started without pipes".to_owned()));
         };
@@ -153,13 +148,13 @@ impl Remote {
         let mut greeting = LoginLines::of(&mut output, within, stop);
         let silent = |error| refused(format!("cannot hear its runner: {error}"));
         while let Some(line) = greeting.next_line().map_err(silent)? {
-            if line.strip_prefix(scripts::OURS) == Some("runner") {
+            if line.strip_prefix(guard::OURS) == Some("runner") {
                 return Session::open(Box::new(input), Box::new(output), &self.setup, within, &self.at_once);
             }
         }
         drop(input);
         self.let_go();
-        Err(refused(complaint::unreached(&errors.text(), self.client.destination())))
+        Err(refused(client::unreached(&errors.text(), self.client.destination())))
     }
 
     /// Waits for the ssh that carried the runner, whose input is closed.
@@ -193,7 +188,7 @@ impl Machine for Remote {
             return Ok(there.clone());
         }
         let gone = || !session.is_open() || self.at_once.load(Ordering::SeqCst);
-        let there = transfer::folder(&self.client, &self.guard.facts, target, &gone).map_err(|reason| {
+        let there = guard::send_folder(&self.client, &self.guard.facts, target, &gone).map_err(|reason| {
             let host = self.name.clone();
             if session.is_open() { Error::Host { host, reason } } else { Error::HostLost { host, reason } }
         })?;
@@ -238,19 +233,176 @@ fn suits(facts: &guard::Facts) -> Result<(), String> {
             facts.system
         ));
     }
-    if !scripts::is_plain(&facts.folder) {
+    if !guard::is_plain(&facts.folder) {
         return Err(format!("the name of its folder for temporary files is odd: {}", facts.folder));
     }
     Ok(())
 }
 
+// What other hosts reach a host by: the address that ssh's configuration gives it.
+
+/// What matters of `ssh -G`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Resolved {
+    /// The name or address that ssh connects to.
+    pub hostname: String,
+    /// Seconds, where the user's configuration says how long connecting may take.
+    pub connect_timeout_s: Option<u32>,
+    /// Whether another host is in between.
+    pub is_behind: bool,
+}
+
+/// Reads what `ssh -G` prints: an option a line, in small letters.
+#[must_use]
+fn read_resolved(text: &str) -> Resolved {
+    let mut resolved = Resolved::default();
+    for (option, value) in text.lines().filter_map(|line| line.split_once(' ')) {
+        match option {
+            "hostname" => value.clone_into(&mut resolved.hostname),
+            "connecttimeout" => resolved.connect_timeout_s = value.parse().ok(),
+            "proxyjump" | "proxycommand" => resolved.is_behind |= value != "none",
+            _ => {}
+        }
+    }
+    resolved
+}
+
+/// The address. `from` is what the host's `SSH_CONNECTION` says: client, its port, server, its port; it counts for a name that
+/// only the host in between can look up.
+///
+/// # Errors
+/// In words, if there is no IPv4 address.
+fn address_of(resolved: &Resolved, from: &str) -> Result<Ipv4Addr, String> {
+    let name = &resolved.hostname;
+    let none = || format!("`{name}` has no IPv4 address, by which the lab's hosts and the load reach it");
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return v4(address).ok_or_else(none);
+    }
+    let mut found = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
+    if let Some(address) = found.find_map(|found| v4(found.ip())) {
+        return Ok(address);
+    }
+    let served = from.split_whitespace().nth(2).and_then(|address| address.parse().ok()).and_then(v4);
+    served.filter(|_| resolved.is_behind).ok_or_else(none)
+}
+
+fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(address) => address.to_ipv4_mapped(),
+    }
+}
+
+// Where a host is reached: `user@host`, `host`, `host:port`, `ssh://user@host:port`, taken apart
+// for ssh. Pure.
+
+/// A destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Destination {
+    /// As it was written.
+    pub text: String,
+    /// What ssh is given: `host` or `user@host`.
+    pub host: String,
+    /// A port of its own.
+    pub port: Option<u16>,
+}
+
+impl Destination {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let bare = text.strip_prefix("ssh://").map_or(text, |rest| rest.strip_suffix('/').unwrap_or(rest));
+        // ssh would take it for an option, and a shell behind ProxyCommand for more than a name.
+        let is_odd = |c: char| c.is_whitespace() || c.is_control() || "'\"`$;&|<>()\\".contains(c);
+        if bare.starts_with('-') || bare.contains(is_odd) {
+            return Err(format!("`{text}` is no destination for ssh"));
+        }
+        let (user, place) = bare.rsplit_once('@').map_or((None, bare), |(user, place)| (Some(user), place));
+        let (host, port) = split(place);
+        if host.is_empty() || user == Some("") || host.starts_with('-') {
+            return Err(format!("`{text}` names no host"));
+        }
+        let port = match port {
+            None => None,
+            Some(port) => match port.parse::<u16>() {
+                Ok(number) if number > 0 => Some(number),
+                _ => return Err(format!("`{port}` in `{text}` is no port")),
+            },
+        };
+        let host = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
+        Ok(Self { text: text.to_owned(), host, port })
+    }
+
+    /// As the last arguments of ssh.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let port = self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]);
+        port.chain(["--".to_owned(), self.host.clone()]).collect()
+    }
+
+    /// What a user types to try it by hand.
+    #[must_use]
+    pub fn by_hand(&self) -> String {
+        self.port.map_or_else(|| self.host.clone(), |port| format!("-p {port} {}", self.host))
+    }
+}
+
+/// Host and port. An IPv6 address has colons of its own: with a port it stands in brackets.
+fn split(place: &str) -> (&str, Option<&str>) {
+    if let Some((host, rest)) = place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').unwrap_or(rest)) });
+    }
+    match place.split_once(':') {
+        Some((host, port)) if !port.contains(':') => (host, Some(port)),
+        _ => (place, None),
+    }
+}
+
+// What an abandoned run may have left on other machines. Its guards there have removed it,
+// unless one was killed itself.
+
+/// For connecting; nobody waits long for what is hardly ever there.
+const LEFTOVER_TIMEOUT_S: u32 = 5;
+/// For all of it.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// A folder on another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Where, as the experiment has it.
+    pub destination: String,
+    /// The beginning of the folder's name.
+    pub folder: String,
+}
+
+/// Removes it. What was removed, a line each; in words if the machine was not reached.
+///
+/// # Errors
+/// In words.
+pub fn remove(left: &Leftover, run: &str) -> Result<Vec<String>, String> {
+    // A damaged entry must not remove anything else.
+    let is_ours = left.folder.strip_prefix(&folder_name(run, "")).is_some_and(|host| !host.is_empty());
+    if !is_ours || !guard::is_plain(&format!("/{}", left.folder)) {
+        return Ok(Vec::new());
+    }
+    let why = |reason: String| format!("{} was not looked at for {}.*: {reason}", left.destination, left.folder);
+    let destination = Destination::read(&left.destination).map_err(why)?;
+    let client = Client::new(destination, &std::env::temp_dir(), "none").with_connect_timeout(LEFTOVER_TIMEOUT_S);
+    let script = guard::clean_script(run, &left.folder);
+    let outcome =
+        client.run(Part::Alone, &script, Stdio::null(), WITHIN, &never).map_err(|error| why(no_ssh(&error)))?;
+    if !outcome.is_ok() {
+        return Err(why(client::unreached(&outcome.errors, client.destination())));
+    }
+    let removed = outcome.output.lines().filter_map(|line| line.strip_prefix(guard::OURS)?.strip_prefix("removed "));
+    Ok(removed.map(|folder| format!("folder {folder} on {}", left.destination)).collect())
+}
+
 #[cfg(test)]
 mod tests {
-    //! A host over ssh by hand, where there is one: `PLIMSOLL_TEST_SSH` names it, `PLIMSOLL_TEST_PROGRAM` the program that goes
-    //! there. Whole runs, with machines of their own, are among the tests of the binary.
-
     use std::fs;
-    use std::path::Path;
     use std::time::Instant;
 
     use rustix::process::Signal;
@@ -311,5 +463,84 @@ mod tests {
         println!("let go within {:?}; {} was there", begun.elapsed(), folder.display());
         // Where "there" is this machine's own disk.
         assert!(!Path::new(&folder).exists());
+    }
+
+    #[test]
+    fn what_matters_of_the_configuration_is_read() {
+        let text = "host pi1\nuser pi\nhostname 10.0.0.11\nport 22\nconnecttimeout none\nproxyusefdpass no\n";
+        assert_eq!(
+            read_resolved(text),
+            Resolved { hostname: "10.0.0.11".to_owned(), connect_timeout_s: None, is_behind: false }
+        );
+        let text = "hostname pi1.inside\nconnecttimeout 30\nproxyjump gate\n";
+        assert_eq!(
+            read_resolved(text),
+            Resolved { hostname: "pi1.inside".to_owned(), connect_timeout_s: Some(30), is_behind: true }
+        );
+        assert!(!read_resolved("hostname x\nproxycommand none\n").is_behind);
+    }
+
+    #[test]
+    fn an_address_is_honoured_as_given() {
+        let at = |hostname: &str, is_behind, from| {
+            address_of(&Resolved { hostname: hostname.to_owned(), is_behind, ..Resolved::default() }, from)
+        };
+        let from = "10.84.0.254 50000 10.84.0.7 22";
+        assert_eq!(at("10.0.0.11", false, from).unwrap(), Ipv4Addr::new(10, 0, 0, 11));
+        assert_eq!(at("localhost", false, from).unwrap(), Ipv4Addr::LOCALHOST);
+        // A name that only the jump host knows.
+        assert_eq!(at("pi1.invalid", true, from).unwrap(), Ipv4Addr::new(10, 84, 0, 7));
+        assert!(at("pi1.invalid", false, from).unwrap_err().contains("no IPv4 address"));
+        assert!(at("fe80::1", true, from).unwrap_err().contains("no IPv4 address"));
+        assert_eq!(at("::ffff:10.0.0.1", true, "").unwrap(), Ipv4Addr::new(10, 0, 0, 1));
+    }
+
+    #[test]
+    fn every_form_is_taken_apart() {
+        for (text, host, port) in [
+            ("pi1", "pi1", None),
+            ("pi@10.0.0.11", "pi@10.0.0.11", None),
+            ("pi@10.0.0.11:2222", "pi@10.0.0.11", Some(2222)),
+            ("pi1:22", "pi1", Some(22)),
+            ("ssh://pi@10.0.0.11:2222", "pi@10.0.0.11", Some(2222)),
+            ("ssh://pi1/", "pi1", None),
+            ("me@home@pi1", "me@home@pi1", None),
+            ("fe80::1", "fe80::1", None),
+            ("[fe80::1]", "fe80::1", None),
+            ("pi@[fe80::1]:2222", "pi@fe80::1", Some(2222)),
+        ] {
+            let destination = Destination::read(text).unwrap();
+            assert_eq!((destination.host.as_str(), destination.port), (host, port), "{text}");
+            assert_eq!(destination.text, text);
+        }
+    }
+
+    #[test]
+    fn an_option_is_no_destination() {
+        for text in [
+            "",
+            "-oProxyCommand=x",
+            "ssh://-oProxyCommand=x",
+            "me@-x",
+            "a b",
+            "a;b",
+            "a$(b)",
+            "@pi1",
+            "pi@",
+            "pi1:",
+            "a\nb",
+        ] {
+            Destination::read(text).unwrap_err();
+        }
+        for text in ["pi1:0", "pi1:70000", "pi1:ssh", "[fe80::1]x"] {
+            assert!(Destination::read(text).unwrap_err().contains("is no port"), "{text}");
+        }
+    }
+
+    #[test]
+    fn ssh_gets_it_after_its_options() {
+        let arguments = |text| Destination::read(text).unwrap().arguments().join(" ");
+        assert_eq!(arguments("pi@pi1:2222"), "-p 2222 -- pi@pi1");
+        assert_eq!(arguments("pi1"), "-- pi1");
     }
 }

@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
+
 use super::*;
 use crate::fixture::{Bench, Scratch, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
 
@@ -122,7 +124,7 @@ fn two_live_runs_do_not_touch_each_other() {
     assert!(kept.is_dir());
     assert_eq!(clean_all(&folder), [""; 0]);
     other.end();
-    assert_eq!(entry::entries(&opened(&folder)), [""; 0]);
+    assert_eq!(entries(&opened(&folder)), [""; 0]);
 }
 
 #[test]
@@ -132,8 +134,8 @@ fn scratch_is_private_and_registered() {
     assert_eq!(bench.registry.scratch().unwrap(), scratch, "one for the whole run");
     assert_eq!(fs::metadata(&scratch).unwrap().permissions().mode() & 0o777, 0o700);
     let registry = opened(&bench.folder.join("registry"));
-    let entries = entry::entries(&registry);
-    assert_eq!(entry::read(&registry, &entries[0]).unwrap().unwrap().scratch, [scratch]);
+    let entries = entries(&registry);
+    assert_eq!(read_entry(&registry, &entries[0]).unwrap().unwrap().scratch, [scratch]);
 }
 
 fn abandoned(folder: &Scratch, change: impl Fn(&mut Owner), more: &[Line]) -> PathBuf {
@@ -193,12 +195,12 @@ fn a_torn_entry_is_read_as_far_as_it_goes() {
     let path = abandoned(&folder, |owner| owner.started_ticks += 1, &[Line::Scratch { path: "/nowhere".into() }]);
     let mut file = File::options().append(true).open(&path).unwrap();
     file.write_all(b"{\"made\":\"gro").unwrap();
-    let read = entry::read(&opened(&folder), "test-1.jsonl").unwrap().unwrap();
+    let read = read_entry(&opened(&folder), "test-1.jsonl").unwrap().unwrap();
     assert_eq!(read.scratch, [PathBuf::from("/nowhere")]);
     // Without a first line there is nothing to find; it goes once its writer is gone, whom another pid namespace may hide.
     let old = |name: &str| {
         let path = folder.write(name, "");
-        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
         path
     };
@@ -211,11 +213,11 @@ fn a_torn_entry_is_read_as_far_as_it_goes() {
 
 /// A loop device of its own, that stays when this goes; and the run whose folder its file is in.
 fn forgotten_loop(id: &str) -> Option<(PathBuf, PathBuf, PathBuf)> {
-    if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
+    if !geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
         println!("skipped: loop devices need root");
         return None;
     }
-    let folder = entry::scratch_of(id);
+    let folder = scratch_of(id);
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("volume");
     File::create(&file).unwrap().set_len(1 << 20).unwrap();
@@ -249,7 +251,7 @@ fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
         format!("folder {}", scratch.display()),
     ];
     assert_eq!(removed[..3], expected);
-    assert_ne!(crate::linux::loop_device::backing(&device).as_ref(), Some(&file));
+    assert_ne!(mount::backing_file(&device).as_ref(), Some(&file));
 }
 
 #[test]
@@ -260,15 +262,15 @@ fn what_another_made_in_the_kernel_stays() {
     let lines = [
         Line::Cgroups { name: "system.slice".to_owned() },
         Line::Loop { device: device.clone(), file: file.clone() },
-        Line::Loop { device: device.clone(), file: entry::scratch_of("test-1").join("volume") },
-        Line::Loop { device: PathBuf::from("/dev/null"), file: entry::scratch_of("test-1").join("volume") },
+        Line::Loop { device: device.clone(), file: scratch_of("test-1").join("volume") },
+        Line::Loop { device: PathBuf::from("/dev/null"), file: scratch_of("test-1").join("volume") },
         Line::Throttle { device: device.clone() },
     ];
     abandoned(&folder, |owner| owner.started_ticks += 1, &lines);
     let removed = clean_all(&folder);
     assert_eq!(removed.len(), 1, "{removed:?}");
-    assert_eq!(crate::linux::loop_device::backing(&device).as_ref(), Some(&file));
-    assert!(crate::linux::loop_device::detach(&device, &file).unwrap());
+    assert_eq!(mount::backing_file(&device).as_ref(), Some(&file));
+    assert!(mount::detach_loop(&device, &file).unwrap());
     fs::remove_dir_all(&scratch).unwrap();
 }
 
@@ -344,7 +346,7 @@ fn what_is_no_file_of_ours_is_no_entry() {
 
 #[test]
 fn what_belongs_to_another_user_is_not_obeyed() {
-    if !rustix::process::geteuid().is_root() {
+    if !geteuid().is_root() {
         println!("skipped: only root can give files away");
         return;
     }
@@ -436,7 +438,7 @@ fn number_went_to_somebody_else_meanwhile() {
     let mut process = crate::hosts::local(&registry).start(&start).unwrap();
     until("it has ended", || process.ended().is_some());
     let bystander = stranger(process.pid());
-    process.signal_group(rustix::process::Signal::KILL);
+    process.signal_group(Signal::KILL);
     assert!(stays_alive(bystander), "a signal to an old group reached a new one");
     registry.end();
     assert!(stays_alive(bystander), "the end of a run killed what had only got the number");
@@ -448,7 +450,7 @@ fn a_run_of_another_pid_namespace_is_left_alone() {
     let scratch = bench.registry.scratch().unwrap();
     let registry = bench.folder.join("registry");
     in_pid_namespace_with("registry::tests::clean_inside", &registry);
-    assert!(scratch.is_dir() && entry::entries(&opened(&registry)).len() == 1, "a live run was removed");
+    assert!(scratch.is_dir() && entries(&opened(&registry)).len() == 1, "a live run was removed");
 }
 
 /// Not a test: finds a run of the namespace outside.
@@ -470,7 +472,7 @@ fn a_run_goes_with_its_pid_namespace() {
     }
     let cleaned = cleaned(&registry);
     // Only from the first one can it be seen that another has no processes any more.
-    if crate::linux::procfs::pid_namespace() == Some(crate::linux::procfs::FIRST_PID_NAMESPACE) {
+    if procfs::pid_namespace() == Some(procfs::FIRST_PID_NAMESPACE) {
         assert!(cleaned.removed.iter().any(|line| line.starts_with("folder ")), "{cleaned:?}");
         assert_eq!(fs::read_dir(&registry).unwrap().count(), 0);
     } else {
@@ -510,10 +512,10 @@ fn the_entry_of_a_long_run_stays_readable() {
             fs::metadata(folder.join(format!("{}.jsonl", bench.registry.id()))).unwrap().len()
         })
         .max();
-    assert!(longest.is_some_and(|bytes| bytes < entry::ENTRY_BYTES), "{longest:?}");
+    assert!(longest.is_some_and(|bytes| bytes < ENTRY_BYTES), "{longest:?}");
     let registry = opened(&folder);
-    let [name] = entry::entries(&registry).try_into().unwrap();
-    let read = entry::read(&registry, &name).unwrap().unwrap();
+    let [name] = entries(&registry).try_into().unwrap();
+    let read = read_entry(&registry, &name).unwrap().unwrap();
     assert_eq!((read.id.as_str(), read.scratch), (bench.registry.id(), vec![scratch]));
     assert!(read.groups.contains(&Group::of(alive.id(), Vec::new())), "what is alive is still known");
     assert_eq!(registry.names(), [name]);

@@ -1,29 +1,28 @@
-//! Slow cores: each core of the host is a group with a quota of its own, and this spreads the threads over them, as a
-//! scheduler would over cores. It must not know what the quotas are.
+//! Slow cores: each core of the host is a group with a quota of its own, and this spreads the
+//! threads over them, as a scheduler would over cores.
 //!
-//! A thread belongs to one slot and so gets no more than one core's share. Only a slot that its quota stops is looked into,
-//! so a host that does not use its cores up costs no more than reading a line per slot and tick; and looking that leads to
-//! nothing is done ever more rarely, at most a thousandth of the time. Threads are moved only from a core on which more than
-//! one of them waits: a move brings fresh quota, so a needless one makes the core faster than it is.
+//! A thread belongs to one slot and so gets no more than one core's share. Only a slot that its
+//! quota stops is looked into, so a host that does not use its cores up costs no more than
+//! reading a line per slot and tick; and looking that leads to nothing is done ever more
+//! rarely, at most a thousandth of the time. Threads are moved only from a core on which more
+//! than one of them waits: a move brings fresh quota, so a needless one makes the core faster
+//! than it is.
 //!
-//! What it cannot tell from two busy threads is one piece of work that two threads hand to and fro within a period: of both,
-//! one or the other always waits for quota. They are spread, and each gets a core's.
-
-mod balance;
-mod threads;
+//! What it cannot tell from two busy threads is one piece of work that two threads hand to and
+//! fro within a period: of both, one or the other always waits for quota. They are spread, and
+//! each gets a core's.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::linux::cgroup::{Group, Throttling};
-use balance::{Move, Slot};
-use threads::Demands;
+use crate::linux::procfs;
 
 /// Between two looks at the slots; every second one is left out while nothing changes.
 const TICK: Duration = Duration::from_millis(50);
@@ -175,7 +174,7 @@ impl Spread {
         let lists: Vec<Vec<u32>> = self.slots.iter().map(|slot| listed(&slot.threads)).collect();
         let has_base = self.demands.read(&lists, now);
         let slots: Vec<Slot> = lists.iter().map(|list| self.slot(list)).collect();
-        let moves = balance::moves(&slots);
+        let moves = moves(&slots);
         for Move { thread, to } in &moves {
             // One that has ended meanwhile is not there to be moved.
             let done = self.slots.get(*to).map(|slot| fs::write(&slot.threads, thread.to_string()));
@@ -199,20 +198,175 @@ impl Spread {
         let thread = |id: &u32| {
             let demand = self.demands.of(*id);
             let stays = demand.is_none() || self.moved.contains_key(id);
-            balance::Thread { id: *id, demand: demand.unwrap_or(0.0), stays }
+            Thread { id: *id, demand: demand.unwrap_or(0.0), stays }
         };
         Slot { threads: list.iter().map(thread).collect() }
     }
 }
 
-fn listed(threads: &std::path::Path) -> Vec<u32> {
+fn listed(threads: &Path) -> Vec<u32> {
     fs::read_to_string(threads).unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+// Which threads go to which core. Pure.
+
+/// A core, and what is on it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Slot {
+    pub threads: Vec<Thread>,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Thread {
+    pub id: u32,
+    /// Share of the time in which it ran or waited to run, 0 to 1.
+    pub demand: f64,
+    /// It was moved lately, or is new, and stays.
+    pub stays: bool,
+}
+
+/// A thread goes to another core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Move {
+    pub thread: u32,
+    pub to: usize,
+}
+
+/// The sum of the demands on a core is the mean number of threads that want it. Up to this, it is one at a time, and another
+/// core would not help it: it would only add its quota to that of the first.
+const ONE_AT_A_TIME: f64 = 1.35;
+/// A move must make the fuller of the two cores that much emptier.
+const WORTH_IT: f64 = 0.3;
+/// Moves at once; the rest is for the next look.
+const AT_ONCE: usize = 32;
+
+/// Moves that make the fullest core emptier, one after the other: from the fullest to the emptiest, that thread which leaves
+/// the two most equal; of those that do, the one that runs least, for it takes the least of the other core's quota with it.
+fn moves(slots: &[Slot]) -> Vec<Move> {
+    let mut slots = slots.to_vec();
+    let mut moves = Vec::new();
+    while moves.len() < AT_ONCE {
+        let Some((from, to)) = extremes(&slots) else { break };
+        let (full, empty) = (demand(&slots[from]), demand(&slots[to]));
+        let after = |thread: &Thread| (full - thread.demand).max(empty + thread.demand);
+        let movable = slots[from].threads.iter().enumerate().filter(|(_, thread)| !thread.stays);
+        let best = movable.min_by(|(_, a), (_, b)| {
+            after(a).total_cmp(&after(b)).then(a.demand.total_cmp(&b.demand)).then(a.id.cmp(&b.id))
+        });
+        let Some((index, _)) = best.filter(|(_, thread)| full - after(thread) >= WORTH_IT) else { break };
+        let mut thread = slots[from].threads.swap_remove(index);
+        moves.push(Move { thread: thread.id, to });
+        thread.stays = true;
+        slots[to].threads.push(thread);
+    }
+    moves
+}
+
+/// The fullest slot and the emptiest, if there is something to be had.
+fn extremes(slots: &[Slot]) -> Option<(usize, usize)> {
+    let by_demand = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
+    let demands = || slots.iter().map(demand).enumerate();
+    let (to, _) = demands().min_by(by_demand)?;
+    let (from, full) = demands().max_by(by_demand)?;
+    (full > ONE_AT_A_TIME && from != to).then_some((from, to))
+}
+
+fn demand(slot: &Slot) -> f64 {
+    slot.threads.iter().map(|thread| thread.demand).sum()
+}
+
+// How much each thread wants to run, from `/proc`.
+
+/// A thread that did not run for so long is asleep and not only waiting for its turn.
+const AWAKE: Duration = Duration::from_secs(2);
+/// Weight of the newest reading in a thread's demand.
+const NEWEST: f64 = 0.5;
+/// Readings until that means something: one is blurred by what was waited before it and is counted in it.
+const ENOUGH: u32 = 2;
+
+/// What is known about the threads of all slots.
+#[derive(Debug, Default)]
+pub struct Demands {
+    known: BTreeMap<u32, Known>,
+    at: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// Time on a CPU and waiting for one, nanoseconds.
+    wanted_ns: u64,
+    /// When that was last seen to grow.
+    awake: Instant,
+    /// Readings since the first.
+    readings: u32,
+    /// It was not there at a reading before.
+    is_new: bool,
+    demand: f64,
+}
+
+impl Demands {
+    /// Reads them. Whether there is a reading before, not too long ago: else the demands mean nothing yet.
+    pub fn read(&mut self, lists: &[Vec<u32>], now: Instant) -> bool {
+        let interval = self.at.replace(now).map(|before| now.duration_since(before)).filter(|since| *since < AWAKE);
+        if interval.is_none() {
+            self.known.clear();
+        }
+        let interval_ns = interval.map_or(f64::NAN, |interval| interval.as_secs_f64() * 1e9);
+        let ids = lists.iter().flatten();
+        let reading = |id: &u32| Some((*id, self.reading(*id, interval_ns, now)?));
+        self.known = ids.filter_map(reading).collect();
+        interval.is_some()
+    }
+
+    fn reading(&self, id: u32, interval_ns: f64, now: Instant) -> Option<Known> {
+        let wanted_ns = wanted_ns(&procfs::text(&Path::new("/proc").join(id.to_string()).join("schedstat"))?)?;
+        let Some(before) = self.known.get(&id) else {
+            // A base for the next. What has just been started and runs, wants to.
+            let is_new = interval_ns.is_finite();
+            let demand = if is_new && is_runnable(id) { 1.0 } else { 0.0 };
+            return Some(Known { wanted_ns, awake: now, readings: 0, is_new, demand });
+        };
+        let grown_ns = wanted_ns.saturating_sub(before.wanted_ns);
+        // The time waited is counted when the waiting ends. A thread that has waited all the time, for its group's next
+        // quota or for its turn among many, seems to have wanted nothing.
+        let is_waiting = || grown_ns == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
+        let wanted = if is_waiting() { 1.0 } else { (grown_ns as f64 / interval_ns).clamp(0.0, 1.0) };
+        let newest = if before.readings == 0 && !before.is_new { 1.0 } else { NEWEST };
+        Some(Known {
+            wanted_ns,
+            awake: if grown_ns > 0 { now } else { before.awake },
+            readings: before.readings.saturating_add(1),
+            is_new: before.is_new,
+            demand: newest * wanted + (1.0 - newest) * before.demand,
+        })
+    }
+
+    /// Whether it was there at the last reading.
+    pub fn knows(&self, id: u32) -> bool {
+        self.known.contains_key(&id)
+    }
+
+    /// Share of the time in which it ran or waited to run; `None` if that is not clear yet.
+    pub fn of(&self, id: u32) -> Option<f64> {
+        self.known.get(&id).filter(|known| known.is_new || known.readings >= ENOUGH).map(|known| known.demand)
+    }
+}
+
+/// Nanoseconds: the first two figures of a task's `schedstat`, on a CPU and waiting for one.
+fn wanted_ns(text: &str) -> Option<u64> {
+    let mut figures = text.split_ascii_whitespace().map_while(|figure| figure.parse::<u64>().ok());
+    Some(figures.next()? + figures.next()?)
+}
+
+fn is_runnable(id: u32) -> bool {
+    let id = id.to_string();
+    procfs::stat_at(&Path::new("/proc").join(&id).join("task").join(&id)).is_some_and(|stat| stat.state == 'R')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::balance::{Move, Slot, Thread, moves};
-    use super::threads::wanted_ns;
+    use super::{Move, Slot, Thread, moves, wanted_ns};
 
     /// Slots of threads, numbered from 1 through all of them, with these demands.
     fn slots(demands: &[&[f64]]) -> Vec<Slot> {

@@ -1,27 +1,26 @@
-//! The control groups of one host: what its envelope allows, and what a fault takes away from that. It must not start
-//! processes, and must not know why a fault wants what it wants.
+//! The control groups of one host: what its envelope allows, and what a fault takes away from
+//! that.
 //!
-//! `plimsoll-<run>/<host>/runner` holds the runner and its keeper, without limits but for the CPUs; `…/target` everything that
-//! is started; and where cores are slow, `…/target/core0` and so on are those cores, over which a thread of the runner
-//! spreads what runs. A new process writes `0` into each of [`Groups::join_files`] before it becomes the program.
+//! `plimsoll-<run>/<host>/runner` holds the runner and its keeper, without limits but for the
+//! CPUs; `…/target` everything that is started; and where cores are slow, `…/target/core0` and
+//! so on are those cores, over which a thread of the runner spreads what runs. A new process
+//! writes `0` into each of [`Groups::join_files`] before it becomes the program.
 //!
-//! All verbs work from inside the host's namespaces too: the trees are at the same place, and the kernel translates pids.
-//! They take `&self` and may be called from several threads.
-
-mod cpu;
-
-use std::sync::Arc;
-use std::time::Duration;
+//! All verbs work from inside the host's namespaces too: the trees are at the same place, and
+//! the kernel translates pids. They take `&self` and may be called from several threads.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fs, io};
 
 use experiment::profile::Disk;
 
 use super::{Envelope, Refusal, Setup};
 use crate::linux::cgroup::{
-    Controller, CpuTime, Device, Error, Group, Hierarchies, Memory, Resource, Stall, Throttle, Version,
+    Controller, CpuTime, Device, Error, Group, Hierarchies, Memory, Quota, Resource, Stall, Throttle, Version,
 };
-use cpu::Cpu;
+use crate::runner::cores::Balancer;
 
 /// Processes and threads in a host: enough for any target, and an end to one that multiplies.
 const PIDS: u64 = 10_000;
@@ -264,14 +263,14 @@ impl Groups {
     /// What has been used.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        let Ok(made) = &self.made else { return Usage { cores: cpu::cores(&self.envelope), ..Usage::default() } };
+        let Ok(made) = &self.made else { return Usage { cores: cores(&self.envelope), ..Usage::default() } };
         let target = &made.target;
         let transferred = made.transferred();
         let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
         Usage {
             cpu: target.cpu_time(),
             throttled_ns: made.cpu.throttled_ns(),
-            cores: cpu::cores(&self.envelope),
+            cores: cores(&self.envelope),
             memory: target.memory(),
             cpu_stall: target.stall(Resource::Cpu),
             io_stall: target.stall(Resource::Io),
@@ -368,20 +367,226 @@ impl From<Error> for Refusal {
     }
 }
 
-#[cfg(test)]
-mod measured;
+// The CPU of a host: a quota for all of it, or a group for each of its cores if those are slow.
+
+/// Rounds of moving processes, for those that start others meanwhile.
+const ROUNDS: usize = 100;
+
+/// What its envelope and a fault come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plan {
+    /// No quota.
+    Free,
+    /// One for the host: cores that are not slow, but fewer than there are CPUs.
+    Whole(Quota),
+    /// One for each core.
+    Cores(usize, Quota),
+}
+
+impl Plan {
+    pub fn of(envelope: &Envelope, of_profile: Option<f64>) -> Self {
+        let speed = envelope.core_speed.unwrap_or(1.0).min(1.0) * of_profile.unwrap_or(1.0);
+        let cores = cores(envelope);
+        if speed < 1.0 {
+            Self::Cores(cores as usize, Quota::of_cores(speed))
+        } else if cores < cpus(envelope) {
+            Self::Whole(Quota::of_cores(f64::from(cores)))
+        } else {
+            Self::Free
+        }
+    }
+
+    fn quota(self) -> Option<Quota> {
+        match self {
+            Self::Free => None,
+            Self::Whole(quota) | Self::Cores(_, quota) => Some(quota),
+        }
+    }
+}
+
+/// CPUs that it may run on.
+fn cpus(envelope: &Envelope) -> u32 {
+    let machine = || std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
+    if envelope.cpus.is_empty() { machine() } else { u32::try_from(envelope.cpus.len()).unwrap_or(1) }
+}
+
+/// Its cores.
+pub fn cores(envelope: &Envelope) -> u32 {
+    envelope.cores.unwrap_or_else(|| cpus(envelope)).max(1)
+}
+
+#[derive(Debug)]
+pub struct Cpu {
+    target: Group,
+    envelope: Envelope,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    plan: Plan,
+    slots: Vec<Group>,
+    balancer: Option<Balancer>,
+    /// Where the last process was started: of two slots with the same number of threads, it is the other's turn.
+    last_start: usize,
+}
+
+impl Cpu {
+    /// Of a host whose target's group is made. Nothing is limited yet.
+    pub fn new(target: &Group, envelope: &Envelope) -> Self {
+        let state = State { plan: Plan::Free, slots: Vec::new(), balancer: None, last_start: usize::MAX };
+        Self { target: target.clone(), envelope: envelope.clone(), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets what the envelope says, or a part of it.
+    pub fn set(&self, of_profile: Option<f64>) -> Result<(), Error> {
+        let plan = Plan::of(&self.envelope, of_profile);
+        let mut state = self.state();
+        let whole = match plan {
+            Plan::Whole(quota) => Some(quota),
+            Plan::Free | Plan::Cores(..) => None,
+        };
+        match self.target.set_quota(whole) {
+            // Without the controller there is nothing to be taken back either.
+            Err(Error::Missing { .. }) if plan == Plan::Free => {}
+            done => done?,
+        }
+        match plan {
+            Plan::Cores(count, quota) => self.make_slots(&mut state, count, quota)?,
+            Plan::Free | Plan::Whole(_) => self.remove_slots(&mut state)?,
+        }
+        state.plan = plan;
+        Ok(())
+    }
+
+    fn make_slots(&self, state: &mut State, count: usize, quota: Quota) -> Result<(), Error> {
+        let slots: Vec<Group> = (0..count).map(|index| self.target.slot(&format!("core{index}"))).collect();
+        for slot in &slots {
+            slot.make()?;
+            slot.set_quota(Some(quota))?;
+        }
+        if state.slots.len() == count {
+            return Ok(());
+        }
+        state.slots = slots;
+        // What already runs, on cores that were not slow before.
+        spread(&self.target.where_cpu_is_limited(), &state.slots);
+        // One core has nothing to be spread over.
+        if count > 1 {
+            let system = |error: io::Error| Error::System { doing: "spread threads over slow cores".to_owned(), error };
+            state.balancer = Some(Balancer::start(&state.slots).map_err(system)?);
+        }
+        Ok(())
+    }
+
+    /// Also those that a host of this name left when it crashed.
+    fn remove_slots(&self, state: &mut State) -> Result<(), Error> {
+        state.balancer = None;
+        let target = self.target.where_cpu_is_limited();
+        let slots: Vec<Group> =
+            (0..).map(|index| self.target.slot(&format!("core{index}"))).take_while(|slot| slot.exists()).collect();
+        state.slots.clear();
+        move_all(&slots, &target)?;
+        slots.iter().for_each(Group::remove_empty);
+        Ok(())
+    }
+
+    /// No thread is moved any more.
+    pub fn stop(&self) {
+        self.state().balancer = None;
+    }
+
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        let mut state = self.state();
+        let count = state.slots.len();
+        let threads = |index: &usize| threads_of(&state.slots[*index]).len();
+        let in_turn = (1..=count).map(|step| state.last_start.wrapping_add(step) % count);
+        let Some(emptiest) = in_turn.min_by_key(threads) else { return self.target.join_files() };
+        state.last_start = emptiest;
+        self.target.join_files_with(&state.slots[emptiest])
+    }
+
+    pub fn throttled_ns(&self) -> Option<u64> {
+        let state = self.state();
+        let throttled_ns = |group: &Group| Some(group.throttling()?.throttled_ns);
+        if state.slots.is_empty() {
+            return throttled_ns(&self.target);
+        }
+        state.slots.iter().map(throttled_ns).sum()
+    }
+
+    pub fn period_us(&self) -> Option<u64> {
+        self.state().plan.quota().map(|quota| quota.period_us)
+    }
+}
+
+/// Spreads the threads of a group over slots, each thread by itself: a server may have thousands that do a little each, and
+/// what does a little is not worth being moved later.
+fn spread(from: &Group, slots: &[Group]) {
+    let files: Vec<PathBuf> = slots.iter().filter_map(Group::threads_file).collect();
+    let mut next = files.iter().cycle();
+    for _ in 0..ROUNDS {
+        let threads = threads_of(from);
+        if threads.is_empty() {
+            return;
+        }
+        for (thread, file) in threads.into_iter().zip(&mut next) {
+            // One that has ended meanwhile is not there to be moved.
+            let _ = fs::write(file, thread.to_string());
+        }
+    }
+}
+
+/// Moves every process, with all its threads, from some groups to another.
+fn move_all(from: &[Group], to: &Group) -> Result<(), Error> {
+    for _ in 0..ROUNDS {
+        let threads: Vec<u32> = from.iter().flat_map(threads_of).collect();
+        if threads.is_empty() {
+            return Ok(());
+        }
+        let mut moved = Vec::new();
+        for thread in threads {
+            // The number of any thread stands for its process.
+            let process = process_of(thread).unwrap_or(thread);
+            if !moved.contains(&process) {
+                to.take_in(process)?;
+                moved.push(process);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The process that a thread belongs to.
+fn process_of(thread: u32) -> Option<u32> {
+    let status = crate::linux::procfs::text(&PathBuf::from(format!("/proc/{thread}/status")))?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// Threads in a group itself, not below it, where CPU time is limited.
+fn threads_of(group: &Group) -> Vec<u32> {
+    let text = group.threads_file().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
     use std::process::{Child, Command, Stdio};
     use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
 
     use experiment::profile::Disk;
 
-    use super::cpu::Plan;
-    use super::{Groups, Setup, host_of, make_top, throttle, top_of};
+    use super::{Groups, Plan, Setup, host_of, make_top, throttle, top_of};
+    use crate::fixture::ourselves;
     use crate::linux::cgroup::{Controller, Group, Hierarchies, Quota, Throttle, leftovers, remove_tree};
+    use crate::linux::procfs;
     use crate::runner::{Envelope, Isolation, Refusal, Volume};
 
     pub fn setup(name: &str, envelope: Envelope) -> Setup {
@@ -554,5 +759,176 @@ mod tests {
             std::thread::yield_now();
         }
         process
+    }
+
+    /// Asked against got: how slow a slow core is. Run by hand, as root, on a machine that is
+    /// otherwise quiet: `cargo test -p lab -- --ignored --nocapture asked_and_got`.
+    mod measured {
+        use super::*;
+
+        /// For how long each is measured, after as long as it takes to settle.
+        const MEASURED: Duration = Duration::from_secs(3);
+        const SETTLES: Duration = Duration::from_millis(900);
+
+        /// What is run: its name, threads, how, and what it would get of so many cores.
+        type Work = (&'static str, fn(usize) -> usize, fn(usize) -> f64);
+
+        const WORK: &[Work] = &[
+            ("one thread", |_| 1, |_| 1.0),
+            ("a thread per core", |cores| cores, |cores| cores as f64),
+            ("two threads per core", |cores| 2 * cores, |cores| cores as f64),
+            ("children, one by one", |_| 1, |_| 1.0),
+            ("children, one per core", |cores| cores, |cores| cores as f64),
+            ("hops every 1 ms", |cores| cores.max(2), |_| 1.0),
+            ("hops every 20 ms", |cores| cores.max(2), |_| 1.0),
+        ];
+
+        #[test]
+        #[ignore = "it measures for minutes and asserts nothing"]
+        fn asked_and_got() {
+            if !can_be_slow() {
+                return;
+            }
+            // A part of all that: of the name of the work.
+            let only = std::env::var("ONLY").unwrap_or_default();
+            println!("{:24} cores speed  asked    got  error  got, no balancer  balancer's CPU", "work");
+            for speed in [0.05, 0.1, 0.25, 0.5] {
+                for cores in [1_u32, 2, 4] {
+                    for work in WORK.iter().filter(|work| work.0.contains(&only)) {
+                        let asked = (work.2)(cores as usize) * speed;
+                        if asked > 1.2 {
+                            continue;
+                        }
+                        let (got, cost) = measure(work, cores, speed, true);
+                        let (without, _) = measure(work, cores, speed, false);
+                        println!(
+                            "{:24} {cores:5} {speed:5.2} {asked:6.3} {got:6.3} {:+5.1}% {without:17.3} {:14.2}%",
+                            work.0,
+                            (got / asked - 1.0) * 100.0,
+                            cost * 100.0,
+                        );
+                    }
+                }
+            }
+        }
+
+        /// Cores used; what the balancer used.
+        fn measure(work: &Work, cores: u32, speed: f64, balanced: bool) -> (f64, f64) {
+            let setup = setup("measured", slow(cores, speed));
+            make_top(&setup.run, 16).unwrap();
+            let (groups, _) = Groups::make(&setup).unwrap();
+            if !balanced && let Ok(made) = &groups.made {
+                made.cpu.stop();
+            }
+            let mut process = worker(&groups, work.0, (work.1)(cores as usize));
+            pause(SETTLES);
+            let target = host_of(&Arc::new(Hierarchies::detect()), &setup).child("target");
+            let used_ns = || used_ns(&target).unwrap();
+            let (before_ns, own_ns, start) = (used_ns(), balancer_ns(), Instant::now());
+            pause(MEASURED);
+            let took_ns = start.elapsed().as_nanos() as f64;
+            let got = (used_ns() - before_ns) as f64 / took_ns;
+            let cost = balancer_ns().saturating_sub(own_ns) as f64 / took_ns;
+            groups.remove().unwrap();
+            remove_tree(&top_of(&setup.run)).unwrap();
+            let _ = process.wait();
+            (got, cost)
+        }
+
+        /// CPU time of a group, from version 2, or from version 1 without it.
+        fn used_ns(group: &Group) -> Option<u64> {
+            let files = group.join_files().into_iter();
+            let mut texts = files
+                .flat_map(|file| ["cpu.stat", "cpuacct.usage"].map(|name| procfs::text(&file.with_file_name(name))));
+            texts.find_map(|text| {
+                let text = text?;
+                let us = text.lines().find_map(|line| line.strip_prefix("usage_usec ")?.trim().parse::<u64>().ok());
+                us.map(|us| us * 1000).or_else(|| text.trim().parse().ok())
+            })
+        }
+
+        fn pause(time: Duration) {
+            let (_held, never) = channel::<()>();
+            let _ = never.recv_timeout(time);
+        }
+
+        fn balancer_ns() -> u64 {
+            let tasks = std::path::Path::new("/proc/self/task");
+            let figure = |id: u32| {
+                let folder = tasks.join(id.to_string());
+                procfs::stat_at(&folder).filter(|stat| stat.name == "cores")?;
+                procfs::text(&folder.join("schedstat"))?.split(' ').next()?.parse::<u64>().ok()
+            };
+            procfs::numbers(tasks).into_iter().filter_map(figure).sum()
+        }
+
+        fn worker(groups: &Groups, work: &str, threads: usize) -> Child {
+            let joins: Vec<String> =
+                groups.join_files().iter().map(|file| format!("echo 0 > {}", file.display())).collect();
+            let program = ourselves("runner::groups::measured::work");
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("{}; exec \"$@\"", joins.join("; ")), "sh"]).args(program);
+            command.env("WORK", work).env("THREADS", threads.to_string());
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        }
+
+        #[test]
+        #[ignore = "started by the test above, to be busy until it is killed"]
+        fn work() {
+            let (Ok(work), Ok(threads)) = (std::env::var("WORK"), std::env::var("THREADS")) else { return };
+            let threads: usize = threads.parse().unwrap();
+            if let Some(ms) = work.strip_prefix("hops every ").and_then(|text| text.strip_suffix(" ms")) {
+                return hop(threads, Duration::from_millis(ms.parse().unwrap()));
+            }
+            let is_forking = work.starts_with("children");
+            let busy = move || if is_forking { fork() } else { spin(Duration::MAX) };
+            let others: Vec<_> = (1..threads).map(|_| std::thread::Builder::new().spawn(busy).unwrap()).collect();
+            busy();
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+        }
+
+        /// Uses that much CPU time.
+        fn spin(time: Duration) {
+            let used = || {
+                let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+                Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+            };
+            let until = used().saturating_add(time);
+            while used() < until {
+                std::hint::spin_loop();
+            }
+        }
+
+        fn fork() {
+            loop {
+                let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+                let _ = Command::new("sh").args(["-c", script]).status();
+            }
+        }
+
+        /// One thread works at a time, and after so much work it is another's turn.
+        fn hop(threads: usize, each: Duration) {
+            let (mut to, first) = channel::<()>();
+            let start = to.clone();
+            let mut from = Some(first);
+            for index in 0..threads {
+                let (next, receiver) = channel::<()>();
+                let turn = from.replace(receiver).unwrap();
+                // The last one hands it to the first.
+                let next = if index + 1 == threads { start.clone() } else { next };
+                to = next.clone();
+                std::thread::Builder::new()
+                    .spawn(move || {
+                        while turn.recv().is_ok() {
+                            spin(each);
+                            let _ = next.send(());
+                        }
+                    })
+                    .unwrap();
+            }
+            drop(to);
+            start.send(()).unwrap();
+            pause(Duration::from_secs(600));
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! What a runner says: its answers, its refusals, and what its processes do; and how that is read from a machine that may be
-//! broken or hostile: within a budget of bytes, of elements and of numbers that can be, and with text that can be shown. This
-//! is the one place where it is looked at. It must not know what was asked.
+//! What a runner says: its answers, its refusals, and what its processes do; and how that is read
+//! from a machine that may be broken or hostile: within a budget of bytes, of elements and of
+//! numbers that can be, and with text that can be shown. This is the one place where it is looked
+//! at.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Component, Path, PathBuf};

@@ -1,22 +1,24 @@
-//! The lab's end of a runner: asks and hears. One thread reads what the runner says; whoever asks waits for the answer to
-//! its own number. It must not know how the runner came to its host.
-
-mod hearing;
-mod orders;
-mod process;
+//! The lab's end of a runner: asks and hears. One thread reads what the runner says; whoever
+//! asks waits for the answer to its own number.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Answer, Order, Program, Refusal, Request, Setup};
-use crate::Error;
-use crate::hosts::{Process, Start};
-use crate::{hooks, plain_text};
-use process::{Feed, RemoteProcess};
+use record::events::HostFigures;
+use record::rows::Sample;
+use rustix::process::Signal;
+
+use super::{Answer, Control, HostLines, Order, Program, Refusal, Request, Said, Setup};
+use crate::hosts::{Ended, Output, Process, Start};
+use crate::process_log::{Ears, Sink, Tail};
+use crate::{Error, hooks, plain_text};
 
 /// Why nothing is heard, where nothing else is known.
 pub(crate) const RUNNER_GONE: &str = "its runner is gone";
@@ -135,7 +137,7 @@ impl Session {
         let failed = |reason: String| Error::Host { host: setup.host.clone(), reason };
         let shared = Arc::new(Shared { host: setup.host.clone(), state: Mutex::default() });
         let lines = write_on(input)?;
-        let first = hearing::begin(output, Arc::clone(&shared))?;
+        let first = begin_hearing(output, Arc::clone(&shared))?;
         // If it is gone already, that is heard.
         let _ = lines.send(line(setup)?);
         let notices = match within_or_at_once(&first, within, at_once) {
@@ -170,7 +172,7 @@ impl Session {
     pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn Process>, Error> {
         let feed = Feed::open(&start.log, &start.ears)
             .map_err(Error::system(format!("write the log {}", start.log.display())))?;
-        let order = Order::Start(process::program(start)?);
+        let order = Order::Start(program(start)?);
         let about = About::of(&order);
         let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;
         // From here on it is ended with this, whatever goes wrong.
@@ -390,10 +392,386 @@ impl About {
             (Refusal::Cannot { reason }, Self::Fault) => Error::Fault(reason),
             (Refusal::Cannot { reason }, _) => Error::Host { host, reason },
             (Refusal::System { doing, error }, _) => {
-                Error::System { doing: format!("{doing} on {host}"), error: std::io::Error::other(error) }
+                Error::System { doing: format!("{doing} on {host}"), error: io::Error::other(error) }
             }
         }
     }
+}
+
+// Hears what a runner says and hands it to whom it concerns.
+
+/// Before the runner speaks, something else may: a login's greeting. Of it, so much is quoted if no runner comes.
+const NOISE_LINES: usize = 5;
+const QUOTED_CHARACTERS: usize = 200;
+/// Who has said so much before a runner speaks is none.
+const NOISE_BYTES: usize = 1 << 20;
+/// Answers that nobody waits for: those to orders whose time was over, and what a runner says once. More are a flood.
+const UNASKED: usize = 10_000;
+
+type RunnerOutput = HostLines<Box<dyn Read + Send>>;
+
+/// Hears on a thread of its own; the first thing is whether the runner is ready.
+fn begin_hearing(
+    output: Box<dyn Read + Send>,
+    shared: Arc<Shared>,
+) -> Result<Receiver<Result<Vec<String>, String>>, Error> {
+    let (sender, first) = channel();
+    let hear = move || {
+        let mut lines = HostLines::of(output);
+        let reason = match until_ready(&mut lines, sender) {
+            Ok(()) => hear(&mut lines, &shared),
+            Err(reason) => reason,
+        };
+        // It is not read any more: a runner that goes on is held up, or ends.
+        drop(lines);
+        shared.lose(&reason);
+    };
+    let thread = std::thread::Builder::new().name("session".to_owned()).spawn(hear);
+    thread.map_err(Error::system("start a thread"))?;
+    Ok(first)
+}
+
+/// Passes over what is not said by a runner, and hands on what it says first.
+fn until_ready(lines: &mut RunnerOutput, first: Sender<Result<Vec<String>, String>>) -> Result<(), String> {
+    let (mut noise, mut heard_bytes): (Vec<String>, usize) = (Vec::new(), 0);
+    let said = loop {
+        let line = match lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => break Err(silent(&noise)),
+            Err(reason) => break Err(format!("no runner spoke, but something else did: {reason}")),
+        };
+        heard_bytes += line.len();
+        if heard_bytes > NOISE_BYTES {
+            break Err(format!("{}; it says more than {} MiB", silent(&noise), NOISE_BYTES >> 20));
+        }
+        match Said::read(line) {
+            Ok(Said::Ready { notices, .. }) => break Ok(notices),
+            Ok(Said::Failed { reason }) => break Err(reason),
+            Ok(_) | Err(_) => {
+                noise.push(quoted(line));
+                noise.drain(..noise.len().saturating_sub(NOISE_LINES));
+            }
+        }
+    };
+    let went = said.as_ref().map(drop).map_err(Clone::clone);
+    // Nobody waits for it any more if the time was over.
+    let _ = first.send(said);
+    went
+}
+
+fn silent(noise: &[String]) -> String {
+    if noise.is_empty() {
+        return "its runner ended without a word".to_owned();
+    }
+    format!("no runner spoke, but something else did: {}", noise.join(" / "))
+}
+
+fn quoted(line: &[u8]) -> String {
+    plain_text::beginning(String::from_utf8_lossy(line).trim(), QUOTED_CHARACTERS)
+}
+
+/// Hears until nothing more comes; gives the reason.
+fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
+    let mut unasked = 0;
+    loop {
+        let line = match lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return RUNNER_GONE.to_owned(),
+            Err(reason) => return format!("its runner broke the rules: {reason}"),
+        };
+        let was_asked = match Said::read(line) {
+            Ok(said) => take(said, shared),
+            // Answers may be missing from now on, so nothing can be relied on.
+            Err(why) => return format!("its runner said what is no message: {} ({why})", quoted(line)),
+        };
+        match was_asked {
+            Ok(true) => {}
+            Ok(false) if unasked < UNASKED => unasked += 1,
+            Ok(false) => return format!("its runner said more than {UNASKED} things that nobody had asked"),
+            Err(reason) => return reason,
+        }
+    }
+}
+
+/// Hands on what was said. False: nobody had asked for it.
+fn take(said: Said, shared: &Shared) -> Result<bool, String> {
+    match said {
+        Said::Done { number, answer } => {
+            let asker = shared.state().pending.remove(&number);
+            Ok(asker.map(|asker| asker.answered(answer)).is_some())
+        }
+        Said::Refused { number, why } => {
+            let asker = shared.state().pending.remove(&number);
+            // Who does not wait any more is not told.
+            Ok(asker.map(|asker| drop(asker.asker.send(Err(why)))).is_some())
+        }
+        Said::Printed { number, to_errors, text } => {
+            match shared.state().pending.get_mut(&number).map(|asker| asker.take(to_errors, &text)) {
+                Some(false) => Err("its runner gave more of what a program printed than was to be kept".to_owned()),
+                taken => Ok(taken.is_some()),
+            }
+        }
+        Said::Wrote { process, text } => {
+            let feed = shared.state().feeds.get(&process).cloned();
+            if let Some(feed) = feed {
+                feed.take(text.as_bytes());
+            }
+            // What a process leaves behind may write for as long as it likes.
+            Ok(true)
+        }
+        Said::Ended { process, how } => {
+            let feed = shared.state().feeds.get(&process).cloned();
+            if let Some(feed) = feed {
+                feed.end(Ended::from_code(how));
+            }
+            Ok(true)
+        }
+        // Said once, at the beginning.
+        Said::Ready { .. } | Said::Failed { .. } => Ok(false),
+    }
+}
+
+// Orders as calls: what goes in and what comes out of each.
+
+/// For a machine to be measured, which takes about ten seconds where nothing else runs.
+const MEASURE_PATIENCE: Duration = Duration::from_secs(120);
+/// For what may have to wait for a disk: folders; and for faults.
+const SLOW_PATIENCE: Duration = Duration::from_secs(60);
+/// For a fault to be lifted. Nothing is started or measured for that.
+const LIFT_PATIENCE: Duration = Duration::from_secs(30);
+
+impl Session {
+    /// Runs a program to its end; killed after `within`.
+    pub fn run(&self, program: &Program, input: &str, within: Duration) -> Result<Output, Error> {
+        let (program, input, within_s) = (program.clone(), input.to_owned(), within.as_secs_f64());
+        match self.ask(Order::Run { program, input, within_s }, within.saturating_add(START_PATIENCE))? {
+            Answer::Ran { how, output, errors } => Ok(Output { ended: Ended::from_code(how), output, errors }),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// So many different ports on which nothing listens.
+    pub fn ports(&self, count: usize) -> Result<Vec<u16>, Error> {
+        match self.ask(Order::Ports { count }, PATIENCE)? {
+            Answer::Ports { ports } if ports.len() == count => Ok(ports),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// An empty private folder of that name.
+    pub fn make_folder(&self, name: &str) -> Result<PathBuf, Error> {
+        match self.ask(Order::Folder { name: name.to_owned() }, SLOW_PATIENCE)? {
+            Answer::Folder { path } => Ok(path),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Removes it.
+    pub fn remove_folder(&self, name: &str) -> Result<(), Error> {
+        self.ask(Order::RemoveFolder { name: name.to_owned() }, SLOW_PATIENCE).map(drop)
+    }
+
+    /// Reads the probes; `at_s` and `host` are left to be filled in.
+    pub fn sample(&self, within: Duration) -> Result<Vec<Sample>, Error> {
+        match self.ask(Order::Sample, within)? {
+            Answer::Samples { rows } => Ok(rows),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Imposes a fault under a key.
+    pub fn impose(&self, key: &str, control: &Control) -> Result<(), Error> {
+        self.ask(Order::Impose { key: key.to_owned(), control: control.clone() }, SLOW_PATIENCE).map(drop)
+    }
+
+    /// Lifts it.
+    pub fn lift(&self, key: &str) -> Result<(), Error> {
+        self.ask(Order::Lift { key: key.to_owned() }, LIFT_PATIENCE).map(drop)
+    }
+
+    /// Measures the storage in the host's folder, for so long.
+    pub fn measure_storage(&self, for_: Duration) -> Result<HostFigures, Error> {
+        let order = Order::MeasureStorage { for_s: for_.as_secs_f64() };
+        self.figures_of(order, for_.saturating_mul(2).saturating_add(SLOW_PATIENCE))
+    }
+
+    /// Measures the machine for a profile.
+    pub fn measure_machine(&self) -> Result<String, Error> {
+        match self.ask(Order::MeasureMachine, MEASURE_PATIENCE)? {
+            Answer::Text { text } => Ok(text),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// What the host is and got.
+    pub fn figures(&self) -> Result<HostFigures, Error> {
+        self.figures_of(Order::Figures, PATIENCE)
+    }
+
+    fn figures_of(&self, order: Order, within: Duration) -> Result<HostFigures, Error> {
+        match self.ask(order, within)? {
+            Answer::Figures { figures } => Ok(*figures),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+}
+
+// A process that a runner started, as the lab sees it.
+
+/// For a process that was killed to be gone.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is heard of a process.
+pub struct Feed {
+    state: Mutex<ProcessState>,
+    changed: Condvar,
+    lines: Tail,
+}
+
+struct ProcessState {
+    /// `None` once nothing more can come.
+    sink: Option<Sink>,
+    ended: Option<Ended>,
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("ended", &self.state().ended).finish_non_exhaustive()
+    }
+}
+
+impl Feed {
+    pub fn open(log: &Path, ears: &Ears) -> io::Result<Arc<Self>> {
+        let sink = Sink::open(log, ears)?;
+        let lines = sink.lines();
+        let state = Mutex::new(ProcessState { sink: Some(sink), ended: None });
+        Ok(Arc::new(Self { state, changed: Condvar::new(), lines }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, ProcessState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It wrote this, or what it started did.
+    pub fn take(&self, bytes: &[u8]) {
+        if let Some(sink) = &mut self.state().sink {
+            sink.take(bytes);
+        }
+    }
+
+    /// It ended. What it started may still write.
+    pub fn end(&self, how: Ended) {
+        self.state().ended.get_or_insert(how);
+        self.changed.notify_all();
+    }
+
+    /// Nothing is heard of it any more: if it runs, it is killed with its host.
+    pub fn lose(&self) {
+        self.state().sink = None;
+        self.end(Ended::Signal(Signal::KILL.as_raw()));
+    }
+}
+
+/// A process in a host.
+pub struct RemoteProcess {
+    session: Arc<Session>,
+    number: u64,
+    /// Inside the host.
+    pub pid: u32,
+    feed: Arc<Feed>,
+}
+
+impl RemoteProcess {
+    pub fn new(session: Arc<Session>, number: u64, feed: Arc<Feed>) -> Self {
+        Self { session, number, pid: 0, feed }
+    }
+
+    /// It was not started.
+    pub fn never_was(&self) {
+        self.feed.lose();
+    }
+
+    fn ask_signal(&self, signal: Signal, group: bool) {
+        let order = Order::Signal { process: self.number, signal: signal.as_raw(), group };
+        // If its host is gone, so is the process.
+        let _ = self.session.ask(order, PATIENCE);
+    }
+}
+
+impl Process for RemoteProcess {
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn ended(&mut self) -> Option<Ended> {
+        self.feed.state().ended
+    }
+
+    fn wait(&mut self, within: Duration) -> Option<Ended> {
+        let until = Instant::now() + within;
+        let mut state = self.feed.state();
+        while state.ended.is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let glance = left.min(GLANCE);
+            state = self.feed.changed.wait_timeout(state, glance).unwrap_or_else(PoisonError::into_inner).0;
+            // That ends every process, so its state must not be held.
+            drop(state);
+            self.session.is_at_once();
+            state = self.feed.state();
+        }
+        state.ended
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        if self.ended().is_none() {
+            self.ask_signal(signal, false);
+        }
+    }
+
+    fn signal_group(&mut self, signal: Signal) {
+        self.ask_signal(signal, true);
+    }
+
+    fn last_lines(&mut self) -> Vec<String> {
+        // All that it wrote before its end was heard before its end.
+        self.feed.lines.last()
+    }
+}
+
+impl Drop for RemoteProcess {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.signal_group(Signal::KILL);
+            self.wait(END_PATIENCE);
+        }
+        self.session.shared.state().feeds.remove(&self.number);
+        self.feed.lose();
+    }
+}
+
+/// As a runner is told to start it.
+pub fn program(start: &Start) -> Result<Program, Error> {
+    let mut command = vec![text(&start.program)?];
+    for argument in &start.arguments {
+        command.push(text(argument)?);
+    }
+    let pairs = start.environment.iter().map(|(name, value)| Ok((text(name)?, text(value)?)));
+    Ok(Program {
+        role: start.role.clone(),
+        command,
+        environment: pairs.collect::<Result<BTreeMap<String, String>, Error>>()?,
+        folder: start.folder.clone(),
+        keeps_bytes: None,
+    })
+}
+
+/// Messages are text.
+fn text(of: &OsStr) -> Result<String, Error> {
+    let not_utf8 = |of: OsString| Error::Manifest(format!("`{}` is not UTF-8", of.display()));
+    of.to_owned().into_string().map_err(not_utf8)
 }
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! What faults do to a site: whom they may hit, what is imposed on which host, which processes stand still, and how each
-//! of it is undone. It must not decide when, nor whether that was wise.
-
-mod hosts;
-mod ports;
-mod processes;
+//! What faults do to a site: whom they may hit, what is imposed on which host, which processes
+//! stand still, and how each of it is undone.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use experiment::plan;
-use experiment::profile::Disk;
+use experiment::profile::{Disk, Link};
+use record::events::{HostFigures, What};
+use rustix::process::Signal;
 
-use self::hosts::Imposed;
-use self::processes::Restart;
-use super::Site;
+use super::bring_up::Ports;
 use super::layout::Post;
-use super::survey::Ports;
-use crate::hosts::Host;
+use super::{Observed, Site};
+use crate::hosts::{Host, Output, at_once};
+use crate::runner::session::Session;
+use crate::runner::{Control, Program};
+use crate::site::bring_up::Surveyed;
 use crate::{Caller, Error};
 
 /// What is broken at the moment, and what has to be known of the lab to break it.
@@ -169,14 +169,339 @@ fn ipv4(host: &str, address: &str) -> Result<Ipv4Addr, Error> {
         .ok_or_else(|| Error::Fault(format!("{host} ({address}) has no IPv4 address, and only those can be cut off")))
 }
 
+// Faults of a site's hosts: states imposed on them and lifted, crashes and boots.
+
+/// A state that a host is in.
+#[derive(Debug)]
+struct Imposed {
+    key: String,
+    host: usize,
+    control: Control,
+}
+
+impl Site {
+    /// Imposes a fault on hosts under a key, at the same time on all of them, or on none. On one that is down it comes into
+    /// force when the host is up again.
+    pub(crate) fn impose(&mut self, key: &str, controls: &[(String, Control)]) -> Result<(), Error> {
+        let imposed = |(host, control): &(String, Control)| {
+            Ok(Imposed { key: key.to_owned(), host: self.host_index(host)?, control: control.clone() })
+        };
+        let wanted: Vec<Imposed> = controls.iter().map(imposed).collect::<Result<_, Error>>()?;
+        let hosts = self.hosts.iter_mut().enumerate();
+        let items = hosts.filter_map(|(index, host)| Some((wanted.iter().find(|one| one.host == index)?, host)));
+        let done = at_once(items.filter(|(_, host)| host.is_up()).collect(), |(imposed, host)| {
+            let name = host.name().to_owned();
+            host.impose(key, &imposed.control).map_err(|error| match error {
+                Error::Fault(reason) => Error::Fault(format!("{name}: {reason}")),
+                // It names the host itself.
+                other => other,
+            })
+        });
+        self.broken.imposed.extend(wanted);
+        let Some(error) = done.into_iter().find_map(Result::err) else { return Ok(()) };
+        // What resists goes with its host.
+        let _ = self.lift(key);
+        Err(error)
+    }
+
+    /// Lifts from every host what was imposed under this key.
+    pub(crate) fn lift(&mut self, key: &str) -> Result<(), Error> {
+        let (own, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.broken.imposed).into_iter().partition(|imposed| imposed.key == key);
+        self.broken.imposed = others;
+        let hosts = self.hosts.iter_mut().enumerate();
+        let items = hosts.filter(|(index, _)| own.iter().any(|imposed| imposed.host == *index));
+        // With a host that is down, all that was imposed on it is gone.
+        let items = items.map(|(_, host)| host).filter(|host| host.is_up()).collect();
+        let done = at_once(items, |host: &mut Box<dyn Host>| host.lift(key));
+        if done.iter().any(|one| matches!(one, Err(Error::HostLost { .. }))) {
+            self.ask_all_whether_they_answer();
+        }
+        done.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+    }
+
+    /// Where one host does not answer any more, others may not either: they are asked at the same time, and who is silent then
+    /// counts as lost. Else each would be waited for with its own fault, one after the other.
+    fn ask_all_whether_they_answer(&self) {
+        let sessions = self.hosts.iter().filter(|host| host.is_up()).filter_map(|host| host.session()).collect();
+        drop(at_once(sessions, |session: Arc<Session>| session.figures().map(drop)));
+    }
+
+    /// Ends a host at once, with all that runs on it.
+    pub(crate) fn crash_host(&mut self, host: &str, key: &str) -> Result<(), Error> {
+        let index = self.host_index(host)?;
+        if !self.hosts[index].is_up() {
+            return Err(Error::Fault(format!("{host} is down already")));
+        }
+        let posts: Vec<usize> = (0..self.posts.len()).filter(|post| self.posts[*post].host == index).collect();
+        // Who has ended before did so without it.
+        for post in &posts {
+            self.note_end(*post);
+        }
+        self.hosts[index].crash()?;
+        self.broken.crashed.push((key.to_owned(), index));
+        self.broken.restarts.retain(|restart| !posts.contains(&restart.post));
+        self.host_down(index, true);
+        Ok(())
+    }
+
+    /// Makes the hosts that this occurrence crashed again, with what is imposed on them, and starts all that ran on them,
+    /// in order. It is not waited for.
+    pub(crate) fn boot_hosts(&mut self, key: &str) -> Result<(), Error> {
+        let (own, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.broken.crashed).into_iter().partition(|(holder, _)| holder == key);
+        self.broken.crashed = others;
+        let mut failed = None;
+        for (_, index) in own {
+            if let Err(error) = self.boot_host(index) {
+                failed.get_or_insert(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn boot_host(&mut self, index: usize) -> Result<(), Error> {
+        let host = &mut self.hosts[index];
+        if host.is_up() {
+            return Ok(());
+        }
+        host.boot()?;
+        self.host_up(index);
+        let mut failed = None;
+        for imposed in self.broken.imposed.iter().filter(|imposed| imposed.host == index) {
+            if let Err(error) = self.hosts[index].impose(&imposed.key, &imposed.control) {
+                failed.get_or_insert(error);
+            }
+        }
+        for post in 0..self.posts.len() {
+            if self.posts[post].host == index
+                && self.posts[post].process.is_none()
+                && let Err(error) = self.start_post(post)
+            {
+                failed.get_or_insert(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Runs a program on a host to its end.
+    pub(crate) fn run_on(&self, host: &str, program: &Program, within: Duration) -> Result<Output, Error> {
+        self.hosts[self.host_index(host)?].run(program, "", within)
+    }
+
+    /// Remembers where an occurrence ran a command, for its healing.
+    pub(crate) fn remember_commanded(&mut self, key: &str, host: &str) {
+        self.broken.commanded.push((key.to_owned(), host.to_owned()));
+    }
+
+    /// Where it did.
+    pub(crate) fn take_commanded(&mut self, key: &str) -> Vec<String> {
+        let (own, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.broken.commanded).into_iter().partition(|(holder, _)| holder == key);
+        self.broken.commanded = others;
+        own.into_iter().map(|(_, host)| host).collect()
+    }
+
+    /// What was measured of a host's storage.
+    pub(crate) fn storage_of(&self, host: &str) -> Result<HostFigures, Error> {
+        let presence = self.presence.get(self.host_index(host)?);
+        Ok(presence.map(|presence| presence.storage().clone()).unwrap_or_default())
+    }
+
+    /// Lifts everything and lets everybody go on, so that it can be taken down. What resists goes with its host.
+    pub(super) fn mend(&mut self) {
+        self.broken.restarts.clear();
+        let keys: Vec<String> = self.broken.imposed.iter().rev().map(|imposed| imposed.key.clone()).collect();
+        for key in keys {
+            let _ = self.lift(&key);
+        }
+        for (_, index) in std::mem::take(&mut self.broken.paused) {
+            self.go_on(index);
+        }
+    }
+}
+
+// Ports of the target that are slow for the whole trial, as the lab says, and their numbers for
+// the faults.
+
+impl Site {
+    /// The numbers of all ports of that name, whatever role has them.
+    pub(crate) fn ports_named(&self, name: &str) -> Vec<u16> {
+        let named = self.broken.ports.iter().filter(|((_, other), _)| other == name);
+        named.map(|(_, number)| *number).collect()
+    }
+
+    /// Slows the ports that the lab says are slow, on each host that runs a role with one; before anything runs there.
+    pub(super) fn slow_ports(&mut self, lab: &plan::Lab, hosts: &[Surveyed], ports: &Ports) -> Result<(), Error> {
+        self.broken.ports.clone_from(ports);
+        for port in &lab.ports {
+            let roles = || ports.keys().filter(|(_, name)| *name == port.name).map(|(role, _)| role);
+            let slowed = hosts.iter().filter(|host| roles().any(|role| host.runs(role)));
+            let control =
+                Control::Port { ports: self.ports_named(&port.name), link: at_speed(&port.link, self.speed()) };
+            let controls: Vec<_> = slowed.map(|host| (host.name.clone(), control.clone())).collect();
+            // No fault's key: those have a `#` in them.
+            self.impose(&format!("lab.port.{}", port.name), &controls)?;
+        }
+        Ok(())
+    }
+}
+
+fn at_speed(link: &Link, speed: f64) -> Link {
+    Link {
+        rate_bits_per_s: link.rate_bits_per_s.map(|rate| rate * speed),
+        delay_s: link.delay_s.map(|delay_s| delay_s / speed),
+        loss_pct: None,
+    }
+}
+
+// Faults of a site's processes: signalled, stopped where they stand, started again.
+
+/// For a process that was killed to be gone before it is started again.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A post that is to be started again.
+#[derive(Debug)]
+struct Restart {
+    post: usize,
+    /// Of the process that was asked to end.
+    pid: u32,
+    /// Then it is killed.
+    give_up: Instant,
+    /// Between its end and its start.
+    wait: Duration,
+    /// When it is started, once it has ended.
+    due: Option<Instant>,
+}
+
+impl Site {
+    /// Signals a post's process; a command with all that it started, for it is only the way to that. From now on its end is
+    /// meant, if `ends`. An error if it does not run.
+    pub(crate) fn signal(&mut self, index: usize, signal: Signal, ends: bool) -> Result<(), Error> {
+        self.note_end(index);
+        let post = self.posts.get_mut(index).ok_or_else(does_not_run)?;
+        let process = post.process.as_mut().ok_or_else(does_not_run)?;
+        if post.stops_group {
+            process.signal_group(signal);
+        } else {
+            process.signal(signal);
+        }
+        post.end_expected |= ends;
+        Ok(())
+    }
+
+    /// Remembers whom an occurrence of a fault hit, for its healing.
+    pub(crate) fn remember_hit(&mut self, fault: &str, number: u32, posts: Vec<usize>) {
+        self.broken.hit.insert((fault.to_owned(), number), posts);
+    }
+
+    pub(crate) fn take_hit(&mut self, fault: &str, number: u32) -> Vec<usize> {
+        self.broken.hit.remove(&(fault.to_owned(), number)).unwrap_or_default()
+    }
+
+    /// Starts a post's process again, with the same ports and data, if it has ended. What is left of the one before is
+    /// killed first: it may hold the port. A process whose end was meant gets a moment for it.
+    pub(crate) fn start_again(&mut self, index: usize) -> Result<(), Error> {
+        self.note_end(index);
+        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
+        if let (Some(process), true) = (&mut post.process, post.end_expected) {
+            process.wait(END_PATIENCE);
+        }
+        self.note_end(index);
+        let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
+        if post.process.is_some() {
+            let lives_on = format!("`{}` did not end, so there is nothing to start again", post.start.role);
+            return if post.end_expected { Err(Error::Fault(lives_on)) } else { Ok(()) };
+        }
+        if let Some(mut last) = post.last.take() {
+            last.signal_group(Signal::KILL);
+        }
+        self.start_post(index)
+    }
+
+    /// Stops a post's process and all of its group where they stand. An error if it does not run.
+    pub(crate) fn pause(&mut self, index: usize, key: &str) -> Result<(), Error> {
+        self.note_end(index);
+        let process = self.posts.get_mut(index).and_then(|post| post.process.as_mut()).ok_or_else(does_not_run)?;
+        process.signal_group(Signal::STOP);
+        self.broken.paused.push((key.to_owned(), index));
+        Ok(())
+    }
+
+    /// Lets go on whom this occurrence holds, unless another holds it, too.
+    pub(crate) fn unpause(&mut self, key: &str) {
+        let (own, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.broken.paused).into_iter().partition(|(holder, _)| holder == key);
+        self.broken.paused = others;
+        for (_, index) in own {
+            if !self.broken.paused.iter().any(|(_, held)| *held == index) {
+                self.go_on(index);
+            }
+        }
+    }
+
+    fn go_on(&mut self, index: usize) {
+        let Some(post) = self.posts.get_mut(index) else { return };
+        // Of one that has ended, others of its group may still stand.
+        for process in [&mut post.process, &mut post.last].into_iter().flatten() {
+            process.signal_group(Signal::CONT);
+        }
+    }
+
+    /// Asks a post's process to end; once it has, and `wait` later, it is started again. An error if it does not run.
+    pub(crate) fn restart(&mut self, index: usize, wait: Duration) -> Result<(), Error> {
+        let post = self.posts.get(index).ok_or_else(does_not_run)?;
+        if self.broken.restarts.iter().any(|restart| restart.post == index) {
+            return Err(Error::Fault("its process is being restarted already".to_owned()));
+        }
+        let pid = post.process.as_ref().map_or(0, |process| process.pid());
+        let within = Duration::try_from_secs_f64(post.stop_within_s).unwrap_or_default();
+        self.signal(index, post.stop_signal, true)?;
+        let give_up = Instant::now() + within;
+        self.broken.restarts.push(Restart { post: index, pid, give_up, wait, due: None });
+        Ok(())
+    }
+
+    /// Looks after the processes that are to be started again: kills those that do not end, starts those that have.
+    pub(super) fn go_on_restarting(&mut self) {
+        let mut open = Vec::new();
+        for mut restart in std::mem::take(&mut self.broken.restarts) {
+            let now = Instant::now();
+            let process = self.posts[restart.post].process.as_ref();
+            let runs = process.is_some_and(|process| process.pid() == restart.pid);
+            if runs && now >= restart.give_up {
+                // Whoever has been asked and does not go is not asked again.
+                self.posts[restart.post].process.iter_mut().for_each(|process| process.signal_group(Signal::KILL));
+            }
+            if !runs && restart.due.is_none() {
+                restart.due = Some(now + restart.wait);
+            }
+            match restart.due {
+                Some(due) if now >= due => {
+                    if let Err(error) = self.start_again(restart.post) {
+                        let role = &self.posts[restart.post].start.role;
+                        let text = format!("`{role}` could not be started again: {error}");
+                        self.observed.push_back(Observed { at: now, what: What::Notice { text } });
+                    }
+                }
+                _ => open.push(restart),
+            }
+        }
+        self.broken.restarts = open;
+    }
+}
+
+fn does_not_run() -> Error {
+    Error::Fault("its process does not run".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use record::events::What;
 
-    use crate::fixture::stage::Stage;
-    use crate::fixture::until;
+    use crate::fixture::{Stage, until};
     use crate::runner::Control;
     use crate::site::Site;
 

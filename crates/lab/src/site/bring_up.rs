@@ -1,33 +1,33 @@
-//! Bringing a target up, role by role, each ready on all its hosts before the next starts. It must leave nothing behind when
-//! it fails.
+//! Bringing a target up, role by role, each ready on all its hosts before the next starts; and
+//! taking it down, in good order or at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use experiment::manifest::Manifest;
+use experiment::manifest::{self, Manifest};
 use experiment::plan::{self, TargetKind};
 use experiment::profile::Disk;
-use record::events::What;
+use record::events::{HostFigures, What};
 use rustix::process::Signal;
 
 use super::breaking::Broken;
 use super::layout::{Basis, Post, Service};
-use super::{Build, Hosts, NotUp, Observed, Site, presence, survey};
-use crate::ears::Ears;
-use crate::everywhere::{at_once, on_all};
-use crate::ground::Ground;
-use crate::hosts::{self, Process, Start};
-use crate::readiness::{self, Check, Waiting};
+use super::{Build, Hosts, NotUp, Observed, Site, presences, told, watched};
+use crate::hosts::{self, Ended, Host, Process, Start, at_once, on_all};
+use crate::linux::procfs;
+use crate::placement::Ground;
+use crate::process_log::Ears;
+use crate::readiness::{self, Check, Place, Waiting};
 use crate::runner::Control;
 use crate::runner::session::Session;
-use crate::url::Place;
-use crate::{Caller, Error, placeholders, ports};
+use crate::{Caller, Error, plain_text, ports, probes, targets};
 
 /// Role of a target that is started by a command, or runs already.
 pub(super) const COMMAND_ROLE: &str = "target";
@@ -69,8 +69,8 @@ pub fn up_on(
     caller: Arc<dyn Caller>,
     stop: &AtomicBool,
 ) -> Result<Site, NotUp> {
-    let presence = interruptible(&sessions(&hosts), stop, || presence::of(build, &mut hosts, stop));
-    let mut watched = presence::watched(build.registry.id(), &hosts);
+    let presence = interruptible(&sessions(&hosts), stop, || presences(build, &mut hosts, stop));
+    let mut watched = watched(build.registry.id(), &hosts);
     watched.clients_cpus = ground.cpus().into();
     let ground = Arc::new(ground);
     let mut site = Site {
@@ -243,9 +243,9 @@ impl Site {
         with: &BTreeMap<String, String>,
     ) -> Result<(), Error> {
         let service = Service::of(manifest)?;
-        let parameters = &placeholders::parameters(manifest, with)?;
-        let hosts = &survey::look_around(build, manifest, parameters, &mut self.hosts)?;
-        let ports = &survey::choose_ports(manifest, parameters, service, hosts, &self.hosts)?;
+        let parameters = &targets::parameters(manifest, with)?;
+        let hosts = &look_around(build, manifest, parameters, &mut self.hosts)?;
+        let ports = &choose_ports(manifest, parameters, service, hosts, &self.hosts)?;
         let laid_out = Basis {
             manifest,
             parameters,
@@ -382,5 +382,342 @@ impl Site {
     }
 }
 
+// What a layout has to know of its hosts, gathered from all of them at once: where the target's
+// folder is, private folders, ports that are free everywhere.
+
+/// Choices of ports before giving up: on a real machine one may be taken.
+const TRIES: usize = 20;
+
+/// A host as the layout sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surveyed {
+    /// Its name.
+    pub name: String,
+    /// Where the others reach it.
+    pub address: String,
+    /// The only role that it runs; `None`: all.
+    pub role: Option<String>,
+    /// The target's folder there; empty for one that is built in.
+    pub target: PathBuf,
+    /// This program there.
+    pub plimsoll: PathBuf,
+    /// Role to the private folder of its process.
+    pub folders: BTreeMap<String, PathBuf>,
+    /// Its cores, if that is known.
+    pub cores: Option<u32>,
+    /// Its memory, MiB, if that is known.
+    pub memory_mb: Option<u64>,
+}
+
+impl Surveyed {
+    /// Whether it runs this role.
+    pub fn runs(&self, role: &str) -> bool {
+        self.role.as_deref().is_none_or(|own| own == role)
+    }
+}
+
+/// Role and name to number: the same on every host, so that peers can be addressed.
+pub type Ports = BTreeMap<(String, String), u16>;
+
+/// Brings the target to every host, and looks around there.
+fn look_around(
+    build: &Build<'_>,
+    manifest: &Manifest,
+    parameters: &BTreeMap<String, String>,
+    hosts: &mut [Box<dyn Host>],
+) -> Result<Vec<Surveyed>, Error> {
+    let folder = build.folder.filter(|folder| !folder.as_os_str().is_empty());
+    on_all(hosts, |index, host| {
+        let role = build.trial.lab.hosts.get(index).and_then(|host| host.role.clone());
+        check_role(manifest, role.as_deref(), host)?;
+        let target = folder.map(|folder| host.bring(folder)).transpose()?.unwrap_or_default();
+        if host.kind() == "ssh" {
+            check_installed(manifest, parameters, &target, host)?;
+        }
+        let (cores, memory_mb) = size(host.kind(), &host.figures());
+        let mut surveyed = Surveyed {
+            name: host.name().to_owned(),
+            address: host.address().to_owned(),
+            role,
+            target,
+            plimsoll: host.plimsoll(),
+            folders: BTreeMap::new(),
+            cores,
+            memory_mb,
+        };
+        let here = manifest.processes.iter().filter(|process| surveyed.runs(&process.role));
+        let folders = here.map(|process| Ok((process.role.clone(), host.folder(&process.role)?)));
+        surveyed.folders = folders.collect::<Result<_, Error>>()?;
+        Ok(surveyed)
+    })
+    .into_iter()
+    .collect()
+}
+
+fn check_role(manifest: &Manifest, role: Option<&str>, host: &dyn Host) -> Result<(), Error> {
+    let known = || manifest.processes.iter().map(|process| process.role.as_str());
+    match role {
+        Some(role) if !known().any(|known| known == role) => {
+            let known: Vec<&str> = known().collect();
+            let reason = format!("`{}` has no role `{role}`; it has {}", manifest.name, known.join(", "));
+            Err(Error::Host { host: host.name().to_owned(), reason })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Asks the target's hook `install` on a machine that the user prepares.
+fn check_installed(
+    manifest: &Manifest,
+    parameters: &BTreeMap<String, String>,
+    target: &Path,
+    host: &dyn Host,
+) -> Result<(), Error> {
+    let Some(hook) = targets::installing(target, manifest, ("install", Some("check")), parameters)? else {
+        return Ok(());
+    };
+    let checked = hook.run_on(host)?;
+    let output = plain_text::lines(&checked.output);
+    let missing: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let reason = match checked.ended {
+        Ended::Exit(0) => return Ok(()),
+        Ended::Exit(1) if !missing.is_empty() => {
+            let lines = missing.join("\n  ");
+            format!("`{}` is not installed completely there; what has to be done on it:\n  {lines}", manifest.name)
+        }
+        ended => {
+            let last = checked.errors.trim().lines().last().unwrap_or("it names nothing");
+            format!("`install check` of `{}` failed there: {ended}: {last}", manifest.name)
+        }
+    };
+    Err(Error::Host { host: host.name().to_owned(), reason })
+}
+
+/// Cores and MiB of a host: what its profile gives it, or the machine's where it is on this one.
+fn size(kind: &str, figures: &HostFigures) -> (Option<u32>, Option<u64>) {
+    let is_here = kind != "ssh";
+    let cores = figures.cores.or_else(|| {
+        let count = figures.cpus.as_deref().map(count_of).filter(|count| *count > 0);
+        let machine = || u32::try_from(thread::available_parallelism().ok()?.get()).ok();
+        count.or_else(|| if is_here { machine() } else { None })
+    });
+    let memory_bytes = figures.memory_bytes.or_else(|| {
+        let text = if is_here { procfs::text(Path::new("/proc/meminfo")) } else { None };
+        probes::memory_bytes(&text?, "MemTotal:")
+    });
+    (cores, memory_bytes.map(|bytes| bytes >> 20))
+}
+
+/// How many numbers `0-3,6` holds.
+fn count_of(list: &str) -> u32 {
+    let count = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some(last.checked_sub(first)? + 1)
+    };
+    list.split(',').filter_map(count).sum()
+}
+
+/// Ports for every process, free wherever it runs; the service's may be fixed by a parameter named `port`.
+fn choose_ports(
+    manifest: &Manifest,
+    parameters: &BTreeMap<String, String>,
+    service: Service<'_>,
+    surveyed: &[Surveyed],
+    hosts: &[Box<dyn Host>],
+) -> Result<Ports, Error> {
+    let names: Vec<(String, String)> = manifest.processes.iter().flat_map(names).collect();
+    let fixed = match parameters.get("port").filter(|port| !matches!(port.as_str(), "" | "0" | "auto")) {
+        Some(port) => {
+            Some(port.parse().map_err(|_| Error::Manifest(format!("parameter port: `{port}` is not a port")))?)
+        }
+        None => None,
+    };
+    let Some((first, others)) = hosts.split_first() else { return Ok(Ports::new()) };
+    let others = || others.iter().map(AsRef::as_ref).zip(surveyed.iter().skip(1));
+    let check = |ports: &Ports, (host, surveyed): (&dyn Host, &Surveyed)| {
+        let mut here = ports.iter().filter(|((role, _), _)| surveyed.runs(role));
+        here.try_for_each(|(_, number)| host.check_port(*number))
+    };
+    let mut tries = 1;
+    loop {
+        let mut ports: Ports = names.iter().cloned().zip(first.free_ports(names.len())?).collect();
+        if let Some(number) = fixed {
+            ports.insert((service.role.to_owned(), service.port.to_owned()), number);
+            if surveyed.first().is_some_and(|host| host.runs(service.role)) {
+                first.check_port(number)?;
+            }
+        }
+        match others().try_for_each(|other| check(&ports, other)) {
+            Ok(()) => return Ok(ports),
+            Err(Error::PortTaken { port, .. }) if Some(port) != fixed && tries < TRIES => tries += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn names(process: &manifest::Process) -> impl Iterator<Item = (String, String)> {
+    process.ports.iter().map(|port| (process.role.clone(), port.clone()))
+}
+
+// Taking a target down, and its hosts with it: in good order or at once, and then making sure
+// that nothing of it is left.
+
+/// Between SIGKILL and the end of a process.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether the user wants an end at once.
+const END_GLANCE: Duration = Duration::from_millis(50);
+
+/// How.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Each process is asked first and given its time.
+    InOrder,
+    /// SIGKILL.
+    AtOnce,
+}
+
+impl Site {
+    /// Ends everything, in the reverse order of the start, and lets go of the hosts. Doing it twice is harmless.
+    pub(super) fn take_down(&mut self, manner: Manner) -> Result<(), Error> {
+        self.note_hosts();
+        // What stands still does not hear that it is to end.
+        self.mend();
+        match manner {
+            Manner::InOrder => {
+                for role in self.roles().into_iter().rev() {
+                    self.ask_to_end(role.clone());
+                    self.end_posts(role);
+                }
+            }
+            Manner::AtOnce => self.end_posts(0..self.posts.len()),
+        }
+        let had_posts = !self.posts.is_empty();
+        for index in 0..self.hosts.len() {
+            self.host_down(index, true);
+        }
+        self.watch();
+        self.let_go();
+        // What left its process group, or was started by something that did, still carries the mark.
+        let (_, left) = if had_posts { self.ledger.marks().end(false) } else { Default::default() };
+        if left.is_empty() { Ok(()) } else { Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() }) }
+    }
+
+    /// The posts of each role, in the order of the start.
+    pub(super) fn roles(&self) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let by_role = self.posts.chunk_by(|one, next| one.start.role == next.start.role);
+        by_role
+            .map(|posts| {
+                start += posts.len();
+                start - posts.len()..start
+            })
+            .collect()
+    }
+
+    /// Gives all of them the stop signal, and then each its time.
+    fn ask_to_end(&mut self, posts: Range<usize>) {
+        let asked = Instant::now();
+        for index in posts.clone() {
+            self.note_end(index);
+            let Some(post) = self.posts.get_mut(index) else { return };
+            post.end_expected = true;
+            if let Some(process) = &mut post.process {
+                if post.stops_group {
+                    process.signal_group(post.stop_signal);
+                } else {
+                    process.signal(post.stop_signal);
+                }
+            }
+        }
+        for index in posts {
+            let Some(post) = self.posts.get_mut(index) else { return };
+            let within = Duration::try_from_secs_f64(post.stop_within_s).unwrap_or_default();
+            if let Some(process) = &mut post.process {
+                // Whoever has lost patience meanwhile is not waited for.
+                while !self.at_once.load(Ordering::SeqCst)
+                    && asked.elapsed() < within
+                    && process.wait(within.saturating_sub(asked.elapsed()).min(END_GLANCE)).is_none()
+                {}
+            }
+            self.note_end(index);
+        }
+    }
+
+    /// Kills what is left of all of them.
+    fn end_posts(&mut self, posts: Range<usize>) {
+        for index in posts.clone() {
+            self.note_end(index);
+            let Some(post) = self.posts.get_mut(index) else { return };
+            post.end_expected = true;
+            for process in post.process.iter_mut().chain(&mut post.last) {
+                process.signal_group(Signal::KILL);
+            }
+        }
+        for index in posts.rev() {
+            if let Some(process) = self.posts.get_mut(index).and_then(|post| post.process.as_mut()) {
+                process.wait(PATIENCE);
+            }
+            self.note_end(index);
+        }
+    }
+
+    /// A virtual host that is let go of ends all that is in it.
+    fn let_go(&mut self) {
+        let mut folders: Vec<Vec<String>> = self.hosts.iter().map(|_| Vec::new()).collect();
+        for mut post in self.posts.drain(..) {
+            // With the process goes whoever reads what it wrote last.
+            (post.process, post.last) = (None, None);
+            let host = self.hosts.get(post.host).map(|host| host.name()).unwrap_or_default();
+            let heard = post.start.ears.take().into_iter().chain(post.start.ears.take_left_out());
+            self.observed.extend(heard.map(|heard| told(heard, host, &post.start.role)));
+            if let (Some(folders), Some(name)) = (folders.get_mut(post.host), post.folder) {
+                folders.push(name);
+            }
+        }
+        self.presence.clear();
+        let hosts = std::mem::take(&mut self.hosts).into_iter().zip(folders).collect();
+        drop(at_once(hosts, |(host, folders): (Box<dyn Host>, Vec<String>)| {
+            folders.iter().for_each(|name| host.remove_folder(name));
+            Ok(())
+        }));
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // What cannot be ended here stays in the registry's entry.
+        let _ = self.take_down(Manner::AtOnce);
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::fixture::Scratch;
+    use crate::runner::{Program, Setup, VERSION, beside};
+
+    #[test]
+    fn what_a_host_takes_long_for_is_given_up_when_the_user_wants_an_end() {
+        let folder = Scratch::new();
+        let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        let setup = Setup {
+            version: VERSION.to_owned(),
+            host: "n1".to_owned(),
+            run,
+            folder: folder.join("n1"),
+            ..Setup::default()
+        };
+        let (input, to) = std::io::pipe().unwrap();
+        let (from, output) = std::io::pipe().unwrap();
+        let serving = beside(input, output);
+        let long = Duration::from_secs(600);
+        let session = Session::open(Box::new(to), Box::new(from), &setup, long, &Default::default()).unwrap();
+        let program = Program { command: vec!["sleep".to_owned(), "600".to_owned()], ..Program::default() };
+        let sessions = [session];
+        let ran = interruptible(&sessions, &AtomicBool::new(true), || sessions[0].run(&program, "", long));
+        assert!(matches!(ran, Err(Error::HostLost { .. })), "{ran:?}");
+        assert_eq!(serving.join().unwrap(), 0, "it has ended what it was doing");
+    }
+}

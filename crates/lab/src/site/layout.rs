@@ -1,5 +1,5 @@
-//! What runs where: a manifest, a trial's parameters and what is known of the hosts, worked out into a post for every process,
-//! with its command line. Pure: nothing is asked or started here.
+//! What runs where: a manifest, a trial's parameters and what is known of the hosts, worked out
+//! into a post for every process, with its command line. Pure.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use experiment::manifest::{self, Manifest, ReadyCheck};
 use rustix::process::Signal;
 
-use super::survey::{Ports, Surveyed};
+use super::bring_up::{Ports, Surveyed};
 use crate::Error;
-use crate::ears::Ears;
 use crate::hooks::variable;
 use crate::hosts::{Process, Start};
-use crate::placeholders::Values;
+use crate::process_log::Ears;
 use crate::readiness::Check;
 use crate::sampling::Endpoint;
+use crate::targets::Values;
 
 /// A process of the target and all that is needed to start it again.
 pub struct Post {
@@ -376,7 +376,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Adjust as _, manifest, server, shell};
-    use crate::placeholders;
+    use crate::targets;
 
     fn host(number: usize, role: Option<&str>, roles: &[&str]) -> Surveyed {
         let folder = |role: &&str| ((*role).to_owned(), PathBuf::from(format!("/data/{role}")));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     fn lay_out(manifest: &Manifest, hosts: &[Surveyed]) -> Result<Layout, Error> {
-        let parameters = &placeholders::parameters(manifest, &BTreeMap::new())?;
+        let parameters = &targets::parameters(manifest, &BTreeMap::new())?;
         let mut ports = Ports::new();
         for process in &manifest.processes {
             for name in &process.ports {

@@ -1,17 +1,24 @@
-//! Tests with real processes: order, readiness, resistance, and that nothing is ever left.
+//! Tests of sites on this machine and on several hosts: order, readiness, resistance, the story
+//! of a start that failed, and that nothing is ever left.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpListener;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use experiment::manifest::{Parameter, ReadyCheck, Takes};
+use experiment::manifest::{Manifest, Parameter, ReadyCheck, Takes};
 use experiment::plan::TargetKind;
 use record::events::What;
+use serde_json::json;
 
 use super::*;
-use crate::fixture::{Adjust as _, Bench, folder_trial, is_alive, manifest, ourselves, server, shell, trial, until};
+use crate::fixture::{
+    Adjust as _, Bench, Lab, Lines, folder_trial, is_alive, manifest, ourselves, server, shell, story, trial, until,
+};
+use crate::site::bring_up::slowdown;
+use crate::{Ground, Site};
 
 fn ups_and_downs(observed: &[Observed]) -> Vec<String> {
     let words = observed.iter().filter_map(|observed| match &observed.what {
@@ -312,4 +319,344 @@ fn one_that_ends_by_itself_is_quoted() {
         _ => true,
     };
     assert!(site.poll().iter().all(silent), "of those that were meant to end nobody asks");
+}
+
+/// A proxy, and members that serve it.
+fn target() -> Manifest {
+    let mut manifest = manifest(vec![server("server"), server("proxy").after("server")]);
+    manifest.about.service = "proxy.service".to_owned();
+    manifest.about.members = "server".to_owned();
+    manifest.hooks.insert("audit".to_owned(), "hooks/audit".to_owned());
+    manifest
+}
+
+fn held(value: &str, version: Option<&str>) -> Held {
+    Held { value: value.to_owned(), version: version.map(str::to_owned) }
+}
+
+fn one(key: &str, value: &str) -> Result<Table, String> {
+    Ok(Table::from([(key.to_owned(), held(value, None))]))
+}
+
+#[test]
+fn a_record_is_a_text_or_a_value_with_its_version() {
+    let read = |records: Value| table(json!({ "records": records, "more": 1 }));
+    assert_eq!(read(json!({ "a": "x" })), one("a", "x"));
+    let whole = read(
+        json!({ "a": { "value": "x", "version": "2" }, "b": { "value": "y", "version": 3 }, "c": { "value": "" } }),
+    );
+    let expected = [("a", held("x", Some("2"))), ("b", held("y", Some("3"))), ("c", held("", None))];
+    assert_eq!(whole, Ok(expected.map(|(key, held)| (key.to_owned(), held)).into()));
+    for bad in
+        [json!(1), json!(null), json!(["x"]), json!({}), json!({ "value": 1 }), json!({ "value": "x", "verison": "1" })]
+    {
+        let error = read(json!({ "k": bad })).unwrap_err();
+        assert!(error.starts_with("its record `k` is neither a text nor "), "{bad}: {error}");
+    }
+    assert_eq!(table(json!({})).unwrap_err(), "its answer has no object `records`");
+    assert_eq!(table(json!({ "records": [] })).unwrap_err(), "its answer has no object `records`");
+}
+
+#[test]
+fn every_member_that_is_up_is_asked_by_itself_and_nobody_else() {
+    let bench = Bench::new();
+    // The one on n3 cannot answer.
+    let script = r#"echo "$PLIMSOLL_NAME" >> asked
+[ "$PLIMSOLL_NAME" = n3 ] && { echo "tables are not loaded" >&2; exit 7; }
+printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES""#;
+    bench.folder.script("hooks/audit", script);
+    let lab = Lab::new(&bench, &["proxy", "server", "server", "server"]);
+    let mut site = lab.up(&target()).unwrap();
+    assert!(site.can_audit());
+    // Of n4 the process is gone, with the host still there.
+    let post = site.post_of("n4", None).unwrap();
+    site.signal(post, Signal::KILL, true).unwrap();
+    until("it is down", || {
+        site.posts[post].process.is_none() || {
+            site.look();
+            false
+        }
+    });
+    let [two, three, four] = site.audit().try_into().unwrap();
+    assert_eq!(
+        [&two, &three, &four].map(|told| (told.replica.member.as_str(), told.is_up)),
+        [("n2", true), ("n3", true), ("n4", false)]
+    );
+    let expected = [("at", "127.0.0.2"), ("of", "n2,n3,n4")].map(|(key, value)| (key.to_owned(), held(value, None)));
+    assert_eq!(two.replica.holds, Ok(expected.into()));
+    assert_eq!(three.replica.holds.unwrap_err(), "hook `audit` failed: exit status: 7: tables are not loaded");
+    assert_eq!(four.replica.holds.unwrap_err(), "its process `server` does not run");
+    let mut asked: Vec<String> =
+        fs::read_to_string(bench.folder.join("asked")).unwrap().lines().map(str::to_owned).collect();
+    asked.sort();
+    assert_eq!(asked, ["n2", "n3"]);
+
+    lab.strings[1].is_lost.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(site.audit()[0].replica.holds.clone().unwrap_err(), "its host is down");
+}
+
+#[test]
+fn without_the_hook_nobody_is_asked() {
+    let bench = Bench::new();
+    let mut manifest = target();
+    manifest.hooks.clear();
+    let mut site = Lab::new(&bench, &["", ""]).up(&manifest).unwrap();
+    assert_eq!((site.can_audit(), site.audit()), (false, Vec::new()));
+}
+
+/// 50,000 records of 200 quotes, which take 400 bytes of JSON, on a single line.
+const LARGE: &str = r#"awk 'BEGIN { v = ""; for (i = 0; i < 200; i++) v = v "\\\""; printf "{\"records\": {";
+for (i = 0; i < 50000; i++) printf "%s\"k%d\": \"%s\"", i ? ", " : "", i, v; print "}}" }'"#;
+
+#[test]
+fn a_large_table_is_taken_whole() {
+    let bench = Bench::new();
+    bench.folder.script("hooks/audit", LARGE);
+    let mut site = Lab::new(&bench, &[""]).up(&target()).unwrap();
+    let table = site.audit().remove(0).replica.holds.unwrap();
+    assert_eq!((table.len(), table["k49999"].value.len()), (50_000, 200));
+    // Others are cut as before.
+    let hook = site.hook_at(&site.hook_hosts[0].clone(), "audit", AUDIT_PATIENCE).unwrap();
+    assert_eq!(hook.ask().unwrap_err().to_string(), "hook `audit` failed: its answer is longer than 8 MiB");
+}
+
+fn as_set(words: &[String]) -> BTreeSet<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn role_by_role_on_all_hosts_and_back() {
+    let bench = Bench::new();
+    let beside = shell("beside", &["exec sleep 1000"]).after("server");
+    let lab = Lab::new(&bench, &["", "", ""]);
+    let mut site = lab.up(&manifest(vec![beside, server("server")])).unwrap();
+    let ups = story(&site.poll());
+    let expected =
+        ["+n1", "+n2", "+n3", "+n1.server", "+n2.server", "+n3.server", "+n1.beside", "+n2.beside", "+n3.beside"];
+    assert_eq!(ups, expected);
+    assert_eq!(site.members().len(), 6);
+    assert_eq!(site.member_hosts(), ["n1", "n2", "n3"]);
+    let services = site.services();
+    let port = services[0].strip_prefix("127.0.0.1:").unwrap();
+    assert_eq!(services, ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|host| format!("{host}:{port}")));
+    assert_eq!(site.service(), services[0]);
+    for service in &services {
+        assert_eq!(site.caller().call(service, "ping", &BTreeMap::new()), Ok(()));
+    }
+    site.stop().unwrap();
+    let downs = story(&site.poll());
+    assert_eq!(as_set(&downs[..3]), ["-n1.beside", "-n2.beside", "-n3.beside"].into());
+    assert_eq!(as_set(&downs[3..6]), ["-n1.server", "-n2.server", "-n3.server"].into());
+    assert_eq!(downs[6..], ["-n1", "-n2", "-n3"]);
+    assert_eq!(bench.alive(), 0);
+    assert_eq!(fs::read_dir(bench.registry.scratch().unwrap()).unwrap().count(), 0);
+    // Once more is harmless.
+    site.kill_all().unwrap();
+    assert!(site.poll().is_empty() && site.member_hosts().is_empty());
+}
+
+#[test]
+fn on_slow_hosts_everything_may_take_longer() {
+    assert_eq!([0.1, 0.5, 1.0, 2.0, 0.0].map(slowdown), [10.0, 2.0, 1.0, 1.0, 1.0]);
+    let bench = Bench::new();
+    let mut lab = Lab::new(&bench, &[""]);
+    lab.trial.lab.speed = 0.1;
+    let site = lab.up(&manifest(vec![server("server").stop_within(0.5)])).unwrap();
+    assert_eq!((site.posts[0].ready_within_s, site.posts[0].stop_within_s), (200.0, 5.0));
+}
+
+#[test]
+fn the_hosts_of_a_role_do_not_wait_for_each_other() {
+    let bench = Bench::new();
+    let seen = bench.folder.join("seen");
+    fs::create_dir(&seen).unwrap();
+    // None of them is ready before all have been started.
+    let all = (1..=3).map(|number| format!("[ -e {}/n{number} ]", seen.display())).collect::<Vec<_>>().join(" && ");
+    let serve = ourselves("fixture::serve").join(" ");
+    let script = format!(": > {}/{{name}}; until {all}; do sleep 0.02; done; exec {serve}", seen.display());
+    let waiting = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
+    let site = Lab::new(&bench, &["", "", ""]).up(&manifest(vec![waiting])).unwrap();
+    assert_eq!(site.members().len(), 3);
+}
+
+#[test]
+fn hosts_with_roles_run_nothing_else() {
+    let bench = Bench::new();
+    let lab = Lab::new(&bench, &["beside", "server", "server"]);
+    let mut beside = shell("beside", &["exec sleep 1000"]);
+    beside.ready.check = ReadyCheck::Http("http://{host.server}:{port.server.service}/".to_owned());
+    let mut site = lab.up(&manifest(vec![server("server"), beside.after("server")])).unwrap();
+    assert_eq!(story(&site.poll())[3..], ["+n2.server", "+n3.server", "+n1.beside"]);
+    assert_eq!(site.member_hosts(), ["n2", "n3"]);
+    assert_eq!(site.services().len(), 2);
+    drop(site);
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn a_role_that_the_target_does_not_have_is_named_with_its_host() {
+    let bench = Bench::new();
+    let failed = Lab::new(&bench, &["", "sever"]).up(&manifest(vec![server("server")])).err().unwrap();
+    assert_eq!(failed.error.to_string(), "host n2: `test` has no role `sever`; it has server");
+    assert_eq!(story(&failed.observed), ["+n1", "+n2", "-n1", "-n2"]);
+}
+
+#[test]
+fn one_that_dies_ends_the_start_and_its_story_is_told() {
+    let bench = Bench::new();
+    let serve = ourselves("fixture::serve").join(" ");
+    // The others would be ready only long after.
+    let script = format!("[ {{name}} = n2 ] && exit 7; sleep 1000; exec {serve}");
+    let dying = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
+    let failed = Lab::new(&bench, &["", "", ""]).up(&manifest(vec![dying])).err().unwrap();
+    let Error::DiedAtStart { role, how, .. } = &*failed.error else { panic!("{}", failed.error) };
+    assert_eq!((role.as_str(), how.as_str()), ("server on n2", "exit 7"));
+    let told = story(&failed.observed);
+    assert_eq!(told[..6], ["+n1", "+n2", "+n3", "+n1.server", "+n2.server", "+n3.server"]);
+    let downs = ["!n2.server", "-n1.server", "-n3.server", "-n1", "-n2", "-n3"];
+    assert_eq!(as_set(&told[6..]), downs.into());
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn a_program_that_is_missing_on_one_host_does_not_hide_what_started_on_the_others() {
+    let bench = Bench::new();
+    let lab = Lab::new(&bench, &["", ""]);
+    // A link that is there on n1 only.
+    let link = bench.folder.join("n1");
+    std::os::unix::fs::symlink("/bin/sleep", &link).unwrap();
+    let program = format!("{}/{{name}}", bench.folder.display());
+    let failed = lab.up(&manifest(vec![server("server").running(vec![program, "1000".to_owned()])])).err().unwrap();
+    assert!(matches!(&*failed.error, Error::Missing { .. }), "{}", failed.error);
+    assert_eq!(story(&failed.observed), ["+n1", "+n2", "+n1.server", "-n1.server", "-n1", "-n2"]);
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn ports_are_those_that_are_free_on_every_host() {
+    let bench = Bench::new();
+    let lab = Lab::new(&bench, &["", ""]);
+    lab.strings[1].refuses_ports.store(3, Ordering::SeqCst);
+    let site = lab.up(&manifest(vec![server("server")])).unwrap();
+    assert_eq!(lab.strings[1].refuses_ports.load(Ordering::SeqCst), 0);
+    drop(site);
+    lab.strings[1].refuses_ports.store(usize::MAX, Ordering::SeqCst);
+    let failed = lab.up(&manifest(vec![server("server")])).err().unwrap();
+    assert!(matches!(*failed.error, Error::PortTaken { .. }), "{}", failed.error);
+}
+
+#[test]
+fn hooks_are_run_where_the_service_is_up() {
+    let bench = Bench::new();
+    bench.folder.script(
+        "hooks/inspect",
+        r#"printf '{"name": "%s", "pid": %s, "all": "%s"}' "$PLIMSOLL_NAME" "$PLIMSOLL_PID_SERVER" "$PLIMSOLL_NAMES""#,
+    );
+    let mut manifest = manifest(vec![server("server")]);
+    manifest.hooks.insert("inspect".to_owned(), "hooks/inspect".to_owned());
+    let lab = Lab::new(&bench, &["", ""]);
+    let mut site = lab.up(&manifest).unwrap();
+    let members = site.members();
+    let says = site.inspect().unwrap();
+    assert_eq!((says["name"].as_str(), says["all"].as_str()), (Some("n1"), Some("n1,n2")));
+    assert_eq!(says["pid"], members[0].pid);
+    lab.strings[0].is_lost.store(true, Ordering::SeqCst);
+    site.poll();
+    let says = site.inspect().unwrap();
+    assert_eq!((says["name"].as_str(), &says["pid"]), (Some("n2"), &members[1].pid.into()));
+}
+
+#[test]
+fn a_real_host_that_lacks_something_is_named_before_anything_starts() {
+    let bench = Bench::new();
+    bench
+        .folder
+        .script("hooks/install", "[ $1 = check ] && [ -n \"$PLIMSOLL_TARGET\" ] && echo apt install it; exit 1");
+    let mut manifest = manifest(vec![server("server")]);
+    manifest.hooks.insert("install".to_owned(), "hooks/install".to_owned());
+    let mut lab = Lab::new(&bench, &["", ""]);
+    assert!(lab.up(&manifest).is_ok(), "virtual hosts have what this machine has");
+    lab.strings[1].is_real = true;
+    let failed = lab.up(&manifest).err().unwrap();
+    let expected = "host n2: `test` is not installed completely there; what has to be done on it:\n  apt install it";
+    assert_eq!(failed.error.to_string(), expected);
+    assert_eq!(story(&failed.observed), ["+n1", "+n2", "-n1", "-n2"]);
+    bench.folder.script("hooks/install", "echo no >&2; exit 3");
+    let failed = lab.up(&manifest).err().unwrap();
+    assert_eq!(failed.error.to_string(), "host n2: `install check` of `test` failed there: exit 3: no");
+    bench.folder.script("hooks/install", "exit 0");
+    assert!(lab.up(&manifest).is_ok());
+}
+
+#[test]
+fn a_quick_start_is_over_before_the_target_is_up() {
+    let bench = Bench::new();
+    let up = |quick_start: bool, refused: Option<&'static str>| {
+        let mut lab = Lab::new(&bench, &["", ""]);
+        lab.trial.lab.quick_start = quick_start;
+        *lab.strings[1].refuses.lock().unwrap() = refused;
+        lab.up(&manifest(vec![server("server")])).map(|mut site| site.kill_all().unwrap())
+    };
+    // What a host refuses, it was asked for.
+    for refused in [Some("n2 impose quick start"), Some("n2 lift quick start")] {
+        assert!(up(false, refused).is_ok());
+        assert!(up(true, refused).is_err_and(|not_up| not_up.error.to_string().contains("it cannot")));
+    }
+    assert!(up(true, None).is_ok());
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn a_host_that_is_lost_takes_its_processes_with_it_and_the_rest_goes_on() {
+    let bench = Bench::new();
+    let lab = Lab::new(&bench, &["", ""]);
+    let mut site = lab.up(&manifest(vec![server("server")])).unwrap();
+    site.poll();
+    lab.strings[1].is_lost.store(true, Ordering::SeqCst);
+    let told = story(&site.poll());
+    assert_eq!((told[0].as_str(), told[2].as_str(), told.len()), ("!n2", "-n2.server", 3));
+    assert!(told[1].starts_with("host n2 was lost without a fault: its runner ended"), "{}", told[1]);
+    assert_eq!(site.members().len(), 1);
+    assert!(site.poll().is_empty());
+    lab.strings[1].is_lost.store(false, Ordering::SeqCst);
+    assert_eq!(story(&site.poll()), ["+n2"]);
+    site.stop().unwrap();
+    assert_eq!(story(&site.poll()), ["-n1.server", "-n1", "-n2"]);
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn a_host_that_a_fault_takes_down_is_expected_to_be() {
+    let bench = Bench::new();
+    let mut site = Lab::new(&bench, &["", ""]).up(&manifest(vec![server("server")])).unwrap();
+    site.poll();
+    site.hosts[0].crash().unwrap();
+    site.host_down(0, true);
+    assert_eq!(story(&site.poll()), ["-n1", "-n1.server"]);
+    site.hosts[0].boot().unwrap();
+    site.host_up(0);
+    let post = site.post_of("n1", None).unwrap();
+    site.start_again(post).unwrap();
+    assert_eq!(story(&site.poll()), ["+n1", "+n1.server"]);
+}
+
+#[test]
+fn what_a_host_got_is_told_with_its_storage_where_that_was_measured() {
+    let bench = Bench::new();
+    let lab = Lab::new(&bench, &["", ""]);
+    let manifest = manifest(vec![server("server")]);
+    let build = Build { measures_storage: true, ..bench.build(&lab.trial, Some(&manifest)) };
+    let stop = AtomicBool::new(false);
+    let mut site = Site::up_on(lab.hosts(), Ground::default(), &build, Arc::new(Lines), &stop).unwrap();
+    let observed = site.poll();
+    let told: Vec<_> = observed
+        .iter()
+        .filter_map(|observed| match &observed.what {
+            What::HostUp { kind, profile, is, .. } => Some((kind.as_str(), profile.as_deref(), is)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((told[0].0, told[0].1, told[0].2.cores), ("fake", Some("slow"), Some(4)));
+    assert_eq!((told[0].2.storage_sync_us, &told[0].2.storage_unmeasured), (Some(600.0), &None));
+    assert_eq!(told[1].2.storage_unmeasured.as_deref(), Some("host n2: no room"));
 }

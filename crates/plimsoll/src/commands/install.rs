@@ -117,7 +117,7 @@ fn install(known: &Known, all: &[Installation], mut packages: Vec<String>) -> Re
     packages.dedup();
     if !packages.is_empty() {
         output::say(&format!("installing {}", packages.join(" ")));
-        lab::packages::install(&packages)?;
+        lab::targets::install_packages(&packages)?;
     }
     for one in all {
         if !one.missing(known)?.is_empty() {

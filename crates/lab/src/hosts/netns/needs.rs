@@ -1,4 +1,4 @@
-//! What virtual hosts need of this machine, looked for before anything is made. It must not make anything.
+//! What virtual hosts need of this machine, looked for before anything is made.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,14 @@ use experiment::profile::Link;
 use experiment::quantity::show_bytes;
 use rustix::process::geteuid;
 
-use super::volume;
-use crate::Error;
+use super::{SIZE_BYTES, free_bytes};
 use crate::doctor::Links;
+use crate::linux;
 use crate::linux::cgroup::{self, Controller, Hierarchies};
-use crate::linux::namespace;
-use crate::linux::network::Trouble;
-use crate::linux::network::link::{Limits, Port, impose};
-use crate::packages;
+use crate::linux::network::{Limits, Port, Trouble, impose};
 use crate::placement::Placement;
 use crate::runner::Envelope;
+use crate::{Error, targets};
 
 /// As much of a disk is taken to be written to; its file grows with what is.
 const EXPECTED_BYTES: u64 = 1 << 30;
@@ -187,7 +185,7 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
             needs,
             instead: format!(
                 "`plimsoll run --install` and `plimsoll install --lab` install it; or run: {}\n  {without}",
-                packages::command(&packages)
+                targets::install_command(&packages)
             ),
         })?;
     }
@@ -247,7 +245,7 @@ fn try_link(link: &Link, of_ports: bool) -> Result<Result<(), Trouble>, Error> {
     let trying = std::thread::Builder::new().name("try a link".to_owned()).spawn({
         let ports: Vec<Port> = of_ports.then(|| (1, link.clone())).into_iter().collect();
         let link = link.clone();
-        move || namespace::leave_network().map(|()| impose("lo", Limits { ports: &ports, ..Limits::of(&link) }))
+        move || linux::leave_network().map(|()| impose("lo", Limits { ports: &ports, ..Limits::of(&link) }))
     });
     let trying = trying.map_err(Error::system("start a thread"))?;
     let tried = trying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -289,9 +287,9 @@ pub fn notices(trial: &plan::Trial, placement: &Placement, scratch: &Path) -> Ve
         notices.push(text.to_owned());
     }
     let disks = placement.envelopes.iter().filter(|envelope| needs_volume(trial, envelope));
-    let asked = disks.map(|envelope| envelope.disk.size_bytes.unwrap_or(volume::SIZE_BYTES).min(EXPECTED_BYTES));
+    let asked = disks.map(|envelope| envelope.disk.size_bytes.unwrap_or(SIZE_BYTES).min(EXPECTED_BYTES));
     let asked = asked.fold(0, u64::saturating_add);
-    if let Some(free) = volume::free_bytes(scratch).filter(|free| *free < asked) {
+    if let Some(free) = free_bytes(scratch).filter(|free| *free < asked) {
         notices.push(format!(
             "the disks of the hosts are files in {}, where {} is free: what is written beyond that fails in the host",
             scratch.display(),

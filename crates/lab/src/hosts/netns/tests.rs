@@ -302,3 +302,9 @@ fn links_asked_and_got() {
 
 const SINK: &str = "import socket,time\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7001))\ns.listen(1)\nc,_=s.accept()\nn=0\nt0=time.time()\na=None\nwhile 1:\n b=c.recv(1<<18)\n if not b: break\n t=time.time()\n if t-t0>1.5:\n  if a is None: a=t; n=0\n  else: n+=len(b); z=t\nprint('%.3f Mbit/s of payload'%(n*8/(z-a)/1e6))";
 const SOURCE: &str = "import socket,sys,time\nfor i in range(200):\n try: c=socket.create_connection((sys.argv[1],7001),2); break\n except OSError: time.sleep(0.05)\nt=time.time()\nc.settimeout(9)\nwhile time.time()-t<6: c.send(b'x'*16384)\nc.close()";
+
+#[test]
+fn cpus_are_named_by_ranges() {
+    assert_eq!(ranges(&[0, 1, 2, 6, 8, 9]), "0-2,6,8-9");
+    assert_eq!(ranges(&[3]), "3");
+}

@@ -1,5 +1,5 @@
-//! The system's `ssh`, as a program that is started: with the user's own configuration, agent and jump hosts, and without
-//! anything that would ask somebody. It must not know what is done at the other end.
+//! The system's `ssh`, as a program that is started with the user's own configuration, and what
+//! its complaints mean.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -10,9 +10,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::destination::Destination;
-use crate::linux::{pidfd, spawn};
-use crate::plain_text;
+use super::Destination;
+use crate::{linux, plain_text};
 
 /// Names a configuration file for ssh instead of the user's own.
 const CONFIG: &str = "PLIMSOLL_SSH_CONFIG";
@@ -160,7 +159,7 @@ impl Client {
     pub fn spawn(&self, part: Part, script: &str, pipes: (Stdio, Stdio, Stdio)) -> io::Result<Child> {
         let mut command = self.command(self.arguments(part, script));
         command.stdin(pipes.0).stdout(pipes.1).stderr(pipes.2);
-        spawn::spawn(command)
+        linux::spawn(command)
     }
 
     /// Runs a script there to its end, which comes at once when it is to `stop`.
@@ -203,7 +202,7 @@ pub fn play(mut command: Command, input: Stdio, within: Duration, stop: &dyn Fn(
     let (output, output_in) = SshOutput::pipe()?;
     let (errors, errors_in) = SshOutput::pipe()?;
     command.stdin(input).stdout(output_in).stderr(errors_in);
-    let mut child = spawn::spawn(command)?;
+    let mut child = linux::spawn(command)?;
     let status = await_end(&mut child, within, stop)?;
     if status.is_none() {
         let _ = child.kill();
@@ -304,8 +303,52 @@ pub fn await_end(child: &mut Child, within: Duration, stop: &dyn Fn() -> bool) -
         if ended.is_some() || Instant::now() >= until || stop() {
             return Ok(ended);
         }
-        pidfd::await_end(child.id(), until.saturating_duration_since(Instant::now()).min(GLANCE));
+        linux::await_end(child.id(), until.saturating_duration_since(Instant::now()).min(GLANCE));
     }
+}
+
+// What ssh wrote when it failed, in words for the user, with the remedy where there is one.
+// Pure.
+
+/// Why ssh did not get there. `errors` is all that it wrote to standard error.
+#[must_use]
+pub fn unreached(errors: &str, destination: &Destination) -> String {
+    let by_hand = destination.by_hand();
+    let says = |text: &str| errors.contains(text);
+    let what = if says("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+        "its host key is not the one that is known here: it was set up anew, or somebody is in between; when you are sure, \
+         remove the old one with `ssh-keygen -R`"
+            .to_owned()
+    } else if says("Host key verification failed") {
+        format!(
+            "its host key is not known here, and nobody is there to be asked: log in once by hand with `ssh {by_hand}`"
+        )
+    } else if says("Permission denied (") {
+        format!(
+            "it lets nobody in without a password: put your key there with `ssh-copy-id {by_hand}`, or into your agent"
+        )
+    } else {
+        "cannot connect".to_owned()
+    };
+    format!("{what}; ssh says: {}; `ssh -v {by_hand}` shows more", last_line(errors))
+}
+
+/// Why this program does not run there. `errors` is what the attempt wrote.
+#[must_use]
+pub fn does_not_run(errors: &str) -> String {
+    match errors.split('`').nth(1).and_then(|rest| rest.split('\'').next()).filter(|name| name.starts_with("GLIBC_")) {
+        Some(version) => format!(
+            "its C library is older than the one Plimsoll was built with ({version} is not there): build Plimsoll on the \
+             oldest system of the lab"
+        ),
+        None => format!("Plimsoll was copied there but does not run: {}", last_line(errors)),
+    }
+}
+
+/// The last line that says anything.
+#[must_use]
+pub fn last_line(errors: &str) -> &str {
+    errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing")
 }
 
 #[cfg(test)]
@@ -410,5 +453,40 @@ mod tests {
     fn who_does_not_end_in_time_is_killed() {
         let outcome = shell("echo begun; exec sleep 1000", Duration::from_millis(300));
         assert!(outcome.status.is_none() && !outcome.is_ok());
+    }
+
+    mod complaint {
+        use super::*;
+
+        fn words(errors: &str) -> String {
+            unreached(errors, &Destination::read("pi@pi1:2222").unwrap())
+        }
+
+        #[test]
+        fn each_cause_has_its_remedy() {
+            let changed = "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\r\nHost key verification failed.\r\n";
+            assert!(words(changed).contains("ssh-keygen -R"));
+            let unknown = words("Host key verification failed.\r\n");
+            assert!(unknown.contains("not known here") && unknown.contains("`ssh -p 2222 pi@pi1`"), "{unknown}");
+            assert!(words("pi@pi1: Permission denied (publickey).\r\n").contains("ssh-copy-id"));
+        }
+
+        #[test]
+        fn what_it_does_not_know_it_quotes() {
+            let refused = words("banner\r\nssh: connect to host pi1 port 2222: Connection refused\r\n\r\n");
+            assert!(
+                refused.contains("cannot connect; ssh says: ssh: connect to host pi1 port 2222: Connection refused;")
+            );
+            assert!(refused.contains("`ssh -v -p 2222 pi@pi1`"), "{refused}");
+            assert!(words("").contains("ssh says: nothing"));
+        }
+
+        #[test]
+        fn an_old_c_library_is_named() {
+            let old = "/x/plimsoll: /lib/libc.so.6: version `GLIBC_2.39' not found (required by /x/plimsoll)\n";
+            assert!(does_not_run(old).contains("(GLIBC_2.39 is not there)"));
+            assert!(does_not_run("sh: 1: /x/plimsoll: not found\n").ends_with("sh: 1: /x/plimsoll: not found"));
+            assert!(does_not_run("sh: `x' is odd\n").ends_with("sh: `x' is odd"));
+        }
     }
 }

@@ -1,17 +1,20 @@
-//! The one connection to a host, and the guard at its other end, who makes a folder there and removes it when the connection
-//! ends, whatever ends it. It must not know what the folder is for.
+//! The one connection to a host, and the guard at its other end, who makes a folder there and
+//! removes it when the connection ends, whatever ends it.
 
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::client::{self, Client, Part, SshOutput, never};
-use super::{complaint, scripts};
-use crate::plain_text;
+use crate::linux::network::Ownership;
+use crate::{linux, plain_text};
 
 /// For connecting and the first look: names, keys and a slow machine's login included.
 const TO_CONNECT: Duration = Duration::from_secs(40);
@@ -24,7 +27,7 @@ pub const TO_LET_GO: Duration = Duration::from_secs(1);
 /// Whoever has said so much before what is waited for will not say that.
 const GREETING_BYTES: usize = 256 << 10;
 /// Places that are named where no program may run.
-const PLACES: usize = 8;
+const PLACES_NAMED: usize = 8;
 /// How often whoever waits looks whether the user wants an end.
 const GLANCE: Duration = Duration::from_millis(100);
 
@@ -64,7 +67,7 @@ pub struct Facts {
 impl Facts {
     /// Takes in a line. True: it was the last.
     fn hear(&mut self, line: &str) -> bool {
-        let Some(said) = line.strip_prefix(scripts::OURS) else {
+        let Some(said) = line.strip_prefix(OURS) else {
             self.aside = plain_text::beginning(line, plain_text::LINE_CHARACTERS);
             return false;
         };
@@ -73,7 +76,7 @@ impl Facts {
         match what {
             "system" => self.system = value,
             "from" => self.from = value,
-            "noexec" if self.noexec.len() < PLACES => self.noexec.push(value),
+            "noexec" if self.noexec.len() < PLACES_NAMED => self.noexec.push(value),
             "free" => self.free_kib = value.parse().ok(),
             "gzip" => self.has_gzip = true,
             "folder" => self.folder = value,
@@ -91,8 +94,7 @@ impl Guard {
     pub fn post(client: &Client, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
         let (errors, held) = SshOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
-        let mut master =
-            client.spawn(Part::Master, &scripts::guard(run, host), pipes).map_err(|error| no_ssh(&error))?;
+        let mut master = client.spawn(Part::Master, &guard_script(run, host), pipes).map_err(|error| no_ssh(&error))?;
         let (input, Some(mut output)) = (master.stdin.take(), master.stdout.take()) else {
             return Err("ssh was started without pipes".to_owned());
         };
@@ -125,14 +127,14 @@ impl Guard {
         let status = client::await_end(&mut self.master, Duration::from_secs(1), &never).ok().flatten();
         let errors = self.errors.text();
         match status.and_then(|status| status.code()) {
-            Some(255) => complaint::unreached(&errors, client.destination()),
+            Some(255) => client::unreached(&errors, client.destination()),
             Some(code) => {
                 let said = [errors, std::mem::take(&mut self.facts.aside)].join("\n");
-                format!("its login shell did not do what was asked (exit {code}): {}", complaint::last_line(&said))
+                format!("its login shell did not do what was asked (exit {code}): {}", client::last_line(&said))
             }
             None if self.facts == Facts::default() && why == TOO_LONG => {
                 let seconds = self.patience.as_secs_f64();
-                complaint::unreached(&format!("{errors}\nno connection after {seconds} s\n"), client.destination())
+                client::unreached(&format!("{errors}\nno connection after {seconds} s\n"), client.destination())
             }
             None => format!("cannot look at it: {why}"),
         }
@@ -240,11 +242,261 @@ impl<'a, I: Read + AsFd> LoginLines<'a, I> {
     }
 }
 
+// What is run on a machine at the other end of ssh, as shell commands that any login shell
+// passes on to `sh`. They use what every small system has. They must not touch anything but the
+// one folder they made and the processes started from it.
+
+/// Marks the lines that are ours: a login shell may say more.
+pub const OURS: &str = "plimsoll ";
+/// In the environment of the runner there and of all that it starts; its value is the folder.
+pub const MARK: &str = "PLIMSOLL_REMOTE";
+
+/// Where the folder may be: the user's choice, then what is a disk by custom, then the rest.
+const PLACES: &str = r#""$TMPDIR" /var/tmp /tmp "$HOME""#;
+
+/// `end` waits for the processes that were started from folder `$d`, kills those that stay, and removes the folder. Should
+/// the runner have been killed, it also removes what the kernel still holds of it: dropped packets, slow links, cgroups; what
+/// stands still goes on, for it could not be ended. All of it carries the folder's name, or a number made of it: what another run
+/// has imposed on the same machine stays. It says nothing: whoever might listen is gone, and that would end it.
+const END: &str = concat!(
+    r#"end() { exec 2>/dev/null; n=0; "#,
+    r#"for f in $(find /sys/fs/cgroup -path "*/plimsoll-RUN/*" -name freezer.state); do echo THAWED >$f; done; "#,
+    r#"while p=$(grep -lzxF "PLIMSOLL_REMOTE=$d" /proc/[0-9]*/environ); [ -n "$p" ] && [ $n -lt 120 ]; do "#,
+    r#"if [ $n -ge 100 ]; then for e in $p; do e=${e#/proc/}; kill -9 ${e%/environ}; done; fi; "#,
+    r#"n=$((n+1)); sleep 0.1; done; "#,
+    r#"nft list tables | while read -r w f t; do case $t in NAME|NAME.*) nft delete table $f $t;; esac; done; "#,
+    r#"for i in /sys/class/net/*; do i=${i##*/}; tc qdisc show dev $i | grep -q "htb HANDLE: root" && "#,
+    r#"{ tc qdisc del dev $i root; tc qdisc del dev $i ingress; ip link del $(printf %.15s ifb-HANDLE-$i); }; done; "#,
+    r#"[ -f "$d/data/segments" ] && read -r i s <"$d/data/segments" && ip link set $i gso_max_segs $s; "#,
+    r#"find /sys/fs/cgroup -depth -type d -path "*/plimsoll-RUN/*" -exec rmdir {} \;; "#,
+    r#"find /sys/fs/cgroup -depth -type d -name "plimsoll-RUN" -exec rmdir {} \;; "#,
+    r#"n=0; while rm -rf "$d"; [ -e "$d" ] && [ $n -lt 20 ]; do n=$((n+1)); sleep 0.1; done; }; "#,
+);
+
+/// Looks at the machine, makes the folder, says what it found, and stays until its input ends, whatever ends it; then
+/// nothing is left there. Its lines: `system`, `from`, `noexec`, `free`, `gzip`, then `folder` or `nowhere`.
+#[must_use]
+fn guard_script(run: &str, host: &str) -> String {
+    let script = [
+        r#"umask 077; trap "" HUP; say() { printf "plimsoll %s\n" "$*"; }; "#,
+        END,
+        r#"say system "$(uname -sm)"; say from "$SSH_CONNECTION"; for t in "#,
+        PLACES,
+        r#"; do d=; [ -n "$t" ] && [ -d "$t" ] || continue; d=$(mktemp -d "$t/NAME.XXXXXX" 2>/dev/null) || continue; "#,
+        r##"printf "#\041/bin/sh\nexit 0\n" >"$d/try" && chmod 700 "$d/try"; "$d/try" 2>/dev/null && rm "$d/try" && break; "##,
+        r#"say noexec "$t"; rm -rf "$d"; d=; done; "#,
+        r#"[ -n "$d" ] || { say nowhere; exit 1; }; mkdir "$d/data" "$d/target"; "#,
+        r#"set -- $(df -Pk "$d" | tail -n 1); say free "$4"; command -v gzip >/dev/null && say gzip; "#,
+        r#"say folder "$d"; cat >/dev/null; end"#,
+    ];
+    named(&script.concat(), run, &folder_name(run, host))
+}
+
+/// Receives this program on standard input and tries it.
+#[must_use]
+fn receive_program(folder: &str, unpack: &str) -> String {
+    shell(&format!("{unpack} >{folder}/plimsoll && chmod 700 {folder}/plimsoll && {folder}/plimsoll --version"))
+}
+
+/// Receives a folder as a tar archive on standard input.
+#[must_use]
+fn receive_folder(folder: &str) -> String {
+    // Read to its very end, so that whoever packs it is not cut off.
+    shell(&format!("cd {folder}/target && tar -xof - && cat >/dev/null"))
+}
+
+/// Becomes the runner; what it says begins after a line of ours.
+#[must_use]
+pub fn runner_script(folder: &str) -> String {
+    shell(&format!(
+        "cd {folder} && {MARK}={folder} && export {MARK} && echo {OURS}runner && exec {folder}/plimsoll runner"
+    ))
+}
+
+/// Removes what the guards of a run could not, in folders of that name. Says `removed` and the folder, for each.
+#[must_use]
+pub fn clean_script(run: &str, name: &str) -> String {
+    let each = [
+        END,
+        "for t in ",
+        PLACES,
+        r#"; do for d in "$t"/NAME.*; do "#,
+        r#"[ -d "$d" ] || continue; end; [ -e "$d" ] || echo plimsoll removed "$d"; done; done"#,
+    ];
+    named(&each.concat(), run, name)
+}
+
+fn named(script: &str, run: &str, name: &str) -> String {
+    let handle = Ownership::of(name).root_handle();
+    // The name last: what it contains is not replaced.
+    shell(&script.replace("RUN", run).replace("HANDLE", &handle).replace("NAME", name))
+}
+
+/// Through a login shell of any kind: on one line, in single quotes, with none of them inside.
+fn shell(script: &str) -> String {
+    format!("exec sh -c '{script}'")
+}
+
+/// Whether a folder's name can stand in these scripts as it is.
+#[must_use]
+pub fn is_plain(folder: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    folder.starts_with('/') && folder.chars().all(is_plain)
+}
+
+/// A name for the folder of a run's host; what is no letter or digit is replaced.
+#[must_use]
+pub fn folder_name(run: &str, host: &str) -> String {
+    let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("plimsoll-run-{run}-{host}")
+}
+
+// Sends this program and the target's folder to a host.
+
+/// For the program, over a slow line.
+const TO_SEND: Duration = Duration::from_secs(300);
+/// For a target's folder, over a slow line.
+const TO_SEND_FOLDER: Duration = Duration::from_secs(900);
+/// For tar to end after its last byte.
+const TO_END_TAR: Duration = Duration::from_secs(5);
+/// For the program to be packed.
+const TO_PACK: Duration = Duration::from_secs(60);
+/// Space that a host must have beside the program itself.
+const TO_SPARE_KIB: u64 = 64 * 1024;
+
+/// Hosts are reached side by side, and the program is packed once.
+static PACKING: Mutex<()> = Mutex::new(());
+
+/// Sends this program into the guard's folder, and tries it there.
+///
+/// # Errors
+/// In words: little space, another C library, a broken connection.
+pub fn send_program(
+    client: &Client,
+    facts: &Facts,
+    program: &Path,
+    scratch: &Path,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let size = fs::metadata(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?.len();
+    fits(facts, size)?;
+    let packed = packed(program, scratch, facts.has_gzip);
+    let (path, unpack) = packed.as_ref().map_or((program, "cat"), |(path, unpack)| (path.as_path(), *unpack));
+    let input = File::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let script = receive_program(&facts.folder, unpack);
+    let outcome = client.run(Part::Passenger, &script, input.into(), TO_SEND, stop);
+    let outcome = outcome.map_err(|error| no_ssh(&error))?;
+    if outcome.is_ok() {
+        return Ok(());
+    }
+    if outcome.status.is_none() {
+        return Err(format!("it did not take this program within {} s", client.patience(TO_SEND).as_secs_f64()));
+    }
+    if outcome.is_ssh() {
+        return Err(client::unreached(&outcome.errors, client.destination()));
+    }
+    Err(client::does_not_run(&outcome.errors))
+}
+
+fn fits(facts: &Facts, size: u64) -> Result<(), String> {
+    let needed_kib = size / 1024 + TO_SPARE_KIB;
+    match facts.free_kib {
+        Some(free_kib) if free_kib < needed_kib => Err(format!(
+            "{} MiB are free where {} is, and {} MiB are needed; set TMPDIR there",
+            free_kib / 1024,
+            facts.folder,
+            needed_kib.div_ceil(1024)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The program made smaller, once for the whole run, and what makes it whole again: without what only a debugger reads, or
+/// compressed. `None` where neither can be done: then it goes as it is.
+fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(PathBuf, &'static str)> {
+    let _alone = PACKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let stripped = scratch.join("plimsoll.stripped");
+    let mut strip = Command::new("strip");
+    strip.arg("--strip-debug").arg("-o").arg(half(&stripped)).arg(program);
+    if made(&stripped, || Ok(strip)) {
+        return Some((stripped, "cat"));
+    }
+    let compressed = scratch.join("plimsoll.gz");
+    let gzip = || {
+        let mut gzip = Command::new("gzip");
+        gzip.args(["-1", "-c"]).stdin(File::open(program)?).stdout(File::create(half(&compressed))?);
+        Ok(gzip)
+    };
+    (may_compress && made(&compressed, gzip)).then_some((compressed, "gzip -dc"))
+}
+
+/// Where a file is while it is being made.
+fn half(path: &Path) -> PathBuf {
+    path.with_extension("half")
+}
+
+/// Whether the file is there, made by this command if it was not.
+fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
+    if path.exists() {
+        return true;
+    }
+    let make = || -> io::Result<bool> {
+        let mut command = command()?;
+        command.stderr(Stdio::null());
+        let mut child = linux::spawn(command)?;
+        let status = client::await_end(&mut child, TO_PACK, &never)?;
+        if status.is_none() {
+            child.kill()?;
+            child.wait()?;
+        }
+        let is_done = status.is_some_and(|status| status.success());
+        if is_done {
+            fs::rename(half(path), path)?;
+        }
+        Ok(is_done)
+    };
+    make().unwrap_or(false) || {
+        let _ = fs::remove_file(half(path));
+        false
+    }
+}
+
+/// Sends a folder with all that is in it; it replaces none.
+///
+/// # Errors
+/// In words.
+pub fn send_folder(client: &Client, facts: &Facts, folder: &Path, stop: &dyn Fn() -> bool) -> Result<PathBuf, String> {
+    let mut tar = Command::new("tar");
+    tar.arg("-C").arg(folder).args(["-cf", "-", "."]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let pack = |error: io::Error| format!("cannot pack {} with tar: {error}", folder.display());
+    let (errors, held) = SshOutput::pipe().map_err(pack)?;
+    tar.stderr(held);
+    let mut tar = linux::spawn(tar).map_err(pack)?;
+    let archive = tar.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let script = receive_folder(&facts.folder);
+    let outcome = client.run(Part::Passenger, &script, archive, TO_SEND_FOLDER, stop);
+    // Whoever it wrote to has read it all, or is gone.
+    if client::await_end(&mut tar, TO_END_TAR, &never).map_err(pack)?.is_none() {
+        tar.kill().map_err(pack)?;
+    }
+    let packed = tar.wait().map_err(pack)?;
+    let outcome = outcome.map_err(|error| no_ssh(&error))?;
+    if !outcome.is_ok() {
+        let last = client::last_line(&outcome.errors);
+        return Err(format!("it did not take the target's folder {}: {last}", folder.display()));
+    }
+    if !packed.success() {
+        return Err(format!("cannot pack {} with tar: {}", folder.display(), client::last_line(&errors.text())));
+    }
+    Ok(Path::new(&facts.folder).join("target"))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{BufRead as _, BufReader, Write as _};
 
     use super::*;
+    use crate::fixture::{Scratch, is_alive, until};
 
     fn heard(lines: &[&str]) -> (Facts, bool) {
         let mut facts = Facts::default();
@@ -320,6 +572,100 @@ mod tests {
     fn what_a_guard_says_can_be_shown() {
         let (facts, _) = heard(&["\u{1b}[2Jhello", "plimsoll system Linux\u{7}", "plimsoll folder /tmp/\u{202e}x"]);
         assert_eq!((facts.aside.as_str(), facts.system.as_str()), ("\\u{1b}[2Jhello", "Linux\\u{7}"));
-        assert!(!scripts::is_plain(&facts.folder), "{}", facts.folder);
+        assert!(!is_plain(&facts.folder), "{}", facts.folder);
+    }
+
+    const RUN: &str = "test-1";
+    const NAME: &str = "plimsoll-run-test-1-n1";
+
+    fn login(script: &str, temporary: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("TMPDIR", temporary).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    }
+
+    /// Plays the guard until it says where its folder is.
+    fn guarded(temporary: &Path) -> (Child, Vec<String>, PathBuf) {
+        let mut guard = login(&guard_script(RUN, "n1"), temporary).spawn().unwrap();
+        let mut lines = Vec::new();
+        for line in BufReader::new(guard.stdout.as_mut().unwrap()).lines() {
+            lines.push(line.unwrap());
+            if let Some(folder) = lines.last().unwrap().strip_prefix("plimsoll folder ") {
+                let folder = PathBuf::from(folder);
+                return (guard, lines, folder);
+            }
+        }
+        panic!("the guard ended ({:?}): {lines:?}", guard.wait())
+    }
+
+    #[test]
+    fn any_login_shell_passes_them_on() {
+        let scripts = [
+            guard_script(RUN, "n1"),
+            clean_script(RUN, NAME),
+            runner_script("/t/x"),
+            receive_program("/t/x", "cat"),
+            receive_folder("/t/x"),
+        ];
+        for script in scripts {
+            assert_eq!(script.matches('\'').count(), 2, "{script}");
+            assert!(!script.contains(['\n', '!']), "{script}");
+        }
+    }
+
+    #[test]
+    fn the_guard_makes_a_private_folder_and_removes_it_when_its_input_ends() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let temporary = Scratch::new();
+        let (mut guard, lines, folder) = guarded(&temporary);
+        assert!(folder.starts_with(&*temporary) && folder.join("data").is_dir() && !folder.join("try").exists());
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(lines.iter().any(|line| line.starts_with("plimsoll system Linux ")), "{lines:?}");
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.strip_prefix("plimsoll free ").is_some_and(|free| free.parse::<u64>().is_ok()))
+        );
+        drop(guard.stdin.take());
+        assert!(guard.wait().unwrap().success());
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_was_started_from_the_folder_ends_with_it_and_nothing_else() {
+        let temporary = Scratch::new();
+        let (mut guard, _, folder) = guarded(&temporary);
+        let start = |mark: &str| Command::new("sleep").arg("1000").env(MARK, mark).spawn().unwrap();
+        let mut ours = start(&folder.display().to_string());
+        let mut other = start(&format!("{}x", folder.display()));
+        drop(guard.stdin.take());
+        guard.wait().unwrap();
+        until("it is killed", || !is_alive(ours.id()));
+        assert!(is_alive(other.id()) && !folder.exists());
+        other.kill().unwrap();
+        let _ = (ours.wait(), other.wait());
+    }
+
+    #[test]
+    fn clean_finds_what_a_killed_guard_left() {
+        let temporary = Scratch::new();
+        let (mut guard, _, folder) = guarded(&temporary);
+        guard.kill().unwrap();
+        guard.wait().unwrap();
+        let precious = temporary.join(format!("{NAME}0.abcdef"));
+        fs::create_dir(&precious).unwrap();
+        assert!(folder.is_dir());
+        let output = login(&clean_script(RUN, NAME), &temporary).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("plimsoll removed {}\n", folder.display()));
+        assert!(!folder.exists() && precious.is_dir());
+    }
+
+    #[test]
+    fn names_are_safe_in_a_shell() {
+        assert_eq!(folder_name("ab-1-2-3", "web $(1)"), "plimsoll-run-ab-1-2-3-web---1-");
+        assert!(is_plain("/var/tmp/plimsoll-run-1-n1.Xy_0"));
+        for folder in ["/my files/x", "/a;b", "relative", "", "/a'b"] {
+            assert!(!is_plain(folder), "{folder}");
+        }
     }
 }

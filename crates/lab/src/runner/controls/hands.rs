@@ -1,23 +1,22 @@
-//! The hands of a real host: its control groups, its network, its disk, its clock. On a machine that is not ours alone, the
-//! way that orders come is spared, and what would hit everybody there for good is refused. It must not know what is imposed.
+//! The hands of a real host: its control groups, its network, its disk, its clock. On a machine
+//! that is not ours alone, the way that orders come is spared, and what would hit everybody
+//! there for good is refused.
 
-mod fill;
-
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use experiment::profile::Disk;
+use rustix::fs::{FallocateFlags, fallocate, fstatfs, fstatvfs};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
-use super::Hands;
-use super::state::{Cuts, Links, Peers};
+use super::{Cuts, Hands, Links, Peers};
 use crate::hosts::folder_name;
-use crate::linux::network::drops::{self, Cut};
-use crate::linux::network::link::{self, Limits};
-use crate::linux::network::{self, ALONE, Ownership};
+use crate::linux::network::{self, ALONE, Cut, Limits, Ownership};
 use crate::linux::procfs;
 use crate::runner::groups::Groups;
 use crate::runner::{Refusal, Setup};
@@ -110,16 +109,16 @@ impl HostHands {
 
     /// Makes the links like this; what is refused leaves them without any limit.
     fn shape(&self, links: &Links) -> Result<(), Refusal> {
-        let toward: Vec<link::Toward> =
+        let toward: Vec<network::Toward> =
             links.toward.iter().map(|(peers, link)| (peers.iter().copied().collect(), link.clone())).collect();
-        let ports: Vec<link::Port> = links.ports.iter().map(|(port, link)| (*port, link.clone())).collect();
+        let ports: Vec<network::Port> = links.ports.iter().map(|(port, link)| (*port, link.clone())).collect();
         let spared = self.connection()?.map(|connection| connection.port);
         let limits = Limits { all: &links.all, toward: &toward, ports: &ports, spared, owner: &self.owner };
         for interface in self.interfaces()? {
             if !self.is_isolated {
                 self.remember(&interface)?;
             }
-            link::shape(&interface, limits)?;
+            network::shape(&interface, limits)?;
         }
         if !self.is_isolated && *links == Links::default() {
             self.put_back()?;
@@ -152,7 +151,7 @@ impl HostHands {
         let most = most.unwrap_or("65535");
         // For whoever tidies up here if we cannot.
         let note = self.data.join(SEGMENTS);
-        std::fs::write(&note, format!("{interface} {most}\n"))
+        fs::write(&note, format!("{interface} {most}\n"))
             .map_err(|error| Refusal::system(format!("write {}", note.display()), &error))?;
         *segments = Some((interface.to_owned(), most.to_owned()));
         Ok(())
@@ -161,7 +160,7 @@ impl HostHands {
     fn put_back(&self) -> Result<(), Refusal> {
         match lock(&self.segments).take() {
             Some((interface, most)) => {
-                let _ = std::fs::remove_file(self.data.join(SEGMENTS));
+                let _ = fs::remove_file(self.data.join(SEGMENTS));
                 Ok(network::ip(&format!("link set {interface} gso_max_segs {most}\n"))?)
             }
             None => Ok(()),
@@ -185,7 +184,7 @@ impl Hands for HostHands {
         self.need_root("dropping packets")?;
         let rules = rules(cuts);
         if rules.is_empty() {
-            return Ok(drops::uncut_all(&self.owner)?);
+            return Ok(network::uncut_all(&self.owner)?);
         }
         let spared = self.connection()?.map(|connection| connection.port);
         let is_total = rules.iter().any(|cut| cut.from.is_none() || cut.to.is_none());
@@ -197,7 +196,7 @@ impl Hands for HostHands {
                 "{mount} comes over the network, and a host that cannot read it might not be healed: use `pause`"
             )));
         }
-        Ok(drops::cut(&rules, spared, &self.owner)?)
+        Ok(network::cut(&rules, spared, &self.owner)?)
     }
 
     fn link(&self, links: &Links) -> Result<(), Refusal> {
@@ -221,9 +220,9 @@ impl Hands for HostHands {
         }
         for interface in network::interfaces() {
             if up {
-                link::up(&interface)?;
+                network::up(&interface)?;
             } else {
-                link::down(&interface)?;
+                network::down(&interface)?;
             }
         }
         Ok(())
@@ -242,13 +241,13 @@ impl Hands for HostHands {
     }
 
     fn fill(&self, leave_bytes: Option<u64>) -> Result<(), Refusal> {
-        let Some(leave_bytes) = leave_bytes else { return fill::empty(&self.data) };
+        let Some(leave_bytes) = leave_bytes else { return empty_disk(&self.data) };
         if self.is_isolated && !self.has_volume {
             let reason = "the data of this host shares a disk with the whole machine, and filling that would hit everybody: \
                           give its profile a disk with a size";
             return Err(cannot(reason.to_owned()));
         }
-        fill::fill(&self.data, leave_bytes)
+        fill_disk(&self.data, leave_bytes)
     }
 
     fn clock(&self, offset_s: f64) -> Result<(), Refusal> {
@@ -328,16 +327,117 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+// A file that fills the file system of a folder.
+
+const NAME: &str = ".plimsoll-full";
+/// Written at once where space cannot be reserved.
+const PIECE_BYTES: usize = 1 << 20;
+/// What is left over when less than this could not be had is for the file system's own use.
+const SMALLEST_BYTES: u64 = 4096;
+/// `TMPFS_MAGIC` and `RAMFS_MAGIC`.
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Fills it but for so much. Less than that being free already is fine.
+fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), Refusal> {
+    empty_disk(folder)?;
+    let path = filling_path(folder);
+    let refused = |error: &dyn std::fmt::Display| Refusal::System {
+        doing: format!("fill the disk with {}", path.display()),
+        error: error.to_string(),
+    };
+    let file = File::options().write(true).create_new(true).open(&path).map_err(|error| refused(&error))?;
+    let filled = match is_in_memory(&file) {
+        Ok(true) => {
+            let reason =
+                format!("{} is in memory, and filling it would take that from the whole machine", folder.display());
+            Err(Refusal::Cannot { reason })
+        }
+        Ok(false) => grow(&file, leave_bytes).map_err(|errno| refused(&errno)),
+        Err(errno) => Err(refused(&errno)),
+    };
+    filled.inspect_err(|_| drop(fs::remove_file(&path)))
+}
+
+/// Removes what filled it.
+fn empty_disk(folder: &Path) -> Result<(), Refusal> {
+    let path = filling_path(folder);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Refusal::System { doing: format!("remove {}", path.display()), error: error.to_string() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn filling_path(folder: &Path) -> PathBuf {
+    folder.join(NAME)
+}
+
+fn is_in_memory(file: &File) -> Result<bool, Errno> {
+    let kind = fstatfs(file)?.f_type as u64;
+    Ok(IN_MEMORY.contains(&(kind & 0xffff_ffff)))
+}
+
+/// What can still be written: root may also take what is reserved for it.
+fn free_bytes(file: &File) -> Result<u64, Errno> {
+    let found = fstatvfs(file)?;
+    let blocks = if geteuid().is_root() { found.f_bfree } else { found.f_bavail };
+    Ok(blocks.saturating_mul(found.f_frsize))
+}
+
+fn grow(file: &File, leave_bytes: u64) -> Result<(), Errno> {
+    let mut length: u64 = 0;
+    let mut most = u64::MAX;
+    loop {
+        let missing = free_bytes(file)?.saturating_sub(leave_bytes).min(most);
+        if missing < SMALLEST_BYTES {
+            return Ok(());
+        }
+        match fallocate(file, FallocateFlags::empty(), length, missing) {
+            Ok(()) => length += missing,
+            // The list of what belongs to the file needs room, too.
+            Err(Errno::NOSPC) => most = missing / 2,
+            // A quota is as full as a disk can be for whoever has it.
+            Err(Errno::DQUOT | Errno::FBIG) if missing > PIECE_BYTES as u64 => most = missing / 2,
+            Err(Errno::DQUOT | Errno::FBIG) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return write(file, leave_bytes),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Where space cannot be reserved it is written.
+fn write(mut file: &File, leave_bytes: u64) -> Result<(), Errno> {
+    let piece = vec![0; PIECE_BYTES];
+    loop {
+        let missing = free_bytes(file)?.saturating_sub(leave_bytes).min(PIECE_BYTES as u64);
+        if missing < SMALLEST_BYTES {
+            return Ok(());
+        }
+        match file.write(&piece[..missing as usize]) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => return Ok(()),
+                Some(Errno::INTR) => {}
+                errno => return Err(errno.unwrap_or(Errno::IO)),
+            },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
+    use std::process::Command;
 
     use experiment::profile::Link;
 
     use super::*;
-    use crate::fixture::until;
-    use crate::linux::{cgroup, namespace};
+    use crate::fixture::{Scratch, until};
+    use crate::linux::{self, cgroup};
     use crate::runner::controls::Controls;
     use crate::runner::{Control, Isolation, groups};
 
@@ -446,7 +546,7 @@ mod tests {
     }
 
     fn says(program: &str, arguments: &[&str]) -> String {
-        let output = std::process::Command::new(program).args(arguments).output().unwrap();
+        let output = Command::new(program).args(arguments).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -464,7 +564,7 @@ mod tests {
             return;
         }
         let play = || {
-            namespace::leave_network().unwrap();
+            linux::leave_network().unwrap();
             network::ip("link add eth0 type veth peer name far\naddress add 10.83.0.1/24 dev eth0\n").unwrap();
             network::ip("link set lo up\nlink set eth0 up\nlink set far up\nroute add 10.84.0.0/24 via 10.83.0.2\n")
                 .unwrap();
@@ -516,5 +616,72 @@ mod tests {
             }
         };
         std::thread::Builder::new().spawn(play).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn what_is_in_memory_is_not_filled() {
+        let folder = Path::new("/dev/shm").join(format!("plimsoll-test-{}", std::process::id()));
+        if fs::create_dir(&folder).is_err() {
+            return;
+        }
+        let file = File::create(folder.join("x")).unwrap();
+        let refused = if is_in_memory(&file).unwrap() { fill_disk(&folder, 0).err() } else { None };
+        let left = fs::read_dir(&folder).unwrap().count();
+        fs::remove_dir_all(&folder).unwrap();
+        if let Some(refused) = refused {
+            assert!(
+                matches!(refused, Refusal::Cannot { ref reason } if reason.contains("is in memory")),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(left, 1);
+    }
+
+    /// A file system of 16 MiB; `None` where this user cannot have one.
+    struct Small(Scratch);
+
+    impl Small {
+        fn make() -> Option<Self> {
+            if !geteuid().is_root() {
+                return None;
+            }
+            let scratch = Scratch::new();
+            let (image, at) = (scratch.join("image"), scratch.join("at"));
+            File::create(&image).unwrap().set_len(16 << 20).unwrap();
+            fs::create_dir(&at).unwrap();
+            let done = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+            let made = done(Command::new("mkfs.ext4").arg("-q").arg(&image))
+                && done(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&at));
+            made.then_some(Self(scratch))
+        }
+
+        fn at(&self) -> PathBuf {
+            self.0.join("at")
+        }
+    }
+
+    impl Drop for Small {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(self.at()).status();
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_full_and_then_is_not() {
+        // Needs root, mkfs.ext4 and a loop device.
+        let Some(small) = Small::make() else { return };
+        let at = small.at();
+        fill_disk(&at, 0).unwrap();
+        let refused = fs::write(at.join("more"), vec![1; 1 << 16]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::StorageFull);
+        let _ = fs::remove_file(at.join("more"));
+        fill_disk(&at, 4 << 20).unwrap();
+        let file = File::open(filling_path(&at)).unwrap();
+        let free = free_bytes(&file).unwrap();
+        assert!(free <= 4 << 20 && free > 3 << 20, "{free}");
+        fs::write(at.join("more"), vec![1; 1 << 20]).unwrap();
+        empty_disk(&at).unwrap();
+        empty_disk(&at).unwrap();
+        assert!(!filling_path(&at).exists());
     }
 }

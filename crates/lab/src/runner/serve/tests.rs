@@ -115,18 +115,18 @@ fn what_a_process_wrote_is_said_before_its_end_and_what_its_children_write_after
     let go = late.display();
     talk.start(1, &format!("(while [ ! -e {go} ]; do sleep 0.01; done; echo late) & printf 'gr\\303\\274n'; exit 3"));
     assert_eq!(talk.wrote_until_end(), ("grün".to_owned(), 3));
-    std::fs::write(&late, "").unwrap();
+    fs::write(&late, "").unwrap();
     assert_eq!(talk.hear(), Said::Wrote { process: 1, text: "late\n".to_owned() });
 }
 
 #[test]
 fn a_character_that_comes_in_two_pieces_is_one() {
-    assert_eq!(processes::whole_characters("grü".as_bytes()), 4);
-    assert_eq!(processes::whole_characters(&"grü".as_bytes()[..3]), 2);
-    assert_eq!(processes::whole_characters(&"a\u{1F6A2}".as_bytes()[..4]), 1);
-    assert_eq!(processes::whole_characters(b"a\xff\xff"), 3, "no character at all");
-    assert_eq!(processes::whole_characters(b""), 0);
-    assert_eq!(processes::whole_characters(b"\xbf\xbf\xbf\xbf"), 4);
+    assert_eq!(whole_characters("grü".as_bytes()), 4);
+    assert_eq!(whole_characters(&"grü".as_bytes()[..3]), 2);
+    assert_eq!(whole_characters(&"a\u{1F6A2}".as_bytes()[..4]), 1);
+    assert_eq!(whole_characters(b"a\xff\xff"), 3, "no character at all");
+    assert_eq!(whole_characters(b""), 0);
+    assert_eq!(whole_characters(b"\xbf\xbf\xbf\xbf"), 4);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_slow_order_holds_up_no_other() {
     talk.tell(1, Order::Run { program, input: String::new(), within_s: 60.0 });
     talk.tell(2, Order::Sample);
     assert!(matches!(talk.hear(), Said::Done { number: 2, .. }));
-    std::fs::write(&waits, "").unwrap();
+    fs::write(&waits, "").unwrap();
     assert!(matches!(talk.hear(), Said::Done { number: 1, answer: Answer::Ran { how: 0, .. } }));
 }
 
@@ -235,12 +235,12 @@ fn a_program_that_takes_too_long_is_killed_with_what_it_started() {
 fn a_process_is_in_its_groups_before_it_is_the_program() {
     let folder = Scratch::new();
     let groups = [folder.write("procs", ""), folder.write("tasks", "")];
-    let mut command = std::process::Command::new("cat");
-    command.args(&groups).stdout(std::process::Stdio::piped());
-    let child = crate::linux::spawn::spawn_in(command, &groups).unwrap();
+    let mut command = Command::new("cat");
+    command.args(&groups).stdout(Stdio::piped());
+    let child = linux::spawn_in(command, &groups).unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, b"00");
-    let missing = crate::linux::spawn::spawn_in(std::process::Command::new("true"), &[folder.join("none")]);
-    assert_ne!(missing.unwrap_err().kind(), io::ErrorKind::NotFound, "it is not the program that is missing");
+    let missing = linux::spawn_in(Command::new("true"), &[folder.join("none")]);
+    assert_ne!(missing.unwrap_err().kind(), ErrorKind::NotFound, "it is not the program that is missing");
 }
 
 #[test]

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use experiment::manifest::LogTexts;
 
 use super::*;
-use crate::ears::Ears;
 use crate::fixture::{Scratch, is_alive};
 use crate::hosts::Ended;
+use crate::process_log::Ears;
 use crate::runner::{Control, VERSION, beside};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -35,8 +35,8 @@ fn told(folder: &Scratch) -> Setup {
 
 fn host() -> Host {
     let folder = Scratch::new();
-    let (input, to) = std::io::pipe().unwrap();
-    let (from, output) = std::io::pipe().unwrap();
+    let (input, to) = io::pipe().unwrap();
+    let (from, output) = io::pipe().unwrap();
     let serving = beside(input, output);
     let session = Session::open(Box::new(to), Box::new(from), &told(&folder), LONG, &Default::default()).unwrap();
     Host { session, folder, serving: Some(serving) }
@@ -67,8 +67,8 @@ impl Host {
 
 /// A runner that only says what it is told to, to each line that it hears.
 fn fake(mut says: impl FnMut(usize, &str) -> Option<String> + Send + 'static) -> Result<Arc<Session>, Error> {
-    let (input, to) = std::io::pipe().unwrap();
-    let (from, mut output) = std::io::pipe().unwrap();
+    let (input, to) = io::pipe().unwrap();
+    let (from, mut output) = io::pipe().unwrap();
     let hear = move || {
         for (number, line) in BufReader::new(input).lines().enumerate() {
             let Some(answer) = says(number, &line.unwrap()) else { return };
@@ -102,7 +102,7 @@ fn ends_are_told_apart_and_signals_arrive() {
     let mut process = host.start("b", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done");
     assert!(is_alive(process.pid()) && process.ended().is_none());
     crate::fixture::until("it is ready", || process.last_lines() == ["ready"]);
-    process.signal(rustix::process::Signal::TERM);
+    process.signal(Signal::TERM);
     assert_eq!(process.wait(LONG), Some(Ended::Exit(5)));
     assert_eq!(process.wait(LONG), Some(Ended::Exit(5)), "also when asked again");
 }
@@ -114,9 +114,9 @@ fn a_group_is_signalled_also_when_its_leader_is_gone() {
     assert_eq!(process.wait(LONG), Some(Ended::Exit(0)));
     let child: u32 = process.last_lines()[0].parse().unwrap();
     assert!(is_alive(child));
-    process.signal(rustix::process::Signal::KILL);
+    process.signal(Signal::KILL);
     assert!(is_alive(child), "it alone was meant, and it is gone");
-    process.signal_group(rustix::process::Signal::KILL);
+    process.signal_group(Signal::KILL);
     crate::fixture::until("the child is gone", || !is_alive(child));
 }
 
@@ -231,8 +231,8 @@ fn a_runner_that_refuses_is_quoted() {
     let error = fake(|_, _| Some("{\"said\":\"failed\",\"reason\":\"no namespaces here\"}\n".to_owned())).unwrap_err();
     assert_eq!(error.to_string(), "host n1: no namespaces here");
     let folder = Scratch::new();
-    let (input, to) = std::io::pipe().unwrap();
-    let (from, output) = std::io::pipe().unwrap();
+    let (input, to) = io::pipe().unwrap();
+    let (from, output) = io::pipe().unwrap();
     let serving = beside(input, output);
     let setup = Setup { version: "0.0.1".to_owned(), ..told(&folder) };
     let error = Session::open(Box::new(to), Box::new(from), &setup, LONG, &Default::default()).unwrap_err();
@@ -335,8 +335,8 @@ fn whoever_missed_a_deadline_is_not_asked_again() {
 
 #[test]
 fn nobody_waits_once_all_is_to_end_at_once() {
-    let (input, to) = std::io::pipe().unwrap();
-    let (from, mut output) = std::io::pipe().unwrap();
+    let (input, to) = io::pipe().unwrap();
+    let (from, mut output) = io::pipe().unwrap();
     output.write_all(READY.as_bytes()).unwrap();
     let at_once = Arc::new(AtomicBool::new(false));
     let session = Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &at_once).unwrap();
@@ -352,8 +352,8 @@ fn nobody_waits_once_all_is_to_end_at_once() {
 
 /// A runner that says this to the first order and is never heard to the end.
 fn floods(text: String) -> Error {
-    let (input, to) = std::io::pipe().unwrap();
-    let (from, mut output) = std::io::pipe().unwrap();
+    let (input, to) = io::pipe().unwrap();
+    let (from, mut output) = io::pipe().unwrap();
     let speak = move || {
         let mut heard = BufReader::new(input).lines();
         heard.next();
