@@ -1,5 +1,4 @@
-//! What a run's records weigh: before it begins, from its plan, and whether there is room for more while it is played. It must not stop
-//! anything itself.
+//! What a run's records weigh: before it begins, from its plan, and whether there is room for more while it is played.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
