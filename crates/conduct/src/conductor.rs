@@ -1,5 +1,5 @@
-//! The conductor's mind: what happened in, what is to be done out. Pure, so that every interruption at every
-//! moment can be tested without a process. It must not touch a clock, a file, a process or a socket.
+//! The conductor's mind: what happened in, what is to be done out. Pure, so that every interruption at every moment can
+//! be tested without a process.
 
 use experiment::catalog::Heals;
 use experiment::plan;

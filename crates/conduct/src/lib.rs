@@ -1,23 +1,17 @@
 //! The conductor: plays a plan, trial by trial, and is interruptible anywhere. A pure core decides, a thin shell does.
 //! It must not measure, judge or print.
 
-mod caller;
 pub mod conductor;
-mod diary;
 pub mod news;
 mod playing;
-mod preparation;
 mod read_back;
 mod recording;
-mod replicas;
-mod run;
 pub mod schedule;
 mod trial;
 mod weight;
 
 pub use news::{Audience, Interrupts, News, Second};
-pub use playing::{can_play, play, recorded};
-pub use run::Run;
+pub use playing::{Run, can_play, play, recorded};
 pub use weight::{heavy, weight_bytes};
 
 /// Why a run could not go on.

@@ -1,4 +1,4 @@
-//! What the conductor tells whoever watches: a progress line, a live view, a test. It must not decide anything.
+//! What the conductor tells whoever watches: a progress line, a live view, a test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -1,9 +1,11 @@
-//! Playing a run: its trials in order, and how it ended. It must not know what happens inside a trial.
+//! Playing a run: what it is made of, its trials in order, and how it ended.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
+use experiment::manifest::Manifest;
 use experiment::plan::{Plan, Trial};
 use experiment::search::Finished;
 use experiment::secrets::Secrets;
@@ -11,7 +13,24 @@ use record::events::{Ending, RunEnding, What};
 use record::folder::RunFolder;
 use record::results::SearchStep;
 
-use crate::{Audience, Error, Interrupts, News, Run, trial};
+use crate::{Audience, Error, Interrupts, News, trial};
+
+/// Everything needed to play a plan.
+#[derive(Clone)]
+pub struct Run<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Its folder, with `experiment.toml`, `plan.json` and `environment.json` already in it.
+    pub folder: &'a RunFolder,
+    /// The target's manifest and folder, by name.
+    pub targets: &'a dyn Fn(&str) -> Option<(Manifest, PathBuf)>,
+    /// The folder that feed files are relative to.
+    pub files: PathBuf,
+    /// What no record may have.
+    pub secrets: &'a Secrets,
+    /// This program, for targets that are built in.
+    pub plimsoll: PathBuf,
+}
 
 /// Whether this version can play the plan.
 ///

@@ -1,18 +1,21 @@
-//! The threads that bring records to disk while a trial runs, so that neither the load nor the probes ever wait for it.
-//! It must not look into what it writes, beyond counting for whoever watches.
+//! How records come to disk while a trial runs: the threads that write what is measured, so that neither
+//! the load nor the probes ever wait for it, and the diary of its events.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
+use experiment::secrets::Secrets;
 use hdrhistogram::Histogram;
 use load::recorder::{Recorder, SampledKeys};
 use load::{Interval, Sheet};
 use record::clock::Clock;
-use record::events::{History, Outcome};
+use record::events::{Event, History, Outcome, What};
 use record::folder::TrialFolder;
 use record::hlog::Time;
-use record::rows::{Metric, Sample, Writer};
+use record::rows::{Metric, Sample};
+use record::{lines, rows};
 
 use crate::Error;
 use crate::news::Second;
@@ -65,7 +68,7 @@ impl Recording {
         let mut recorder = Recorder::create(folder, clock, load_s)?;
         recorder.audit_only(keys);
         recorder.history(before)?;
-        let rows = Writer::create(&folder.samples()).map_err(Error::Record)?;
+        let rows = rows::Writer::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
         let (metrics, from_target) = sync_channel(PENDING);
@@ -160,7 +163,7 @@ fn latency(sheet: &Sheet) -> Option<Box<Histogram<u64>>> {
     (!all.is_empty()).then(|| Box::new(all))
 }
 
-fn record_samples(mut rows: Writer<Sample>, samples: &Receiver<Sample>) -> Result<(), Error> {
+fn record_samples(mut rows: rows::Writer<Sample>, samples: &Receiver<Sample>) -> Result<(), Error> {
     for sample in samples {
         rows.write(&sample).map_err(Error::Record)?;
         rows.flush().map_err(Error::Record)?;
@@ -170,14 +173,82 @@ fn record_samples(mut rows: Writer<Sample>, samples: &Receiver<Sample>) -> Resul
 
 /// The file is made when there is something to be written: most targets have none.
 fn record_metrics(path: &Path, metrics: &Receiver<Metric>) -> Result<(), Error> {
-    let mut rows: Option<Writer<Metric>> = None;
+    let mut rows: Option<rows::Writer<Metric>> = None;
     for metric in metrics {
         let rows = match &mut rows {
             Some(rows) => rows,
-            none => none.insert(Writer::create(path).map_err(Error::Record)?),
+            none => none.insert(rows::Writer::create(path).map_err(Error::Record)?),
         };
         rows.write(&metric).map_err(Error::Record)?;
         rows.flush().map_err(Error::Record)?;
     }
     Ok(())
+}
+
+/// The writer of a trial's events.
+pub struct Diary {
+    writer: lines::Writer<Event>,
+    clock: Option<Clock>,
+    before: Vec<(Instant, What)>,
+    secrets: Secrets,
+}
+
+impl Diary {
+    /// Begins the trial's `events.jsonl`, in which none of the secrets is ever written.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn begin(folder: &TrialFolder, secrets: &Secrets) -> std::io::Result<Self> {
+        let writer = lines::Writer::create(&folder.events())?;
+        Ok(Self { writer, clock: None, before: Vec::new(), secrets: secrets.clone() })
+    }
+
+    /// Load starts at this clock's zero: ties the clock to the calendar and writes down what happened before.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn start_clock(&mut self, clock: Clock) -> std::io::Result<()> {
+        self.clock = Some(clock);
+        let first = Event { at_s: 0.0, what: What::Clock { unix_s: clock.unix_s() } };
+        self.writer.write(&first)?;
+        for (at, what) in std::mem::take(&mut self.before) {
+            self.write(clock.at_s_of(at), what)?;
+        }
+        self.writer.flush()
+    }
+
+    /// Writes down what happened at that moment.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn note(&mut self, at: Instant, what: What) -> std::io::Result<()> {
+        let Some(clock) = self.clock else {
+            self.before.push((at, what));
+            return Ok(());
+        };
+        self.write(clock.at_s_of(at), what)?;
+        self.writer.flush()
+    }
+
+    fn write(&mut self, at_s: f64, what: What) -> std::io::Result<()> {
+        let what = if self.secrets.is_empty() { what } else { self.without_secrets(&what)? };
+        self.writer.write(&Event { at_s, what })
+    }
+
+    fn without_secrets(&self, what: &What) -> std::io::Result<What> {
+        let mut value = serde_json::to_value(what)?;
+        self.secrets.hide(&mut value);
+        Ok(serde_json::from_value(value)?)
+    }
+
+    /// Ends the file. A trial whose load never started gets its clock here, so that its events are not lost.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn end(mut self) -> std::io::Result<()> {
+        if self.clock.is_none() {
+            self.start_clock(Clock::starting_in(std::time::Duration::ZERO))?;
+        }
+        self.writer.flush()
+    }
 }

@@ -1,5 +1,4 @@
 //! When each fault begins and is healed: arithmetic over the plan, told the time from outside.
-//! It must not break anything itself.
 
 use experiment::catalog::Heals;
 use experiment::plan::{Fault, When};

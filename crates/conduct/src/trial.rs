@@ -1,32 +1,31 @@
-//! The thin shell around the conductor: performs its effects on the lab and the load, and brings back what happened.
-//! It must not decide what comes next.
+//! A trial as it is played: the thin shell around the conductor performs its effects on the lab and the
+//! load (preparation, load, faults, read-back), and brings back what happened. What comes next it does not decide.
 
-mod faults;
-mod loading;
-
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use experiment::catalog::Heals;
 use experiment::plan;
+use lab::probes::Probes;
 use lab::registry::Registry;
-use lab::{Build, NotUp, Site};
-use load::{Interval, Running, Trust};
+use lab::{Build, Caller, NotUp, Site};
+use load::client::{Answer, CallError, Client};
+use load::recorder::SampledKeys;
+use load::{Interval, Orders, Purpose, Running, Trust};
 use record::clock::Clock;
-use record::events::{Ending, What};
+use record::events::{Ending, History, What};
 use record::folder::TrialFolder;
 
 use crate::Error;
-use crate::caller::ProtocolCaller;
 use crate::conductor::{Conductor, Effect, Input};
-use crate::diary::Diary;
 use crate::news::{Audience, Interrupts, News};
-use crate::preparation::Preparation;
-use crate::recording::{Heard, Recording};
-use crate::run::Run;
-use crate::weight::DiskWatch;
+use crate::playing::Run;
+use crate::read_back::{Asked, read_back, read_replicas};
+use crate::recording::{Diary, Heard, Recording};
+use crate::schedule::Occurrence;
+use crate::weight::{DiskWatch, audits_one_in};
 
 /// How often processes, signals and the load are looked at.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -92,7 +91,7 @@ struct Shell<'a> {
     clock: Option<Clock>,
     site: Option<Site>,
     load: Option<Running>,
-    probes: Option<lab::probes::Probes>,
+    probes: Option<Probes>,
     recording: Option<Recording>,
     /// What `[[prepare]]` did to audited keys.
     prepared: Vec<Preparation>,
@@ -345,12 +344,318 @@ fn measures_storage(plan: &plan::Plan, trial: &plan::Trial) -> bool {
     trial.lab.measure_storage && first.is_none_or(|first| first.id == trial.id)
 }
 
+/// Between the decision to start the load and its first operation: time for threads and files to get ready.
+const LEAD: Duration = Duration::from_millis(50);
+
+/// What ended is counted in slots so long; how many of them are written one by one is for the recorder.
+const SLOT_S: f64 = 0.001;
+
+impl Shell<'_> {
+    fn orders(&self, mut load: plan::Load, purpose: Purpose) -> Orders {
+        let own_cpus = self.site.as_ref().map_or(0, |site| site.ground().cpus().len());
+        if let (None, Ok(threads @ 1..)) = (load.threads, u32::try_from(own_cpus)) {
+            load.threads = Some(threads);
+        }
+        Orders {
+            protocol: self.trial.target.protocol.clone(),
+            services: self.services(),
+            slot_s: SLOT_S,
+            load,
+            purpose,
+            seed: self.trial.seed,
+            tls: self.trial.target.tls.clone(),
+            files: self.run.files.clone(),
+            tether: Some(lab::ends_with_us),
+            without_ring: false,
+        }
+    }
+
+    /// Where clients go: not to a member that was down before they came.
+    fn services(&self) -> Vec<String> {
+        self.site.as_ref().map(|site| site.services_but(&self.down)).unwrap_or_default()
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        let (interrupts, answered) = (self.interrupts, self.answered);
+        for prepare in &self.trial.prepare {
+            let load = preparation_load(prepare, self.trial.load.as_ref());
+            let orders = self.orders(load, Purpose::Prepare { count: prepare.count });
+            let interrupted = || interrupts.asked() > answered;
+            let done = inside(self.site.as_ref(), || perform_preparation(orders, &interrupted))?;
+            self.prepared.push(done);
+        }
+        Ok(())
+    }
+
+    fn begin_load(&mut self) -> Result<(), Error> {
+        self.inspect("before_load");
+        let clock = Clock::starting_in(LEAD);
+        self.clock = Some(clock);
+        self.diary.start_clock(clock).map_err(Error::Record)?;
+        let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
+        let before = preparation_history(std::mem::take(&mut self.prepared), clock);
+        let one_in = self.trial.load.as_ref().map_or(1, audits_one_in);
+        if one_in > 1 {
+            let text = format!(
+                "one of {one_in} audited keys is checked, with all its operations: all of them together would be too many for the \
+                 disk and the memory of this machine"
+            );
+            self.note(Instant::now(), What::Notice { text });
+        }
+        let keys = SampledKeys::of(one_in, self.trial.seed);
+        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, keys, load_s, self.heard_in.clone())?;
+        self.recording = Some(recording);
+        let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
+        let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
+        inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
+        match &self.trial.load {
+            Some(load) => {
+                let orders = self.orders(load.clone(), Purpose::Measure);
+                let start = || Ok(load::start(orders, clock, sinks.intervals)?);
+                self.load = Some(inside(self.site.as_ref(), start)?);
+            }
+            None => self.no_load = Some(sinks.intervals),
+        }
+        Ok(())
+    }
+
+    fn end_load(&mut self) -> Input {
+        let Some(load) = self.load.take() else { return Input::LoadEnded };
+        let summary = load.join();
+        self.inspect("after_load");
+        match summary {
+            Ok(_) => Input::LoadEnded,
+            Err(error) => self.broke(Some(error)),
+        }
+    }
+
+    /// What has come of the recording, if it has stopped.
+    fn look_at_recording(&mut self) -> Option<Input> {
+        let recording = self.recording.as_ref()?;
+        if recording.has_stopped() {
+            return Some(self.recording_broke());
+        }
+        // The load's records also end when it does, and that may be seen a moment before its own end. Else nobody takes what it
+        // records, and it ends with an error.
+        (self.load.is_some() && recording.has_load_stopped()).then(|| self.end_load())
+    }
+
+    fn recording_broke(&mut self) -> Input {
+        // The recording's threads end only when all who give them something have.
+        let engine = self.load.take().and_then(|load| {
+            load.abort();
+            load.join().err()
+        });
+        self.broke(engine)
+    }
+
+    /// Ends the recording too, and says what ended the trial.
+    fn broke(&mut self, engine: Option<load::Error>) -> Input {
+        let error = cause(engine, self.close_records().err());
+        let reason = error.to_string();
+        self.error.get_or_insert(error);
+        Input::Broke(reason)
+    }
+
+    fn read_back(&mut self) -> Result<Input, Error> {
+        // The load's recorder holds the history until it is closed.
+        self.close_records()?;
+        let (interrupts, answered) = (self.interrupts, self.answered);
+        let give_up = || interrupts.asked() > answered;
+        // First: a read through the service may repair what it finds, and the members are to be seen as they are.
+        let asked = match &mut self.site {
+            Some(site) => read_replicas(site, &self.folder, &give_up)?,
+            None => None,
+        };
+        if let Some(Asked { rounds, settled, .. }) = asked {
+            self.note(Instant::now(), What::Replicas { rounds, settled });
+        }
+        let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
+        let (folder, protocol, services) = (&self.folder, self.trial.target.protocol.as_str(), self.services());
+        let members_told = asked.is_some_and(|asked| asked.answered > 0);
+        let read = || read_back(folder, protocol, &services, clock, members_told, &give_up);
+        let done = inside(Some(site), read)?;
+        Ok(Input::ReadBack(done.keys, done.unread))
+    }
+}
+
+/// What ended a trial whose engine or recording ended early. An engine that only found that nobody takes its records says nothing
+/// of why; any other error of its own is the cause, whichever of the two was seen to end first.
+fn cause(engine: Option<load::Error>, recording: Option<Error>) -> Error {
+    match (engine, recording) {
+        (Some(error), None) => error.into(),
+        (Some(error), Some(_)) if !matches!(error, load::Error::RecorderGone) => error.into(),
+        (_, Some(error)) => error,
+        (None, None) => Error::Broken("recording ended before the trial".to_owned()),
+    }
+}
+
+/// Does something where the clients are.
+fn inside<T: Send>(site: Option<&Site>, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    match site {
+        Some(site) => site.ground().inside(work)?,
+        None => work(),
+    }
+}
+
+/// How often an interruption is looked for.
+const PREPARATION_GLANCE: Duration = Duration::from_millis(10);
+
+/// What a `[[prepare]]` did to audited keys, on the clock of its own start.
+pub struct Preparation {
+    clock: Clock,
+    history: Vec<History>,
+}
+
+/// Carries out the orders of one `[[prepare]]`.
+///
+/// # Errors
+/// If an operation fails for good, or the engine cannot be started.
+fn perform_preparation(orders: Orders, interrupted: &dyn Fn() -> bool) -> Result<Preparation, Error> {
+    let clock = Clock::starting_in(Duration::ZERO);
+    let (sink, intervals) = sync_channel(16);
+    let running = load::start(orders, clock, sink)?;
+    let mut history = Vec::new();
+    // The channel ends when the engine does.
+    loop {
+        match intervals.recv_timeout(PREPARATION_GLANCE) {
+            Ok(interval) => history.extend(interval.history),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if interrupted() {
+            running.abort();
+        }
+    }
+    running.join()?;
+    Ok(Preparation { clock, history })
+}
+
+/// The history of all preparations on the trial's clock, where it lies before zero.
+fn preparation_history(done: Vec<Preparation>, clock: Clock) -> Vec<History> {
+    let shifted = done.into_iter().flat_map(|preparation| {
+        let shift_s = clock.at_s_of(preparation.clock.origin());
+        preparation.history.into_iter().map(move |line| History { at_s: line.at_s + shift_s, ..line })
+    });
+    shifted.collect()
+}
+
+/// A `[[prepare]]` as a load: a few agents, the load's feeds and script, and patience with a target that has only just come up.
+fn preparation_load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
+    const AGENTS: u64 = 16;
+    plan::Load {
+        agents: u32::try_from(prepare.count.min(AGENTS)).unwrap_or(1),
+        from: load.map(|load| load.from.clone()).unwrap_or_default(),
+        ramp_s: 0.0,
+        time_s: f64::from(u32::MAX),
+        timeout_s: 10.0,
+        drain_s: 10.0,
+        think_s: 0.0,
+        think_spread_pct: 0.0,
+        warmup: plan::Warmup::Seconds(0.0),
+        retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
+        reconnect_s: 0.1,
+        connections: Default::default(),
+        rate: None,
+        backlog: None,
+        threads: Some(1),
+        order: plan::Order::Cycle,
+        when_failed: plan::WhenFailed::GoOn,
+        steps: vec![prepare.step.clone()],
+        feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
+        script: load.and_then(|load| load.script.clone()),
+    }
+}
+
+impl Shell<'_> {
+    fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
+        let fault = conductor.fault(occurrence);
+        let Some(site) = &mut self.site else {
+            return Input::FaultRefused(occurrence, "there is no target".to_owned());
+        };
+        let Some(kind) = lab::faults::find(&fault.kind) else {
+            return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
+        };
+        match (kind.begin)(fault, occurrence.number, site) {
+            Ok(begun) => {
+                if fault.standing {
+                    self.down.extend(begun.on.split(", ").map(ToOwned::to_owned));
+                }
+                Input::FaultBegun(occurrence, begun.on)
+            }
+            Err(error) => Input::FaultRefused(occurrence, error.to_string()),
+        }
+    }
+
+    fn heal_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
+        let fault = conductor.fault(occurrence);
+        let healed = match (&mut self.site, lab::faults::find(&fault.kind)) {
+            (Some(site), Some(kind)) => (kind.heal)(fault, occurrence.number, site).map_err(|error| error.to_string()),
+            _ => Err("there is no target".to_owned()),
+        };
+        if let Err(reason) = healed {
+            let text = format!("fault `{}` could not be healed: {reason}", fault.name);
+            self.note(Instant::now(), What::Notice { text });
+        }
+        Input::FaultHealed(occurrence)
+    }
+}
+
+/// How long a connection and an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Speaks the target's protocol for the lab: readiness checks and the fault `call`.
+pub struct ProtocolCaller {
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Whom to trust, where it is spoken to by TLS.
+    pub trust: Trust,
+    /// Time dilation of the lab: on slow hosts an answer takes longer.
+    pub speed: f64,
+}
+
+impl ProtocolCaller {
+    fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
+        self.connect(&self.protocol, service)?.call(operation, with)
+    }
+
+    fn connect(&self, protocol: &str, service: &str) -> Result<Client, CallError> {
+        let slowdown = if self.speed > 0.0 { 1.0 / self.speed.min(1.0) } else { 1.0 };
+        Client::connect_trusting(protocol, service, &self.trust, PATIENCE.mul_f64(slowdown))
+    }
+}
+
+impl Caller for ProtocolCaller {
+    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        accepted(&self.ask(service, operation, with).map_err(|error| error.to_string())?)
+    }
+
+    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        match self.ask(service, operation, with) {
+            // It was sent, and what would have answered may be what it destroyed.
+            Err(CallError::Timeout(_) | CallError::Lost(_) | CallError::BadAnswer) => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(answer) => accepted(&answer),
+        }
+    }
+
+    fn get(&self, service: &str, path: &str) -> Result<(), String> {
+        let with = BTreeMap::from([("path".to_owned(), path.to_owned())]);
+        let asked = self.connect("http", service).and_then(|mut client| client.call("get", &with));
+        let answer = asked.map_err(|error| error.to_string())?;
+        if answer.status.starts_with('2') { Ok(()) } else { Err(format!("status {}", answer.status)) }
+    }
+}
+
+fn accepted(answer: &Answer) -> Result<(), String> {
+    if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
-
     use record::events::Phase;
 
     use super::*;
@@ -412,7 +717,7 @@ mod tests {
     fn an_engines_own_error_outranks_that_the_recording_ended() {
         let script = || load::Error::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() };
         let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
-        let cause = |engine, recording| loading::cause(engine, recording).to_string();
+        let cause = |engine, recording| cause(engine, recording).to_string();
         // The order in which the two were seen to end changes nothing: both are known by then.
         assert_eq!(cause(Some(script()), None), "script `s.lua`: s.lua:1: boom");
         assert_eq!(cause(Some(script()), Some(full())), "script `s.lua`: s.lua:1: boom");

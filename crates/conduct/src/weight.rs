@@ -1,5 +1,4 @@
-//! What a run's records weigh: before it begins, from its plan, and whether there is room for more while it is played. It must not stop
-//! anything itself.
+//! What a run's records weigh: before it begins, from its plan, and whether there is room for more while it is played.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -60,7 +59,7 @@ pub(crate) fn audits_one_in(load: &Load) -> u64 {
 
 /// In calm loads; faults and failures add to them.
 fn outcome_rows(load: &Load, per_s: Option<f64>) -> f64 {
-    let [_, wide_us] = load::recorder::outcomes::widths_us(load.time_s);
+    let [_, wide_us] = load::recorder::widths_us(load.time_s);
     let slots_per_s = 1e6 / wide_us as f64;
     // No more slots are filled than operations end.
     per_s.map_or(slots_per_s, |per_s| per_s.min(slots_per_s)) * load.time_s

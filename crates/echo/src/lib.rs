@@ -4,24 +4,18 @@
 //! epoll, one receive and one send for a batch of requests, answers made in advance. It must not grow features of a
 //! real server (files, routes, TLS), and it knows nothing of the bench that measures it.
 
-mod connection;
-mod desk;
-mod error;
-mod listener;
-mod monotonic;
-mod options;
-mod protocols;
-mod schedule;
-mod server;
-mod slots;
-mod workers;
-
+use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-pub use error::Error;
-pub use listener::Listener;
+mod connection;
+mod desk;
+mod options;
+mod protocols;
+mod server;
+
 pub use options::{Options, Protocol};
-pub use server::Errors;
+pub use server::{Errors, Listener};
 
 /// Opens the port; clients may connect from now on and are answered once [`Listener::serve`] runs.
 ///
@@ -42,6 +36,48 @@ pub fn serve(options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error>
     bind(options)?.serve(options, stop)
 }
 
+/// Why the server did not start, or could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option has an impossible value.
+    #[error("echo: {name} must be {must_be}")]
+    Option {
+        /// The field of [`Options`].
+        name: &'static str,
+        /// What it must be.
+        must_be: &'static str,
+    },
+    /// Something else listens there.
+    #[error("echo: {address} is already taken: something else listens there")]
+    PortTaken {
+        /// What was asked for.
+        address: SocketAddr,
+    },
+    /// The port cannot be opened for another reason.
+    #[error("echo: cannot listen on {address}: {source}")]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// A system call failed that has no reason to.
+    #[error("echo: {call}: {source}")]
+    System {
+        /// The call.
+        call: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err` on a system call.
+    pub(crate) fn of(call: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
+        move |errno| Self::System { call, source: errno.into() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;
@@ -49,7 +85,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use crate::{Error, Errors, Options, bind, serve};
+    use super::{Error, Errors, Options, bind, serve};
 
     /// Sets the flag even when the test fails, so that the server's thread ends.
     struct Stop<'a>(&'a AtomicBool);

@@ -1,26 +1,24 @@
-//! The loop: one thread, one epoll, everything registered once and edge-triggered. It must not know a protocol.
-
-#[cfg(test)]
-mod tests;
+//! The open port and the loop that serves it: one thread, one epoll, everything registered once and
+//! edge-triggered; and the clock that it goes by.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::SocketFlags;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
+use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Slots, Token};
 use crate::desk::{Desk, Fate};
-use crate::monotonic::{TICK_NS, now_ns, timespec, unix_s, wait_until};
 use crate::options::Timing;
-use crate::protocols::Codec;
-use crate::slots::{Slots, Token};
-use crate::{Error, Listener, Options};
+use crate::protocols::{self, Codec};
+use crate::{Error, Options};
 
 /// Events taken at a time.
 const EVENTS: usize = 512;
@@ -261,3 +259,91 @@ fn allow_open_files() {
         }
     }
 }
+
+/// Connections that may wait to be accepted; the system's own limit (`net.core.somaxconn`) may be lower.
+const BACKLOG: i32 = 4096;
+
+/// A port that is open and not yet served.
+#[derive(Debug)]
+pub struct Listener {
+    pub(crate) socket: OwnedFd,
+    address: SocketAddr,
+}
+
+impl Listener {
+    pub(crate) fn bind(options: &Options) -> Result<Self, Error> {
+        options.check()?;
+        let address = options.listen;
+        let (socket, address) = open(address).map_err(|errno| match errno {
+            Errno::ADDRINUSE => Error::PortTaken { address },
+            other => Error::Listen { address, source: other.into() },
+        })?;
+        Ok(Self { socket, address })
+    }
+
+    /// Where it listens, with the port that the system chose.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop` is true, which is noticed within 50 ms; then every connection is closed. Raises this
+    /// process's limit on open files as far as it may. Says when it answered with errors, as it was told to.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`] for an impossible option, [`Error::System`].
+    pub fn serve(self, options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
+        options.check()?;
+        protocols::kind(options.protocol).serve(self, options, stop)
+    }
+}
+
+fn open(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // Connections of a server that has just ended must not keep its port.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    // Accepted sockets inherit it, which saves a system call for each.
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+    Ok((socket, bound))
+}
+
+/// The longest time for which `stop` goes unnoticed.
+pub(crate) const TICK_NS: u64 = 50_000_000;
+
+/// Nanoseconds on a clock that is never set.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// The Unix time in seconds, to tell others when something was.
+fn unix_s() -> f64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// For system calls.
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000).cast_signed(), tv_nsec: (ns % 1_000_000_000).cast_signed() }
+}
+
+/// Returns at `end_ns`, or within a tick after `stop` has become true.
+fn wait_until(end_ns: u64, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let left_ns = end_ns.saturating_sub(now_ns());
+        if left_ns == 0 {
+            return;
+        }
+        // A signal ends it early, and then the loop looks at `stop` again; there is no other error.
+        let _ = poll(&mut [], Some(&timespec(left_ns.min(TICK_NS))));
+    }
+}
+
+#[cfg(test)]
+mod tests;

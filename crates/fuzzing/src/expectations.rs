@@ -1,12 +1,12 @@
-//! Expectations: any is compiled or refused, and holds where reading it says so.
-//!
-//! An input is an expectation, as it stands in a `plan.json`; behind the first NUL is the text that is held against it.
+//! Expectations of an answer and places in it: any is compiled or refused, and what holds and what is found
+//! is what reading it, or a tree of it, says.
 
 use experiment::plan::{Comparison, Expected};
 use experiment::template::Template;
-use load::fuzzing::holds;
+use load::fuzzing::{find, holds};
+use serde_json::Value;
 
-/// Any expectation and any text.
+/// Any expectation, as it stands in a `plan.json`, and, behind the first NUL, any text that is held against it.
 pub fn expectation(input: &[u8]) {
     let end = input.iter().position(|byte| *byte == 0).unwrap_or(input.len());
     let Ok(expected) = serde_json::from_slice::<Expected>(&input[..end]) else { return };
@@ -54,4 +54,67 @@ fn each(comparison: &Comparison, text: &[u8], not: fn(&Expected, &[u8]) -> Optio
 /// What a template is always filled to.
 fn value(template: &str) -> Option<Vec<u8>> {
     Template::parse(template).ok()?.constant().map(|text| text.as_bytes().to_vec())
+}
+
+/// Most places of a text that are looked for beside the one that is asked for.
+const PLACES: usize = 50;
+/// In both ways to write it, the sign with which names begin by which `serde_json` hides values in trees.
+const HIDDEN: [&[u8]; 2] = [b"$", b"\\u0024"];
+
+/// Any pointer, on the first line, and any text behind it.
+pub fn pointer(input: &[u8]) {
+    let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let pointer = String::from_utf8_lossy(&input[..end]);
+    let json = input.get(end + 1..).unwrap_or_default();
+    let found = find(&pointer, json);
+    // There are texts that are JSON and have no tree: too deep, or with a number beyond all others.
+    let Ok(tree) = serde_json::from_slice::<Value>(json) else { return };
+    if HIDDEN.iter().any(|sign| json.windows(sign.len()).any(|window| window == *sign)) {
+        return;
+    }
+    if let Ok(found) = found {
+        compare(&pointer, found, &tree);
+    }
+    let mut places = Vec::new();
+    list(&tree, "", &mut places);
+    for place in places {
+        compare(&place, find(&place, json).unwrap(), &tree);
+        let beyond = format!("{place}/no such thing");
+        compare(&beyond, find(&beyond, json).unwrap(), &tree);
+    }
+}
+
+fn compare(pointer: &str, found: Option<Vec<u8>>, tree: &Value) {
+    let found = found.map(|found| String::from_utf8(found).unwrap());
+    match (tree.pointer(pointer), found) {
+        (None, None) => {}
+        (Some(Value::String(text)), Some(found)) => assert_eq!(*text, found, "{pointer:?}"),
+        (Some(value), Some(found)) => {
+            let read: Value =
+                serde_json::from_str(&found).unwrap_or_else(|error| panic!("{pointer:?}: {found}: {error}"));
+            assert_eq!(*value, read, "{pointer:?}");
+        }
+        (expected, found) => panic!("{pointer:?}: {found:?} is there, and not {expected:?}"),
+    }
+}
+
+/// Pointers to what is below a value.
+fn list(value: &Value, way: &str, places: &mut Vec<String>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Array(elements) => {
+            elements.iter().enumerate().map(|(number, value)| (number.to_string(), value)).collect()
+        }
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| (name.replace('~', "~0").replace('/', "~1"), value)).collect()
+        }
+        _ => return,
+    };
+    for (step, child) in children {
+        if places.len() >= PLACES {
+            return;
+        }
+        let place = format!("{way}/{step}");
+        places.push(place.clone());
+        list(child, &place, places);
+    }
 }

@@ -1,6 +1,5 @@
-//! Experiment files: any text is a plan, or problems that can be shown. A plan reads back from its `plan.json` as it was.
-//!
-//! What is behind the first NUL of an input is given as `--set`s, with a NUL between each two.
+//! What a user writes: experiment files, manifests, templates and services. Any text is one, or problems that
+//! can be shown.
 
 use std::sync::LazyLock;
 
@@ -8,7 +7,10 @@ use experiment::catalog::{Catalog, Fault, Field, Heals};
 use experiment::plan::Plan;
 use experiment::problem::Problems;
 use experiment::source::Source;
+use experiment::template::{Part, Template};
 use experiment::{manifest, profile, timeline};
+use load::fuzzing::greet;
+use load::protocols::KINDS;
 use serde_json::Value;
 
 static KILL: Fault = Fault {
@@ -36,7 +38,7 @@ static CALL: Fault = Fault {
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog {
-        protocols: load::protocols::KINDS.iter().map(|kind| kind.info).collect(),
+        protocols: KINDS.iter().map(|kind| kind.info).collect(),
         faults: vec![&CALL, &KILL],
         metrics: [
             "consistency.lost_writes",
@@ -67,7 +69,7 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     catalog
 });
 
-/// Any text.
+/// Any text. What is behind its first NUL is given as `--set`s, with a NUL between each two.
 pub fn experiment(input: &[u8]) {
     let input = String::from_utf8_lossy(input);
     let mut texts = input.split('\0').map(ToOwned::to_owned);
@@ -114,5 +116,54 @@ fn alike(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| alike(a, b)))
         }
         _ => a == b,
+    }
+}
+
+/// More `{bytes:N}` than this are not written out: it would only take long.
+const MOST: u64 = 64 * 1024;
+
+/// Any text.
+pub fn template(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let parsed = match Template::parse(&text) {
+        Ok(parsed) => parsed,
+        Err(problem) => {
+            assert!(text.get(problem.at.clone()).is_some(), "{:?} is no place in {text:?}", problem.at);
+            assert!(!problem.what.is_empty() && !problem.hint.is_empty());
+            return;
+        }
+    };
+    assert_eq!(Template::parse(&parsed.to_string()).as_ref(), Ok(&parsed), "{text:?} as {parsed}");
+    let of_environment = parsed.parts.iter().any(|part| matches!(part, Part::Env(_)));
+    let bytes = parsed.parts.iter().map(|part| if let Part::Bytes(count) = part { u64::from(*count) } else { 0 });
+    if of_environment || bytes.sum::<u64>() > MOST {
+        return;
+    }
+    let words = load::fuzzing::words(&text);
+    let Ok(written) = load::fuzzing::write(&text) else { return };
+    if let Ok(words) = words {
+        // Nothing is lost but blanks, quotes and backslashes, nor anything added.
+        let told = words.concat();
+        let mut whole = written.value.iter();
+        assert!(told.iter().all(|byte| whole.any(|written| written == byte)), "{words:?} of {written:?}");
+    }
+    assert_eq!(written.value, written.again);
+    assert!(written.fixed_length.is_none_or(|length| length == written.value.len()), "{written:?}");
+    assert!(written.constant.is_none_or(|constant| constant == written.value));
+    assert!(parsed.constant().is_none_or(|constant| constant.as_bytes() == written.value));
+}
+
+/// Any text.
+pub fn service(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    // What stands for the environment is not looked up: it differs from machine to machine.
+    if text.contains("{env:") {
+        return;
+    }
+    for kind in KINDS {
+        match greet(kind.info.name, &text, b"") {
+            Ok(_) => {}
+            Err(how) => assert!(!how.is_empty(), "{text:?}"),
+        }
     }
 }

@@ -12,12 +12,7 @@ mod expectations;
 mod experiments;
 mod hosts;
 pub mod mutation;
-mod place;
-mod places;
 mod records;
-mod schedules;
-mod services;
-mod templates;
 
 /// A fuzz target.
 #[derive(Debug)]
@@ -40,12 +35,12 @@ pub static TARGETS: &[Target] = &[
     Target { name: "http", body: answers::http, mutants: 6000 },
     Target { name: "lines", body: answers::lines, mutants: 4000 },
     Target { name: "manifest", body: experiments::manifest, mutants: 300 },
-    Target { name: "pointer", body: places::pointer, mutants: 4000 },
+    Target { name: "pointer", body: expectations::pointer, mutants: 4000 },
     Target { name: "records", body: records::records, mutants: 3000 },
     Target { name: "redis", body: answers::redis, mutants: 4000 },
-    Target { name: "replay", body: schedules::replay, mutants: 3000 },
-    Target { name: "service", body: services::service, mutants: 6000 },
-    Target { name: "template", body: templates::template, mutants: 6000 },
+    Target { name: "replay", body: records::replay, mutants: 3000 },
+    Target { name: "service", body: experiments::service, mutants: 6000 },
+    Target { name: "template", body: experiments::template, mutants: 6000 },
     Target { name: "vsns", body: answers::vsns, mutants: 6000 },
 ];
 

@@ -1,5 +1,5 @@
-//! A seeded mutator: inputs that differ a little from those of a corpus. It sees nothing of what an input does; the fuzzers in `fuzz/`
-//! do. It must not draw from anything but its seed.
+//! A seeded mutator: inputs that differ a little from those of a corpus. It sees nothing of what an input does; the
+//! fuzzers in `fuzz/` do.
 
 use fastrand::Rng;
 

@@ -1,21 +1,20 @@
-//! The readers of a run folder: whatever is in a file, they give an error or what is whole. A file that is read can be cut off
-//! anywhere, and what is then read is the beginning of it.
-//!
-//! The first byte of an input says which file it is; the rest is what it holds.
+//! What is read from files, the records of a run and recorded schedules: whatever is in a file, readers give an
+//! error or what is whole. A file that is read can be cut off anywhere, and what is then read is the beginning of it.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use experiment::plan::Plan;
 use record::environment::Environment;
 use record::events::{History, RunEnding};
 use record::results::Results;
-use record::rows::{Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample};
-use record::{ReadError, Records, hlog, lines, replicas, rows, whole};
+use record::rows::{self, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample};
+use record::{ReadError, Records, hlog, lines, replicas, whole};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::place::Place;
 
 /// Reads what a file may hold, in whatever way its kind is read.
 type Read = fn(&Place, &[u8]);
@@ -37,7 +36,7 @@ const FILES: &[(u8, Read)] = &[
     (b'y', |place, bytes| growing(place, bytes, lines::read::<History>)),
 ];
 
-/// A file of any kind.
+/// A file of any kind: the first byte says which, the rest is what it holds.
 pub fn records(input: &[u8]) {
     let Some((letter, bytes)) = input.split_first() else { return };
     let named = FILES.iter().find(|(known, _)| known == letter);
@@ -89,4 +88,63 @@ fn written_whole<T: Serialize + DeserializeOwned>(place: &Place, bytes: &[u8]) {
     let Ok(Some(read)) = whole::read_json::<T>(place.hold(bytes)) else { return };
     whole::write_json(place.path(), &read).unwrap();
     whole::read_json::<T>(place.path()).unwrap().unwrap();
+}
+
+/// Where the load ends, nanoseconds.
+const END_NS: u64 = 100_000_000_000;
+
+/// Any file. The first byte of an input says how many agents there are, the second where what is counted is cut.
+pub fn replay(input: &[u8]) {
+    let Some(([agents, cut], file)) = input.split_first_chunk::<2>() else { return };
+    let agents = u32::from(agents % 8) + 1;
+    let cut_ns = u64::from(*cut) * (END_NS / 256);
+    let place = Place::new();
+    let Ok(dealt) = load::fuzzing::replay(place.hold(file), agents, cut_ns, END_NS) else { return };
+    assert_eq!(dealt.len(), agents as usize);
+    let mut starts = 0;
+    for of_agent in &dealt {
+        assert_eq!(of_agent.walked, of_agent.counted, "cut at {cut_ns}");
+        assert!(of_agent.walked.is_sorted() && of_agent.walked.iter().all(|start| *start < END_NS));
+        let different: BTreeSet<&u64> = of_agent.walked.iter().collect();
+        assert_eq!(different.len(), of_agent.walked.len(), "a moment tells which start it is");
+        starts += of_agent.walked.len();
+    }
+    // A row takes two bytes at least, and the first is the header line.
+    assert!(starts <= file.len() / 2);
+    // Dealt in turn: the n-th of an agent comes before the n-th of the next.
+    for two in dealt.windows(2) {
+        assert!(two[0].walked.len() >= two[1].walked.len());
+        assert!(two[0].walked.iter().zip(&two[1].walked).all(|(before, behind)| before <= behind));
+    }
+}
+
+/// A file for one input.
+pub struct Place(PathBuf);
+
+impl Place {
+    /// A new one.
+    pub fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("plimsoll-fuzzing-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        // In memory, where there is such a place.
+        let memory = Path::new("/dev/shm");
+        Self(if memory.is_dir() { memory.join(name) } else { std::env::temp_dir().join(name) })
+    }
+
+    /// Writes the bytes to it.
+    pub fn hold(&self, bytes: &[u8]) -> &Path {
+        fs::write(&self.0, bytes).unwrap();
+        &self.0
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.0));
+    }
 }

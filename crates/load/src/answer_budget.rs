@@ -1,5 +1,5 @@
-//! A budget for what answers hold in memory until they are whole, all connections of the process together: a target that sends long ones on
-//! many connections must not take the machine's memory. It must not know what is held.
+//! A budget for what answers hold in memory until they are whole, all connections of the process together: a target
+//! that sends long ones on many connections must not take the machine's memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

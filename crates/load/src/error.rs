@@ -1,5 +1,4 @@
-//! What can go wrong before, during and after a load, each with its remedy. It must not hold outcomes of operations:
-//! those are results, not errors.
+//! What can go wrong before, during and after a load, each with its remedy.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
-//! A door for fuzzers: what a protocol makes of bytes in whatever pieces they come, what a template writes, what stands at a place in a
-//! text, whether a text is as expected, and when recorded starts come. It is only there with the feature `fuzzing`. It must not know what is right: who comes in by it holds one answer against another.
+//! A door for fuzzers: what a protocol makes of bytes in whatever pieces they come, what a template writes, what stands
+//! at a place in a text, whether a text is as expected, and when recorded starts come. It is only there with the
+//! feature `fuzzing`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,8 +9,7 @@ use experiment::plan::Expected;
 
 use crate::engine::expectation::{Check, Compiler};
 use crate::engine::pointer::Pointer;
-use crate::protocols::command::Command;
-use crate::protocols::command::frames::{Order, Outcome, measured};
+use crate::protocols::command::{Command, Order, Outcome, measured};
 use crate::protocols::http::Http;
 use crate::protocols::lines::Lines;
 use crate::protocols::redis::Redis;

@@ -1,4 +1,4 @@
-//! What an engine thread hands over at every whole second of the clock. It must not be written anywhere from here.
+//! What an engine thread hands over at every whole second of the clock.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;

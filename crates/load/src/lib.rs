@@ -22,7 +22,7 @@ mod schedules;
 mod tls;
 mod values;
 
-pub use engine::running::{Running, Summary};
+pub use engine::{Running, Summary};
 pub use error::Error;
 pub use interval::{AttemptCount, Interval, Sheet, SlotCounts};
 pub use tls::Trust;

@@ -1,21 +1,22 @@
-//! TLS without a socket: whom to trust, and sessions that turn what is said into what is sent, and what comes into what was meant. It
-//! must not read or write a socket, nor decide what follows a failure.
+//! TLS without a socket: whom to trust, and sessions that turn what is said into what is sent, and what
+//! comes into what was meant.
 
 use std::io::{self, Read as _, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use experiment::plan;
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 
 use crate::protocols::Cause;
-
-mod anybody;
-mod named;
 
 /// Sessions that a thread remembers, to resume them: more than the services it goes to.
 const SESSIONS: usize = 256;
@@ -37,7 +38,7 @@ impl Trust {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let mut config = if self.tls.insecure {
-            let anybody = Arc::new(anybody::Anybody(provider));
+            let anybody = Arc::new(Anybody(provider));
             builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
         } else if let Some(ca) = &self.tls.ca {
             let named = Arc::new(self.named(ca, provider)?);
@@ -50,7 +51,7 @@ impl Trust {
     }
 
     /// Whom a file vouches for.
-    fn named(&self, ca: &str, provider: Arc<CryptoProvider>) -> Result<named::Named, String> {
+    fn named(&self, ca: &str, provider: Arc<CryptoProvider>) -> Result<Named, String> {
         let mut roots = RootCertStore::empty();
         let mut known = Vec::new();
         let path = self.files.join(ca);
@@ -66,7 +67,7 @@ impl Trust {
         }
         let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let authorities = authorities.map_err(|error| wrong(error.to_string()))?;
-        Ok(named::Named { authorities, certificates: known })
+        Ok(Named { authorities, certificates: known })
     }
 
     fn name(&self, host: &str) -> Result<ServerName<'static>, String> {
@@ -130,7 +131,7 @@ impl Peers {
 pub struct Session {
     connection: ClientConnection,
     /// Why the peer's certificate was refused.
-    refused: Option<rustls::Error>,
+    refused: Option<Error>,
 }
 
 impl Session {
@@ -193,13 +194,110 @@ impl Session {
 }
 
 /// What an error is to an attempt. As long as the two have not agreed, no request was sent.
-fn cause(error: &rustls::Error, is_shaking: bool) -> Cause {
+fn cause(error: &Error, is_shaking: bool) -> Cause {
     match error {
-        rustls::Error::InvalidCertificate(_) => Cause::TlsCertificate,
+        Error::InvalidCertificate(_) => Cause::TlsCertificate,
         _ if !is_shaking => Cause::TlsBroken,
-        rustls::Error::AlertReceived(_) => Cause::TlsRefused,
+        Error::AlertReceived(_) => Cause::TlsRefused,
         _ => Cause::TlsHandshake,
     }
+}
+
+/// Trusts anybody.
+#[derive(Debug)]
+pub struct Anybody(pub Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Trusts whom a file names.
+#[derive(Debug)]
+pub struct Named {
+    /// Judges by the certificates as authorities.
+    pub authorities: Arc<WebPkiServerVerifier>,
+    /// The certificates themselves.
+    pub certificates: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Named {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let judged = self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match judged {
+            // The dates have been looked at by then, and the name has not.
+            Err(error) if is_an_authoritys(&error) && self.certificates.iter().any(|known| known == end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
+
+/// Whether all that speaks against a certificate is that it is an authority's: rustls has no kind of its own for that.
+fn is_an_authoritys(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
+    format!("{:?}", other.0).contains("CaUsedAsEndEntity")
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! What `plimsoll compare` found, a public format beside `analysis.json`: fields are only ever added. It must not say how any of it
-//! was found.
+//! What `plimsoll compare` found, a public format beside `analysis.json`: fields are only ever added.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! What `plimsoll history` found over many runs of an experiment, a public format beside `analysis.json`: fields are only ever added.
-//! It must not say how any of it was found.
+//! What `plimsoll history` found over many runs of an experiment, a public format beside `analysis.json`: fields are
+//! only ever added.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! `environment.json`: what a run ran on, for whoever compares it with another. It must not say how any of it is found out,
-//! nor whether it is good.
+//! `environment.json`: what a run ran on, for whoever compares it with another.
 
 use std::collections::BTreeMap;
 

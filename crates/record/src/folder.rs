@@ -1,9 +1,8 @@
 //! The names in a run folder, and the way to each. Nothing else in the code spells one of these names.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use std::{fs, io};
 
 use jiff::Zoned;
 
@@ -11,8 +10,7 @@ use crate::environment::Environment;
 use crate::events::RunEnding;
 use crate::private;
 use crate::results::{self, Results};
-use crate::whole::{read_json_up_to, refuse_later, write_json};
-use crate::whole_lines::ReadError;
+use crate::whole::{ReadError, read_json_up_to, refuse_later, write_json};
 
 /// Characters of a title that go into a folder's name.
 const SLUG: usize = 60;
@@ -296,13 +294,38 @@ impl TrialFolder {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
     use crate::events::Ending;
-    use crate::scratch::Scratch;
     use crate::whole::write_whole;
+
+    /// A folder for one test.
+    pub(crate) struct Scratch(PathBuf);
+
+    impl Scratch {
+        pub(crate) fn new(name: &str) -> Self {
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("plimsoll-record-{name}-{}-{number}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        pub(crate) fn path(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
 
     #[test]
     fn titles_become_names() {

@@ -14,10 +14,7 @@ pub mod private;
 pub mod replicas;
 pub mod results;
 pub mod rows;
-#[cfg(test)]
-mod scratch;
 mod table;
 pub mod whole;
-mod whole_lines;
 
-pub use whole_lines::{ReadError, Records};
+pub use whole::{ReadError, Records};

@@ -1,4 +1,4 @@
-//! JSONL: one JSON object a line, for `events.jsonl` and `history.jsonl`. It must not know which objects.
+//! JSONL: one JSON object a line, for `events.jsonl` and `history.jsonl`.
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::marker::PhantomData;
@@ -9,10 +9,9 @@ use serde::de::DeserializeOwned;
 
 use crate::events::{Event, What};
 use crate::folder::FORMAT;
-use crate::whole::refuse_later_head;
-use crate::whole_lines::{LineFile, open, read_lines};
+use crate::whole::{LineFile, open, read_lines, refuse_later_head};
 
-pub use crate::whole_lines::{ReadError, Records};
+pub use crate::whole::{ReadError, Records};
 
 /// The first event is short; a longer line has no format to be looked for.
 const FIRST_LINE: u64 = 64 << 10;
@@ -95,7 +94,7 @@ mod tests {
 
     use super::*;
     use crate::events::{By, Ending, History, Outcome, Phase};
-    use crate::scratch::Scratch;
+    use crate::folder::tests::Scratch;
 
     fn events() -> Vec<Event> {
         let what = [

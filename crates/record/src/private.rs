@@ -1,12 +1,12 @@
-//! Files and folders that nobody but their owner can read, whatever the umask: what a run records may say more of a system than everybody
-//! should know. It must not know what is in them.
+//! Files and folders that nobody but their owner can read, whatever the umask: what a run records may say more of a
+//! system than everybody should know.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::whole_lines::WITHOUT_WAITING;
+use crate::whole::WITHOUT_WAITING;
 
 const FILE: u32 = 0o600;
 const FOLDER: u32 = 0o700;

@@ -1,4 +1,4 @@
-//! `replicas.jsonl`: what every member held after the load, asked of each by itself. It must not know what members ought to hold.
+//! `replicas.jsonl`: what every member held after the load, asked of each by itself.
 //!
 //! A member's first line says that it was asked and how many records it gave; its records follow, a line each. So a file that was cut
 //! off is told from a member that holds less: of that member, fewer lines are there than its first one says.
@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::lines::{self, Writer};
-use crate::whole_lines::{ReadError, Records};
+use crate::whole::{ReadError, Records};
 
 /// What a member holds under a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ pub fn read(path: &Path) -> Result<Records<Replica>, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::folder::tests::Scratch;
 
     fn held(value: &str, version: Option<&str>) -> Held {
         Held { value: value.to_owned(), version: version.map(str::to_owned) }

@@ -9,20 +9,6 @@ use serde_json::Value;
 
 use crate::events::{HostFigures, ProcessShare};
 
-mod conclusions;
-mod consistency;
-mod cost;
-mod outages;
-mod trust;
-
-pub use conclusions::{
-    Claim, Comparison, Crossing, Holds, Lead, Requirement, SafeLoad, Scaling, ScalingPoint, SearchStep, Usl,
-};
-pub use consistency::{Consistency, PooledConsistency, ReplicaTable};
-pub use cost::{Cost, CostWithWarmup, PointCost};
-pub use outages::{Disturbance, Fault, Outage, OutageDistribution, Spread};
-pub use trust::{Generator, Trust, Verdict};
-
 /// Version of the format.
 pub const FORMAT: u32 = 1;
 
@@ -330,4 +316,559 @@ pub struct Host {
     pub watts: Option<f64>,
     /// `profile`: between idle and load watts of its profile, by the CPU it used.
     pub watts_source: Option<String>,
+}
+
+/// One occurrence of a fault.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Fault {
+    /// Name in the experiment.
+    pub name: String,
+    /// Kind.
+    pub kind: String,
+    /// The member it hit.
+    pub on: String,
+    /// Occurrence, from 1.
+    pub number: u32,
+    /// Begun, seconds since load start.
+    pub at_s: f64,
+    /// Healed; null: it heals by itself.
+    pub healed_s: Option<f64>,
+    /// Why it could not be injected, if so.
+    pub failed: Option<String>,
+    /// For charts.
+    pub label: String,
+    /// For charts.
+    pub colour: String,
+    /// What clients felt of it; null without load.
+    pub outage: Option<Outage>,
+}
+
+/// What clients felt of a fault, or of a disturbance. Times are seconds after it began, to the slot of `outcomes.csv`. Where there are several
+/// members, all figures are over all of them. `docs/outages.md` draws each figure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Outage {
+    /// `ok` per second before the fault.
+    pub baseline_per_s: Option<f64>,
+    /// 95 % interval of it, from the spread of its batches.
+    pub baseline_ci95: Option<[f64; 2]>,
+    /// Half the spread (interquartile range / 2) of the baseline over windows of 100 ms.
+    pub baseline_spread_per_s: Option<f64>,
+    /// Operations that ended `failed` or `timeout` in the affected window.
+    pub failed: u64,
+    /// … that ended `wrong`.
+    pub wrong: u64,
+    /// First failure after the fault; null: none.
+    pub first_failure_s: Option<f64>,
+    /// Last failure of the affected window; null: none.
+    pub last_failure_s: Option<f64>,
+    /// First `ok` answer after service broke off (or after the fault, if it never did).
+    pub first_ok_s: Option<f64>,
+    /// Time in which nothing succeeded, longer than chance or the baseline's own stalls explain.
+    pub total_s: Option<f64>,
+    /// Time in which some operations failed and others succeeded.
+    pub partial_s: Option<f64>,
+    /// Until service was as before, for good: throughput within 5 % of the baseline, no more failures than in it, latency not far above
+    /// it; null: not within the trial, or before the next fault.
+    pub back_to_baseline_s: Option<f64>,
+    /// `ok` operations missing against the baseline until then, or until an overshoot was over, or until the next fault or the load's end
+    /// if service was never back. Negative where there were more.
+    pub lost_operations: Option<f64>,
+    /// 95 % interval of it, from the spread of the baseline over times of that length.
+    pub lost_operations_ci95: Option<[f64; 2]>,
+    /// Time in which nothing failed and throughput was below the bound, or latency far above what it was before: half again as high
+    /// as in the slowest second of the baseline, for seconds.
+    pub degraded_s: Option<f64>,
+    /// Highest throughput over 100 ms (longer for a slow target) after service was back, as a share of the baseline: what the drained
+    /// backlog made of it. Null where it was not beyond what the baseline itself shows.
+    pub overshoot_ratio: Option<f64>,
+    /// Until when such an overshoot went on; null: there was none, or it went on to the next fault or the load's end.
+    pub overshoot_until_s: Option<f64>,
+    /// Largest fall of the target's resident memory within 5 s.
+    pub memory_released_bytes: Option<u64>,
+}
+
+/// An outage that no fault explains.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Disturbance {
+    /// It began, seconds since load start: with its first failure, or with the time in which nothing succeeded.
+    pub at_s: f64,
+    /// What clients felt; its times count from `at_s`.
+    pub outage: Outage,
+}
+
+/// What clients felt of one fault over all its occurrences and repeats.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OutageDistribution {
+    /// Name of the fault.
+    pub fault: String,
+    /// Variant, if any.
+    pub variant: Option<String>,
+    /// Swept path to value.
+    pub point: BTreeMap<String, Value>,
+    /// Occurrences in usable trials.
+    pub count: u64,
+    /// … of which service was not back before the next fault or the load's end.
+    pub never_back: u64,
+    /// By figure: `first_ok_s`, `back_to_baseline_s`, `failed`, `lost_operations`, …; only those that any occurrence has.
+    pub figures: BTreeMap<String, Spread>,
+}
+
+/// Quantiles of a figure over occurrences. One that too few of them support is null. A time that was not over when it could no
+/// longer be seen counts as longer than all others; a quantile that falls among such is null, too.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Spread {
+    /// Occurrences that have it, those of unknown length included.
+    pub count: u64,
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95 % interval of the median, from six occurrences on.
+    pub p50_ci95: Option<[f64; 2]>,
+    /// 90 %.
+    pub p90: Option<f64>,
+    /// 99 %.
+    pub p99: Option<f64>,
+    /// Largest; null if one was not over.
+    pub max: Option<f64>,
+}
+
+/// What the consistency checks found. Null: not checked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Consistency {
+    /// Audited keys that were judged.
+    pub checked: Option<u64>,
+    /// Operations whose answer contradicted what their client did; null where nothing was expected.
+    pub wrong: Option<u64>,
+    /// Cycles of the whole load that ended, full or not, for the wrong answers to be held against; null where nobody counted.
+    pub cycles: Option<u64>,
+    /// Acknowledged writes that were gone (or changed) after the run: on every member that could be asked.
+    pub lost_writes: Option<u64>,
+    /// A few of the lost ones, as `space/key`, for a reader to look into.
+    pub lost_examples: Vec<String>,
+    /// Keys on which members that were asked differ, or that some of them lack; null where fewer than two told what they hold.
+    pub diverged_keys: Option<u64>,
+    /// Of these, keys of which members hold different values or versions.
+    pub diverged_differing: Option<u64>,
+    /// Of these, keys that a member lacks; a key may be among both.
+    pub diverged_missing: Option<u64>,
+    /// A few of the diverged ones: the key, and who holds what.
+    pub diverged_examples: Vec<String>,
+    /// What each member told after the load; empty where the target cannot say.
+    pub replicas: Vec<ReplicaTable>,
+    /// Whether what members held still changed when they were asked for the last time; null where nobody asked.
+    pub replicas_settled: Option<bool>,
+    /// `yes`, `no`, `unknown` or `not checked`.
+    pub linearizable: String,
+}
+
+/// A member's table after the load.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReplicaTable {
+    /// The member.
+    pub name: String,
+    /// How many records it holds; null if it did not tell.
+    pub records: Option<u64>,
+    /// Why it did not tell.
+    pub failed: Option<String>,
+}
+
+/// What the checks found at one variant and point, over its repeats that are not void; over all of them if all are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PooledConsistency {
+    /// Variant, if any.
+    pub variant: Option<String>,
+    /// Swept path to value.
+    pub point: BTreeMap<String, Value>,
+    /// Repeats that these figures are of.
+    pub repeats: u64,
+    /// Cycles that ended, full or not, in all of them; null where nobody counted.
+    pub cycles: Option<u64>,
+    /// Operations that ended, in all of them.
+    pub operations: u64,
+    /// Wrong answers in all of them; null where nothing was expected.
+    pub wrong: Option<u64>,
+    /// Wrong answers per 1,000 cycles.
+    pub wrong_per_1000_cycles: Option<f64>,
+    /// 95 % interval of that.
+    pub ci95: Option<[f64; 2]>,
+    /// Wrong answers per 1,000 operations.
+    pub wrong_per_1000_operations: Option<f64>,
+    /// 95 % interval of that.
+    pub operations_ci95: Option<[f64; 2]>,
+    /// How the intervals were found: `ratio` or `Clopper-Pearson`; empty without any.
+    pub method: String,
+    /// Diverged keys of each repeat, in their order; null where it was not looked.
+    pub diverged_keys: Vec<Option<u64>>,
+    /// Lost writes of each repeat, likewise.
+    pub lost_writes: Vec<Option<u64>>,
+}
+
+/// What a unit of work costs, on the machines meant: where `lab.speed` slows time, cycles are those of `emulated`. All hosts of the lab count,
+/// the machine that makes the load does not.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Cost {
+    /// Mean power of all hosts together over `measured_s`.
+    pub watts: Option<f64>,
+    /// `profile`: between idle and load watts of each host's profile, by the CPU it used.
+    pub watts_source: Option<String>,
+    /// Energy: `watts` over full cycles per second.
+    pub joules_per_cycle: Option<f64>,
+    /// Money, in `currency`: the hosts' prices, each spread evenly over its lifetime, and electricity where
+    /// `electricity_per_million_cycles` says so.
+    pub price_per_million_cycles: Option<f64>,
+    /// What of that price is electricity; null: it is not in it.
+    pub electricity_per_million_cycles: Option<f64>,
+    /// ISO 4217: `EUR`.
+    pub currency: Option<String>,
+    /// The same figures with the warm-up left in.
+    pub with_warmup: CostWithWarmup,
+    /// Why a figure is null, naming each host that lacks something; null where nothing does.
+    pub lacks: Option<String>,
+    /// Whether the figures are a model: the profile's watts and prices, and not a meter's or an invoice's.
+    pub modelled: bool,
+}
+
+/// Cost over the whole load, warm-up included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CostWithWarmup {
+    /// Mean power of all hosts together.
+    pub watts: Option<f64>,
+    /// Energy.
+    pub joules_per_cycle: Option<f64>,
+    /// Money, in the same currency.
+    pub price_per_million_cycles: Option<f64>,
+}
+
+/// What a unit of work costs a variant at a point: means over its usable trials.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PointCost {
+    /// Variant; empty without variants.
+    pub variant: String,
+    /// Swept path to value.
+    pub point: BTreeMap<String, Value>,
+    /// Full cycles per second, on the machines meant.
+    pub cycles_per_s: Option<f64>,
+    /// Mean power of all hosts together.
+    pub watts: Option<f64>,
+    /// Energy.
+    pub joules_per_cycle: Option<f64>,
+    /// 95 % interval of it; null with too few repeats.
+    pub joules_per_cycle_ci95: Option<[f64; 2]>,
+    /// Money, in `currency`.
+    pub price_per_million_cycles: Option<f64>,
+    /// 95 % interval of it; null with too few repeats.
+    pub price_per_million_cycles_ci95: Option<[f64; 2]>,
+    /// ISO 4217: `EUR`.
+    pub currency: Option<String>,
+    /// The same with the warm-up left in.
+    pub with_warmup: CostWithWarmup,
+    /// Trials that have any of these figures.
+    pub trials: u32,
+    /// Whether the variant completes most cycles per second here, of all its points.
+    pub at_peak: bool,
+    /// Whether a cycle is cheapest here, of all points of the variant: by price, or by energy where there is no price.
+    pub cheapest: bool,
+    /// Why a figure is null.
+    pub lacks: Option<String>,
+}
+
+/// Whether a result can be trusted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// Nothing speaks against it.
+    #[default]
+    Valid,
+    /// Something may have spoiled it.
+    Suspect,
+    /// It must not be used.
+    Void,
+}
+
+/// A verdict and its reasons.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Verdict {
+    /// The verdict.
+    pub is: Trust,
+    /// A sentence for each rule that spoke against the result.
+    pub reasons: Vec<String>,
+    /// What can be done about each, in the same order.
+    pub remedies: Vec<String>,
+    /// The names of the rules, in the same order.
+    pub rules: Vec<String>,
+}
+
+/// The generator's own health.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Generator {
+    /// Busiest engine thread, percent of one core, 95th percentile over the seconds.
+    pub cpu_pct: Option<f64>,
+    /// How late timers fired: 99th percentile of the worst second of the measured part.
+    pub late_us_p99: Option<f64>,
+    /// `|agents × share busy − rate × latency| / in flight`, percent: Little's law.
+    pub littles_law_error_pct: Option<f64>,
+    /// Connects that failed.
+    pub connect_failures: Option<u64>,
+    /// Operations that should have started and did not.
+    pub dropped: Option<u64>,
+    /// Time in which a quota of this machine's (a container's) kept the generator from running, summed over CPUs, percent.
+    pub throttled_pct: Option<f64>,
+    /// Time in which an engine thread could run and did not, percent: the worst thread over the measured part.
+    pub run_delay_pct: Option<f64>,
+    /// … of it the part for which strangers, not the target, are to blame.
+    pub preempted_pct: Option<f64>,
+    /// Largest jump of the calendar clock against the steady one during the trial, seconds.
+    pub clock_jump_s: Option<f64>,
+    /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`.
+    pub limit: String,
+}
+
+/// Whether something holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Holds {
+    /// It does, in every matching trial.
+    #[serde(rename = "yes")]
+    Yes,
+    /// It does not.
+    #[serde(rename = "no")]
+    No,
+    /// The trials disagree or cannot tell.
+    #[serde(rename = "not shown")]
+    NotShown,
+    /// This run does not measure it.
+    #[default]
+    #[serde(rename = "not measured")]
+    NotMeasured,
+}
+
+/// A claim held against this run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Claim {
+    /// In words.
+    pub says: String,
+    /// Where.
+    pub source: String,
+    /// The metric.
+    pub metric: String,
+    /// Its value here: the median over the matching trials; of a function of curves, the function's.
+    pub value: Option<f64>,
+    /// Smallest and largest over the matching trials; of a function of curves, its 95 % interval.
+    pub range: Option<[f64; 2]>,
+    /// Why a function has no value or no end of its range, in words: that curves do not cross, or a knee was not reached; or why a cost is
+    /// not known. Empty otherwise.
+    pub note: String,
+    /// Whether the claim holds here.
+    pub holds: Holds,
+}
+
+/// A gate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Requirement {
+    /// The metric.
+    pub metric: String,
+    /// What was asked, in words: `below 2`.
+    pub asked: String,
+    /// Its worst value over the matching trials.
+    pub value: Option<f64>,
+    /// Whether every matching trial holds. What was not measured does not hold.
+    pub holds: bool,
+    /// Why it could not be measured, where that is known; null if it was.
+    pub unmeasured: Option<String>,
+}
+
+/// The Plimsoll line of one variant under one condition.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SafeLoad {
+    /// Variant, if any.
+    pub variant: Option<String>,
+    /// The path that was raised.
+    pub over: String,
+    /// Highest value at which the limits hold, in the terms of the experiment file: the median of what the trials leave possible, or
+    /// the highest that held where they never broke. Null if they held at no value, or nothing is known.
+    pub value: Option<f64>,
+    /// 95 % interval; an end is null where the search met none: the limits broke at the lowest value tried, or held at the highest
+    /// that the generator or the search allowed.
+    pub ci95: [Option<f64>; 2],
+    /// The limit that was hit, or what kept the search from hitting one.
+    pub limited_by: String,
+    /// Under which condition: `nothing lost`, `one member down`, or the name of a fault.
+    pub surviving: String,
+    /// Whether the interval became as narrow as was asked for.
+    pub complete: bool,
+    /// Each trial of the search, in order.
+    pub steps: Vec<SearchStep>,
+}
+
+/// A trial of a search.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SearchStep {
+    /// Its id.
+    pub trial: String,
+    /// The value it had.
+    pub value: f64,
+    /// Whether the limits held; null: void or unfinished, so that it says nothing.
+    pub held: Option<bool>,
+    /// The limits that did not hold, each with its figure; or why it says nothing.
+    pub broke: Vec<String>,
+    /// Metric of each limit to its value, where it was measured.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// Scaling of one variant over a swept load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Scaling {
+    /// Variant; empty without variants.
+    pub variant: String,
+    /// Swept path.
+    pub over: String,
+    /// Values of the other swept paths.
+    pub at: BTreeMap<String, Value>,
+    /// What was measured, by rising load.
+    pub points: Vec<ScalingPoint>,
+    /// Where more load stops paying: the load at which the line of the lightest loads meets the plateau around the peak. Null with
+    /// fewer than three loads, or where throughput still rises at the highest.
+    pub knee: Option<f64>,
+    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
+    pub knee_ci95: Option<[f64; 2]>,
+    /// Highest throughput: the mean of the best point.
+    pub peak_per_s: Option<f64>,
+    /// 95 % interval of it; null with too few repeats.
+    pub peak_ci95: Option<[f64; 2]>,
+    /// The load of the best point.
+    pub peak_at: Option<f64>,
+    /// Universal Scalability Law; null with fewer than four loads, over an offered rate, or where it explains nothing.
+    pub usl: Option<Usl>,
+}
+
+/// A load and what it achieved.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ScalingPoint {
+    /// The load.
+    pub load: f64,
+    /// `ok` operations per second of each usable repeat.
+    pub per_s: Vec<f64>,
+}
+
+/// Parameters of the Universal Scalability Law, `X(N) = λN / (1 + σ(N − 1) + κN(N − 1))`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usl {
+    /// Throughput of one.
+    pub lambda: f64,
+    /// Contention.
+    pub sigma: f64,
+    /// Coherency.
+    pub kappa: f64,
+    /// Fit.
+    pub r2: f64,
+    /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with too few repeats.
+    pub ci95: Option<[[f64; 2]; 3]>,
+    /// The load at which the curve itself peaks, `√((1 − σ) / κ)`, which may lie far beyond what was measured; null where κ is 0.
+    pub peak_at: Option<f64>,
+}
+
+/// How two variants' curves lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Lead {
+    /// One overtakes the other for good.
+    #[serde(rename = "crosses")]
+    Crosses,
+    /// One is ahead at every load.
+    #[serde(rename = "throughout")]
+    Throughout,
+    /// Repeats differ too much to tell who is ahead at the highest load.
+    #[default]
+    #[serde(rename = "not shown")]
+    NotShown,
+}
+
+/// Where one variant overtakes another.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Crossing {
+    /// The variant that is ahead at the highest load.
+    pub a: String,
+    /// The other.
+    pub b: String,
+    /// Swept path.
+    pub over: String,
+    /// Values of the other swept paths.
+    pub point: BTreeMap<String, Value>,
+    /// How they lie.
+    pub lead: Lead,
+    /// The load from which `a` is ahead for good; null: at every load.
+    pub at: Option<f64>,
+    /// 95 % interval by bootstrap over trials; an end is null where it lies outside of the sweep. Null with too few repeats.
+    pub ci95: Option<[Option<f64>; 2]>,
+    /// The peak of `a` over that of `b`.
+    pub peak_ratio: Option<f64>,
+    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
+    pub peak_ratio_ci95: Option<[f64; 2]>,
+}
+
+/// A figure of two variants, points or runs beside each other. Void trials are left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Comparison {
+    /// What tells the two apart: `variant`, a swept path, or `run`.
+    pub over: String,
+    /// One: the baseline.
+    pub a: String,
+    /// The other.
+    pub b: String,
+    /// At which point.
+    pub at: BTreeMap<String, Value>,
+    /// Of which metric.
+    pub metric: String,
+    /// Mean of `a` over the trials compared; the geometric one where there is a ratio.
+    pub a_value: Option<f64>,
+    /// … of `b`.
+    pub b_value: Option<f64>,
+    /// b / a; null where one of them can be 0.
+    pub ratio: Option<f64>,
+    /// 95 % interval of the ratio; null with too few trials.
+    pub ci95: Option<[f64; 2]>,
+    /// b − a, for figures that can be 0.
+    pub difference: Option<f64>,
+    /// 95 % interval of the difference; null with too few trials, or where nothing spreads.
+    pub difference_ci95: Option<[f64; 2]>,
+    /// Chance of so large a difference if there is none; null with too few trials.
+    pub p: Option<f64>,
+    /// The same, corrected for all comparisons of this kind in the run.
+    pub p_adjusted: Option<f64>,
+    /// Whether they differ: `p_adjusted` is below 0.05.
+    pub significant: bool,
+    /// Smallest difference, percent of `a`, that nine of ten such comparisons would show; null with too few trials, or where nothing
+    /// spreads.
+    pub detectable_pct: Option<f64>,
+    /// The same in the unit of the metric, for figures that can be 0.
+    pub detectable: Option<f64>,
+    /// Pairs of trials that were played beside each other; 0: they were not, and the machine's drift is in the difference.
+    pub pairs: u32,
+    /// Trials of `a` and of `b` that have the figure.
+    pub trials: [u32; 2],
+    /// Trials of `a` and of `b` that can be used and lack the figure: a service that never came back has no time until then.
+    pub without: [u32; 2],
+    /// Which of the two is better, if they differ.
+    pub better: Option<String>,
 }

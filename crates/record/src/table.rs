@@ -1,4 +1,4 @@
-//! CSV files with a header line, for the rows of [`crate::rows`]. It must not know what the columns mean.
+//! CSV files with a header line, for the rows of [`crate::rows`].
 
 use std::io;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::whole_lines::{LineFile, ReadError, Records, open_lines};
+use crate::whole::{LineFile, ReadError, Records, open_lines};
 
 /// Writes rows. They are on their way to the disk after [`Writer::flush`], or when enough have come together.
 #[derive(Debug)]
@@ -124,8 +124,8 @@ fn reason(error: &csv::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::tests::Scratch;
     use crate::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
-    use crate::scratch::Scratch;
 
     fn samples() -> Vec<Sample> {
         let host = Sample {

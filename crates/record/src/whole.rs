@@ -1,16 +1,17 @@
-//! Files that are written whole or not at all: a reader sees the old content or the new one, never a part.
-//! It must not be used for records that grow.
+//! Files read and written whole or not at all: regular files only, opened in this one place, their lines as far
+//! as they are whole, and documents of JSON that no later version wrote.
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::private;
-use crate::whole_lines::{ReadError, bytes_of};
 
 /// Writes a file whole: into a new file beside it, to the disk, then renamed over it.
 ///
@@ -120,16 +121,262 @@ fn writer(path: &Path) -> Option<String> {
     version.chars().all(is_plain).then(|| version.to_owned())
 }
 
+/// Bytes kept before they are written of their own accord.
+const BUFFER: usize = 64 * 1024;
+
+/// What goes wrong when a record is read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file is there and cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line that is not the last one is broken, so it was not a crash that broke it.
+    #[error("{}:{line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file that is written whole does not hold what it should.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// What stands there would be waited for, or would never end.
+    #[error("{} is {what}, and a record is a regular file: move it away, or copy the run folder anew", path.display())]
+    NotRegular {
+        /// Where it stands.
+        path: PathBuf,
+        /// What it is, with its article.
+        what: &'static str,
+    },
+    /// The file is of a later version of Plimsoll.
+    #[error(
+        "{} was written by a later version of Plimsoll (format {format}{}; this one, {}, knows formats up to {known}): read \
+         it with that version, or a later one",
+        path.display(),
+        writer.as_deref().map(|writer| format!(", by version {writer}")).unwrap_or_default(),
+        env!("CARGO_PKG_VERSION")
+    )]
+    Later {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u64,
+        /// The newest that this version knows.
+        known: u32,
+        /// The version that wrote it, if the run folder says so.
+        writer: Option<String>,
+    },
+}
+
+/// Items of a record file, as far as it is whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Records<T> {
+    /// The items, in file order.
+    pub items: Vec<T>,
+    /// Whether a last line was cut off and dropped.
+    pub torn: bool,
+}
+
+impl<T> Default for Records<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), torn: false }
+    }
+}
+
+/// Appends whole lines. On a full disk it takes back the part of a line that got through, so that the file goes on
+/// being readable if there is room again later.
+#[derive(Debug)]
+pub(crate) struct LineFile {
+    file: File,
+    whole: u64,
+    pending: Vec<u8>,
+}
+
+impl LineFile {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: private::create(path)?, whole: 0, pending: Vec::new() })
+    }
+
+    /// Goes on at the end of a file; a last line that was cut off is removed first.
+    pub(crate) fn append(path: &Path) -> io::Result<Self> {
+        let mut file = private::append(path)?;
+        if let Some(what) = other_than_regular(file.metadata()?.file_type()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, and no regular file")));
+        }
+        let all = file.seek(SeekFrom::End(0))?;
+        let whole = whole_length(&mut file, all)?;
+        file.set_len(whole)?;
+        Ok(Self { file, whole, pending: Vec::new() })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.whole == 0 && self.pending.is_empty()
+    }
+
+    /// Adds a line; `line` ends in a newline.
+    pub(crate) fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.pending.extend_from_slice(line);
+        if self.pending.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands everything to the kernel: after that a SIGKILL of this process loses nothing.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        if let Err(error) = self.file.write_all(&pending) {
+            // If even this fails, readers still drop the torn tail.
+            let _ = self.file.set_len(self.whole).and_then(|()| self.file.seek(SeekFrom::Start(self.whole)));
+            return Err(error);
+        }
+        self.whole += pending.len() as u64;
+        self.pending = pending;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+impl Drop for LineFile {
+    fn drop(&mut self) {
+        // Whoever wants to know of an error flushes first.
+        let _ = self.flush();
+    }
+}
+
+/// Opening a FIFO would else wait for whoever writes to it, and a terminal would become ours.
+pub(crate) const WITHOUT_WAITING: i32 =
+    OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC).bits().cast_signed();
+
+/// Opens a file for reading; `None` if it does not exist. Everything that is read of a run folder is opened here: a folder that
+/// somebody else made may hold a FIFO, a socket or a device in place of a record.
+pub(crate) fn open(path: &Path) -> Result<Option<File>, ReadError> {
+    let failed = |source| ReadError::Io { path: path.to_path_buf(), source };
+    let refused = |what| ReadError::NotRegular { path: path.to_path_buf(), what };
+    let opened = OpenOptions::new().read(true).custom_flags(WITHOUT_WAITING).open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            // A socket cannot be opened at all, and the kernel's words for that help nobody.
+            let what = fs::metadata(path).ok().and_then(|found| other_than_regular(found.file_type()));
+            return Err(what.map_or_else(|| failed(error), refused));
+        }
+    };
+    match other_than_regular(file.metadata().map_err(failed)?.file_type()) {
+        Some(what) => Err(refused(what)),
+        None => Ok(Some(file)),
+    }
+}
+
+/// What it is, if it is no regular file.
+fn other_than_regular(kind: FileType) -> Option<&'static str> {
+    match kind {
+        kind if kind.is_file() => None,
+        kind if kind.is_dir() => Some("a folder"),
+        kind if kind.is_fifo() => Some("a FIFO"),
+        kind if kind.is_socket() => Some("a socket"),
+        kind if kind.is_block_device() || kind.is_char_device() => Some("a device"),
+        _ => Some("something else"),
+    }
+}
+
+/// The bytes of a file; `None` if it does not exist.
+fn bytes_of(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
+    let Some(mut file) = open(path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    match file.read_to_end(&mut bytes) {
+        Ok(_) => Ok(Some(bytes)),
+        Err(source) => Err(ReadError::Io { path: path.to_path_buf(), source }),
+    }
+}
+
+/// A file as far as it ends in whole lines, read as it is needed and never whole: a week of samples does not fit into memory. A line
+/// without a newline was cut off, even if it happens to parse: `12` may have been `1234`.
+pub(crate) struct WholeLines {
+    /// The lines.
+    pub reader: BufReader<io::Take<File>>,
+    /// Bytes of them.
+    pub length: u64,
+    /// Whether a part of a line follows them.
+    pub torn: bool,
+}
+
+/// Opens a file for reading line by line; `None` if it does not exist.
+pub(crate) fn open_lines(path: &Path) -> Result<Option<WholeLines>, ReadError> {
+    let broken = |source| ReadError::Io { path: path.to_path_buf(), source };
+    let Some(mut file) = open(path)? else { return Ok(None) };
+    let all = file.seek(SeekFrom::End(0)).map_err(broken)?;
+    let length = whole_length(&mut file, all).map_err(broken)?;
+    file.seek(SeekFrom::Start(0)).map_err(broken)?;
+    let reader = BufReader::with_capacity(BUFFER, file.take(length));
+    Ok(Some(WholeLines { reader, length, torn: length < all }))
+}
+
+/// Bytes up to the last newline of a file that is this long, looked for from its end.
+fn whole_length(file: &mut File, all: u64) -> io::Result<u64> {
+    let mut end = all;
+    let mut part = Vec::new();
+    while end > 0 {
+        let begin = end.saturating_sub(BUFFER as u64);
+        file.seek(SeekFrom::Start(begin))?;
+        part.clear();
+        Read::by_ref(file).take(end - begin).read_to_end(&mut part)?;
+        if let Some(last) = part.iter().rposition(|&byte| byte == b'\n') {
+            return Ok(begin + last as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
+}
+
+/// Reads a file line by line. `parse` gets each line without its newline and may skip it (`Ok(None)`). A line that
+/// does not parse is dropped if it is the last one, and an error otherwise.
+pub(crate) fn read_lines<T>(
+    path: &Path,
+    mut parse: impl FnMut(&[u8]) -> Result<Option<T>, String>,
+) -> Result<Records<T>, ReadError> {
+    let broken = |source| ReadError::Io { path: path.to_path_buf(), source };
+    let Some(WholeLines { mut reader, torn, .. }) = open_lines(path)? else { return Ok(Records::default()) };
+    let mut records = Records { items: Vec::new(), torn };
+    let mut line = Vec::new();
+    let mut number = 0;
+    while reader.read_until(b'\n', &mut line).map_err(broken)? > 0 {
+        number += 1;
+        match parse(line.strip_suffix(b"\n").unwrap_or(&line)) {
+            Ok(item) => records.items.extend(item),
+            Err(reason) => {
+                if records.torn || !reader.fill_buf().map_err(broken)?.is_empty() {
+                    return Err(ReadError::Line { path: path.to_path_buf(), line: number, reason });
+                }
+                records.torn = true;
+            }
+        }
+        line.clear();
+    }
+    Ok(records)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
     use std::process::Command;
 
     use super::*;
+    use crate::folder::tests::Scratch;
     use crate::folder::{RunFolder, TrialFolder};
     use crate::lines;
     use crate::rows::{self, Sample};
-    use crate::scratch::Scratch;
 
     #[test]
     fn a_fifo_socket_device_or_folder_in_place_of_a_record_is_refused_at_once() {
@@ -196,5 +443,79 @@ mod tests {
         }
         fs::write(&path, "not JSON").unwrap();
         assert!(refuse_later(&path, 1).is_ok(), "what is broken is for its reader to say");
+    }
+
+    fn word(line: &[u8]) -> Result<Option<String>, String> {
+        match std::str::from_utf8(line) {
+            Ok("skip") => Ok(None),
+            Ok(text) if text.starts_with("bad") => Err("bad word".to_owned()),
+            Ok(text) => Ok(Some(text.to_owned())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn reading(content: &[u8]) -> Result<Records<String>, ReadError> {
+        let scratch = Scratch::new("whole-lines");
+        let path = scratch.path("words");
+        fs::write(&path, content).unwrap();
+        read_lines(&path, word)
+    }
+
+    #[test]
+    fn reads_what_is_whole() {
+        let table: [(&[u8], &[&str], bool); 8] = [
+            (b"", &[], false),
+            (b"a\nb\n", &["a", "b"], false),
+            (b"a\nskip\nb\n", &["a", "b"], false),
+            (b"a\nb", &["a"], true),
+            (b"a", &[], true),
+            (b"a\nbad", &["a"], true),
+            (b"a\nbad\n", &["a"], true),
+            (b"a\n\xff\n", &["a"], true),
+        ];
+        for (content, items, torn) in table {
+            let records = reading(content).unwrap();
+            assert_eq!(records.items, items, "{content:?}");
+            assert_eq!(records.torn, torn, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_line_elsewhere_is_an_error_with_file_and_line() {
+        for content in [&b"a\nbad one\nc\n"[..], b"a\nbad one\nc", b"a\nbad one\nx\ny\n"] {
+            let message = reading(content).unwrap_err().to_string();
+            assert!(message.ends_with("words:2: bad word"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_an_empty_one_and_a_folder_is_an_error() {
+        let scratch = Scratch::new("whole-lines");
+        assert_eq!(read_lines(&scratch.path("none"), word).unwrap(), Records::default());
+        assert!(matches!(read_lines(&scratch.path(""), word), Err(ReadError::NotRegular { .. })));
+    }
+
+    #[test]
+    fn appending_removes_a_torn_tail() {
+        let scratch = Scratch::new("whole-lines");
+        let path = scratch.path("words");
+        fs::write(&path, "one\ntw").unwrap();
+        let mut file = LineFile::append(&path).unwrap();
+        file.write(b"three\n").unwrap();
+        drop(file);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\nthree\n");
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_and_not_a_panic() {
+        let path = Path::new("/dev/full");
+        if !path.exists() {
+            return;
+        }
+        let mut file =
+            LineFile { file: File::options().write(true).open(path).unwrap(), whole: 0, pending: Vec::new() };
+        file.write(b"line\n").unwrap();
+        assert!(file.flush().is_err());
+        assert!(file.is_empty(), "what could not be written is not written twice");
     }
 }

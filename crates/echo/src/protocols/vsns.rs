@@ -1,5 +1,4 @@
-//! The frames of the target `vsns` (`targets/vsns/PROTOCOL.md`), answered as a name service that holds no name. It must
-//! not store anything: a `load` is answered with its own key, so that a client can tell one answer from another.
+//! The frames of the target `vsns` (`targets/vsns/PROTOCOL.md`), answered as a name service that holds no name.
 
 use super::{Codec, Step, Then};
 use crate::{Options, Protocol};

@@ -1,5 +1,5 @@
-//! Connections in the clear that are kept: their bytes are carried by the kernel's ring, where it is permitted, and else like all others'
-//! by a system call each, when epoll says so. It must not decide what an answer means or what follows a failure.
+//! Connections in the clear that are kept: their bytes are carried by the kernel's ring, where it is permitted, and
+//! else like all others' by a system call each, when epoll says so.
 //!
 //! Connections are made, greeted and broken off as ever; the ring watches epoll for that. Once a connection takes requests epoll is told
 //! to forget it, but for requests that its socket did not take at once. What has become ready in a turn of the loop goes out at the turn's
@@ -8,7 +8,7 @@
 //!
 //! Measured against epoll on the same machine, its two cores busy with other work, medians of runs: with 64 connections 5 to 14 % more
 //! requests per CPU-second of the generator, since a request costs no system calls of its own; with 1,000 between 2 % fewer and 11 %
-//! more. That answers are gathered (see `pacing`) is worth another 5 to 10 % where the target is the slower one.
+//! more. That answers are gathered (see `worker`) is worth another 5 to 10 % where the target is the slower one.
 //! Sockets registered with the ring, so that it need not look them up for each request, and 24 or 32 requests at once instead of 16 made
 //! no difference that could be shown.
 
@@ -17,10 +17,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::ioctl_fionbio;
 use rustix::net::{Shutdown, shutdown};
 
-use super::connection::{Link, NOBODY, Stream};
-use super::events::Events;
-use super::link::{broken_cause, event_data};
-use super::worker::Worker;
+use super::connection::{Link, NOBODY, Stream, broken_cause, event_data};
+use super::worker::{Events, Worker};
 use crate::Error;
 use crate::protocols::Protocol;
 use crate::ring::{Arrival, Ring, Token};

@@ -1,6 +1,13 @@
-//! The limits of this process and machine, held against the number of connections before anything starts. It must not change anything
-//! but the limit on open files of this very process.
+//! What this process and machine have of open files, local ports and local addresses, held against the
+//! connections of a load before it starts.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::IpBindAddressNoPort;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::script::Script;
@@ -42,4 +49,205 @@ pub fn ports() -> u32 {
         _ => DEFAULT_PORTS,
     };
     last.saturating_sub(first) + 1
+}
+
+/// The whole of 127.0.0.0/8 is this machine (RFC 1122, 3.2.1.3). The first address is left to everybody else.
+const FIRST: u32 = u32::from_be_bytes([127, 0, 0, 2]);
+/// Of its own accord the engine uses no more than this part of an address's ports: the kernel looks for a free one by trying, and one
+/// that was closed rests for a minute.
+const PART: u32 = 2;
+
+/// Where the connections to each service come from.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// Of each service; empty: the kernel chooses.
+    by_service: Vec<Vec<SocketAddr>>,
+    /// Ports of an address, where it was they that made several necessary.
+    too_few_ports: Option<u32>,
+}
+
+impl Sources {
+    /// For services that so many connections lead to, each; `from` is what the load names.
+    ///
+    /// # Errors
+    /// If there are too few local ports, or none of the named addresses can reach a service.
+    pub fn of(from: &[String], services: &[SocketAddr], connections: u32, ports: u32) -> Result<Self, Error> {
+        let named = from.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let mut sources = Self::default();
+        for service in services {
+            let several =
+                if named.is_empty() { on_loopback(service, connections, ports) } else { of_kind(&named, service)? };
+            let room = u64::from(ports) * several.len().max(1) as u64;
+            if u64::from(connections) > room {
+                return Err(Error::Ports { connections, ports, addresses: several.len().max(1) });
+            }
+            if named.is_empty() && !several.is_empty() {
+                sources.too_few_ports = Some(ports);
+            }
+            sources.by_service.push(several);
+        }
+        Ok(sources)
+    }
+
+    /// The address that connection `number` (from 0, over all threads) comes from; `None`: the kernel chooses.
+    pub fn of_connection(&self, number: u32, service: u32) -> Option<SocketAddr> {
+        let several = self.by_service.get(service as usize)?;
+        // Connections are dealt to the services in turn, and those of a service to its addresses.
+        let turn = number as usize / self.by_service.len();
+        several.get(turn.checked_rem(several.len())?).copied()
+    }
+
+    /// Whether this machine has them all, as seen from the calling thread's network.
+    ///
+    /// # Errors
+    /// The first that it has not.
+    pub fn try_out(&self) -> Result<(), Error> {
+        for source in self.by_service.iter().flatten() {
+            let family = if source.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let bound = socket(family, SocketType::STREAM, None).and_then(|socket| use_for(&socket, source));
+            bound.map_err(|errno| Error::From {
+                address: source.ip().to_string(),
+                reason: match errno {
+                    Errno::ADDRNOTAVAIL => "this machine has no such address (`ip address` lists them)".to_owned(),
+                    errno => errno.to_string(),
+                },
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What a reader must know of what was not asked for.
+    pub fn notice(&self) -> Option<String> {
+        let ports = self.too_few_ports?;
+        let several = self.by_service.iter().max_by_key(|several| several.len())?;
+        let (first, last) = (several.first()?.ip(), several.last()?.ip());
+        let count = several.len();
+        Some(format!(
+            "agents connect from {count} local addresses in turn, {first} to {last}: one has only {ports} ports towards a service"
+        ))
+    }
+}
+
+/// Has the socket connect from there. Its port is chosen when it connects, so that it need only differ from those of other connections
+/// to the same service (ip(7), `IP_BIND_ADDRESS_NO_PORT`).
+pub fn use_for(socket: &OwnedFd, source: &SocketAddr) -> Result<(), Errno> {
+    // A kernel that does not know it (before 4.2) chooses a port now, one of the address's for all services together.
+    let _ = setsockopt(socket, IpBindAddressNoPort, &true);
+    bind(socket.as_fd(), source)
+}
+
+fn parse(text: &str) -> Result<IpAddr, Error> {
+    text.parse().map_err(|_| Error::From { address: text.to_owned(), reason: "this is no IP address".to_owned() })
+}
+
+/// Several for a service on the loopback, if one would not do.
+fn on_loopback(service: &SocketAddr, connections: u32, ports: u32) -> Vec<SocketAddr> {
+    // Of IPv6 the loopback is a single address.
+    if connections <= ports || !service.is_ipv4() || !service.ip().is_loopback() {
+        return Vec::new();
+    }
+    let count = connections.div_ceil((ports / PART).max(1));
+    (0..count).map(|number| SocketAddr::from((Ipv4Addr::from(FIRST.saturating_add(number)), 0))).collect()
+}
+
+/// Those of the named ones that can reach the service.
+fn of_kind(named: &[IpAddr], service: &SocketAddr) -> Result<Vec<SocketAddr>, Error> {
+    let alike = named.iter().filter(|address| address.is_ipv4() == service.is_ipv4());
+    let mut sources: Vec<SocketAddr> = alike.map(|address| SocketAddr::from((*address, 0))).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    if sources.is_empty() {
+        let kind = if service.is_ipv4() { "IPv4" } else { "IPv6" };
+        let address = named.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Err(Error::From { address, reason: format!("the service {service} takes an {kind} address") });
+    }
+    Ok(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::SocketAddr;
+
+    use super::Sources;
+    use crate::Error;
+
+    fn services(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn named(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    /// Agents by the address they come from.
+    fn spread(sources: &Sources, agents: u32, services: u32) -> BTreeMap<String, u32> {
+        let mut spread = BTreeMap::new();
+        for number in 1..=agents {
+            let source = sources.of_connection(number - 1, (number - 1) % services);
+            *spread.entry(source.map_or("any".to_owned(), |source| source.ip().to_string())).or_default() += 1;
+        }
+        spread
+    }
+
+    #[test]
+    fn where_ports_suffice_the_kernel_chooses() {
+        for service in ["127.0.0.1:80", "[::1]:80", "192.0.2.7:80"] {
+            let sources = Sources::of(&[], &services(&[service]), 100, 100).unwrap();
+            assert_eq!((sources.of_connection(0, 0), sources.of_connection(99, 0)), (None, None));
+            assert_eq!(sources.notice(), None);
+        }
+    }
+
+    #[test]
+    fn on_the_loopback_agents_take_turns_and_a_notice_says_so() {
+        let sources = Sources::of(&[], &services(&["127.0.0.1:80"]), 101, 100).unwrap();
+        let spread = spread(&sources, 101, 1);
+        assert_eq!(
+            spread,
+            BTreeMap::from([("127.0.0.2".into(), 34), ("127.0.0.3".into(), 34), ("127.0.0.4".into(), 33)])
+        );
+        let notice = sources.notice().unwrap();
+        assert!(notice.contains("3 local addresses in turn, 127.0.0.2 to 127.0.0.4"), "{notice}");
+        assert!(notice.contains("only 100 ports"), "{notice}");
+        sources.try_out().unwrap();
+    }
+
+    #[test]
+    fn elsewhere_too_few_ports_are_an_error_with_a_remedy() {
+        for service in ["192.0.2.7:80", "[::1]:80"] {
+            let error = Sources::of(&[], &services(&[service]), 101, 100).unwrap_err();
+            assert!(matches!(error, Error::Ports { connections: 101, ports: 100, addresses: 1 }), "{error}");
+            assert!(error.to_string().contains("load.from"), "{error}");
+        }
+    }
+
+    #[test]
+    fn named_addresses_share_the_agents_of_each_service_evenly() {
+        let two = services(&["192.0.2.7:80", "192.0.2.8:80"]);
+        let sources = Sources::of(&named(&["10.0.0.6", "10.0.0.5", "10.0.0.6", "fe80::1"]), &two, 50, 25).unwrap();
+        assert_eq!(spread(&sources, 100, 2), BTreeMap::from([("10.0.0.5".into(), 50), ("10.0.0.6".into(), 50)]));
+        for service in [0, 1] {
+            let of_service = (1..=100).filter(|number| (number - 1) % 2 == service);
+            let from_first = of_service.filter(|number| {
+                sources.of_connection(*number - 1, service).is_some_and(|source| source.ip().to_string() == "10.0.0.5")
+            });
+            assert_eq!(from_first.count(), 25, "service {service}");
+        }
+        assert_eq!(sources.notice(), None, "they were asked for");
+        let error = Sources::of(&named(&["10.0.0.5", "10.0.0.6"]), &two, 51, 25).unwrap_err();
+        assert!(matches!(error, Error::Ports { addresses: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_used_are_named() {
+        let here = services(&["127.0.0.1:80"]);
+        let error = |from: &[&str]| Sources::of(&named(from), &here, 1, 100).unwrap_err().to_string();
+        assert!(error(&["eth0"]).contains("eth0: this is no IP address"), "{}", error(&["eth0"]));
+        assert!(error(&["::1"]).contains("takes an IPv4 address"), "{}", error(&["::1"]));
+        // TEST-NET-1 (RFC 5737) is nobody's.
+        let sources = Sources::of(&named(&["192.0.2.1"]), &here, 1, 100).unwrap();
+        let error = sources.try_out().unwrap_err().to_string();
+        assert!(error.contains("192.0.2.1: this machine has no such address"), "{error}");
+    }
 }

@@ -1,13 +1,128 @@
-//! The life of an operation: begun, attempted, failed and retried, ended, and the step that follows. It must not read or write a
-//! socket.
+//! The life of an operation: where its agent is in its work, begun, attempted, failed and retried, its
+//! answer held against the step's expectations, its line in the history, ended, and the step that follows.
 
-use experiment::plan::Order;
-use record::events::Outcome;
+use experiment::catalog::{Effect, Operation};
+use experiment::plan::{AuditAs, AuditEffect, Order};
+use fastrand::Rng;
+use record::events::{By, History, Outcome};
 
-use super::agent::{NEVER, Work};
-use super::worker::Worker;
-use crate::protocols::{Cause, Protocol};
+use super::connection::{Link, NOBODY};
+use super::expectation::{self, Field, Keep, Part, Wants};
+use super::script::NS_PER_S;
+use super::worker::{Worker, source};
+use crate::answer_budget::{BUDGET_BYTES, FREE_BYTES, Held};
+use crate::protocols::{AboutData, Answer, Asked, Cause, Progress, Protocol};
+use crate::values::{Argument, Template, mix};
 use crate::{Error, Purpose};
+
+/// "Not yet", for a moment.
+pub const NEVER: u64 = u64::MAX;
+
+/// What an agent is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Waits for its first operation.
+    Unborn,
+    /// Between two operations.
+    Pause,
+    /// An operation is open, and an attempt of it goes on.
+    Attempt,
+    /// An operation is open, between two attempts.
+    RetryPause,
+    /// Will do nothing more.
+    Done,
+}
+
+/// Which service an agent goes to. It never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the service.
+    pub service: u32,
+    /// Where the requests to it begin among all.
+    pub requests: u32,
+}
+
+/// An agent.
+pub struct Agent {
+    /// From 1, over all threads.
+    pub number: u32,
+    /// Where it goes.
+    pub place: Place,
+    /// Which of the thread's connections it goes by. It never changes.
+    pub connection: u32,
+    /// Who comes behind it in the line of those who wait on its connection, or [`NOBODY`].
+    pub behind: u32,
+    /// What it is doing.
+    pub work: Work,
+    /// The step of its operation, or of the next one.
+    pub step: u16,
+    /// Whether its next operation begins a cycle.
+    pub begins_cycle: bool,
+    /// Whether its timeout timer is set. It may be set too early, never too late.
+    pub is_timer_set: bool,
+    /// Whether its answer was looked for once more after the deadline, because the thread was late.
+    pub has_looked: bool,
+    /// Whether an attempt of the operation may have taken effect without our knowing.
+    pub is_unsure: bool,
+    /// Attempts of this operation.
+    pub tries: u32,
+    /// Number of its last request on its connection.
+    pub request_id: u32,
+    /// Slots filled in this cycle, a bit each.
+    pub kept: u32,
+    /// Its cycle, from 1.
+    pub cycle: u64,
+    /// The operation's random number.
+    pub draw: u64,
+    /// Where its random numbers come from.
+    pub random: Rng,
+    /// When its operation was to start, or between two operations the next one.
+    pub intended_ns: u64,
+    /// In an open loop: all that is due before this moment has been counted as open.
+    pub counted_ns: u64,
+    /// When the last attempt was sent; [`NEVER`] if it was not.
+    pub sent_ns: u64,
+    /// When the attempt times out.
+    pub deadline_ns: u64,
+}
+
+impl Agent {
+    /// A new agent; `connection` is the number of its connection in its thread.
+    pub fn new(number: u32, seed: u64, place: Place, connection: u32) -> Self {
+        Self {
+            number,
+            place,
+            connection,
+            behind: NOBODY,
+            work: Work::Unborn,
+            step: 0,
+            begins_cycle: true,
+            is_timer_set: false,
+            has_looked: false,
+            is_unsure: false,
+            tries: 0,
+            request_id: 0,
+            kept: 0,
+            cycle: 0,
+            draw: 0,
+            random: Rng::with_seed(mix(seed ^ mix(u64::from(number)))),
+            intended_ns: 0,
+            counted_ns: 0,
+            sent_ns: NEVER,
+            deadline_ns: NEVER,
+        }
+    }
+
+    /// Whether an operation is open.
+    pub fn has_operation(&self) -> bool {
+        matches!(self.work, Work::Attempt | Work::RetryPause)
+    }
+
+    /// When the last attempt was sent, if it was.
+    pub fn sent(&self) -> Option<u64> {
+        (self.sent_ns != NEVER).then_some(self.sent_ns)
+    }
+}
 
 /// How an operation ended.
 pub struct Ending {
@@ -203,4 +318,420 @@ impl<P: Protocol> Worker<P> {
 fn step_from(steps: &[super::script::Step], from: usize, cycle: u64) -> Option<u16> {
     let place = steps.iter().enumerate().skip(from).find(|(_, step)| cycle.is_multiple_of(step.every))?.0;
     u16::try_from(place).ok()
+}
+
+/// What an answer is to its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    /// As it should be.
+    Ok,
+    /// It contradicts the step's expectations.
+    Wrong,
+    /// It fails the attempt.
+    Failed,
+    /// It fails the operation, and nobody can say whether it contradicts anything.
+    Moot,
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Bytes came on a connection.
+    pub(super) fn received(&mut self, number: usize, bytes: &[u8], now: u64) {
+        let connection = &mut self.connections[number];
+        if connection.waiting.asked().is_none() {
+            match connection.link {
+                Link::Greeting(_) => self.greeted(number, bytes, now),
+                _ => self.unasked(number, now),
+            }
+            return;
+        }
+        if connection.input.is_empty() {
+            if let Some(rest) = self.look(number, bytes, false, now).and_then(|used| bytes.get(used..)) {
+                self.put_by(number, rest);
+            }
+            return;
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        if !connection.held.grow_to(input.len() + bytes.len()) {
+            self.give_back(input);
+            self.bad(number, Cause::TooLarge, now);
+            return;
+        }
+        input.extend_from_slice(bytes);
+        match self.look(number, &input, false, now) {
+            // It stays where it is: a long answer must not be copied again with each of its pieces.
+            Some(used) if used < input.len() => {
+                input.drain(..used);
+                self.connections[number].input = input;
+            }
+            _ => {
+                self.connections[number].held = Held::default();
+                self.give_back(input);
+            }
+        }
+    }
+
+    /// What came on a connection is no answer that could be taken.
+    fn bad(&mut self, number: usize, cause: Cause, now: u64) {
+        if cause == Cause::TooLarge {
+            self.tell_of_budget();
+        }
+        self.link_lost(number, cause, now);
+    }
+
+    fn tell_of_budget(&mut self) {
+        if self.control.is_first_beyond_budget() {
+            self.tally.notices.push(format!(
+                "the answers that expectations and `keep` look into hold more than {} MiB in all, which is the most that they may: \
+                 operations fail with `answer too large`, or keep nothing; use fewer agents, or expect less of long answers",
+                BUDGET_BYTES >> 20
+            ));
+        }
+    }
+
+    /// Tells of an answer that is only a redirect, which nobody expected; `ok` as it is.
+    fn redirected(&mut self, index: usize, input: &[u8]) -> Option<Cause> {
+        let agent = &self.agents[index];
+        let step = &self.script.steps[usize::from(agent.step)];
+        let decoder = &self.connections[agent.connection as usize].decoder;
+        let (status, to) = P::redirect(decoder, input).filter(|_| step.status.is_none())?;
+        if self.control.is_first_redirect() {
+            let to = to.map_or_else(String::new, |to| {
+                let to: String = String::from_utf8_lossy(to).chars().filter(|c| !c.is_control()).take(200).collect();
+                format!(" to {to}")
+            });
+            let name = &self.script.names[step.name];
+            self.tally.notices.push(format!(
+                "`{name}` is answered with a redirect ({status}{to}), which is not followed: the figures are those of the redirect; \
+                 give the address that it leads to, or expect the status {status} if the redirect is what is to be measured"
+            ));
+        }
+        Some(Cause::Redirect(status))
+    }
+
+    /// The target closed the connection. Some answers end so.
+    pub(super) fn ended(&mut self, number: usize, now: u64) {
+        let connection = &mut self.connections[number];
+        if let Some(cause) = connection.broken {
+            // An answer that ends with its connection is not whole.
+            self.link_lost(number, cause, now);
+        } else if connection.waiting.asked().is_some() {
+            let input = std::mem::take(&mut connection.input);
+            self.look(number, &input, true, now);
+            self.give_back(input);
+        } else {
+            self.link_lost(number, Cause::Closed, now);
+        }
+    }
+
+    /// Nobody can say what such bytes answer, so the connection is not used again.
+    fn unasked(&mut self, number: usize, now: u64) {
+        self.tell_of_unasked();
+        self.link_lost(number, Cause::BadAnswer, now);
+    }
+
+    pub(super) fn tell_of_unasked(&mut self) {
+        if !std::mem::replace(&mut self.has_told_of_unasked, true) {
+            self.tally.notices.push(
+                "the target sent bytes that nobody had asked for; connections on which it did were closed".to_owned(),
+            );
+        }
+    }
+
+    /// Looks for answers. Where the last one is not whole: how many bytes need not be shown again.
+    fn look(&mut self, number: usize, input: &[u8], ended: bool, now: u64) -> Option<usize> {
+        let generation = self.connections[number].generation;
+        let mut seen = 0;
+        loop {
+            let connection = &mut self.connections[number];
+            let index = connection.waiting.asked()?;
+            let agent = &self.agents[index];
+            let asked = Asked { request: self.script.request(agent), id: agent.request_id };
+            let rest = &input[seen..];
+            match P::decode(&asked, &mut connection.decoder, &mut self.memory, rest, ended) {
+                Progress::Answer(answer) => {
+                    self.answered(index, rest, answer, ended, now);
+                    seen = input.len().min(seen + answer.used);
+                }
+                Progress::Bad(cause) => {
+                    self.bad(number, cause, now);
+                    return None;
+                }
+                Progress::More { .. } if ended => {
+                    self.link_lost(number, Cause::Closed, now);
+                    return None;
+                }
+                Progress::More { used } => return Some(seen + used),
+            }
+            // What is left is the next one's, if the connection is still the same.
+            if seen == input.len() || self.connections[number].generation != generation {
+                return None;
+            }
+        }
+    }
+
+    /// The beginning of an answer waits for the rest of it.
+    fn put_by(&mut self, number: usize, piece: &[u8]) {
+        if !piece.is_empty() {
+            let mut input = self.spare.pop().unwrap_or_default();
+            input.extend_from_slice(piece);
+            self.connections[number].input = input;
+        }
+    }
+
+    /// The agent's attempt is answered, at the beginning of the input.
+    fn answered(&mut self, index: usize, input: &[u8], answer: Answer, ended: bool, now: u64) {
+        let step_number = usize::from(self.agents[index].step);
+        let name = self.script.steps[step_number].name;
+        let judged = self.judge(index, input, answer.result);
+        let done = match judged {
+            Judged::Ok => Some((Outcome::Ok, Cause::Ok)),
+            Judged::Wrong => Some((Outcome::Wrong, Cause::Wrong)),
+            Judged::Failed | Judged::Moot => None,
+        };
+        if let Some((outcome, cause)) = done {
+            let redirected = if outcome == Outcome::Ok { self.redirected(index, input) } else { None };
+            self.tally.attempt(name, redirected.unwrap_or(cause));
+            let read = self.audited_value(index, input, answer.result);
+            let applied = self.applied(index, answer.result);
+            // What was sent is told before slots that it was made of are filled anew.
+            self.close_books(index, Ending { outcome, read, applied }, now);
+            // A refusal that nobody expected leaves what is kept as it was, as it left the data.
+            if judged == Judged::Ok || answer.result == Cause::Ok {
+                for number in 0..self.script.steps[step_number].keeps.len() {
+                    self.keep(index, input, number);
+                }
+            }
+        }
+        let agent = &mut self.agents[index];
+        if judged == Judged::Moot {
+            // Another try would be answered the same.
+            agent.tries = self.script.tries;
+        }
+        self.settle(index, input.len(), answer, ended, now);
+        // What looking took is the generator's time, and none of the next operation's.
+        let now = if self.script.steps[step_number].looks_closely { self.now() } else { now };
+        match done {
+            Some((outcome, cause)) => self.go_on(index, outcome, cause, now),
+            None => self.attempt_failed(index, answer.result, now),
+        }
+    }
+
+    /// The agent's answer has been dealt with, in input of that length: it waits no longer, and the connection is closed if it is not
+    /// sound.
+    fn settle(&mut self, index: usize, length: usize, answer: Answer, ended: bool, now: u64) {
+        let number = self.agents[index].connection as usize;
+        let connection = &mut self.connections[number];
+        connection.is_proven = true;
+        connection.waiting.leave(&self.agents);
+        P::rest(&mut connection.decoder, &mut self.memory);
+        let has_others = connection.waiting.asked().is_some();
+        // What follows an answer, or has not been sent yet, may be the others'.
+        let is_surplus = answer.used < length && !has_others;
+        let is_whole = !is_surplus && !ended && (has_others || !connection.has_unwritten());
+        if answer.reusable && self.script.keep_alive && is_whole {
+            return;
+        }
+        if is_surplus && !ended {
+            self.tell_of_surplus();
+        }
+        let others = self.close(number);
+        if answer.reusable {
+            self.fail_those_who_asked(others, now, |_| Cause::Closed);
+        } else {
+            self.ask_again(others, now);
+        }
+    }
+
+    fn tell_of_surplus(&mut self) {
+        if !std::mem::replace(&mut self.has_told_of_unasked, true) {
+            self.tally.notices.push(
+                "the target sent more than one answer to a request; connections on which it did were closed".to_owned(),
+            );
+        }
+    }
+
+    /// Holds the answer against the step's expectations. An expectation whose slot this cycle did not fill says nothing.
+    fn judge(&mut self, index: usize, input: &[u8], result: Cause) -> Judged {
+        let agent = &self.agents[index];
+        let step = &self.script.steps[usize::from(agent.step)];
+        if step.expects.is_empty() {
+            return if result == Cause::Ok { Judged::Ok } else { Judged::Failed };
+        }
+        let request = self.script.request(agent);
+        let decoder = &self.connections[agent.connection as usize].decoder;
+        let source = source(agent, index, &self.script, &self.slots, &self.rows);
+        let mut holds = |number: usize| {
+            let expectation = &step.expects[number];
+            if !expectation.check.is_filled(&source) {
+                return None;
+            }
+            let got = expectation.field.read::<P>(request, decoder, input, &mut self.scratch.found);
+            Some(got.is_some_and(|got| expectation.check.holds(got, &source, &mut self.scratch.value)))
+        };
+        let is_expected = result == Cause::Ok || step.status.and_then(&mut holds) == Some(true);
+        let is_contradicted = (0..step.expects.len()).any(|number| holds(number) == Some(false));
+        match (is_expected, is_contradicted) {
+            (true, false) => Judged::Ok,
+            (true, true) => Judged::Wrong,
+            (false, true) if P::about_data(result).is_some() => {
+                // What contradicts may be what an earlier attempt of this very operation has done.
+                if agent.is_unsure && P::may_change(request) { Judged::Moot } else { Judged::Wrong }
+            }
+            // A failure counts as an answer only where the step expects that very status.
+            (false, _) => Judged::Failed,
+        }
+    }
+
+    fn keep(&mut self, index: usize, input: &[u8], number: usize) {
+        let agent = &mut self.agents[index];
+        let step = &self.script.steps[usize::from(agent.step)];
+        let Keep { slot, what, matches } = &step.keeps[number];
+        let slot = *slot;
+        self.scratch.value.clear();
+        match what {
+            Part::Argument(place) => {
+                let source = source(agent, index, &self.script, &self.slots, &self.rows);
+                step.arguments[*place].template.write(&source, &mut self.scratch.value);
+            }
+            Part::Answer(field) => {
+                let request = self.script.request(agent);
+                let decoder = &self.connections[agent.connection as usize].decoder;
+                let Some(found) = field.read::<P>(request, decoder, input, &mut self.scratch.found) else {
+                    agent.kept &= !(1 << slot);
+                    return;
+                };
+                self.scratch.value.extend_from_slice(found);
+            }
+        }
+        let part = match matches {
+            None => Some(self.scratch.value.as_slice()),
+            Some(pattern) => expectation::part(pattern, &self.scratch.value),
+        };
+        let Some(part) = part else {
+            agent.kept &= !(1 << slot);
+            return;
+        };
+        let kept = &mut self.slots[index * self.script.slots + usize::from(slot)];
+        let more = part.len().saturating_sub(kept.capacity());
+        if more > 0 && part.len() > FREE_BYTES {
+            if !self.kept_held.grow_to(self.kept_bytes + more) {
+                agent.kept &= !(1 << slot);
+                self.tell_of_budget();
+                return;
+            }
+            self.kept_bytes += more;
+        }
+        kept.clear();
+        kept.extend_from_slice(part);
+        agent.kept |= 1 << slot;
+    }
+}
+
+/// Streams of random numbers; arguments and expectations have those before.
+const STREAM: u64 = 2000;
+
+/// What of an audited operation is written down.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    /// The word for what it does.
+    pub effect: &'static str,
+    /// The empty one without.
+    pub space: Option<Template>,
+    /// None where it acts on a whole space.
+    pub key: Option<Template>,
+    /// What was written or read.
+    pub value: Option<Part>,
+}
+
+/// What is known of the operation.
+pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wants) -> Result<Audit, String> {
+    let place = |name: &str| arguments.iter().position(|argument| argument.name == name);
+    // The same template gives the same text again.
+    let text = |name: &str| place(name).map(|place| arguments[place].template.clone());
+    let (effect, value) = match operation.effect {
+        Effect::Read => ("read", Some(Part::Answer(Field::compile("value", wants)?))),
+        Effect::Write => ("write", place("value").map(Part::Argument)),
+        Effect::Remove => ("remove", None),
+        Effect::RemoveAll => ("remove_all", None),
+        Effect::None => return Err(format!("`{}` cannot be audited: it does nothing to a key", operation.name)),
+    };
+    Ok(Audit { effect, space: text("space"), key: text("key"), value })
+}
+
+/// What the step tells of an operation whose protocol does not know; `text` compiles a template of that stream.
+pub fn told_audit(
+    told: &AuditAs,
+    arguments: &[Argument],
+    wants: &mut Wants,
+    text: impl Fn(&str, u64) -> Result<Template, String>,
+) -> Result<Audit, String> {
+    let value = told.value.as_deref().map(|what| Part::compile(what, arguments, wants)).transpose()?;
+    let effect = match (told.effect, &value) {
+        (AuditEffect::Write, Some(Part::Argument(_))) => "write",
+        (AuditEffect::Read, Some(Part::Answer(_))) => "read",
+        (AuditEffect::Remove, None) => "remove",
+        _ => return Err("an audited write has a value of its request, a read one of its answer, a removal none".into()),
+    };
+    Ok(Audit { effect, space: Some(text(&told.space, STREAM)?), key: Some(text(&told.key, STREAM + 1)?), value })
+}
+
+impl<P: Protocol> Worker<P> {
+    /// The line of the agent's operation, if it is audited.
+    pub(super) fn history(&self, index: usize, ending: Ending, now: u64) -> Option<History> {
+        let agent = &self.agents[index];
+        let step = &self.script.steps[usize::from(agent.step)];
+        let audit = step.audit.as_ref()?;
+        let source = source(agent, index, &self.script, &self.slots, &self.rows);
+        let text = |template: &Template| {
+            let mut value = Vec::new();
+            template.write(&source, &mut value);
+            String::from_utf8_lossy(&value).into_owned()
+        };
+        let is_measured = self.script.purpose == Purpose::Measure;
+        Some(History {
+            at_s: now as f64 / NS_PER_S as f64,
+            by: if is_measured { By::Load } else { By::Prepare },
+            agent: is_measured.then_some(agent.number),
+            effect: audit.effect.to_owned(),
+            space: audit.space.as_ref().map(text).unwrap_or_default(),
+            key: audit.key.as_ref().map(text).unwrap_or_default(),
+            value: match &audit.value {
+                Some(Part::Argument(place)) => Some(text(&step.arguments[*place].template)),
+                Some(Part::Answer(_)) => ending.read,
+                None => None,
+            },
+            outcome: ending.outcome,
+            applied: ending.applied,
+        })
+    }
+
+    /// What an audited read found: the text of a failure is no value.
+    fn audited_value(&mut self, index: usize, input: &[u8], result: Cause) -> Option<String> {
+        let agent = &self.agents[index];
+        let step = &self.script.steps[usize::from(agent.step)];
+        let Some(Part::Answer(field)) = &step.audit.as_ref()?.value else { return None };
+        if result != Cause::Ok {
+            return None;
+        }
+        let request = self.script.request(agent);
+        let decoder = &self.connections[agent.connection as usize].decoder;
+        let value = field.read::<P>(request, decoder, input, &mut self.scratch.found)?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Whether an operation that was answered took effect: a definite refusal did not, whether the step expected it or not. A read
+    /// takes effect by telling a value, or that there is none.
+    pub(super) fn applied(&self, index: usize, result: Cause) -> Option<bool> {
+        if result == Cause::Ok {
+            return Some(true);
+        }
+        let agent = &self.agents[index];
+        let audit = self.script.steps[usize::from(agent.step)].audit.as_ref();
+        let about_data = P::about_data(result);
+        if audit.is_some_and(|audit| matches!(audit.value, Some(Part::Answer(_)))) {
+            return (about_data == Some(AboutData::Missing)).then_some(true);
+        }
+        let is_refusal = result.is_harmless(P::REFUSALS) || about_data.is_some();
+        (is_refusal && !agent.is_unsure).then_some(false)
+    }
 }

@@ -1,5 +1,5 @@
-//! Finds the place that a JSON pointer names (RFC 6901) in a text that has to be JSON, without building a tree of it: what is not on
-//! the way is only skipped. The text is read to its end, because half of a text is no JSON. It must not know what is compared.
+//! Finds the place that a JSON pointer names (RFC 6901) in a text that has to be JSON, without building a tree of it:
+//! what is not on the way is only skipped. The text is read to its end, because half of a text is no JSON.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! How long the calling thread could run and did not: the kernel's own account, read once a second. It must not be read by another
-//! thread than the one that began it, nor allocate.
+//! How long the calling thread could run and did not: the kernel's own account, read once a second.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

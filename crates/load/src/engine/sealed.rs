@@ -1,5 +1,4 @@
-//! Connections by TLS: the handshake, which belongs to connecting, and bytes on their way through a session. It must not know how a
-//! session works, nor what the bytes mean.
+//! Connections by TLS: the handshake, which belongs to connecting, and bytes on their way through a session.
 //!
 //! What is read here is stamped as in the clear, right after the `recv`: unsealing an answer, some microseconds, counts in what the
 //! agent does next, and sealing a request in its service time.
@@ -10,8 +9,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
-use super::connection::{Link, Stream};
-use super::link::{READS, broken_cause};
+use super::connection::{Link, READS, Stream, broken_cause};
 use super::worker::Worker;
 use crate::protocols::{Cause, Protocol};
 use crate::tls::{Peers, Session, Trust};

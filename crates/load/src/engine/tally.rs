@@ -1,4 +1,4 @@
-//! What a thread counts in the current second, and the hand-over at its end. It must not decide anything about an operation.
+//! What a thread counts in the current second, and the hand-over at its end.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

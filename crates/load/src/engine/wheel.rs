@@ -1,5 +1,4 @@
-//! Timers: a hierarchical timing wheel whose timers have fixed places, so that setting one is a few stores. It must not read a
-//! clock or know what its timers are for.
+//! Timers: a hierarchical timing wheel whose timers have fixed places, so that setting one is a few stores.
 //!
 //! After G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 7. A timer cannot be cancelled: whoever
 //! set it decides, when it fires, whether it still means something, and sets it again if it fired early.

@@ -1,17 +1,51 @@
-//! Programs, one for each operation. Nothing goes over a network: an order goes to an attendant of this process, which runs the program
-//! (see `crate::attendant`), and what came of it comes back. Here is only how both are written down.
+//! Programs, one for each operation. Nothing goes over a network: an order goes to an attendant of this
+//! process, which runs the program (see `crate::attendant`), and what came of it comes back. Here is only how
+//! both are written down.
 
-use experiment::catalog;
+use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
 use crate::values::words::Words;
 use crate::values::{Values, write_decimal};
 
-pub mod frames;
-mod operations;
-
-use frames::{How, Outcome, measured, take_measured};
-pub use operations::INFO;
+/// The protocol as an experiment sees it.
+pub static INFO: catalog::Protocol = catalog::Protocol {
+    name: "command",
+    schemes: &[],
+    help: "a program of this machine for each operation, from start to end",
+    operations: &[Operation {
+        name: "run",
+        help: "runs a program and waits for its end; an exit status other than 0 fails the operation, unless that very status is expected",
+        takes: &[
+            Field {
+                name: "command",
+                help: "the program and its arguments, cut at blanks, without a shell: '…' and \"…\" hold together, a backslash takes the \
+                       next character as it is, and what a placeholder stands for is never cut",
+                required: true,
+            },
+            Field {
+                name: "stdin",
+                help: "what it reads from its standard input; nothing if left out",
+                required: false,
+            },
+        ],
+        answers: &[
+            Field {
+                name: "status",
+                help: "its exit status, `0` if all went well; `signal N` if a signal ended it; `not started`",
+                required: false,
+            },
+            Field {
+                name: "stdout",
+                help: "its standard output, without line ends at its end; what is beyond 1 MiB is cut off",
+                required: false,
+            },
+            Field { name: "stderr", help: "its standard error, likewise, or why it was not started", required: false },
+            Field { name: "cut", help: "1 if one of them was longer than 1 MiB, else 0", required: false },
+        ],
+        effect: Effect::None,
+    }],
+};
 
 /// The longest answer that is taken for one: both outputs and what is around them.
 const FRAME_LIMIT: usize = 4 * 1024 * 1024;
@@ -175,11 +209,114 @@ impl Want {
     }
 }
 
+/// Bytes of a length.
+const LENGTH: usize = 4;
+/// Bytes of what came of it before the outputs: how, code, cut, length of the standard output.
+const HEAD: usize = 1 + 4 + 1 + LENGTH;
+
+/// A program to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order<'a> {
+    /// The program and its arguments.
+    pub words: Vec<&'a [u8]>,
+    /// What it is to read.
+    pub stdin: Option<&'a [u8]>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome<'a> {
+    /// How it ended.
+    pub how: How,
+    /// Whether there was more output than is kept.
+    pub is_cut: bool,
+    /// Its standard output.
+    pub stdout: &'a [u8],
+    /// Its standard error, or why it was not started.
+    pub stderr: &'a [u8],
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// With this status.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// It did not begin.
+    NotStarted,
+}
+
+/// Appends a length and what `write` puts behind it.
+pub fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let hole = out.len();
+    out.extend_from_slice(&[0; LENGTH]);
+    write(out);
+    let length = u32::try_from(out.len() - hole - LENGTH).unwrap_or(u32::MAX);
+    out[hole..][..LENGTH].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Takes what stands behind a length off the bytes; `None` if they are too few.
+fn take_measured<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
+    let (taken, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+impl<'a> Order<'a> {
+    /// Reads what stands in an order's frame: how many words, the words, and what is to be read, if that is said.
+    pub fn read(mut frame: &'a [u8]) -> Option<Self> {
+        let (count, rest) = frame.split_first_chunk::<LENGTH>()?;
+        frame = rest;
+        let count = u32::from_be_bytes(*count);
+        let words = (0..count).map_while(|_| take_measured(&mut frame)).collect::<Vec<_>>();
+        if words.len() != count as usize {
+            return None;
+        }
+        let stdin = if frame.is_empty() { None } else { Some(take_measured(&mut frame)?) };
+        frame.is_empty().then_some(Self { words, stdin })
+    }
+}
+
+impl<'a> Outcome<'a> {
+    /// Appends its frame.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let (kind, code) = match self.how {
+            How::Exited(code) => (0, code),
+            How::Signalled(signal) => (1, signal),
+            How::NotStarted => (2, 0),
+        };
+        measured(out, |out| {
+            out.push(kind);
+            out.extend_from_slice(&code.to_be_bytes());
+            out.push(u8::from(self.is_cut));
+            measured(out, |out| out.extend_from_slice(self.stdout));
+            out.extend_from_slice(self.stderr);
+        });
+    }
+
+    /// Reads what stands in a frame.
+    pub fn read(frame: &'a [u8]) -> Option<Self> {
+        let (head, _) = frame.split_first_chunk::<HEAD>()?;
+        let [kind, a, b, c, d, cut, ..] = *head;
+        let code = i32::from_be_bytes([a, b, c, d]);
+        let how = match kind {
+            0 => How::Exited(code),
+            1 => How::Signalled(code),
+            2 => How::NotStarted,
+            _ => return None,
+        };
+        let mut outputs = &frame[HEAD - LENGTH..];
+        let stdout = take_measured(&mut outputs)?;
+        Some(Self { how, is_cut: cut == 1, stdout, stderr: outputs })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::frames::Order;
     use super::*;
     use crate::protocols::tests::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
 

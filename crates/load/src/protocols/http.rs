@@ -1,23 +1,44 @@
-//! HTTP/1.1 over TCP or TLS: requests pre-encoded, answers framed by length, chunks or the connection's end. Bodies that
-//! nobody asked for are counted and let go. It must not follow redirects or keep cookies; whoever moves
-//! its bytes seals them where the service is `https`.
+//! HTTP/1.1 over TCP or TLS: requests pre-encoded, answers framed by length, chunks or the connection's
+//! end. Bodies that nobody asked for are counted and let go; redirects are not followed, cookies not kept.
 
-use experiment::catalog;
+use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
 use crate::answer_budget::Held;
-use crate::values::layout::Layout;
+use crate::values::layout::{Builder, Layout, Width};
 use crate::values::{Values, write_decimal};
 
-mod chunks;
-mod head;
-mod operations;
-mod request;
+const PATH: Field = Field { name: "path", help: "path and query, from the first `/`", required: true };
+const BODY: Field = Field { name: "body", help: "the request's body", required: false };
+const HEADER: Field = Field { name: "header.*", help: "a header, such as header.accept", required: false };
+const STATUS: Field = Field { name: "status", help: "the status code, such as 200", required: false };
+const ANSWER_BODY: Field = Field { name: "body", help: "the answer's body", required: false };
+const ANSWER_HEADER: Field = Field { name: "header.*", help: "a header of the answer", required: false };
 
-use chunks::{Chunks, Piece};
-use head::{Framing, HEAD_LIMIT, Head, Last};
-pub use operations::INFO;
-use request::{Place, Want};
+const fn operation(name: &'static str, help: &'static str) -> Operation {
+    Operation {
+        name,
+        help,
+        takes: &[PATH, BODY, HEADER],
+        answers: &[STATUS, ANSWER_BODY, ANSWER_HEADER],
+        effect: Effect::None,
+    }
+}
+
+/// The protocol as an experiment sees it.
+pub static INFO: catalog::Protocol = catalog::Protocol {
+    name: "http",
+    schemes: &["http", "https"],
+    help: "HTTP/1.1, with keep-alive and TLS",
+    operations: &[
+        operation("get", "GET"),
+        operation("head", "HEAD: an answer without its body"),
+        operation("post", "POST"),
+        operation("put", "PUT"),
+        operation("patch", "PATCH"),
+        operation("delete", "DELETE"),
+    ],
+};
 
 /// The longest body that is taken for one.
 const BODY_LIMIT: u64 = 64 * 1024 * 1024;
@@ -107,7 +128,7 @@ impl Protocol for Http {
     }
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
-        request::compile(&self.place, call)
+        compile(&self.place, call)
     }
 
     fn may_change(request: &Request) -> bool {
@@ -153,7 +174,7 @@ impl Protocol for Http {
                 Some(scratch)
             }
             Want::Body => whole.get(head.length..)?.get(..usize::try_from(decoder.body).ok()?),
-            Want::Header(name) => head::header(whole.get(..head.length)?, name),
+            Want::Header(name) => header(whole.get(..head.length)?, name),
         }
     }
 
@@ -170,7 +191,7 @@ impl Protocol for Http {
     fn redirect<'a>(decoder: &'a Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
         let head = decoder.head.filter(|head| matches!(head.status, 300..=303 | 305..=399))?;
         let whole = if decoder.is_stored { decoder.stored.as_slice() } else { input.get(decoder.head_at..)? };
-        Some((head.status, whole.get(..head.length).and_then(|block| head::header(block, "location"))))
+        Some((head.status, whole.get(..head.length).and_then(|block| header(block, "location"))))
     }
 
     fn status<'a>(decoder: &'a Decoder, _input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
@@ -315,6 +336,376 @@ impl Decoder {
         let result = if head.status >= 400 { Cause::Status(head.status) } else { Cause::Ok };
         let reusable = head.reusable && self.stage != Stage::UntilClose;
         Answer { used, result, reusable }
+    }
+}
+
+/// Where a service is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// What to connect to: `host:port`.
+    pub authority: String,
+    /// Whom its certificate names, where it is spoken to by TLS: without port and brackets.
+    pub tls_host: Option<String>,
+    /// What goes into the `Host` header.
+    host: String,
+    /// What every path is put behind, without a `/` at its end.
+    base: String,
+}
+
+impl Place {
+    /// Reads `host:port`, `http://host[:port][/base]`, `https://…`.
+    pub fn parse(service: &str) -> Result<Self, String> {
+        let (scheme, rest) = service.split_once("://").map_or((None, service), |(scheme, rest)| (Some(scheme), rest));
+        let usual_port = match scheme {
+            Some("http") => Some(80),
+            Some("https") => Some(443),
+            Some(_) => return Err("write http://host:port or https://host:port".to_owned()),
+            None => None,
+        };
+        let (host, base) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if host.is_empty()
+            || host.contains(['@', ' '])
+            || base.starts_with(['?', '#'])
+            || base.contains(['?', '#', ' '])
+        {
+            return Err("write http://host:port/path or https://…, without user, query or fragment".to_owned());
+        }
+        // The port's colon comes after the bracket of an IPv6 address.
+        let bracket = host.rfind(']').unwrap_or(0);
+        let port = host[bracket..].rsplit_once(':').map(|(_, port)| port);
+        let authority = match (port, usual_port) {
+            (Some(port), _) if port.parse::<u16>().is_ok() => host.to_owned(),
+            (Some(port), _) => return Err(format!("`{port}` is not a port")),
+            (None, Some(usual)) => format!("{host}:{usual}"),
+            (None, None) => return Err("write host:port, such as 127.0.0.1:8080".to_owned()),
+        };
+        let name = port.map_or(host, |port| &host[..host.len() - port.len() - 1]);
+        let tls_host = (scheme == Some("https")).then(|| name.trim_matches(['[', ']']).to_owned());
+        Ok(Self { authority, tls_host, host: host.to_owned(), base: base.trim_end_matches('/').to_owned() })
+    }
+}
+
+/// A field of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Want {
+    /// The status code.
+    Status,
+    /// The body.
+    Body,
+    /// A header, its name in lower case.
+    Header(String),
+}
+
+impl Want {
+    fn named(name: &str) -> Self {
+        match name.strip_prefix("header.") {
+            Some(header) => Self::Header(header.to_ascii_lowercase()),
+            None if name == "body" => Self::Body,
+            None => Self::Status,
+        }
+    }
+}
+
+/// Compiles a step.
+pub fn compile(place: &Place, call: &Call<'_>) -> Result<Request, String> {
+    call.check()?;
+    let wants: Vec<Want> = call.wants.iter().map(|want| Want::named(want)).collect();
+    Ok(Request {
+        number: call.number,
+        layout: layout(place, call)?,
+        is_head: call.operation.name == "head",
+        is_safe: matches!(call.operation.name, "get" | "head"),
+        wants_head: wants.iter().any(|want| matches!(want, Want::Header(_))),
+        wants_body: wants.contains(&Want::Body),
+        wants,
+    })
+}
+
+fn layout(place: &Place, call: &Call<'_>) -> Result<Layout, String> {
+    let mut builder = Builder::default();
+    let path = call.argument("path").ok_or("a request needs a `path`")?;
+    builder.bytes(call.operation.name.to_ascii_uppercase().as_bytes()).bytes(b" ").bytes(place.base.as_bytes());
+    check_text("path", call, path, |byte| byte > b' ' && byte != 0x7f)?;
+    if let Some(text) = call.arguments[path].template.as_constant()
+        && !text.starts_with(b"/")
+    {
+        return Err("`path` begins with `/`".to_owned());
+    }
+    builder.value(call.arguments, path).bytes(b" HTTP/1.1\r\n");
+    if call.argument("header.host").or(call.argument("header.Host")).is_none() {
+        builder.bytes(format!("Host: {}\r\n", place.host).as_bytes());
+    }
+    if call.closes {
+        builder.bytes(b"Connection: close\r\n");
+    }
+    for (number, argument) in call.arguments.iter().enumerate() {
+        let Some(name) = argument.name.strip_prefix("header.") else { continue };
+        check_header_name(name)?;
+        check_text(&argument.name, call, number, |byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))?;
+        builder.bytes(name.as_bytes()).bytes(b": ").value(call.arguments, number).bytes(b"\r\n");
+    }
+    add_body(&mut builder, call);
+    builder.finish()
+}
+
+fn add_body(builder: &mut Builder, call: &Call<'_>) {
+    // These methods have a body by nature, even an empty one.
+    let by_nature = matches!(call.operation.name, "post" | "put" | "patch");
+    match call.argument("body") {
+        Some(body) => {
+            builder.bytes(b"Content-Length: ");
+            let length = builder.length(Width::Decimal);
+            builder.bytes(b"\r\n\r\n").begin(length).value(call.arguments, body).end(length);
+        }
+        None if by_nature => drop(builder.bytes(b"Content-Length: 0\r\n\r\n")),
+        None => drop(builder.bytes(b"\r\n")),
+    }
+}
+
+/// Constant texts are checked here. What is only known under load is sent as it is.
+fn check_text(name: &str, call: &Call<'_>, place: usize, fine: impl Fn(u8) -> bool) -> Result<(), String> {
+    match call.arguments[place].template.as_constant() {
+        Some(text) if !text.iter().all(|byte| fine(*byte)) => {
+            Err(format!("`{name}` has a character that HTTP does not allow there"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_header_name(name: &str) -> Result<(), String> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(format!("`{name}` is not the name of a header"));
+    }
+    if ["content-length", "transfer-encoding", "connection"].contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(format!("`{name}` is written by the engine itself"));
+    }
+    Ok(())
+}
+
+/// The longest header block that is taken for one.
+pub const HEAD_LIMIT: usize = 64 * 1024;
+/// Most headers of an answer.
+const HEADERS: usize = 128;
+
+/// How a body ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// After so many bytes.
+    Length(u64),
+    /// After its last chunk.
+    Chunked,
+    /// With the connection.
+    UntilClose,
+}
+
+/// What a header block says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Status code.
+    pub status: u16,
+    /// The body's end.
+    pub framing: Framing,
+    /// Whether another request may follow.
+    pub reusable: bool,
+    /// Bytes of the block, with the empty line.
+    pub length: usize,
+}
+
+/// The last header block of a request, and what it said.
+#[derive(Debug, Default)]
+pub struct Last {
+    block: Vec<u8>,
+    head: Option<Head>,
+}
+
+impl Last {
+    /// The head at the start of the input; `None` if it is not whole.
+    pub fn read(&mut self, input: &[u8]) -> Result<Option<Head>, Cause> {
+        if let Some(head) = self.head
+            && input.get(..head.length) == Some(self.block.as_slice())
+        {
+            return Ok(Some(head));
+        }
+        let Some(head) = parse(input)? else { return Ok(None) };
+        self.block.clear();
+        self.block.extend_from_slice(&input[..head.length]);
+        self.head = Some(head);
+        Ok(Some(head))
+    }
+}
+
+/// Parses the head at the start of the input; `None` if it is not whole.
+pub fn parse(input: &[u8]) -> Result<Option<Head>, Cause> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    // No further than it may be long, so that what follows cannot change what is said of it.
+    let seen = &input[..input.len().min(HEAD_LIMIT)];
+    let length = match response.parse(seen) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) if seen.len() < HEAD_LIMIT => return Ok(None),
+        Ok(httparse::Status::Partial) => return Err(Cause::TooLong),
+        Err(_) => return Err(Cause::BadAnswer),
+    };
+    let status = response.code.filter(|status| *status >= 100).ok_or(Cause::BadAnswer)?;
+    let mut facts = Facts { length: None, chunked: None, close: false, keep_alive: false };
+    for header in response.headers.iter() {
+        facts.note(header.name, header.value)?;
+    }
+    let framing = match (facts.chunked, facts.length) {
+        (Some(true), _) => Framing::Chunked,
+        (Some(false), _) | (None, None) => Framing::UntilClose,
+        (None, Some(length)) => Framing::Length(length),
+    };
+    let is_new = response.version == Some(1);
+    // A length beside a transfer encoding smells of smuggling: the answer counts, the connection does not live on.
+    let is_ambiguous = facts.chunked.is_some() && facts.length.is_some();
+    let reusable = !facts.close && (is_new || facts.keep_alive) && !is_ambiguous;
+    Ok(Some(Head { status, framing, reusable, length }))
+}
+
+struct Facts {
+    length: Option<u64>,
+    /// Whether the last transfer encoding is `chunked`; `None` without any.
+    chunked: Option<bool>,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Facts {
+    fn note(&mut self, name: &str, value: &[u8]) -> Result<(), Cause> {
+        if name.eq_ignore_ascii_case("content-length") {
+            let length = number(value).ok_or(Cause::BadAnswer)?;
+            if self.length.is_some_and(|before| before != length) {
+                return Err(Cause::BadAnswer);
+            }
+            self.length = Some(length);
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            let last = words(value).last().unwrap_or(b"");
+            self.chunked = Some(last.eq_ignore_ascii_case(b"chunked"));
+        } else if name.eq_ignore_ascii_case("connection") {
+            self.close |= words(value).any(|word| word.eq_ignore_ascii_case(b"close"));
+            self.keep_alive |= words(value).any(|word| word.eq_ignore_ascii_case(b"keep-alive"));
+        }
+        Ok(())
+    }
+}
+
+fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
+}
+
+/// Plain digits that fit.
+fn number(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii();
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// The value of a header in a block, its name in lower case; the first one of that name.
+pub fn header<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    block.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
+    })
+}
+
+/// The longest line with a chunk's size and extensions.
+const SIZE_LINE_LIMIT: usize = 4 * 1024;
+/// The longest trailer line.
+const TRAILER_LIMIT: usize = 16 * 1024;
+/// Most trailer lines.
+const TRAILERS: u16 = 128;
+
+/// Where in a chunked body the next byte is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Chunks {
+    /// Before a chunk's size.
+    #[default]
+    Size,
+    /// In a chunk's data, of which so much is left.
+    Data(u64),
+    /// Between a chunk's data and the line end behind it.
+    DataEnd,
+    /// In the trailers, after so many.
+    Trailers(u16),
+    /// Behind the body.
+    End,
+}
+
+/// One step through a chunked body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    /// More bytes are needed.
+    More,
+    /// So many bytes of framing.
+    Framing(usize),
+    /// So many bytes of the body.
+    Data(usize),
+    /// The body has ended.
+    End,
+}
+
+impl Chunks {
+    /// What the input begins with. The caller skips that much before it asks again.
+    pub fn step(&mut self, input: &[u8]) -> Result<Piece, Cause> {
+        match *self {
+            Self::End => Ok(Piece::End),
+            Self::Data(left) => {
+                let here = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
+                if here == 0 {
+                    return Ok(Piece::More);
+                }
+                let left = left - here as u64;
+                *self = if left == 0 { Self::DataEnd } else { Self::Data(left) };
+                Ok(Piece::Data(here))
+            }
+            Self::DataEnd => match input {
+                [b'\r', b'\n', ..] => {
+                    *self = Self::Size;
+                    Ok(Piece::Framing(2))
+                }
+                [] | [b'\r'] => Ok(Piece::More),
+                _ => Err(Cause::BadAnswer),
+            },
+            Self::Size => self.size(input),
+            Self::Trailers(count) => self.trailer(count, input),
+        }
+    }
+
+    fn size(&mut self, input: &[u8]) -> Result<Piece, Cause> {
+        match input.first() {
+            None => return Ok(Piece::More),
+            Some(first) if !first.is_ascii_hexdigit() => return Err(Cause::BadAnswer),
+            Some(_) => {}
+        }
+        let line = &input[..input.len().min(SIZE_LINE_LIMIT)];
+        match httparse::parse_chunk_size(line) {
+            // However few of its bytes come, it would end in that.
+            Ok(httparse::Status::Complete((_, size))) if size > BODY_LIMIT => Err(Cause::TooLong),
+            Ok(httparse::Status::Complete((length, size))) => {
+                *self = if size == 0 { Self::Trailers(0) } else { Self::Data(size) };
+                Ok(Piece::Framing(length))
+            }
+            Ok(httparse::Status::Partial) if line.len() < SIZE_LINE_LIMIT => Ok(Piece::More),
+            Ok(httparse::Status::Partial) | Err(_) => Err(Cause::BadAnswer),
+        }
+    }
+
+    fn trailer(&mut self, count: u16, input: &[u8]) -> Result<Piece, Cause> {
+        let Some(end) = input.iter().take(TRAILER_LIMIT).position(|byte| *byte == b'\n') else {
+            return if input.len() < TRAILER_LIMIT { Ok(Piece::More) } else { Err(Cause::TooLong) };
+        };
+        if input[..end] == *b"\r" || end == 0 {
+            *self = Self::End;
+        } else if count == TRAILERS {
+            return Err(Cause::TooLong);
+        } else {
+            *self = Self::Trailers(count + 1);
+        }
+        Ok(Piece::Framing(end + 1))
     }
 }
 

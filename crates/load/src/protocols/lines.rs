@@ -1,16 +1,49 @@
-//! Lines of text: one is sent, and lines are taken until one ends the answer. It must not know what they mean.
+//! Lines of text: one is sent, and lines are taken until one ends the answer.
 //!
 //! A line ends with `\n`; a `\r` before that belongs to the end.
 
-use experiment::catalog;
+use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, Asked, Call, Cause, Greeting, Progress, Protocol, Refusal};
 use crate::values::Values;
 use crate::values::layout::{Builder, Layout};
 
-mod operations;
-
-pub use operations::INFO;
+/// The protocol as an experiment sees it.
+pub static INFO: catalog::Protocol = catalog::Protocol {
+    name: "lines",
+    schemes: &["tcp"],
+    help: "lines of text over TCP, as memcached, SMTP and their like speak; tcp://host:port, and tcp://host:port?banner=1 where the \
+           server speaks first, in so many lines",
+    operations: &[Operation {
+        name: "send",
+        help: "sends a line and takes the lines of the answer",
+        takes: &[
+            Field { name: "line", help: "what is sent; it may have line ends of its own in it", required: true },
+            Field {
+                name: "end",
+                help: "what is put behind it: \"\\r\\n\" for many; \"\\n\" if left out",
+                required: false,
+            },
+            Field {
+                name: "until",
+                help: "what the last line of the answer begins with, several with | between; the answer is one line if left out",
+                required: false,
+            },
+            Field {
+                name: "fails",
+                help: "what a line begins with that ends the answer, too, and says that it was not done: \"ERROR|SERVER_ERROR\"",
+                required: false,
+            },
+        ],
+        answers: &[
+            Field { name: "line", help: "the first line of the answer, without its end", required: false },
+            Field { name: "last", help: "the last line, without its end", required: false },
+            Field { name: "text", help: "all lines, without the last one's end", required: false },
+            Field { name: "status", help: "`ok`, or `refused` where the last line is one of `fails`", required: false },
+        ],
+        effect: Effect::None,
+    }],
+};
 
 /// The longest line that is taken for one, bytes with its end.
 const LINE_LIMIT: usize = 1024 * 1024;

@@ -1,21 +1,88 @@
-//! Redis: a command asks, one reply answers. It must not know what a key means.
+//! Redis: a command asks, one reply answers.
 //!
 //! Replies of RESP3 are understood as well; they come where a step says `HELLO 3`. What a server pushes in between is passed over.
 
-use experiment::catalog;
+use std::collections::BTreeMap;
+
+use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, Asked, Call, Cause, Greeting, Progress, Protocol, Refusal};
-use crate::values::{Values, write_decimal};
+use crate::values::words::Words;
+use crate::values::{Argument, Names, Template, Values, write_decimal};
 
-mod operations;
-mod place;
-mod replies;
-mod request;
+const KEY: Field = Field { name: "key", help: "the key", required: true };
+const STATUS: Field = Field {
+    name: "status",
+    help: "`ok`, `not_found`, `nil`, or the first word of an error in small letters: `err`, `moved`, `readonly`, …",
+    required: false,
+};
+const TEXT: Field = Field { name: "text", help: "what the server says about an error", required: false };
 
-pub use operations::INFO;
-use place::Place;
-use replies::{Reply, Walk};
-use request::Part;
+/// The protocol as an experiment sees it.
+pub static INFO: catalog::Protocol = catalog::Protocol {
+    name: "redis",
+    schemes: &["redis"],
+    help: "Redis and what speaks like it (Valkey, KeyDB, …): RESP over TCP; redis://host:port, \
+           redis://host:port/DB, redis://USER:{env:PASSWORD}@host:port",
+    operations: &[
+        Operation {
+            name: "get",
+            help: "GET: reads the value of a key; `not_found` is an answer",
+            takes: &[KEY],
+            answers: &[Field { name: "value", help: "what is stored", required: false }, STATUS, TEXT],
+            effect: Effect::Read,
+        },
+        Operation {
+            name: "set",
+            help: "SET: stores a value under a key",
+            takes: &[KEY, Field { name: "value", help: "what to store", required: true }],
+            answers: &[STATUS, TEXT],
+            effect: Effect::Write,
+        },
+        Operation {
+            name: "del",
+            help: "DEL: removes a key",
+            takes: &[KEY],
+            answers: &[Field { name: "removed", help: "1 if there was one, else 0", required: false }, STATUS, TEXT],
+            effect: Effect::Remove,
+        },
+        Operation {
+            name: "incr",
+            help: "INCR: adds 1 to the number under a key, which is 0 if there is none",
+            takes: &[KEY],
+            answers: &[Field { name: "value", help: "the number afterwards", required: false }, STATUS, TEXT],
+            effect: Effect::None,
+        },
+        Operation {
+            name: "ping",
+            help: "PING: an answer without looking at any data",
+            takes: &[],
+            answers: &[STATUS, TEXT],
+            effect: Effect::None,
+        },
+        Operation {
+            name: "command",
+            help: "any command that has one answer: not SUBSCRIBE, MONITOR and their like",
+            takes: &[Field {
+                name: "arguments",
+                help: "the command and its arguments, cut at blanks; '…' and \"…\" hold together, a backslash takes the next \
+                       character as it is, and what a placeholder stands for is never cut",
+                required: true,
+            }],
+            answers: &[
+                Field {
+                    name: "value",
+                    help: "what is answered; of a list every element on a line, those of lists in it as well",
+                    required: false,
+                },
+                Field { name: "count", help: "elements of a list that is answered, pairs of a map", required: false },
+                STATUS,
+                TEXT,
+            ],
+            effect: Effect::None,
+        },
+    ],
+};
 
 /// The longest answer to a greeting, bytes.
 const GREETED_LIMIT: usize = 64 * 1024;
@@ -135,7 +202,7 @@ impl Protocol for Redis {
     }
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
-        request::compile(call)
+        compile(call)
     }
 
     fn may_change(request: &Request) -> bool {
@@ -148,7 +215,7 @@ impl Protocol for Redis {
     }
 
     fn encode(request: &Request, _id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
-        request::write(&request.parts, values, out);
+        write(&request.parts, values, out);
     }
 
     fn decode(asked: &Asked<'_, Self>, decoder: &mut Decoder, (): &mut (), input: &[u8], _ended: bool) -> Progress {
@@ -273,6 +340,434 @@ impl Want {
             "removed" => Self::Removed,
             _ => return Err(format!("an answer has no `{name}`")),
         })
+    }
+}
+
+const FORM: &str = "write redis://host:port, redis://host:port/DB or redis://USER:{env:PASSWORD}@host:port";
+
+/// A server, and a database in it.
+#[derive(Debug)]
+pub struct Place {
+    /// `host:port`.
+    pub authority: String,
+    /// Who we are and which database is meant, where that is said.
+    pub greeting: Option<Greeting>,
+}
+
+impl Place {
+    /// Reads `host:port`, `redis://[[user]:{env:NAME}@]host:port[/db]`.
+    pub fn parse(service: &str) -> Result<Self, String> {
+        let rest = service.strip_prefix("redis://").unwrap_or(service);
+        let (login, rest) = match rest.rsplit_once('@') {
+            Some((login, rest)) => (Some(login), rest),
+            None => (None, rest),
+        };
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_good =
+            authority.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        if !is_good {
+            return Err(FORM.to_owned());
+        }
+        let mut greeting = Greeting { bytes: Vec::new(), answers: 0 };
+        if let Some(login) = login {
+            let (user, password) = login.split_once(':').ok_or(FORM)?;
+            greeting.add(&[b"AUTH".as_slice(), user.as_bytes(), &secret(password)?].map(<[u8]>::to_vec));
+        }
+        match database.parse::<u32>() {
+            // Where every connection begins.
+            Ok(0) => {}
+            Ok(number) => greeting.add(&[b"SELECT".to_vec(), number.to_string().into_bytes()]),
+            Err(_) if database.is_empty() => {}
+            Err(_) => return Err(format!("`{database}` is not the number of a database; {FORM}")),
+        }
+        Ok(Self { authority: authority.to_owned(), greeting: (greeting.answers > 0).then_some(greeting) })
+    }
+}
+
+impl Greeting {
+    /// One more command. A user without a name is left out.
+    fn add(&mut self, words: &[Vec<u8>]) {
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).filter(|word| !word.is_empty()).collect();
+        self.bytes.extend(of_words(&words));
+        self.answers += 1;
+    }
+}
+
+/// What `{env:NAME}` stands for.
+fn secret(text: &str) -> Result<Vec<u8>, String> {
+    let is_one = text.starts_with("{env:") && text.find('}') == Some(text.len() - 1);
+    if !is_one {
+        return Err(
+            "a password belongs into the environment and not into a file: redis://:{env:NAME}@host:port".to_owned()
+        );
+    }
+    let nothing = Names { slots: &[], feeds: &[], own: BTreeMap::new(), program: None };
+    let template = Template::compile(text, 0, &nothing)?;
+    match template.as_constant() {
+        Some(password) if !password.is_empty() => Ok(password.to_vec()),
+        _ => Err(format!("{text} is empty in the environment")),
+    }
+}
+
+// The server takes lengths without padding only. So where a length changes from request to request, the text is written first and its
+// length then moved before it.
+
+/// A stretch of a request.
+#[derive(Debug)]
+pub enum Part {
+    /// The same bytes each time.
+    Bytes(Vec<u8>),
+    /// An argument whose length is always the same and stands before it already.
+    Fixed(usize),
+    /// An argument of any length.
+    Measured(usize),
+    /// Words of any length.
+    Words(Words),
+}
+
+/// Compiles a step.
+pub fn compile(call: &Call<'_>) -> Result<Request, String> {
+    call.check()?;
+    let verb = Verb::named(call.operation.name)?;
+    let names: &[&str] = match verb {
+        Verb::Get | Verb::Del | Verb::Incr => &["key"],
+        Verb::Set => &["key", "value"],
+        Verb::Ping => &[],
+        Verb::Command => return Ok(Request { verb, parts: any_words(call)?, wants: wants(call)? }),
+    };
+    let mut builder = Builder::default();
+    builder.bytes(format!("*{}\r\n", 1 + names.len()).as_bytes());
+    builder.word(call.operation.name.to_ascii_uppercase().as_bytes());
+    for name in names {
+        let place = call.argument(name).ok_or_else(|| format!("`{}` needs `{name}`", call.operation.name))?;
+        builder.argument(call.arguments, place);
+    }
+    Ok(Request { verb, parts: builder.0.into(), wants: wants(call)? })
+}
+
+fn wants(call: &Call<'_>) -> Result<Box<[Want]>, String> {
+    call.wants.iter().map(|want| Want::named(want)).collect()
+}
+
+/// A command of the user's own.
+fn any_words(call: &Call<'_>) -> Result<Box<[Part]>, String> {
+    let place = call.argument("arguments").ok_or("`command` needs `arguments`")?;
+    let words = Words::cut(&call.arguments[place].template).map_err(|wrong| format!("`arguments`: {wrong}"))?;
+    if words.count() == 0 {
+        return Err("`arguments` is empty; write a command, such as \"HGET user:{agent} name\"".to_owned());
+    }
+    Ok(match words.as_constant() {
+        Some(words) => {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            Box::new([Part::Bytes(of_words(&words))])
+        }
+        None => Box::new([Part::Bytes(format!("*{}\r\n", words.count()).into_bytes()), Part::Words(words)]),
+    })
+}
+
+/// A command of these words.
+fn of_words(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        measured(&mut bytes, |out| out.extend_from_slice(word));
+    }
+    bytes
+}
+
+/// Appends the request.
+pub fn write(parts: &[Part], values: &Values<'_>, out: &mut Vec<u8>) {
+    for part in parts {
+        match part {
+            Part::Bytes(bytes) => out.extend_from_slice(bytes),
+            Part::Fixed(place) => values.write(*place, out),
+            Part::Measured(place) => measured(out, |out| values.write(*place, out)),
+            Part::Words(words) => {
+                let mut saying = words.say(&values.source);
+                for _ in 0..words.count() {
+                    measured(out, |out| saying.next_into(out));
+                }
+            }
+        }
+    }
+}
+
+/// Appends a text behind its length.
+fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'$');
+    let hole = out.len();
+    out.extend_from_slice(b"\r\n");
+    let begin = out.len();
+    write(out);
+    let end = out.len();
+    write_decimal((end - begin) as u64, out);
+    let digits = out.len() - end;
+    out[hole..].rotate_right(digits);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[derive(Default)]
+struct Builder(Vec<Part>);
+
+impl Builder {
+    fn bytes(&mut self, bytes: &[u8]) {
+        match self.0.last_mut() {
+            Some(Part::Bytes(last)) => last.extend_from_slice(bytes),
+            _ => self.0.push(Part::Bytes(bytes.to_vec())),
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) {
+        self.bytes(format!("${}\r\n", word.len()).as_bytes());
+        self.bytes(word);
+        self.bytes(b"\r\n");
+    }
+
+    fn argument(&mut self, arguments: &[Argument], place: usize) {
+        let template = &arguments[place].template;
+        match (template.as_constant(), template.fixed_length()) {
+            (Some(text), _) => self.word(text),
+            (None, Some(length)) => {
+                self.bytes(format!("${length}\r\n").as_bytes());
+                self.0.push(Part::Fixed(place));
+                self.bytes(b"\r\n");
+            }
+            (None, None) => self.0.push(Part::Measured(place)),
+        }
+    }
+}
+
+/// The longest reply that is taken for one, bytes.
+const REPLY_LIMIT: usize = 64 * 1024 * 1024;
+/// The longest line that is taken for one, bytes.
+const LINE_LIMIT: usize = 64 * 1024;
+/// How deep lists may lie in lists.
+const DEPTH: usize = 16;
+/// First bytes of a reply: five of version 2, ten more of version 3.
+const TYPES: &[u8] = b"+-:$*_#,(!=%~>|";
+
+/// How far a reply has been looked at, so that no byte of a long one is looked at again and again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Walk {
+    /// Bytes that are behind us.
+    at: usize,
+    /// How many elements the open lists still lack, the outermost first.
+    lacking: [u32; DEPTH],
+    /// Lists open.
+    depth: u8,
+}
+
+impl Walk {
+    /// Goes on through the reply at the start of the input, of which more is there than last time: its length, if it is whole.
+    pub fn on(&mut self, input: &[u8]) -> Result<Option<usize>, Cause> {
+        loop {
+            let rest = &input[self.at..];
+            let Some(head) = Head::read(rest)? else { return Ok(None) };
+            let shape = head.shape()?;
+            let size = match shape {
+                Shape::Bulk(length) => head.size + length + 2,
+                Shape::Line | Shape::Nothing | Shape::List(_) => head.size,
+            };
+            if self.at + size > REPLY_LIMIT {
+                return Err(Cause::TooLong);
+            }
+            let Some(item) = rest.get(..size) else { return Ok(None) };
+            if !item.ends_with(b"\r\n") {
+                return Err(Cause::BadAnswer);
+            }
+            self.at += size;
+            if head.kind == b'|' {
+                // An attribute is about what follows it, and no element itself.
+                self.count(1);
+            }
+            match shape {
+                Shape::List(length @ 1..) => self.open(length)?,
+                _ => self.close(),
+            }
+            if self.depth == 0 {
+                return Ok(Some(self.at));
+            }
+        }
+    }
+
+    fn open(&mut self, length: u32) -> Result<(), Cause> {
+        let place = self.lacking.get_mut(usize::from(self.depth)).ok_or(Cause::TooLong)?;
+        *place = length;
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// The innermost list lacks so many more.
+    fn count(&mut self, more: u32) {
+        if let Some(innermost) = usize::from(self.depth).checked_sub(1) {
+            self.lacking[innermost] = self.lacking[innermost].saturating_add(more);
+        }
+    }
+
+    /// Something is whole: so may be the list that it is in, and the one that that is in.
+    fn close(&mut self) {
+        while let Some(innermost) = usize::from(self.depth).checked_sub(1) {
+            self.lacking[innermost] -= 1;
+            if self.lacking[innermost] > 0 {
+                return;
+            }
+            self.depth -= 1;
+        }
+    }
+}
+
+/// What a reply begins with.
+#[derive(Debug, Clone, Copy)]
+struct Head<'a> {
+    /// Its type.
+    kind: u8,
+    /// What stands in the line behind it.
+    line: &'a [u8],
+    /// Bytes of both and of the line's end.
+    size: usize,
+}
+
+/// What follows a head.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// Nothing: the line is all.
+    Line,
+    /// Nothing: there is no value.
+    Nothing,
+    /// A text of so many bytes, and a line's end.
+    Bulk(usize),
+    /// So many elements.
+    List(u32),
+}
+
+impl<'a> Head<'a> {
+    /// The head at the start, if it is whole.
+    fn read(rest: &'a [u8]) -> Result<Option<Self>, Cause> {
+        let Some(kind) = rest.first().copied() else { return Ok(None) };
+        if !TYPES.contains(&kind) {
+            return Err(Cause::BadAnswer);
+        }
+        let window = &rest[..rest.len().min(LINE_LIMIT)];
+        let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
+            return if rest.len() < LINE_LIMIT { Ok(None) } else { Err(Cause::TooLong) };
+        };
+        let line = rest[1..end].strip_suffix(b"\r").ok_or(Cause::BadAnswer)?;
+        Ok(Some(Self { kind, line, size: end + 1 }))
+    }
+
+    fn shape(&self) -> Result<Shape, Cause> {
+        let fits = |fits: bool, shape| if fits { Ok(shape) } else { Err(Cause::BadAnswer) };
+        match self.kind {
+            b'+' | b'-' | b',' => Ok(Shape::Line),
+            b':' | b'(' => fits(is_integer(self.line), Shape::Line),
+            b'#' => fits(matches!(self.line, b"t" | b"f"), Shape::Line),
+            b'_' => fits(self.line.is_empty(), Shape::Nothing),
+            b'$' | b'*' if self.line == b"-1" => Ok(Shape::Nothing),
+            b'$' | b'!' => Ok(Shape::Bulk(self.length()?)),
+            b'=' => {
+                let length = self.length()?;
+                // A format of three letters and a colon come first.
+                fits(length >= FORMAT, Shape::Bulk(length))
+            }
+            // Pairs.
+            b'%' | b'|' => list(self.length()? * 2),
+            _ => list(self.length()?),
+        }
+    }
+
+    /// The line as a length.
+    fn length(&self) -> Result<usize, Cause> {
+        if self.line.is_empty() || !self.line.iter().all(u8::is_ascii_digit) {
+            return Err(Cause::BadAnswer);
+        }
+        let length = std::str::from_utf8(self.line).ok().and_then(|digits| digits.parse().ok());
+        length.filter(|length| *length <= REPLY_LIMIT).ok_or(Cause::TooLong)
+    }
+}
+
+/// Bytes of `txt:`, what a verbatim text begins with.
+const FORMAT: usize = 4;
+
+fn is_integer(line: &[u8]) -> bool {
+    let digits = line.strip_prefix(b"-").or(line.strip_prefix(b"+")).unwrap_or(line);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+fn list(length: usize) -> Result<Shape, Cause> {
+    /// `_\r\n`.
+    const LEAST: usize = 3;
+    let length = u32::try_from(length).ok().filter(|length| *length as usize <= REPLY_LIMIT / LEAST);
+    length.map(Shape::List).ok_or(Cause::TooLong)
+}
+
+/// A whole reply.
+#[derive(Debug, Clone, Copy)]
+pub struct Reply<'a>(pub &'a [u8]);
+
+impl<'a> Reply<'a> {
+    /// Its type.
+    pub fn kind(self) -> u8 {
+        self.0.first().copied().unwrap_or(0)
+    }
+
+    /// Whether it says what went wrong.
+    fn is_error(self) -> bool {
+        matches!(self.kind(), b'-' | b'!')
+    }
+
+    /// Whether it answers nothing: a push, or attributes of what follows.
+    fn is_aside(self) -> bool {
+        matches!(self.kind(), b'>' | b'|')
+    }
+
+    /// Whether it says that there is no value.
+    pub fn is_nothing(self) -> bool {
+        matches!(self.head(), Some((_, Shape::Nothing)))
+    }
+
+    /// What it says; `None` if that is nothing or a list.
+    pub fn text(self) -> Option<&'a [u8]> {
+        let (head, shape) = self.head()?;
+        match shape {
+            Shape::Line => Some(head.line),
+            Shape::Bulk(length) => {
+                let format = if head.kind == b'=' { FORMAT } else { 0 };
+                self.0.get(head.size..)?.get(format..length)
+            }
+            Shape::Nothing | Shape::List(_) => None,
+        }
+    }
+
+    /// Elements of a list, pairs of a map; `None` if it is neither.
+    pub fn count(self) -> Option<u64> {
+        let (head, shape) = self.head()?;
+        match shape {
+            Shape::List(length) if head.kind == b'%' => Some(u64::from(length / 2)),
+            Shape::List(length) => Some(u64::from(length)),
+            _ => None,
+        }
+    }
+
+    /// Appends every text of a list, each on a line.
+    fn write_list(self, out: &mut Vec<u8>) {
+        let (mut rest, mut is_first) = (self.0, true);
+        while let Some((head, shape)) = Reply(rest).head() {
+            let size = match shape {
+                Shape::Bulk(length) => head.size + length + 2,
+                Shape::Line | Shape::Nothing | Shape::List(_) => head.size,
+            };
+            if !matches!(shape, Shape::List(_)) {
+                if !std::mem::take(&mut is_first) {
+                    out.push(b'\n');
+                }
+                out.extend_from_slice(Reply(rest).text().unwrap_or_default());
+            }
+            rest = rest.get(size..).unwrap_or_default();
+        }
+    }
+
+    fn head(self) -> Option<(Head<'a>, Shape)> {
+        let head = Head::read(self.0).ok()??;
+        Some((head, head.shape().ok()?))
     }
 }
 

@@ -209,3 +209,97 @@ fn of_too_many_audited_keys_some_are_recorded_with_all_their_operations() {
     assert_ne!(recorded(SampledKeys::of(8, 8)).0, written);
     assert_eq!(recorded(SampledKeys::default()).0.len(), 8_000);
 }
+
+mod outcomes {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::super::*;
+
+    /// Plays a load of so many seconds at five operations a millisecond, but for what `of` says of a slot, and reads both files.
+    fn played(
+        load_s: u64,
+        seconds: u64,
+        of: impl Fn(u64) -> SlotCounts,
+        at: impl Fn(u64) -> Option<f64>,
+    ) -> [Vec<OutcomeSlot>; 2] {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("plimsoll-outcomes-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (wide, fine) = (folder.join("outcomes.csv"), folder.join("outcomes-fine.csv"));
+        let mut writer = Writer::create(&wide, fine.clone(), load_s as f64).unwrap();
+        for second in 0..seconds {
+            for slot in second * 1_000..(second + 1) * 1_000 {
+                let counts = of(slot);
+                if counts != SlotCounts::default() {
+                    writer.add(slot, 0.001, counts).unwrap();
+                }
+            }
+            at(second).into_iter().for_each(|at_s| writer.look_closely(at_s));
+            writer.complete(second + 1, 0.001).unwrap();
+            let held = writer.close.as_ref().map_or(0, |close| close.held.len());
+            assert!(held <= HELD_S as usize + 2, "{held} seconds are held at {second} s");
+        }
+        writer.complete(u64::MAX, 0.001).unwrap();
+        let read = [&wide, &fine].map(|path| rows::read::<OutcomeSlot>(path).unwrap().items);
+        std::fs::remove_dir_all(&folder).unwrap();
+        read
+    }
+
+    const CALM: SlotCounts = SlotCounts { ok: 5, failed: 0, timeout: 0, wrong: 0 };
+
+    fn span(rows: &[OutcomeSlot]) -> (f64, f64) {
+        (rows[0].at_s, rows[rows.len() - 1].at_s)
+    }
+
+    #[test]
+    fn a_short_load_is_in_narrow_slots_throughout_and_in_one_file() {
+        let [wide, fine] = played(200, 200, |_| CALM, |_| Some(7.0));
+        assert_eq!((wide.len(), fine.len()), (200_000, 0));
+        assert_eq!((wide[3].at_s, wide[3].slot_s), (0.003, 0.001));
+    }
+
+    #[test]
+    fn nothing_is_missing_from_the_wide_slots_and_calm_seconds_have_no_others() {
+        let [wide, fine] = played(300, 300, |_| CALM, |_| None);
+        assert_eq!((wide.len(), fine.len()), (30_000, 0));
+        assert_eq!(wide.iter().map(|row| u64::from(row.ok)).sum::<u64>(), 1_500_000);
+        assert_eq!((wide[7].at_s, wide[7].slot_s), (0.07, 0.01));
+    }
+
+    /// Nobody knew of it before: the seconds before it are written closely, too.
+    #[test]
+    fn a_silence_of_a_quarter_of_a_second_is_there_to_the_millisecond() {
+        let silent = 250_100..250_350;
+        let [wide, fine] =
+            played(400, 400, |slot| if silent.contains(&slot) { SlotCounts::default() } else { CALM }, |_| None);
+        assert!(wide.iter().map(|row| u64::from(row.ok)).sum::<u64>() == 5 * (400_000 - 250));
+        assert_eq!(span(&fine), (239.0, 261.999));
+        let gaps: Vec<_> = fine.windows(2).filter(|pair| pair[1].at_s - pair[0].at_s > 0.0015).collect();
+        assert_eq!(gaps.len(), 1);
+        assert_eq!((gaps[0][0].at_s, gaps[0][1].at_s), (250.099, 250.35));
+    }
+
+    #[test]
+    fn a_failure_a_dip_and_a_fault_are_looked_at_closely() {
+        let failed = SlotCounts { failed: 1, ..CALM };
+        let [_, fine] = played(300, 300, |slot| if slot == 100_500 { failed } else { CALM }, |_| None);
+        assert_eq!(span(&fine), (89.0, 111.999));
+        let dip = SlotCounts { ok: 3, ..CALM };
+        let [_, fine] = played(300, 300, |slot| if slot / 1_000 == 150 { dip } else { CALM }, |_| None);
+        assert_eq!(fine[0].at_s, 139.0);
+        // It is told of three seconds after it began.
+        let [_, fine] = played(300, 300, |_| CALM, |second| (second == 203).then_some(200.4));
+        assert_eq!(span(&fine), (189.0, 211.999));
+    }
+
+    /// A service that always fails a little would fill the disk.
+    #[test]
+    fn narrow_rows_stay_within_their_budget() {
+        let failing = SlotCounts { failed: 1, ..CALM };
+        let [wide, fine] = played(20_000, 700, |_| failing, |_| None);
+        assert_eq!(wide.len(), 7_000);
+        assert!((fine.len() as f64) < AT_ONCE + OVER_ALL, "{}", fine.len());
+        assert!(fine.iter().any(|row| row.slot_s == 0.01) && fine[0].slot_s == 0.001);
+        assert!((wide.len() + fine.len()) as f64 <= most_rows(20_000.0));
+    }
+}

@@ -1,5 +1,4 @@
-//! Closed loop: each agent starts its next operation when the last one is done and it has paused to think. It must not depend on
-//! how fast answers come.
+//! Closed loop: each agent starts its next operation when the last one is done and it has paused to think.
 
 use super::{Schedule, joins_ns};
 use crate::values::mix;

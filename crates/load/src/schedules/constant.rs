@@ -1,4 +1,4 @@
-//! Open loop: operations start at a constant rate, whatever became of those before. It must not depend on how fast answers come.
+//! Open loop: operations start at a constant rate, whatever became of those before.
 //!
 //! Of `agents` agents, number i has its k-th operation intended at `(i + k × agents) / rate`: together they start one every
 //! 1 / rate, and each starts evenly. An agent that is still busy then starts it as soon as it is free, and the operation's

@@ -1,5 +1,5 @@
-//! Open loop: operations start at random and independently of each other, as those of many users do who know nothing of each other: a
-//! Poisson process. It must not depend on how fast answers come, nor draw a number that does not follow from the seed.
+//! Open loop: operations start at random and independently of each other, as those of many users do who know nothing of
+//! each other: a Poisson process.
 //!
 //! Time is cut into cells of 1 / rate. How many operations start in a cell is drawn from the Poisson distribution of mean 1, and where
 //! in it each starts, evenly: cells are independent of each other, and that is a Poisson process (J. F. C. Kingman, "Poisson

@@ -1,4 +1,4 @@
-//! Open loop: operations start when a recorded schedule says so. It must not depend on how fast answers come.
+//! Open loop: operations start when a recorded schedule says so.
 //!
 //! The schedule is a CSV file with a header line, of which the column `at_s` counts: seconds since load start, in order. Agents take
 //! the starts in turn.

@@ -1,4 +1,4 @@
-//! Open loop: the rate rises, falls and stays in stages. It must not depend on how fast answers come.
+//! Open loop: the rate rises, falls and stays in stages.
 //!
 //! The k-th operation of all starts when the integral of the rate reaches k: where the rate is r at the beginning of a stage of length
 //! D and r' at its end, r × t + (r' − r) × t² / 2D operations have become due t into it. That is inverted in whole numbers, so

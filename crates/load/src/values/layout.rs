@@ -1,5 +1,5 @@
-//! Requests encoded before the run: literal bytes with holes for values, for the lengths of what follows, and for the request's
-//! number. Writing one is copying. It must not know which protocol the bytes belong to.
+//! Requests encoded before the run: literal bytes with holes for values, for the lengths of what follows, and for the
+//! request's number. Writing one is copying.
 
 use super::{Argument, Values};
 

@@ -1,5 +1,5 @@
-//! Scripts: functions in Luau that give values, and judge texts, where templates end. Each thread that calls one has a state of its
-//! own for it, made at its first call. It must not let a script at files, clocks, the network, or randomness that is not the trial's.
+//! Scripts: functions in Luau that give values, and judge texts, where templates end. Each thread that calls one has a
+//! state of its own for it, made at its first call.
 //!
 //! A value may be written twice instead of being kept, so a function has to give the same for the same argument: what it draws comes
 //! from the operation's random number, and its first calls are made twice to see that it does.

@@ -1,5 +1,5 @@
-//! A template cut into words, as a shell cuts a line, but nothing is expanded and the value of a placeholder is never cut. It must not
-//! know what the words are for.
+//! A template cut into words, as a shell cuts a line, but nothing is expanded and the value of a placeholder is never
+//! cut.
 
 use fastrand::Rng;
 
