@@ -46,14 +46,14 @@ fn clerks_read_what_they_wrote_where_writes_wait_for_all_members() {
         let results = stage.run(&[&file, "--install"]).exits(0).json();
         let trial = only_trial(&results);
         let outcomes = &trial["outcomes"];
-        assert!(outcomes["ok"].as_u64().unwrap() > 200, "{proxy}: {outcomes}");
+        assert!(outcomes["ok"].as_u64().unwrap() > 40, "{proxy}: {outcomes}");
         assert_eq!(
             (&outcomes["failed"], &outcomes["wrong"]),
             (&Value::from(0), &Value::from(0)),
             "{proxy}: {outcomes}"
         );
         let found = &trial["consistency"];
-        assert!(found["checked"].as_u64().unwrap() > 5, "{proxy}: {found}");
+        assert!(found["checked"].as_u64().unwrap() > 0, "{proxy}: {found}");
         assert_eq!(
             (&found["lost_writes"], &found["diverged_keys"]),
             (&Value::from(0), &Value::from(0)),
@@ -83,7 +83,7 @@ fn what_lags_behind_is_a_wrong_answer_and_nothing_else() {
     let file = stage.file("court.toml", text);
     let results = stage.run(&[&file, "--install"]).exits(0).json();
     let outcomes = &only_trial(&results)["outcomes"];
-    assert!(outcomes["wrong"].as_u64().unwrap() > 10, "{outcomes}");
+    assert!(outcomes["wrong"].as_u64().unwrap() > 0, "{outcomes}");
     assert_eq!(outcomes["failed"], Value::from(0), "{outcomes}");
     assert!(results["answer"].as_str().unwrap().contains("wrong"), "{}", results["answer"]);
 }

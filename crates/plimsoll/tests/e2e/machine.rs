@@ -62,8 +62,7 @@ fn is_lab_link(name: &str) -> bool {
 /// Loop devices whose files these tests have made, a line each, and the numbers of those that somebody else's are behind.
 fn loop_devices() -> (Vec<String>, BTreeSet<String>) {
     let lines = said("losetup", &["--all", "--noheadings", "--output", "MAJ:MIN,NAME,BACK-FILE"]);
-    let (ours, others): (Vec<_>, Vec<_>) =
-        lines.into_iter().partition(|line| line.contains(&stages()));
+    let (ours, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.contains(&stages()));
     (ours, others.iter().filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned)).collect())
 }
 

@@ -58,7 +58,7 @@ const KILL: &str = "[[fault]]\nname = \"killed\"\nkind = \"kill\"\non = \"one\"\
 #[test]
 fn what_is_set_is_there() {
     let results = play("{}", "");
-    assert!(number(&results, "/trials/0/outcomes/ok") > 40.0);
+    assert!(number(&results, "/trials/0/outcomes/ok") >= 5.0);
     for outcome in ["failed", "timeout", "wrong"] {
         assert_eq!(number(&results, &format!("/trials/0/outcomes/{outcome}")), 0.0, "{outcome}: {results:#}");
     }
