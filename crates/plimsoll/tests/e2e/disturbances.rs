@@ -164,7 +164,7 @@ fn a_killed_target_makes_the_result_suspect() {
     let stage = Stage::new();
     let file = stage.file("killed.toml", experiment(4, ""));
     let mut playing = stage.start_run(&[&file]);
-    playing.wait_for_load(Duration::from_secs(2));
+    playing.wait_for_records();
     kill(children(playing.pid())[0]);
     let results = playing.wait().exits(0).json();
     assert_ne!(results["verdict"]["is"], "valid");
