@@ -9,7 +9,7 @@ fn played(load: &str) -> (f64, u64) {
         "connections.toml",
         format!(
             "title = \"Connections\"\nasks = \"How many are made?\"\n[target]\nuse = \"echo\"\n[load]\nagents = 8\nrate = 200\n\
-             time = \"3s\"\ndrain = \"60s\"\n{load}\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
+             time = \"1s\"\ndrain = \"60s\"\n{load}\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
         ),
     );
     let results = stage.run(&[&file]).exits(0).json();
@@ -23,7 +23,7 @@ fn played(load: &str) -> (f64, u64) {
 
 #[test]
 fn kept_shared_and_made_anew() {
-    assert_eq!(played(""), (600.0, 8));
-    assert_eq!(played("pipeline = 4"), (600.0, 2));
-    assert_eq!(played("keep_alive = false"), (600.0, 600));
+    assert_eq!(played(""), (200.0, 8));
+    assert_eq!(played("pipeline = 4"), (200.0, 2));
+    assert_eq!(played("keep_alive = false"), (200.0, 200));
 }

@@ -286,7 +286,7 @@ fn programs_that_are_operations_are_no_other_processes() {
     let file = stage.file(
         "programs.toml",
         format!(
-            "title = \"t\"\nasks = \"a\"\n[target]\nprotocol = \"command\"\n[load]\nagents = 2\ntime = \"4s\"\ntimeout = \"60s\"\n\
+            "title = \"t\"\nasks = \"a\"\n[target]\nprotocol = \"command\"\n[load]\nagents = 2\ntime = \"3s\"\ntimeout = \"60s\"\n\
              [[load.cycle]]\ncall = \"run\"\nwith = {{ command = '{program}' }}\n"
         ),
     );
