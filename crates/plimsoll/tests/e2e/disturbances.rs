@@ -155,7 +155,9 @@ fn a_frozen_generator_is_not_mistaken_for_a_failing_target() {
             0.0,
             "the answers were there, and nobody had looked"
         );
-        assert_eq!(results["trials"][0]["generator"]["limit"], "lateness");
+        // On a busy machine it lacked CPU time, too.
+        let limit = &results["trials"][0]["generator"]["limit"];
+        assert!(limit == "lateness" || limit == "cpu", "{limit}");
     }
 }
 
