@@ -15,7 +15,8 @@ fn played(load: &str) -> (f64, u64) {
     let results = stage.run(&[&file]).exits(0).json();
     let off_pct = number(&results, "/trials/0/generator/littles_law_error_pct");
     let rows = std::fs::read_to_string(stage.run_folder().join("trials/001/generator.csv")).unwrap();
-    assert!(off_pct < 1.0, "{load}: off by {off_pct} %: {rows}");
+    let trial = &results["trials"][0];
+    assert!(off_pct < 1.0, "{load}: off by {off_pct} %: {rows}{} {}", trial["outcomes"], trial["verdict"]["reasons"]);
     let mut rows = rows.lines().map(|row| row.split(',').collect::<Vec<_>>());
     let place = rows.next().unwrap().iter().position(|column| *column == "connects").unwrap();
     let connects = rows.map(|row| row[place].parse::<u64>().unwrap()).sum();
