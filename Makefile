@@ -7,7 +7,6 @@ TIME       ?= 600
 TARGETS    ?=
 SOAK       ?= 1800
 PARTS      ?=
-AGAIN      ?= 0
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -18,8 +17,7 @@ help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
 	@echo '            make run SET="--set load.time=30s --set fault.oops.at=15s"      the same in half a minute'
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
-	@echo 'make test   all tests, the Erlang ones and those on real runs included; with AGAIN=5 up to five that failed are played'
-	@echo '            once more, alone, as .ci/run has it'
+	@echo 'make test   all tests, the Erlang ones and those on real runs included'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
 	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
@@ -40,9 +38,8 @@ test:
 	$(MAKE) --no-print-directory -C targets/vsns test
 	$(MAKE) --no-print-directory -C targets/docket test
 	scripts/check-hlog.sh
-	scripts/check-cargo-tests.sh
-	@AGAIN=$(AGAIN) scripts/cargo-tests.py --workspace
-	@WITHOUT_RING=1 AGAIN=$(AGAIN) scripts/cargo-tests.py --package load --test engine --test allocations
+	cargo test --quiet --locked --no-fail-fast --workspace
+	WITHOUT_RING=1 cargo test --quiet --locked --package load --test engine --test allocations
 
 lint:
 	@scripts/need.sh rust compiler erlang-checks shellcheck
