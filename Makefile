@@ -7,7 +7,6 @@ TIME       ?= 600
 TARGETS    ?=
 SOAK       ?= 1800
 PARTS      ?=
-AGAIN      ?= 0
 
 # All that is tested is tested in one set of features, so that it is compiled once.
 WHOLE = --workspace --features plimsoll/scripts --locked
@@ -22,8 +21,7 @@ help:
 	@echo '            make run SET="--set load.time=3m --set fault.oops.at=90s"       the same for 3 minutes, as in the article'
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
 	@echo 'make check  format, house rules and unit tests: no root, nothing to install'
-	@echo 'make test   all tests, the Erlang ones and those on real runs included; with AGAIN=5 up to five that failed are played'
-	@echo '            once more, alone, as .ci/run has it'
+	@echo 'make test   all tests, the Erlang ones and those on real runs included'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
 	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
@@ -49,9 +47,8 @@ test:
 	@scripts/need.sh rust compiler c++ erlang-tests docket python lab ssh redis nginx
 	$(MAKE) --no-print-directory -C targets/vsns test
 	$(MAKE) --no-print-directory -C targets/docket test
-	scripts/check-cargo-tests.sh
-	@AGAIN=$(AGAIN) scripts/cargo-tests.py $(WHOLE)
-	@WITHOUT_RING=1 AGAIN=$(AGAIN) scripts/cargo-tests.py $(WHOLE) --test engine --test allocations
+	cargo test --quiet --no-fail-fast $(WHOLE)
+	WITHOUT_RING=1 cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations
 	scripts/check-hlog.sh target/debug/plimsoll
 
 lint:

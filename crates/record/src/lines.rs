@@ -143,9 +143,9 @@ mod tests {
             writer.write(&event).unwrap();
         }
         drop(writer);
-        let whole = std::fs::read(&path).unwrap();
+        let whole = fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
-            std::fs::write(&path, &whole[..cut]).unwrap();
+            fs::write(&path, &whole[..cut]).unwrap();
             let lines = whole[..cut].iter().filter(|&&byte| byte == b'\n').count();
             let records = read::<Event>(&path).unwrap();
             assert_eq!(records.items, events()[..lines], "cut at {cut}");
@@ -160,7 +160,7 @@ mod tests {
         let content = "{\"at_s\":0,\"event\":\"clock\",\"unix_s\":1.5,\"zone\":\"UTC\"}\n\
                    {\"at_s\":1,\"event\":\"eclipse\",\"of\":{\"the\":\"sun\"}}\n\
                    {\"at_s\":2,\"event\":\"notice\",\"text\":\"on\"}\n";
-        std::fs::write(&path, content).unwrap();
+        fs::write(&path, content).unwrap();
         let what: Vec<_> = read_events(&path).unwrap().items.into_iter().map(|event| event.what).collect();
         assert_eq!(what, [What::Clock { unix_s: 1.5 }, What::Notice { text: "on".into() }]);
         assert_eq!(read::<Event>(&path).unwrap().items.len(), 3);
@@ -171,7 +171,7 @@ mod tests {
         let scratch = Scratch::new("lines");
         let path = scratch.path("events.jsonl");
         let content = "{\"at_s\":0,\"event\":\"clock\"}\n{\"at_s\":2,\"event\":\"notice\",\"text\":\"on\"}\n";
-        std::fs::write(&path, content).unwrap();
+        fs::write(&path, content).unwrap();
         let message = read::<Event>(&path).unwrap_err().to_string();
         assert!(message.contains("events.jsonl:1:") && message.contains("unix_s"), "{message}");
     }

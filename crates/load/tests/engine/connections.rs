@@ -1,9 +1,10 @@
 //! Connections that are not kept: one for each operation, counted, and in the latency.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use experiment::plan::{Connections, Load};
+use experiment::plan::{Connections, Load, Rate};
 use load::Orders;
 use record::events::Outcome;
 use record::hlog::Time;
@@ -58,4 +59,23 @@ fn nobody_there_is_still_not_hammered() {
     let came = play(orders(&nobody(), anew(load(2, 0.35, vec![step("ping", &[])]))));
     assert!(came.summary.failed >= 2 && came.summary.failed <= 2 * 4, "{:?}", came.summary);
     assert_eq!(connects(&came), (0, came.summary.failed));
+}
+
+#[test]
+fn a_backlog_is_worked_off_in_the_drain_on_new_connections_too() {
+    let asked = AtomicU32::new(0);
+    let server = Server::http(move |_| {
+        if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            let (_sender, nothing) = std::sync::mpsc::channel::<()>();
+            assert!(nothing.recv_timeout(Duration::from_millis(700)).is_err());
+        }
+        Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_vec())
+    });
+    let mut load = anew(load(1, 0.5, vec![step("get", &["path=/"])]));
+    load.rate = Some(Rate::Constant(200.0));
+    load.drain_s = 60.0;
+    let orders = Orders { protocol: "http".into(), ..orders(&server.service(), load) };
+    let came = play(orders);
+    assert_eq!((came.summary.ok, came.summary.unfinished), (100, 0));
+    assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
 }

@@ -72,14 +72,15 @@ pub fn pairs<T: for<'a> From<&'a str>>(pairs: &[&str]) -> BTreeMap<String, T> {
 }
 
 /// Up to so many seconds a load is there for something to happen at all, …
-const MOMENT_S: f64 = 0.2;
+const MOMENT_S: f64 = 0.3;
 
-/// … and takes the longer the busier the machine is: on one that is starved nothing may happen for a tenth of a second.
+/// … and takes the longer the busier the machine is, or may have become since it counted: on one that is starved nothing may happen
+/// for a tenth of a second.
 pub fn moment(time_s: f64) -> f64 {
     let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let waiting: f64 = told.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0.0);
     let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
-    time_s * (1.0 + waiting / cores).min(8.0)
+    time_s * (2.0 + waiting / cores).min(10.0)
 }
 
 /// A short load of these steps.

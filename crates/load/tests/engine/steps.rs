@@ -169,7 +169,7 @@ fn thinking_limits_an_agent() {
     let mut load = load(2, 0.5, vec![step("ping", &[])]);
     load.think_s = 0.1;
     let came = play(orders(&server.service(), load));
-    assert!((2..=10).contains(&came.summary.ok), "{:?}", came.summary);
+    assert!((1..=10).contains(&came.summary.ok), "{:?}", came.summary);
     assert!(came.intervals.iter().any(|interval| interval.generator.late_us_p99.is_some()));
 }
 

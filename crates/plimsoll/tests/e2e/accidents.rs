@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::stage::{Played, Stage, json, marked, number};
 
 const FIRST: &str = "experiments/01-first-run.toml";
-const A_MOMENT: Duration = Duration::from_secs(2);
 
 /// The run folder says that it was interrupted, and has results up to there.
 pub fn is_partial(played: &Played, run: &Path) {
@@ -23,7 +22,7 @@ fn interrupts_and_terminations_keep_what_there_is() {
     for signals in [&["INT"][..], &["INT", "INT"], &["TERM"], &["HUP"], &["HUP", "HUP", "HUP", "HUP", "HUP"]] {
         let stage = Stage::new();
         let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
-        playing.wait_for_load(A_MOMENT);
+        playing.wait_for_records();
         for signal in signals {
             playing.signal(signal);
         }
@@ -39,10 +38,10 @@ fn interrupts_and_terminations_keep_what_there_is() {
 fn after_a_kill_clean_leaves_nothing_and_analyze_says_partial() {
     let stage = Stage::new();
     let mut playing = stage.start_run(&[FIRST, "--set", "load.time=10m"]);
-    playing.wait_for_load(A_MOMENT);
+    playing.wait_for_records();
     playing.signal("KILL");
     playing.wait();
-    assert_ne!(stage.leftovers(), [""; 0], "a killed run cannot tidy up, or else this test shows nothing");
+    assert_ne!(stage.leftovers_now(), [""; 0], "a killed run cannot tidy up, or else this test shows nothing");
     stage.play(&["clean"]).exits(0);
     assert_eq!(stage.leftovers(), [""; 0]);
     let run = stage.run_folder();

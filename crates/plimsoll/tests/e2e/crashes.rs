@@ -7,13 +7,13 @@ use crate::stage::{Stage, number};
 const CRASH: &str = "experiments/03-name-service-crash.toml";
 const SHORT: [&str; 10] = [
     "--set",
-    "load.time=8s",
+    "load.time=5s",
     "--set",
     "load.ramp=1s",
     "--set",
     "load.agents=20",
     "--set",
-    "fault.oops.at=4s",
+    "fault.oops.at=2s",
     "--set",
     "prepare.0.count=1000",
 ];
@@ -34,7 +34,7 @@ fn names_in_the_process_die_with_it() {
     assert!(number(&results, "/trials/0/faults/0/outage/failed") > 0.0);
     assert_eq!(results["trials"][0]["faults"][0]["name"], "oops");
     let at_s = number(&results, "/trials/0/faults/0/at_s");
-    assert!((4.0..5.0).contains(&at_s), "{at_s}");
+    assert!((2.0..5.0).contains(&at_s), "{at_s}");
     assert_eq!(results["claims"].as_array().unwrap().len(), 4);
 }
 

@@ -15,7 +15,6 @@ use crate::hits::echo;
 use crate::stage::{Playing, Stage, json, until};
 
 const FIRST: &str = "experiments/01-first-run.toml";
-const A_MOMENT: Duration = Duration::from_secs(2);
 
 fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()
@@ -66,7 +65,7 @@ fn a_run_whose_stderr_is_a_full_disk_is_interrupted() {
 fn a_run_whose_stderr_loses_its_reader_is_interrupted() {
     let stage = Stage::new();
     let mut playing = begin(&stage, Stdio::piped(), Stdio::piped());
-    playing.wait_for_load(A_MOMENT);
+    playing.wait_for_records();
     playing.close_stderr();
     ended_in_order(&stage, playing);
 }
@@ -75,7 +74,7 @@ fn a_run_whose_stderr_loses_its_reader_is_interrupted() {
 fn a_run_whose_stdout_loses_its_reader_is_interrupted() {
     let stage = Stage::new();
     let mut playing = begin(&stage, Stdio::piped(), Stdio::piped());
-    playing.wait_for_load(A_MOMENT);
+    playing.wait_for_records();
     playing.close_stdout();
     ended_in_order(&stage, playing);
 }
@@ -90,7 +89,7 @@ fn a_run_whose_both_outputs_go_to_head_is_interrupted() {
     while first != *b"\n" {
         reader.read_exact(&mut first).unwrap();
     }
-    playing.wait_for_load(A_MOMENT);
+    playing.wait_for_records();
     drop(reader);
     ended_in_order(&stage, playing);
 }
@@ -100,7 +99,7 @@ fn a_run_whose_terminal_is_closed_is_interrupted() {
     let stage = Stage::new();
     let (shown, written) = terminal();
     let mut playing = begin(&stage, written.try_clone().unwrap(), written);
-    playing.wait_for_load(A_MOMENT);
+    playing.wait_for_records();
     drop(shown);
     ended_in_order(&stage, playing);
 }
@@ -112,7 +111,7 @@ fn a_run_that_loses_its_controlling_terminal_is_interrupted() {
     stage.within("exec setsid --ctty --wait \"$@\" <&2", std::path::Path::new("/"));
     let (shown, written) = terminal();
     let mut playing = begin(&stage, written.try_clone().unwrap(), written);
-    playing.wait_for_load(A_MOMENT);
+    playing.wait_for_records();
     drop(shown);
     ended_in_order(&stage, playing);
 }

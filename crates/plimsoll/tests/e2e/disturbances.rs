@@ -107,7 +107,7 @@ fn hogs_on_every_cpu_void_the_result_and_accept_only_the_exit_code() {
     let results = played.json();
     assert_eq!(results["verdict"]["is"], "void");
     assert!(reason(&results, "strangers").contains("other processes used "));
-    let accepted = stage.run(&[&file]).exits(0).json();
+    let accepted = stage.run(&[&file, "--set", "load.time=3s"]).exits(0).json();
     assert_eq!(accepted["verdict"]["is"], "void", "`--accept` changes the exit code, not the verdict");
 }
 
@@ -155,7 +155,9 @@ fn a_frozen_generator_is_not_mistaken_for_a_failing_target() {
             0.0,
             "the answers were there, and nobody had looked"
         );
-        assert_eq!(results["trials"][0]["generator"]["limit"], "lateness");
+        // On a busy machine it lacked CPU time, too.
+        let limit = &results["trials"][0]["generator"]["limit"];
+        assert!(limit == "lateness" || limit == "cpu", "{limit}");
     }
 }
 
@@ -164,7 +166,7 @@ fn a_killed_target_makes_the_result_suspect() {
     let stage = Stage::new();
     let file = stage.file("killed.toml", experiment(4, ""));
     let mut playing = stage.start_run(&[&file]);
-    playing.wait_for_load(Duration::from_secs(2));
+    playing.wait_for_records();
     kill(children(playing.pid())[0]);
     let results = playing.wait().exits(0).json();
     assert_ne!(results["verdict"]["is"], "valid");

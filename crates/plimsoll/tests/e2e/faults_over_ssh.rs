@@ -1,7 +1,7 @@
 //! Faults on machines that are reached over ssh: clients feel them as on virtual hosts, the way to the machine stays open, and
 //! whatever ends the lab, nothing of a fault is left there. Never `clock_skew`: these machines share the clock of this one.
 
-use crate::faults_felt::{experiment, play};
+use crate::faults_felt::{breaking, experiment, felt_and_healed};
 use crate::machine;
 use crate::remote_machines::Machines;
 use crate::stage::{Stage, until};
@@ -29,29 +29,29 @@ fn broken(stage: &Stage) -> crate::stage::Playing {
 
 #[test]
 fn faults_over_ssh_are_felt_and_healed() {
-    let mut stage = Stage::new().with_shelves();
+    let stage = Stage::new();
     let Some(machines) = Machines::make(&stage, 2) else { return };
-    stage.beside(&machines);
     let before = [1, 2].map(|number| machines.of(number).network());
-    let faults = [
-        ("partition", "800ms", "on = \"n1\"\nwith = { clients = \"majority\" }"),
-        ("host_freeze", "800ms", "on = \"n1\""),
-        ("pause", "800ms", "on = \"n1\""),
-        ("lossy_link", "800ms", "on = \"n1\"\nwith = { loss_pct = 60 }"),
-        ("slow_link", "800ms", "on = \"n1\"\nwith = { rate = \"64kbit\" }"),
-        ("slow_port", "800ms", "on = \"n1\"\nwith = { port = \"http\", rate = \"64kbit\" }"),
-        ("kill", "500ms", "on = \"n1\""),
+    let faults = breaking(&[
+        ("partition", 0.8, "on = \"n1\"\nwith = { clients = \"majority\" }"),
+        ("host_freeze", 0.8, "on = \"n1\""),
+        ("pause", 0.8, "on = \"n1\""),
+        ("lossy_link", 0.8, "on = \"n1\"\nwith = { loss_pct = 60 }"),
+        ("slow_link", 0.8, "on = \"n1\"\nwith = { rate = \"64kbit\" }"),
+        ("slow_port", 0.8, "on = \"n1\"\nwith = { port = \"http\", rate = \"64kbit\" }"),
+        ("kill", 0.5, "on = \"n1\""),
         // Longer than the pause of a client that finds nobody there: who has nothing in flight just then would notice nothing.
-        ("restart", "", "on = \"n1\"\nwith = { wait = \"500ms\" }"),
-        ("command", "800ms", "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
-    ];
-    let seen = play(&stage, LAB, "/", &faults, 3.0);
-    for (name, ..) in faults {
-        seen.broke_and_healed(name, 3.0);
-    }
+        ("restart", 0.0, "on = \"n1\"\nwith = { wait = \"500ms\" }"),
+        ("command", 0.8, "on = \"n1\"\nwith = { run = \"touch /tmp/closed\", heal = \"rm /tmp/closed\" }"),
+    ]);
+    let beside = || {
+        let mut stage = Stage::new().with_shelves();
+        stage.beside(&machines);
+        stage
+    };
+    felt_and_healed(beside, LAB, "/", &faults, 3.0);
     assert_eq!([1, 2].map(|number| machines.of(number).network()), before);
     assert_eq!(machines.leftovers(), [""; 0]);
-    assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 #[test]

@@ -269,7 +269,8 @@ fn what_became_of_hosts_is_seen_while_a_lab_is_played_and_after() {
     assert!(!done.stderr.contains("n1 is down"), "{}", done.stderr);
     let folder = stage.run_folder();
     let shown = stage.play(&["show", folder.to_str().unwrap()]).exits(0).stdout;
-    assert!(shown.replace('\n', " ").contains("(small) are emulated"), "{shown}");
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("(small) are emulated"), "{shown}");
     let results = stage.play(&["show", folder.to_str().unwrap(), "--json"]).exits(0).json();
     let hosts = results.pointer("/trials/0/hosts").and_then(Value::as_array).unwrap();
     let names: Vec<_> = hosts.iter().map(|host| host["name"].as_str().unwrap()).collect();

@@ -16,7 +16,7 @@ use crate::stage::{Played, root};
 /// Who attacks.
 const NOBODY: u32 = 65534;
 /// A command that has not ended by then waits for what an attacker holds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Nothing that is played here needs so much.
 const MEMORY_KB: u64 = 512 << 10;
 /// Plays a command in a mount namespace with a /run of its own.

@@ -105,7 +105,7 @@ fn killed(hosts: usize, which: std::ops::Range<usize>) -> Played {
     let (stage, file) = stage(&format!("hosts = {hosts}"), "");
     let runs = stage.path().join("runs");
     let mut playing = stage.start(&["run", &file, "--set", "load.time=4s", "--json", "--out", runs.to_str().unwrap()]);
-    playing.wait_for_load(Duration::from_millis(800));
+    playing.wait_for_load(Duration::ZERO);
     let keepers = keepers(playing.pid());
     assert_eq!(keepers.len(), hosts + 1, "a switch, and one for each host");
     let pids: Vec<String> = keepers[which].iter().map(u32::to_string).collect();

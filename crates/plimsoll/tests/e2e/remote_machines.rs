@@ -164,7 +164,7 @@ impl Machines {
     /// What is left on all of them after a while: processes and files.
     pub fn leftovers(&self) -> Vec<String> {
         let mut left = Vec::new();
-        for _ in 0..400 {
+        for _ in 0..2400 {
             left = self.machines.iter().flat_map(|machine| [machine.processes(), machine.files()].concat()).collect();
             if left.is_empty() {
                 break;

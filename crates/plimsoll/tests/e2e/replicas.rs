@@ -44,7 +44,7 @@ fn members_are_compared_and_each_trial_begins_with_nothing() {
         let asked: BTreeSet<&str> = replicas.iter().map(|line| line["member"].as_str().unwrap()).collect();
         assert_eq!(asked, BTreeSet::from(["m1", "m2"]), "the proxy holds nothing");
         let keys: BTreeSet<&str> = replicas.iter().filter_map(|line| line["key"].as_str()).collect();
-        assert!(keys.len() > 20, "{keys:?}");
+        assert!(keys.len() > 4, "{keys:?}");
         assert!(!keys.contains("left-over"), "trial {id} found what another one has left");
         let diverged = found["diverged_keys"].as_u64().unwrap();
         match trial["variant"].as_str() {
@@ -82,7 +82,8 @@ fn a_crash_hits_a_member_and_who_stays_down_is_not_compared() {
     assert!(["m1", "m2", "m3"].contains(&on), "{on}");
     let events = lines(&stage, "001", "events.jsonl");
     let told = |event: &str| {
-        let of_kind = events.iter().filter(|line| line["event"] == event && line["at_s"].as_f64().unwrap() < 2.0);
+        let before = events.iter().take_while(|line| line["phase"] != "stopping");
+        let of_kind = before.filter(|line| line["event"] == event);
         of_kind.map(|line| line["host"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!((told("host_down"), told("process_down")), (vec![on.to_owned()], vec![on.to_owned()]));

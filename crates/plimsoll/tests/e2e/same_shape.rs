@@ -51,8 +51,8 @@ at_most = 0
 "#;
 
 /// Whose keys are words that clients happened to hear (a connection that is cut at one moment is reset, at another it hangs), or whose
-/// elements are what else happened to run.
-const BY_CHANCE: [&str; 2] = ["attempt_results", "other_processes"];
+/// elements are what else happened to run or happened, such as a machine that stood still.
+const BY_CHANCE: [&str; 3] = ["attempt_results", "disturbances", "other_processes"];
 
 /// What only a whole machine has: a disk and a hypervisor of its own to wait for, and strangers.
 const OF_MACHINES: [&str; 3] = ["cpu_iowait_pct", "cpu_steal_pct", "cpu_strangers_pct"];

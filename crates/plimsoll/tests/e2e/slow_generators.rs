@@ -84,7 +84,7 @@ fn a_twentieth_of_a_core_cannot_do_50_000_operations_a_second() {
         "starved.toml",
         format!(
             "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"http://127.0.0.1:{}/\"\n[load]\nagents = 100\nrate = 50000\n\
-             threads = 1\ntime = \"6s\"\ndrain = \"500ms\"\nwarmup = \"500ms\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n",
+             threads = 1\ntime = \"3s\"\ndrain = \"500ms\"\nwarmup = \"500ms\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n",
             echo.1
         ),
     );

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::remote_machines::Machines;
 
 /// After this long a test gives up. Long, because a busy machine is no bug.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(400);
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
@@ -51,7 +51,7 @@ pub struct Playing {
 impl Stage {
     pub fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("e2e-{}-{number}", std::process::id()));
+        let folder = PathBuf::from(format!("{}{number}", crate::machine::stages()));
         for room in ["registry", "scratch", "profiles"] {
             fs::create_dir_all(folder.join(room)).unwrap();
         }
@@ -216,19 +216,29 @@ impl Playing {
 
     /// Waits until `text` is in the events of the first trial.
     pub fn wait_for_event(&mut self, text: &str) {
+        self.wait_for(text, "events.jsonl", |events| events.contains(text));
+    }
+
+    /// Waits until the records of the first trial tell of operations that were `ok`.
+    pub fn wait_for_records(&mut self) {
+        self.wait_for("record of an operation", "attempts.csv", |rows| rows.lines().any(|row| row.contains(",ok,")));
+    }
+
+    /// Waits until a record file of the first trial is so.
+    fn wait_for(&mut self, what: &str, file: &str, holds: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         loop {
-            let events = only_folder(&self.runs).map(|run| run.join("trials/001/events.jsonl"));
-            if events.is_some_and(|path| fs::read_to_string(path).is_ok_and(|events| events.contains(text))) {
+            let path = only_folder(&self.runs).map(|run| run.join("trials/001").join(file));
+            if path.is_some_and(|path| fs::read_to_string(path).is_ok_and(|text| holds(&text))) {
                 return;
             }
             let child = self.child.as_mut().unwrap();
             if let Some(status) = child.try_wait().unwrap() {
                 let mut said = String::new();
                 std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut said).unwrap();
-                panic!("ended ({status}) before {text}: {said}");
+                panic!("ended ({status}) before {what}: {said}");
             }
-            assert!(begun.elapsed() < PATIENCE, "no {text} in {:?}", self.runs);
+            assert!(begun.elapsed() < PATIENCE, "no {what} in {:?}", self.runs);
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -373,7 +383,7 @@ fn survivors(mark: &str) -> Vec<String> {
     let begun = Instant::now();
     loop {
         let found = marked(mark);
-        if found.is_empty() || begun.elapsed() > Duration::from_secs(10) {
+        if found.is_empty() || begun.elapsed() > Duration::from_secs(60) {
             return found;
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -38,7 +38,7 @@ expect = { count = "2", value = "{saved}\n" }
 
 fn experiment(with: &str, rest: &str) -> String {
     format!(
-        "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"redis\"\nwith = {with}\n[load]\nagents = 8\ntime = \"4s\"\nwarmup = \"0s\"\n\
+        "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"redis\"\nwith = {with}\n[load]\nagents = 8\ntime = \"3s\"\nwarmup = \"0s\"\n\
          {CYCLE}\n{rest}"
     )
 }
@@ -53,12 +53,12 @@ fn play(with: &str, rest: &str) -> Value {
     results
 }
 
-const KILL: &str = "[[fault]]\nname = \"killed\"\nkind = \"kill\"\non = \"one\"\nat = \"2s\"\nfor = \"500ms\"\n";
+const KILL: &str = "[[fault]]\nname = \"killed\"\nkind = \"kill\"\non = \"one\"\nat = \"1s\"\nfor = \"500ms\"\n";
 
 #[test]
 fn what_is_set_is_there() {
     let results = play("{}", "");
-    assert!(number(&results, "/trials/0/outcomes/ok") > 40.0);
+    assert!(number(&results, "/trials/0/outcomes/ok") >= 5.0);
     for outcome in ["failed", "timeout", "wrong"] {
         assert_eq!(number(&results, &format!("/trials/0/outcomes/{outcome}")), 0.0, "{outcome}: {results:#}");
     }
