@@ -496,7 +496,7 @@ mod tests {
     use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 
     use super::*;
-    use crate::folder::tests::Scratch;
+    use crate::tests::Scratch;
 
     fn histogram(values: &[u64]) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 3).unwrap();

@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
     use crate::events::{By, Ending, History, Outcome, Phase};
-    use crate::folder::tests::Scratch;
+    use crate::tests::Scratch;
 
     fn events() -> Vec<Event> {
         let what = [

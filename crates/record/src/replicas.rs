@@ -109,7 +109,7 @@ pub fn read(path: &Path) -> Result<Records<Replica>, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::tests::Scratch;
+    use crate::tests::Scratch;
 
     fn held(value: &str, version: Option<&str>) -> Held {
         Held { value: value.to_owned(), version: version.map(str::to_owned) }

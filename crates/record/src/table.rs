@@ -124,8 +124,8 @@ fn reason(error: &csv::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::tests::Scratch;
     use crate::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
+    use crate::tests::Scratch;
 
     fn samples() -> Vec<Sample> {
         let host = Sample {

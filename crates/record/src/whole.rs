@@ -373,10 +373,10 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::folder::tests::Scratch;
     use crate::folder::{RunFolder, TrialFolder};
     use crate::lines;
     use crate::rows::{self, Sample};
+    use crate::tests::Scratch;
 
     #[test]
     fn a_fifo_socket_device_or_folder_in_place_of_a_record_is_refused_at_once() {
