@@ -373,7 +373,7 @@ fn bars_and_lines_stay_inside_a_cell() {
 /// What the doctor says that a verdict would see, some rule of that name does see.
 #[test]
 fn the_doctor_names_rules_that_exist() {
-    for rule in lab::checkups::KINDS.iter().flat_map(|kind| kind.caught_by) {
+    for rule in checkups::KINDS.iter().flat_map(|kind| kind.caught_by) {
         assert!(analysis::rules().iter().any(|known| known.name == *rule), "no rule `{rule}`");
     }
 }
