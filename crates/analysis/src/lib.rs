@@ -17,7 +17,6 @@ mod load_window;
 mod made_up;
 mod metrics;
 mod operations;
-mod outages;
 mod run;
 mod safe_load;
 mod sampled;

@@ -18,7 +18,7 @@ use crate::safe_load::{self, Step};
 use crate::trial::judged;
 use crate::verdict::{Finding, OfRun, lost_trial, of_used, run_verdict};
 use crate::versions::Earlier;
-use crate::{Error, claims, comparisons, cost, outages, scaling, sound};
+use crate::{Error, claims, comparisons, cost, faults, scaling, sound};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -66,7 +66,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
         scaling: scaling::scaling(&trials, &plan.swept),
         crossings: scaling::crossings(&trials, &plan.swept),
-        outages: outages::distributions(&trials),
+        outages: faults::distributions(&trials),
         // Nor has a search points whose repeats could be put together.
         costs: if plan.find.is_some() { Vec::new() } else { cost::points(&trials) },
         // Of a search each trial has a load of its own, and the last ones are beyond the edge.
