@@ -224,7 +224,8 @@ impl Machine {
 
     fn there(&self, script: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["-t", &self.init.to_string(), "-m", "-p", "-n", "-u", "sh", "-c", script]);
+        // Its root as well: whoever enters a mount namespace from a changed root would be outside of both.
+        command.args(["-t", &self.init.to_string(), "-m", "-p", "-n", "-u", "-r", "-w", "sh", "-c", script]);
         command
     }
 }
