@@ -72,7 +72,7 @@ fn check_says_who_would_run_where() {
     };
     let boards = check(&["lab.hosts=2", "lab.profile=raspberry-pi-2", "lab.speed=0.25", "lab.generator_cpus=0"]);
     assert!(boards.contains("n2  raspberry-pi-2  4 × 0.025 core, 1GiB, 25mbit"), "{boards}");
-    assert!(boards.contains("at a quarter of the speed") && boards.contains("load to 12m"), "{boards}");
+    assert!(boards.contains("at a quarter of the speed") && boards.contains("load to 4m"), "{boards}");
     let many = check(&["lab.hosts=200", "lab.profile=xeon-vm-4core"]);
     assert!(many.contains("this machine cannot make them") && many.contains("memory"), "{many}");
     stage.play(&["check", "experiments/03-name-service-crash.toml", "--set", "lab.profile=pi"]).exits(2).says(&["pi"]);
@@ -85,7 +85,7 @@ fn overrides_reach_the_plan() {
     let experiment = "experiments/03-name-service-crash.toml";
     let plan = stage.play(&["check", experiment, "--json", "--set", "fault.oops.at=15s"]).exits(0).json();
     assert_eq!(plan.pointer("/trials/0/faults/0/when/at").and_then(Value::as_f64), Some(15.0));
-    assert_eq!(plan.pointer("/trials/0/load/time_s").and_then(Value::as_f64), Some(180.0));
+    assert_eq!(plan.pointer("/trials/0/load/time_s").and_then(Value::as_f64), Some(60.0));
     stage.play(&["check", experiment, "--set", "fault.oops.at=4m"]).exits(2).says(&["oops"]);
 }
 
