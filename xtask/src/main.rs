@@ -11,7 +11,7 @@ mod tree;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rules::{KINDS, Rule};
+use rules::{HouseRule, KINDS};
 use tree::Tree;
 
 const USAGE: &str = "\
@@ -71,7 +71,7 @@ fn tidy(root: &Path) -> Result<bool, String> {
     Ok(false)
 }
 
-fn complain(rule: &Rule, tree: &Tree) -> usize {
+fn complain(rule: &HouseRule, tree: &Tree) -> usize {
     let found = (rule.check)(tree);
     for offence in &found {
         match offence.line {

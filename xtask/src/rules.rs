@@ -7,16 +7,17 @@ use crate::tree::{File, Tree};
 mod imports;
 mod purity;
 mod shelves;
+mod type_names;
 
 /// A house rule.
 #[derive(Debug)]
-pub struct Rule {
+pub struct HouseRule {
     /// Printed in brackets after each offence.
     pub name: &'static str,
     /// Printed under each offence, after "because".
     pub reason: &'static str,
     /// Finds every offence.
-    pub check: fn(&Tree) -> Vec<Offence>,
+    pub check: fn(&Tree) -> Vec<Violation>,
     /// Files (path, text) that the rule must complain about: proof that the alarm works.
     #[cfg_attr(not(test), expect(dead_code, reason = "read by the tests"))]
     pub canary: &'static [(&'static str, &'static str)],
@@ -24,7 +25,7 @@ pub struct Rule {
 
 /// Something that breaks a rule.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Offence {
+pub struct Violation {
     /// The file.
     pub path: String,
     /// The line, from 1, if it is about one.
@@ -33,7 +34,7 @@ pub struct Offence {
     pub what: String,
 }
 
-impl Offence {
+impl Violation {
     /// About a line.
     pub fn at(path: &str, line: usize, what: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: Some(line), what: what.into() }
@@ -46,7 +47,7 @@ impl Offence {
 }
 
 /// Every rule, sorted by name.
-pub const KINDS: &[Rule] = &[
+pub const KINDS: &[HouseRule] = &[
     BANNED_WORDS,
     imports::CRATE_TABLE,
     FILE_LENGTH,
@@ -58,25 +59,26 @@ pub const KINDS: &[Rule] = &[
     PRINTING,
     purity::KIND,
     shelves::KIND,
+    type_names::KIND,
     UNSAFETY,
     WHITESPACE,
 ];
 
 const BANNED_NAMES: [&str; 7] = ["common", "helper", "helpers", "manager", "misc", "util", "utils"];
 
-const BANNED_WORDS: Rule = Rule {
+const BANNED_WORDS: HouseRule = HouseRule {
     name: "banned_words",
     reason: "a room called `util` says nothing about what belongs in it, so everything ends up there",
     check: banned_words,
     canary: &[("crates/load/src/string_utils.rs", "//! x\n")],
 };
 
-fn banned_words(tree: &Tree) -> Vec<Offence> {
+fn banned_words(tree: &Tree) -> Vec<Violation> {
     let mut offences = Vec::new();
     for file in &tree.files {
         let words = file.path.split(|c: char| !c.is_ascii_alphanumeric());
         for word in words.filter(|word| BANNED_NAMES.contains(&word.to_ascii_lowercase().as_str())) {
-            offences.push(Offence::of(&file.path, format!("`{word}` in its name: call it what it is")));
+            offences.push(Violation::of(&file.path, format!("`{word}` in its name: call it what it is")));
         }
     }
     offences
@@ -85,7 +87,7 @@ fn banned_words(tree: &Tree) -> Vec<Offence> {
 const FILE_LIMIT: usize = 1_000;
 const CODE: [&str; 6] = ["css", "erl", "hrl", "js", "py", "rs"];
 
-const FILE_LENGTH: Rule = Rule {
+const FILE_LENGTH: HouseRule = HouseRule {
     name: "file_length",
     reason: "a file of more than 1,000 lines has more than one subject: find the seam and give each part its own state",
     check: file_length,
@@ -101,7 +103,7 @@ const LONG_FILE: &str = {
     }
 };
 
-fn file_length(tree: &Tree) -> Vec<Offence> {
+fn file_length(tree: &Tree) -> Vec<Violation> {
     let code = tree.files.iter().filter(|file| CODE.contains(&file.extension()));
     let measured: Vec<_> = code.map(|file| (file.path.clone(), 1, file.text.lines().count())).collect();
     ratchet::judge("file", FILE_LIMIT, &measured, tree.text_of(ratchet::PATH))
@@ -109,7 +111,7 @@ fn file_length(tree: &Tree) -> Vec<Offence> {
 
 const FUNCTION_LIMIT: usize = 70;
 
-const FUNCTION_LENGTH: Rule = Rule {
+const FUNCTION_LENGTH: HouseRule = HouseRule {
     name: "function_length",
     reason: "a function that does not fit on a screen is read in pieces, and its bugs live between the pieces",
     check: function_length,
@@ -118,7 +120,7 @@ const FUNCTION_LENGTH: Rule = Rule {
 
 const LONG_FUNCTION: &str = "fn long() {\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n}\n";
 
-fn function_length(tree: &Tree) -> Vec<Offence> {
+fn function_length(tree: &Tree) -> Vec<Violation> {
     let measured: Vec<_> = tree.rust().flat_map(measure).collect();
     ratchet::judge("function", FUNCTION_LIMIT, &measured, tree.text_of(ratchet::PATH))
 }
@@ -133,41 +135,41 @@ const PROMISES: [&str; 4] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!(
 const MACROS: [&str; 2] = [concat!("to", "do!"), concat!("unimple", "mented!")];
 const PLACES: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
-const LEFTOVERS: Rule = Rule {
+const LEFTOVERS: HouseRule = HouseRule {
     name: "leftovers",
     reason: "a promise in a comment is kept by nobody (open an issue), and a path of one machine fails on the next",
     check: leftovers,
     canary: &[("crates/load/src/lib.rs", concat!("//! x\n// TO", "DO: later\n"))],
 };
 
-fn leftovers(tree: &Tree) -> Vec<Offence> {
+fn leftovers(tree: &Tree) -> Vec<Violation> {
     let mut offences = Vec::new();
     for file in &tree.files {
         for promise in PROMISES {
             let found = words(&file.text, promise);
-            offences.extend(found.map(|(_, line)| Offence::at(&file.path, line, format!("`{promise}`"))));
+            offences.extend(found.map(|(_, line)| Violation::at(&file.path, line, format!("`{promise}`"))));
         }
         for (index, line) in file.text.lines().enumerate() {
             for banned in MACROS.iter().chain(&PLACES).filter(|banned| line.contains(**banned)) {
-                offences.push(Offence::at(&file.path, index + 1, format!("`{banned}`")));
+                offences.push(Violation::at(&file.path, index + 1, format!("`{banned}`")));
             }
         }
     }
     offences
 }
 
-const LINKS: Rule = Rule {
+const LINKS: HouseRule = HouseRule {
     name: "links",
     reason: "a page that sends its reader to a file that is not there costs more trust than it gives help",
     check: links,
     canary: &[("docs/page.md", "see [there](../gone.md)\n")],
 };
 
-fn links(tree: &Tree) -> Vec<Offence> {
+fn links(tree: &Tree) -> Vec<Violation> {
     tree.files.iter().filter(|file| file.extension() == "md").flat_map(|file| broken(file, tree)).collect()
 }
 
-fn broken(file: &File, tree: &Tree) -> Vec<Offence> {
+fn broken(file: &File, tree: &Tree) -> Vec<Violation> {
     let mut offences = Vec::new();
     let mut in_code = false;
     for (index, line) in file.text.lines().enumerate() {
@@ -176,7 +178,7 @@ fn broken(file: &File, tree: &Tree) -> Vec<Offence> {
             continue;
         }
         for link in targets(line).filter(|link| !leads_somewhere(file, link, tree)) {
-            offences.push(Offence::at(&file.path, index + 1, format!("the link to `{link}` leads nowhere")));
+            offences.push(Violation::at(&file.path, index + 1, format!("the link to `{link}` leads nowhere")));
         }
     }
     offences
@@ -208,7 +210,7 @@ fn resolve(folder: &str, path: &str) -> String {
     parts.join("/")
 }
 
-const OPENING: Rule = Rule {
+const OPENING: HouseRule = HouseRule {
     name: "opening",
     reason: "who opens a file wants to know first what it is for, not whom it belongs to",
     check: opening,
@@ -219,11 +221,11 @@ const OPENING: Rule = Rule {
     ],
 };
 
-fn opening(tree: &Tree) -> Vec<Offence> {
+fn opening(tree: &Tree) -> Vec<Violation> {
     tree.files.iter().filter_map(judge_opening).collect()
 }
 
-fn judge_opening(file: &File) -> Option<Offence> {
+fn judge_opening(file: &File) -> Option<Violation> {
     let mut lines = file.text.lines();
     let first = lines.next().unwrap_or_default();
     let (found, wanted) = match file.extension() {
@@ -239,7 +241,7 @@ fn judge_opening(file: &File) -> Option<Offence> {
         }
         _ => return None,
     };
-    (!found).then(|| Offence::at(&file.path, 1, wanted))
+    (!found).then(|| Violation::at(&file.path, 1, wanted))
 }
 
 fn says(line: &str, mark: &str) -> bool {
@@ -252,7 +254,7 @@ const PRINTERS: [&str; 2] = ["crates/plimsoll/src/output.rs", "xtask/"];
 const BUILD: &str = "/build.rs";
 const PRINT_WORDS: [&str; 7] = ["print", "println", "eprint", "eprintln", "dbg", "stdout", "stderr"];
 
-const PRINTING: Rule = Rule {
+const PRINTING: HouseRule = HouseRule {
     name: "printing",
     reason: "a library that prints cannot be silenced, redirected or tested; it returns, and the binary prints. There, `output` does: \
              `eprintln!` panics when the terminal is gone, and a run has to end in order then",
@@ -264,7 +266,7 @@ const PRINTING: Rule = Rule {
     ],
 };
 
-fn printing(tree: &Tree) -> Vec<Offence> {
+fn printing(tree: &Tree) -> Vec<Violation> {
     let mut offences = Vec::new();
     let may_print = |path: &str| path.ends_with(BUILD) || PRINTERS.iter().any(|printer| path.starts_with(printer));
     for file in tree.rust_without_tests().filter(|file| !may_print(&file.path)) {
@@ -275,7 +277,7 @@ fn printing(tree: &Tree) -> Vec<Offence> {
                 // `Command::stdout(…)` has arguments, `io::stdout()` has none.
                 let prints = if word.starts_with("std") { rest.starts_with("()") } else { rest.starts_with('!') };
                 if prints {
-                    offences.push(Offence::at(
+                    offences.push(Violation::at(
                         &file.path,
                         line,
                         format!("`{word}` outside {}", PRINTERS.join(" and ")),
@@ -289,49 +291,49 @@ fn printing(tree: &Tree) -> Vec<Offence> {
 
 const UNSAFE_HOMES: [&str; 2] = ["crates/lab/src/linux", "crates/load/src/ring"];
 
-const UNSAFETY: Rule = Rule {
+const UNSAFETY: HouseRule = HouseRule {
     name: "unsafety",
     reason: "unsafe code is reviewed as a whole, and has two places: crates/lab/src/linux for system calls without a safe form, crates/load/src/ring for memory shared with the kernel",
     check: unsafety,
     canary: &[("crates/load/src/lib.rs", "//! x\nfn f() { unsafe { g() } }\n")],
 };
 
-fn unsafety(tree: &Tree) -> Vec<Offence> {
+fn unsafety(tree: &Tree) -> Vec<Violation> {
     let mut offences = Vec::new();
     for file in tree.rust().filter(|file| !UNSAFE_HOMES.iter().any(|home| file.path.starts_with(home))) {
         let code = code_only(&file.text);
         offences.extend(words(&code, "unsafe").map(|(_, line)| {
-            Offence::at(&file.path, line, format!("`unsafe` outside {}", UNSAFE_HOMES.join(" and ")))
+            Violation::at(&file.path, line, format!("`unsafe` outside {}", UNSAFE_HOMES.join(" and ")))
         }));
     }
     offences
 }
 
-const WHITESPACE: Rule = Rule {
+const WHITESPACE: HouseRule = HouseRule {
     name: "whitespace",
     reason: "what nobody sees should not make a diff",
     check: whitespace,
     canary: &[("README.md", "x \n"), ("crates/load/src/lib.rs", "//! x\n\tfn f() {}\n"), ("LICENCE.md", "x")],
 };
 
-fn whitespace(tree: &Tree) -> Vec<Offence> {
+fn whitespace(tree: &Tree) -> Vec<Violation> {
     // A golden file is what a program wrote, to the letter, and perhaps cut off on purpose.
     tree.files.iter().filter(|file| !file.path.contains("/golden/")).flat_map(judge_whitespace).collect()
 }
 
-fn judge_whitespace(file: &File) -> Vec<Offence> {
+fn judge_whitespace(file: &File) -> Vec<Violation> {
     let tabs_mean_something = file.name() == "Makefile" || file.extension() == "mk";
     let mut offences = Vec::new();
     for (index, line) in file.text.split('\n').enumerate() {
         if line.ends_with([' ', '\t', '\r']) {
-            offences.push(Offence::at(&file.path, index + 1, "whitespace at the end of the line"));
+            offences.push(Violation::at(&file.path, index + 1, "whitespace at the end of the line"));
         }
         if !tabs_mean_something && line.contains('\t') {
-            offences.push(Offence::at(&file.path, index + 1, "a tab"));
+            offences.push(Violation::at(&file.path, index + 1, "a tab"));
         }
     }
     if !file.text.is_empty() && (!file.text.ends_with('\n') || file.text.ends_with("\n\n")) {
-        offences.push(Offence::of(&file.path, "must end with one newline"));
+        offences.push(Violation::of(&file.path, "must end with one newline"));
     }
     offences
 }
@@ -340,7 +342,7 @@ fn judge_whitespace(file: &File) -> Vec<Offence> {
 mod tests {
     use serde_json::json;
 
-    use super::{KINDS, Rule};
+    use super::{HouseRule, KINDS};
     use crate::tree::Tree;
 
     const CLEAN: &[(&str, &str)] = &[
@@ -359,7 +361,7 @@ mod tests {
         ("targets/x/src/x.erl", "%% What it is.\n-module(x).\n"),
     ];
 
-    fn rule(name: &str) -> &'static Rule {
+    fn rule(name: &str) -> &'static HouseRule {
         KINDS.iter().find(|rule| rule.name == name).unwrap_or_else(|| panic!("no rule {name}"))
     }
 

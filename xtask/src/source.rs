@@ -3,7 +3,7 @@
 
 /// A function found in a source file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Function {
+pub struct SourceFunction {
     /// Its name.
     pub name: String,
     /// Line of `fn`, from 1.
@@ -107,7 +107,7 @@ fn end_of_char(chars: &[char], at: usize) -> usize {
 }
 
 /// The functions with a body in `code`, which is what [`code_only`] returns.
-pub fn functions(code: &str) -> Vec<Function> {
+pub fn functions(code: &str) -> Vec<SourceFunction> {
     let bytes = code.as_bytes();
     let mut found = Vec::new();
     for (at, _) in words(code, "fn") {
@@ -121,7 +121,7 @@ pub fn functions(code: &str) -> Vec<Function> {
         };
         let close = closing(bytes, open);
         let line = line_of(code, at);
-        found.push(Function { name, line, length: line_of(code, close) - line + 1 });
+        found.push(SourceFunction { name, line, length: line_of(code, close) - line + 1 });
     }
     found
 }
@@ -165,8 +165,8 @@ pub fn without_inline_tests(code: &str) -> String {
     while let Some(at) = rest.find(MARK) {
         let behind = &rest[at + MARK.len()..];
         let line = behind.trim_start().lines().next().unwrap_or_default();
-        let opens =
-            (line.starts_with("mod ") && line.ends_with('{')).then(|| at + MARK.len() + behind.find('{').unwrap_or(0));
+        let opens = (line.split_whitespace().any(|word| word == "mod") && line.ends_with('{'))
+            .then(|| at + MARK.len() + behind.find('{').unwrap_or(0));
         let until = opens.map_or(at + MARK.len(), |open| closing(rest.as_bytes(), open) + 1);
         kept.push_str(&rest[..at]);
         kept.extend(rest[at..until].chars().filter(|c| *c == '\n'));

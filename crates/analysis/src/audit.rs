@@ -22,12 +22,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::plan::{self, WhenFailed};
-use record::events::{By, History, Outcome, What};
-use record::replicas::{Held, Replica, Table};
-use record::results::{Consistency, Outcomes, PooledConsistency, ReplicaTable, Trial};
+use record::events::{By, HistoryEntry, Outcome, What};
+use record::replicas::{Replica, ReplicaContents, ReplicaValue};
+use record::results::{Consistency, Outcomes, PooledConsistency, ReplicaTable, Trial, counting};
 
 use crate::evidence::Evidence;
-use crate::run::{groups, usable};
+use crate::run::groups;
 use crate::stats::shares::{ratio_of_sums, share_ci95};
 
 /// What all checks found in a trial whose operations ended so, and which had so many full cycles.
@@ -90,7 +90,7 @@ struct Divergence {
 
 /// Compares the members that told what they hold; `None` if fewer than two did.
 fn divergence(replicas: &[Replica]) -> Option<Divergence> {
-    let told: Vec<(&str, &Table)> =
+    let told: Vec<(&str, &ReplicaContents)> =
         replicas.iter().filter_map(|replica| Some((replica.member.as_str(), replica.holds.as_ref().ok()?))).collect();
     if told.len() < 2 {
         return None;
@@ -98,8 +98,9 @@ fn divergence(replicas: &[Replica]) -> Option<Divergence> {
     let keys: BTreeSet<&String> = told.iter().flat_map(|(_, table)| table.keys()).collect();
     let mut found = Divergence::default();
     for key in keys {
-        let held: Vec<(&str, Option<&Held>)> = told.iter().map(|(member, table)| (*member, table.get(key))).collect();
-        let different: BTreeSet<&Held> = held.iter().filter_map(|(_, held)| *held).collect();
+        let held: Vec<(&str, Option<&ReplicaValue>)> =
+            told.iter().map(|(member, table)| (*member, table.get(key))).collect();
+        let different: BTreeSet<&ReplicaValue> = held.iter().filter_map(|(_, held)| *held).collect();
         let (differs, lacks) = (different.len() > 1, held.iter().any(|(_, held)| held.is_none()));
         found.differing += u64::from(differs);
         found.missing += u64::from(lacks);
@@ -114,8 +115,8 @@ fn divergence(replicas: &[Replica]) -> Option<Divergence> {
 }
 
 /// Who holds what.
-fn described(held: &[(&str, Option<&Held>)]) -> String {
-    let mut sides: Vec<(Option<&Held>, Vec<&str>)> = Vec::new();
+fn described(held: &[(&str, Option<&ReplicaValue>)]) -> String {
+    let mut sides: Vec<(Option<&ReplicaValue>, Vec<&str>)> = Vec::new();
     for (member, held) in held {
         match sides.iter_mut().find(|(known, _)| known == held) {
             Some((_, members)) => members.push(member),
@@ -129,10 +130,10 @@ fn described(held: &[(&str, Option<&Held>)]) -> String {
         *versions.entry(version).or_default() += 1;
     }
     let by_version = versions.values().all(|count| *count == 1) && versions.len() == present().count();
-    let side = |(held, members): &(Option<&Held>, Vec<&str>)| {
+    let side = |(held, members): &(Option<&ReplicaValue>, Vec<&str>)| {
         let what = match held {
             None => "nothing".to_owned(),
-            Some(Held { version: Some(version), .. }) if by_version => format!("version {version}"),
+            Some(ReplicaValue { version: Some(version), .. }) if by_version => format!("version {version}"),
             Some(held) => format!("\"{}\"", shortened(&held.value)),
         };
         format!("{} {what}", members.join(" and "))
@@ -160,31 +161,31 @@ struct LostWrites {
 }
 
 /// A key's value; `None`: there is none.
-type Value<'a> = Option<&'a str>;
+type AuditedValue<'a> = Option<&'a str>;
 
 #[derive(Debug, Default)]
-struct Key<'a> {
+struct AuditedKey<'a> {
     /// The last that was acknowledged; nothing before the first.
-    acknowledged: Value<'a>,
+    acknowledged: AuditedValue<'a>,
     /// What operations of unknown fate may make of it.
-    possible: BTreeSet<Value<'a>>,
+    possible: BTreeSet<AuditedValue<'a>>,
     /// What was read back.
-    read_back: Option<Value<'a>>,
+    read_back: Option<AuditedValue<'a>>,
 }
 
 #[derive(Debug, Default)]
-struct Space<'a> {
-    keys: BTreeMap<&'a str, Key<'a>>,
+struct KeySpace<'a> {
+    keys: BTreeMap<&'a str, AuditedKey<'a>>,
     /// A removal of everything, of unknown fate.
     may_be_emptied: bool,
 }
 
 /// Judges a history; `None` if nothing was read back, and no member told what it holds.
-fn lost_writes(history: &[History], replicas: &[Replica]) -> Option<LostWrites> {
-    let tables: Vec<&Table> = replicas.iter().filter_map(|replica| replica.holds.as_ref().ok()).collect();
-    let mut ordered: Vec<&History> = history.iter().collect();
+fn lost_writes(history: &[HistoryEntry], replicas: &[Replica]) -> Option<LostWrites> {
+    let tables: Vec<&ReplicaContents> = replicas.iter().filter_map(|replica| replica.holds.as_ref().ok()).collect();
+    let mut ordered: Vec<&HistoryEntry> = history.iter().collect();
     ordered.sort_by(|a, b| (a.by == By::Audit).cmp(&(b.by == By::Audit)).then(a.at_s.total_cmp(&b.at_s)));
-    let mut spaces: BTreeMap<&str, Space<'_>> = BTreeMap::new();
+    let mut spaces: BTreeMap<&str, KeySpace<'_>> = BTreeMap::new();
     for line in ordered {
         spaces.entry(&line.space).or_default().play(line);
     }
@@ -193,7 +194,7 @@ fn lost_writes(history: &[History], replicas: &[Replica]) -> Option<LostWrites> 
         for (name, key) in &space.keys {
             let named = if space_name.is_empty() { (*name).to_owned() } else { format!("{space_name}/{name}") };
             let held = || tables.iter().map(|table| table.get(&named).map(|held| held.value.as_str())).collect();
-            let read: Vec<Value<'_>> = key.read_back.map_or_else(held, |read| vec![read]);
+            let read: Vec<AuditedValue<'_>> = key.read_back.map_or_else(held, |read| vec![read]);
             if read.is_empty() {
                 continue;
             }
@@ -209,8 +210,8 @@ fn lost_writes(history: &[History], replicas: &[Replica]) -> Option<LostWrites> 
     found
 }
 
-impl<'a> Space<'a> {
-    fn play(&mut self, line: &'a History) {
+impl<'a> KeySpace<'a> {
+    fn play(&mut self, line: &'a HistoryEntry) {
         if line.by == By::Audit {
             // A read-back of what no operation of the history touched cannot be judged.
             if let (Outcome::Ok, Some(key)) = (line.outcome, self.keys.get_mut(line.key.as_str())) {
@@ -229,19 +230,19 @@ impl<'a> Space<'a> {
     }
 
     /// Whether a key may have this value in the end.
-    fn allows(&self, key: &Key<'_>, value: Value<'_>) -> bool {
+    fn allows(&self, key: &AuditedKey<'_>, value: AuditedValue<'_>) -> bool {
         (self.may_be_emptied && value.is_none())
             || value == key.acknowledged
             || key.possible.iter().any(|one| *one == value)
     }
 
-    fn key(&mut self, line: &'a History) -> &mut Key<'a> {
+    fn key(&mut self, line: &'a HistoryEntry) -> &mut AuditedKey<'a> {
         self.keys.entry(&line.key).or_default()
     }
 }
 
-impl<'a> Key<'a> {
-    fn change(&mut self, value: Value<'a>, applied: Option<bool>) {
+impl<'a> AuditedKey<'a> {
+    fn change(&mut self, value: AuditedValue<'a>, applied: Option<bool>) {
         match applied {
             Some(true) => self.acknowledged = value,
             Some(false) => {}
@@ -259,7 +260,7 @@ const COUNTS: &str = "Clopper-Pearson";
 
 /// An entry for each variant and point of which anything was checked, in the order of the trials.
 pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
-    groups(trials).into_iter().filter_map(|group| of_group(&usable(group.trials))).collect()
+    groups(counting(trials)).into_iter().filter_map(|group| of_group(&group.trials)).collect()
 }
 
 fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {
@@ -297,14 +298,14 @@ fn ended(trial: &Trial) -> u64 {
     outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong
 }
 
-struct Rate {
+struct ErrorRate {
     per_1000: f64,
     ci95: Option<[f64; 2]>,
     method: &'static str,
 }
 
 /// Some of all, a pair for each repeat; `None` if there was nothing that could have been wrong.
-fn pooled_rate(some: &[u64], all: &[u64]) -> Option<Rate> {
+fn pooled_rate(some: &[u64], all: &[u64]) -> Option<ErrorRate> {
     let (wrong, of) = (some.iter().sum::<u64>(), all.iter().sum::<u64>());
     if of == 0 {
         return None;
@@ -318,7 +319,7 @@ fn pooled_rate(some: &[u64], all: &[u64]) -> Option<Rate> {
         _ => (COUNTS, of_counts),
     };
     let thousand = |share: f64| 1000.0 * share;
-    Some(Rate { per_1000: thousand(wrong as f64 / of as f64), ci95: ci95.map(|ends| ends.map(thousand)), method })
+    Some(ErrorRate { per_1000: thousand(wrong as f64 / of as f64), ci95: ci95.map(|ends| ends.map(thousand)), method })
 }
 
 #[cfg(test)]
@@ -330,12 +331,12 @@ mod tests {
 
     use record::events::Event;
     use record::folder::TrialFolder;
-    use record::lines::Writer;
+    use record::lines::JsonLinesWriter;
     use record::replicas;
     use record::results::{Trust, Verdict};
 
     use super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     /// A trial folder of its own for one test.
     struct Scratch(PathBuf);
@@ -361,10 +362,10 @@ mod tests {
     fn played(name: &str, spoil: impl FnOnce(&mut Vec<Replica>)) -> Trial {
         let scratch = Scratch::new(name);
         let folder = TrialFolder::at(&scratch.0);
-        let mut history = Writer::create(&folder.history()).unwrap();
+        let mut history = JsonLinesWriter::create(&folder.history()).unwrap();
         for key in 0..KEYS {
             for version in 1..=2 {
-                let line = History {
+                let line = HistoryEntry {
                     at_s: (2 * key + version) as f64 / 100.0,
                     by: By::Load,
                     agent: Some(1),
@@ -379,23 +380,25 @@ mod tests {
             }
         }
         history.flush().unwrap();
-        let held =
-            |key: usize| Held { value: format!("{{\"party\": \"p{key}\", \"n\": 2}}"), version: Some("2".to_owned()) };
-        let table: Table = (0..KEYS).map(|key| (format!("case-{key}"), held(key))).collect();
+        let held = |key: usize| ReplicaValue {
+            value: format!("{{\"party\": \"p{key}\", \"n\": 2}}"),
+            version: Some("2".to_owned()),
+        };
+        let table: ReplicaContents = (0..KEYS).map(|key| (format!("case-{key}"), held(key))).collect();
         let mut members: Vec<Replica> =
             (2..=4).map(|number| Replica { member: format!("n{number}"), holds: Ok(table.clone()) }).collect();
         spoil(&mut members);
         replicas::write(&folder.replicas(), &members).unwrap();
-        let mut events = Writer::create(&folder.events()).unwrap();
+        let mut events = JsonLinesWriter::create(&folder.events()).unwrap();
         let said = [What::Audit { keys: KEYS as u64, unread: 0 }, What::Replicas { rounds: 2, settled: true }];
         for what in said {
             events.write(&Event { at_s: 21.0, what }).unwrap();
         }
         events.flush().unwrap();
-        crate::trial(&made_up::trial(made_up::load(10, 20.0)), &folder).unwrap()
+        crate::trial(&synthetic::trial(synthetic::load(10, 20.0)), &folder).unwrap()
     }
 
-    fn table_of(replica: &mut Replica) -> &mut Table {
+    fn table_of(replica: &mut Replica) -> &mut ReplicaContents {
         replica.holds.as_mut().unwrap()
     }
 
@@ -429,7 +432,7 @@ mod tests {
         let found = played("diverged", |members| {
             table_of(&mut members[1]).get_mut("case-7").unwrap().version = Some("1".to_owned());
             table_of(&mut members[2]).remove("case-11");
-            table_of(&mut members[2]).insert("case-left-over".to_owned(), Held::default());
+            table_of(&mut members[2]).insert("case-left-over".to_owned(), ReplicaValue::default());
         });
         let found = found.consistency;
         assert_eq!((found.lost_writes, found.diverged_keys), (Some(0), Some(3)));
@@ -456,7 +459,7 @@ mod tests {
 
     #[test]
     fn cycles_that_broke_are_among_those_that_wrong_answers_are_held_against() {
-        let mut planned = made_up::trial(made_up::load(1, 10.0));
+        let mut planned = synthetic::trial(synthetic::load(1, 10.0));
         let outcomes = Outcomes { ok: 500, failed: 3, timeout: 2, wrong: 5, ..Outcomes::default() };
         // A wrong answer ends its cycle only where that was asked for; else it is in one of the 90.
         assert_eq!(consistency(&planned, &Evidence::default(), &outcomes, Some(90)).cycles, Some(95));
@@ -466,7 +469,7 @@ mod tests {
     }
 
     /// Reads `"w+a w?b r+ x?  => a"`: operations of one key in order, then what was read back (`_`: nothing, `!`: unread).
-    fn history(text: &str) -> Vec<History> {
+    fn history(text: &str) -> Vec<HistoryEntry> {
         let (operations, read) = text.split_once("=>").unwrap();
         let mut lines = Vec::new();
         for (number, word) in operations.split_whitespace().enumerate() {
@@ -499,13 +502,20 @@ mod tests {
         lines
     }
 
-    fn line(at_s: f64, by: By, effect: &str, value: Option<&str>, outcome: Outcome, applied: Option<bool>) -> History {
+    fn line(
+        at_s: f64,
+        by: By,
+        effect: &str,
+        value: Option<&str>,
+        outcome: Outcome,
+        applied: Option<bool>,
+    ) -> HistoryEntry {
         let (effect, value) = (effect.to_owned(), value.map(str::to_owned));
         let key = if effect == "remove_all" { String::new() } else { "k".to_owned() };
-        History { at_s, by, agent: Some(1), effect, space: "s".to_owned(), key, value, outcome, applied }
+        HistoryEntry { at_s, by, agent: Some(1), effect, space: "s".to_owned(), key, value, outcome, applied }
     }
 
-    fn counts(history: &[History]) -> Option<(u64, u64)> {
+    fn counts(history: &[HistoryEntry]) -> Option<(u64, u64)> {
         lost_writes(history, &[]).map(|found| (found.checked, found.lost))
     }
 
@@ -752,7 +762,7 @@ mod tests {
                 let (key, held) = word.split_once('=').unwrap();
                 let (value, version) =
                     held.split_once('@').map_or((held, None), |(value, version)| (value, Some(version)));
-                (key.to_owned(), Held { value: value.to_owned(), version: version.map(str::to_owned) })
+                (key.to_owned(), ReplicaValue { value: value.to_owned(), version: version.map(str::to_owned) })
             };
             let replica = |(index, text): (usize, &&str)| Replica {
                 member: format!("n{}", index + 1),

@@ -8,16 +8,16 @@ mod curves;
 use std::collections::BTreeMap;
 
 use experiment::duration;
-use experiment::plan::{self, Plan, Range};
+use experiment::plan::{self, MetricRange, Plan};
 use experiment::quantity::Quantity;
-use record::results::{Claim, Holds, Requirement, Trial, Trust};
+use record::results::{Claim, Holds, Quantiles, Requirement, Trial};
 use serde_json::Value;
 
 use crate::cost;
 use crate::metrics::metric;
 use crate::scaling::Estimate;
-use crate::stats::curve::Curve;
-use crate::stats::quantiles::{largest, mean, median, named, samples_for};
+use crate::stats::curve::LoadCurve;
+use crate::stats::quantiles::{largest, mean, median, named};
 use crate::stats::significance::paired;
 
 /// What a source says, held against this run. A void trial is not used.
@@ -47,7 +47,7 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
 }
 
 /// Whether all values are in range, or none.
-fn held(measured: &[Option<f64>], range: &Range) -> Holds {
+fn held(measured: &[Option<f64>], range: &MetricRange) -> Holds {
     let values: Vec<f64> = measured.iter().copied().flatten().collect();
     let inside = values.iter().filter(|&&value| range.holds(value)).count();
     match (values.len(), inside) {
@@ -110,17 +110,17 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// A metric's value in each trial that should have one.
-fn measured(path: &str, range: &Range, trials: &[&Trial]) -> Vec<Option<f64>> {
+fn measured(path: &str, range: &MetricRange, trials: &[&Trial]) -> Vec<Option<f64>> {
     trials.iter().map(|trial| worst(&metric(trial, path), range)).collect()
 }
 
 /// The trials that are not void.
 fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
-    trials.iter().copied().filter(|trial| trial.verdict.is != Trust::Void).collect()
+    trials.iter().copied().filter(|trial| trial.counts()).collect()
 }
 
 /// The value of a function over these trials; `None` if the metric is a path. Where there are no variants, none is named.
-fn of_function(metric: &str, range: &Range, matching: &[&Trial]) -> Option<Found> {
+fn of_function(metric: &str, range: &MetricRange, matching: &[&Trial]) -> Option<FunctionValue> {
     let (function, arguments) = call(metric)?;
     let trials = &usable(matching);
     Some(match (function, arguments.as_slice()) {
@@ -142,7 +142,7 @@ fn of_function(metric: &str, range: &Range, matching: &[&Trial]) -> Option<Found
         ("usl", [parameter, over]) => curves::law(parameter, None, over, trials),
         ("usl", [parameter, a, over]) => curves::law(parameter, Some(a), over, trials),
         ("usl_difference", [parameter, a, b, over]) => curves::difference(parameter, [a, b], over, trials),
-        _ => Found::default(),
+        _ => FunctionValue::default(),
     })
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
 }
 
 /// The value that is furthest out of range, or nearest to being so.
-pub(crate) fn worst(values: &[f64], range: &Range) -> Option<f64> {
+pub(crate) fn worst(values: &[f64], range: &MetricRange) -> Option<f64> {
     let excess = |value: f64| {
         let over = [range.below, range.at_most].into_iter().flatten().map(|bound| value - bound);
         let under = [range.above, range.at_least].into_iter().flatten().map(|bound| bound - value);
@@ -166,12 +166,12 @@ pub(crate) fn worst(values: &[f64], range: &Range) -> Option<f64> {
 }
 
 /// A range in words: `at least 5 and at most 20`.
-fn asked(range: &Range) -> String {
+fn asked(range: &MetricRange) -> String {
     asked_as(range, |bound| bound.to_string())
 }
 
 /// The same, its bounds written in this way.
-pub(crate) fn asked_as(range: &Range, write: fn(f64) -> String) -> String {
+pub(crate) fn asked_as(range: &MetricRange, write: fn(f64) -> String) -> String {
     let bounds = [
         ("below", range.below),
         ("above", range.above),
@@ -186,7 +186,7 @@ pub(crate) fn asked_as(range: &Range, write: fn(f64) -> String) -> String {
 
 /// A function at one point of the swept paths that it is not of.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Part {
+struct FunctionPart {
     /// Its value; `None` if it lies beyond what was swept, so that only its bounds are known.
     pub value: Option<f64>,
     /// Its 95 % interval, if there were repeats enough.
@@ -199,7 +199,7 @@ struct Part {
 
 /// What a function comes to.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Found {
+struct FunctionValue {
     /// Its value; of several points, because other paths are swept too, the median. Null where one of them has none.
     pub value: Option<f64>,
     /// From the lowest to the highest end of their intervals, where they have ends.
@@ -212,14 +212,14 @@ struct Found {
     lacking: bool,
 }
 
-impl Part {
+impl FunctionPart {
     /// Of a figure with its interval.
     pub fn of(value: f64, ci95: Option<[f64; 2]>) -> Self {
         Self { value: Some(value), ci95, span: ci95.unwrap_or([value; 2]), note: String::new() }
     }
 
     /// The same; without an interval it says why there is none.
-    pub fn of_curves(value: f64, ci95: Option<[f64; 2]>, curves: &[&Curve]) -> Self {
+    pub fn of_curves(value: f64, ci95: Option<[f64; 2]>, curves: &[&LoadCurve]) -> Self {
         let note = if ci95.is_none() { no_interval(curves) } else { String::new() };
         Self { note, ..Self::of(value, ci95) }
     }
@@ -229,7 +229,7 @@ impl Part {
     pub fn of_load(
         found: &Estimate,
         [lowest, highest]: [f64; 2],
-        curves: &[&Curve],
+        curves: &[&LoadCurve],
         beyond: impl Fn(f64) -> String,
     ) -> Self {
         let [low, high] = found.ci95.unwrap_or([found.value; 2]);
@@ -253,15 +253,15 @@ impl Part {
 }
 
 /// Why curves have no interval.
-fn no_interval(curves: &[&Curve]) -> String {
+fn no_interval(curves: &[&LoadCurve]) -> String {
     let once = curves.iter().flat_map(|curve| &curve.points).all(|point| point.rates.len() == 1);
     if once { "one trial each: no interval".to_owned() } else { "too few repeats: no interval".to_owned() }
 }
 
-impl Found {
+impl FunctionValue {
     /// Of the parts, in the order of the trials.
-    pub fn of(parts: impl IntoIterator<Item = Part>) -> Self {
-        let parts: Vec<Part> = parts.into_iter().collect();
+    pub fn of(parts: impl IntoIterator<Item = FunctionPart>) -> Self {
+        let parts: Vec<FunctionPart> = parts.into_iter().collect();
         let values: Vec<f64> = parts.iter().filter_map(|part| part.value).collect();
         let ends = || parts.iter().flat_map(|part| part.ci95.into_iter().flatten());
         let low = largest(ends().map(|end| -end)).map(|end| -end);
@@ -286,7 +286,7 @@ impl Found {
     }
 
     /// Whether it is in range: `yes` if all that it may be is, `no` if nothing of it is.
-    pub fn holds(&self, range: &Range) -> Holds {
+    pub fn holds(&self, range: &MetricRange) -> Holds {
         let inside = |[low, high]: &[f64; 2]| range.holds(*low) && range.holds(*high);
         if self.spans.is_empty() {
             Holds::NotMeasured
@@ -303,7 +303,7 @@ impl Found {
 }
 
 /// Whether anything of a span is in range.
-fn meets(range: &Range, [low, high]: [f64; 2]) -> bool {
+fn meets(range: &MetricRange, [low, high]: [f64; 2]) -> bool {
     let above = range.above.is_none_or(|bound| high > bound) && range.at_least.is_none_or(|bound| high >= bound);
     let below = range.below.is_none_or(|bound| low < bound) && range.at_most.is_none_or(|bound| low <= bound);
     above && below && range.equals.is_none_or(|wanted| (low..=high).contains(&wanted))
@@ -320,17 +320,17 @@ struct Pairs<'a> {
 
 /// The metric in variant `a` over that in variant `b` at each point, paired by repeat because these were played beside each other: the
 /// geometric mean of the ratios, with Student's interval of their logarithms.
-fn ratio(path: &str, names: [&str; 2], range: &Range, trials: &[&Trial]) -> Found {
+fn ratio(path: &str, names: [&str; 2], range: &MetricRange, trials: &[&Trial]) -> FunctionValue {
     let pairs = pairs(path, names, range, trials);
     let lacks = |values: &[Option<f64>; 2]| values.contains(&None);
     let lacking = pairs.iter().flat_map(|pairs| &pairs.values).any(lacks);
-    let parts: Vec<Option<Part>> = pairs.iter().map(|pairs| ratio_part(&pairs.values)).collect();
+    let parts: Vec<Option<FunctionPart>> = pairs.iter().map(|pairs| ratio_part(&pairs.values)).collect();
     let undefined = parts.iter().zip(&pairs).any(|(part, pairs)| part.is_none() && !pairs.values.iter().all(lacks));
-    let found = Found::of(parts.into_iter().flatten()).lacking(lacking || undefined);
+    let found = FunctionValue::of(parts.into_iter().flatten()).lacking(lacking || undefined);
     if undefined { found.noted(&format!("{} is 0: no ratio", names[1])) } else { found }
 }
 
-fn pairs<'a>(path: &str, [a, b]: [&str; 2], range: &Range, trials: &[&'a Trial]) -> Vec<Pairs<'a>> {
+fn pairs<'a>(path: &str, [a, b]: [&str; 2], range: &MetricRange, trials: &[&'a Trial]) -> Vec<Pairs<'a>> {
     let figure = |trial: &Trial| worst(&metric(trial, path), range);
     let is = |trial: &&&Trial, name: &str| trial.variant.as_deref() == Some(name);
     let mut found: Vec<Pairs<'a>> = Vec::new();
@@ -347,16 +347,16 @@ fn pairs<'a>(path: &str, [a, b]: [&str; 2], range: &Range, trials: &[&'a Trial])
 }
 
 /// The ratio at one point; `None` without a pair, or where the second figure is 0.
-fn ratio_part(values: &[[Option<f64>; 2]]) -> Option<Part> {
+fn ratio_part(values: &[[Option<f64>; 2]]) -> Option<FunctionPart> {
     let both: Vec<(f64, f64)> = values.iter().filter_map(|[a, b]| (*a).zip(*b)).collect();
     if !both.iter().all(|(a, b)| *a > 0.0 && *b > 0.0) {
         let (a, b): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
         let below = mean(&b).filter(|below| *below > 0.0)?;
         let note = "a figure that is 0 has no ratio to be sure of: no interval".to_owned();
-        return Some(Part { note, ..Part::of(mean(&a)? / below, None) });
+        return Some(FunctionPart { note, ..FunctionPart::of(mean(&a)? / below, None) });
     }
     if let [(a, b)] = both.as_slice() {
-        return Some(Part { note: "one trial each: no interval".to_owned(), ..Part::of(a / b, None) });
+        return Some(FunctionPart { note: "one trial each: no interval".to_owned(), ..FunctionPart::of(a / b, None) });
     }
     let logarithms: Vec<(f64, f64)> = both.iter().map(|(a, b)| (b.ln(), a.ln())).collect();
     let value = mean(&logarithms.iter().map(|(b, a)| a - b).collect::<Vec<_>>())?.exp();
@@ -365,11 +365,11 @@ fn ratio_part(values: &[[Option<f64>; 2]]) -> Option<Part> {
         Some([difference.estimate - reach, difference.estimate + reach].map(f64::exp))
     });
     let note = if ci95.is_none() { "the same in every pair: no interval" } else { "" };
-    Some(Part { note: note.to_owned(), ..Part::of(value, ci95) })
+    Some(FunctionPart { note: note.to_owned(), ..FunctionPart::of(value, ci95) })
 }
 
 /// A value of the path.
-struct Step<'a> {
+struct PathValue<'a> {
     value: &'a Value,
     /// The count in each trial that can be used and has it.
     counts: Vec<f64>,
@@ -378,16 +378,16 @@ struct Step<'a> {
 /// The values of the path at one point of the others, in the order of the file.
 struct Steps<'a> {
     point: BTreeMap<String, Value>,
-    steps: Vec<Step<'a>>,
+    steps: Vec<PathValue<'a>>,
 }
 
 /// The first value, in the order of the file, at which the count is above 0 in any trial. A void trial is not used, but where a value has
 /// no other it is not known whether that was the first.
-fn onset(path: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
+fn onset(path: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let all = steps(path, variant, over, trials);
-    let judged: Vec<(Part, bool)> = all.iter().filter_map(|of| onset_part(&of.steps)).collect();
+    let judged: Vec<(FunctionPart, bool)> = all.iter().filter_map(|of| onset_part(&of.steps)).collect();
     let lacking = judged.iter().any(|(_, lacking)| *lacking);
-    Found::of(judged.into_iter().map(|(part, _)| part)).lacking(lacking)
+    FunctionValue::of(judged.into_iter().map(|(part, _)| part)).lacking(lacking)
 }
 
 fn steps<'a>(path: &str, variant: Option<&str>, over: &str, trials: &[&'a Trial]) -> Vec<Steps<'a>> {
@@ -403,16 +403,16 @@ fn steps<'a>(path: &str, variant: Option<&str>, over: &str, trials: &[&'a Trial]
         let steps = &mut all[index].steps;
         let place = steps.iter().position(|step| step.value == value).unwrap_or(steps.len());
         if place == steps.len() {
-            steps.push(Step { value, counts: Vec::new() });
+            steps.push(PathValue { value, counts: Vec::new() });
         }
-        let usable = trial.verdict.is != Trust::Void;
+        let usable = trial.counts();
         steps[place].counts.extend(largest(metric(trial, path)).filter(|_| usable));
     }
     all
 }
 
 /// Where it begins, and whether that is in doubt; `None` if nothing was counted at all.
-fn onset_part(steps: &[Step]) -> Option<(Part, bool)> {
+fn onset_part(steps: &[PathValue]) -> Option<(FunctionPart, bool)> {
     let last = steps.iter().rfind(|step| !step.counts.is_empty())?;
     let begins = steps.iter().position(|step| step.counts.iter().any(|count| *count > 0.0));
     let Some(place) = begins else {
@@ -425,7 +425,7 @@ fn onset_part(steps: &[Step]) -> Option<(Part, bool)> {
         };
         let note = format!("not up to {}", plain(last.value));
         let lacking = steps.iter().any(|step| step.counts.is_empty());
-        return Some((Part { value: None, ci95: None, span, note }, lacking));
+        return Some((FunctionPart { value: None, ci95: None, span, note }, lacking));
     };
     let step = &steps[place];
     let hit = step.counts.iter().filter(|count| **count > 0.0).count();
@@ -438,7 +438,7 @@ fn onset_part(steps: &[Step]) -> Option<(Part, bool)> {
     let lacking = steps[..place].iter().any(|step| step.counts.is_empty());
     let value = number(step.value);
     let span = value.map_or([f64::NEG_INFINITY, f64::INFINITY], |value| [value; 2]);
-    Some((Part { value, ci95: None, span, note }, lacking))
+    Some((FunctionPart { value, ci95: None, span, note }, lacking))
 }
 
 /// The number of a swept value: of a rate bits per second, of a size bytes, of a duration seconds. `None` of other texts.
@@ -479,7 +479,7 @@ pub(crate) fn refusal(trial: &Trial, asked: &str) -> Option<String> {
     let arguments = call(asked).map_or_else(|| vec![asked], |(_, arguments)| arguments);
     arguments.into_iter().find_map(|path| {
         let (of, name) = path.rsplit_once('.')?;
-        let needed = samples_for(named(name)?);
+        let needed = Quantiles::samples_for(named(name)?);
         let counts = metric(trial, &format!("{of}.count"));
         let fewest = counts.into_iter().min_by(f64::total_cmp)?;
         let is_refused = fewest < needed as f64 && metric(trial, path).is_empty();

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use experiment::plan::{self, Plan};
-use record::compared::{Compared, FORMAT, Gated, Judged, Side, Surrounding};
+use record::compared::{Compared, FORMAT, Gated, GatedComparison, Side, Surrounding};
 use record::environment::Environment;
 use record::folder::RunFolder;
-use record::results::{Comparison, Results, Trial, Trust};
+use record::results::{Comparison, Results, Trial};
 use serde_json::Value;
 
-use crate::comparisons::{self, Played, gated, worse_pct};
+use crate::comparisons::{self, PlayedTrial, gated, worse_pct};
 use crate::metrics::metric;
 use crate::run::{found, plan_of, started_unix_s};
 use crate::{Error, analyze};
 
 /// How to compare.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Options {
+pub struct CompareOptions {
     /// Paths of the figures; the usual ones if empty.
     pub metrics: Vec<String>,
     /// How much worse is too much, percent; `None` without a gate.
@@ -26,7 +26,7 @@ pub struct Options {
 }
 
 /// A run, read.
-struct Run {
+struct ComparedRun {
     plan: Plan,
     results: Results,
     environment: Option<Environment>,
@@ -37,14 +37,14 @@ struct Run {
 /// The runs of a side, with its name.
 struct Runs {
     name: String,
-    runs: Vec<Run>,
+    runs: Vec<ComparedRun>,
 }
 
 /// Compares folders: each a run folder or a folder of such. The first is the baseline; of one alone the variants are compared.
 ///
 /// # Errors
 /// If there is nothing to compare, or a record is broken elsewhere than at its end.
-pub fn compare(folders: &[&Path], options: &Options) -> Result<Compared, Error> {
+pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, Error> {
     let mut sides = folders.iter().map(|folder| read_side(folder)).collect::<Result<Vec<Runs>, Error>>()?;
     tell_apart(&mut sides);
     known(&options.metrics, &sides)?;
@@ -65,11 +65,11 @@ pub fn compare(folders: &[&Path], options: &Options) -> Result<Compared, Error> 
 
 fn read_side(path: &Path) -> Result<Runs, Error> {
     let folders = found(path, "give a folder that `plimsoll run` made, or one that holds several of them")?;
-    let runs = folders.iter().map(read_run).collect::<Result<Vec<Run>, Error>>()?;
+    let runs = folders.iter().map(read_run).collect::<Result<Vec<ComparedRun>, Error>>()?;
     let side = Runs { name: path.display().to_string(), runs };
     let Some((first, others)) = side.runs.split_first() else { return Ok(side) };
     for (other, folder) in others.iter().zip(&folders[1..]) {
-        let plans = |run: &Run| std::slice::from_ref(&run.plan).to_vec();
+        let plans = |run: &ComparedRun| std::slice::from_ref(&run.plan).to_vec();
         if let Some(one) = differing_plans(&plans(first), &plans(other)).first() {
             let (field, a, b) = (&one.field, &one.a, &one.b);
             return Err(Error::Incomparable {
@@ -96,11 +96,11 @@ fn tell_apart(sides: &mut [Runs]) {
     }
 }
 
-fn read_run(folder: &RunFolder) -> Result<Run, Error> {
+fn read_run(folder: &RunFolder) -> Result<ComparedRun, Error> {
     let results = analyze(folder)?;
     let started_unix_s =
         results.trials.iter().map(|trial| started_unix_s(folder, &trial.id)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Run { plan: plan_of(folder)?, environment: folder.read_environment()?, results, started_unix_s })
+    Ok(ComparedRun { plan: plan_of(folder)?, environment: folder.read_environment()?, results, started_unix_s })
 }
 
 fn known(metrics: &[String], sides: &[Runs]) -> Result<(), Error> {
@@ -114,12 +114,12 @@ fn known(metrics: &[String], sides: &[Runs]) -> Result<(), Error> {
     }
 }
 
-fn played(side: &Runs) -> Vec<Played<'_>> {
-    let of_run = |(run, read): (usize, &'_ Run)| -> Vec<(usize, usize)> {
+fn played(side: &Runs) -> Vec<PlayedTrial<'_>> {
+    let of_run = |(run, read): (usize, &'_ ComparedRun)| -> Vec<(usize, usize)> {
         (0..read.results.trials.len()).map(|trial| (run, trial)).collect()
     };
     let all = side.runs.iter().enumerate().flat_map(of_run);
-    all.map(|(run, index)| Played {
+    all.map(|(run, index)| PlayedTrial {
         trial: &side.runs[run].results.trials[index],
         run,
         started_unix_s: side.runs[run].started_unix_s.get(index).copied().flatten(),
@@ -140,8 +140,10 @@ fn of_variants(side: &Runs, metrics: &[String]) -> Result<Vec<Comparison>, Error
 }
 
 fn of_sides(sides: &[Runs], metrics: &[String]) -> Result<Vec<Comparison>, Error> {
-    let as_sides: Vec<comparisons::Side<'_>> =
-        sides.iter().map(|side| comparisons::Side { name: side.name.clone(), trials: played(side) }).collect();
+    let as_sides: Vec<comparisons::ComparisonSide<'_>> = sides
+        .iter()
+        .map(|side| comparisons::ComparisonSide { name: side.name.clone(), trials: played(side) })
+        .collect();
     let found = comparisons::between(&as_sides, metrics);
     if let Some(side) = sides.iter().skip(1).find(|side| !found.iter().any(|found| found.b == side.name)) {
         return Err(Error::Incomparable {
@@ -175,7 +177,7 @@ fn summed(side: &Runs) -> Side {
         title: side.runs.first().map(|run| run.results.title.clone()).unwrap_or_default(),
         runs: side.runs.len() as u32,
         trials: trials.len() as u32,
-        void: trials.iter().filter(|trial| trial.verdict.is == Trust::Void).count() as u32,
+        void: trials.iter().filter(|trial| !trial.counts()).count() as u32,
         verdict: side.runs.iter().map(|run| run.results.verdict.is).max().unwrap_or_default(),
     }
 }
@@ -185,7 +187,7 @@ fn warnings(
     sides: &[Runs],
     surroundings: &[Surrounding],
     comparisons: &[Comparison],
-    options: &Options,
+    options: &CompareOptions,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some((a, others)) = sides.split_first() {
@@ -232,10 +234,10 @@ fn warnings(
     warnings
 }
 
-fn judged(comparison: Comparison, gate_pct: Option<f64>) -> Judged {
+fn judged(comparison: Comparison, gate_pct: Option<f64>) -> GatedComparison {
     let gate = gate_pct.map(|gate| gated(&comparison, gate));
     let worse_pct = worse_pct(&comparison).filter(|worse| worse.is_finite());
-    Judged { comparison, worse_pct, gate }
+    GatedComparison { comparison, worse_pct, gate }
 }
 
 /// Stands where a field is missing or was not found out.
@@ -357,11 +359,11 @@ mod tests {
     use std::path::PathBuf;
 
     use experiment::plan::{TargetKind, Trial};
-    use record::environment::{Cpu, Disk};
+    use record::environment::{Cpu, RunFolderDisk};
     use serde_json::json;
 
     use super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     /// A folder for one test, gone when it is over.
     struct Scratch(PathBuf);
@@ -409,7 +411,7 @@ mod tests {
         std::fs::write(path, text.replace(from, to)).unwrap();
     }
 
-    fn refused(folders: &[&Path], options: &Options) -> String {
+    fn refused(folders: &[&Path], options: &CompareOptions) -> String {
         compare(folders, options).expect_err("that cannot be compared").to_string()
     }
 
@@ -417,7 +419,7 @@ mod tests {
     fn a_run_and_its_copy_do_not_differ() {
         let scratch = Scratch::new("copy");
         let (a, b) = (scratch.copy("a"), scratch.copy("b"));
-        let found = compare(&[&a, &b], &Options { gate_pct: Some(5.0), ..Options::default() }).unwrap();
+        let found = compare(&[&a, &b], &CompareOptions { gate_pct: Some(5.0), ..CompareOptions::default() }).unwrap();
         assert_eq!(found.surroundings, Vec::new());
         assert_eq!(found.sides[0].name, a.display().to_string());
         assert_eq!((found.sides[0].runs, found.sides[0].trials), (1, 2));
@@ -441,7 +443,7 @@ mod tests {
         edit(&b.join("plan.json"), "\"agents\": 200", "\"agents\": 100");
         let kernel = RunFolder::at(&b).read_environment().unwrap().unwrap().kernel.unwrap();
         edit(&b.join("environment.json"), &kernel, "7.0.0");
-        let found = compare(&[&a, &b], &Options::default()).unwrap();
+        let found = compare(&[&a, &b], &CompareOptions::default()).unwrap();
         let fields: Vec<(&str, &str)> =
             found.surroundings.iter().map(|one| (one.of.as_str(), one.field.as_str())).collect();
         assert_eq!(fields, [("environment", "kernel"), ("plan", "load.agents")]);
@@ -456,10 +458,10 @@ mod tests {
             copy(&scratch.copy("one"), &base.join(name));
             copy(&scratch.copy("one"), &candidate.join(name));
         }
-        let found = compare(&[&base, &candidate], &Options::default()).unwrap();
+        let found = compare(&[&base, &candidate], &CompareOptions::default()).unwrap();
         assert_eq!((found.sides[0].runs, found.sides[1].trials), (3, 6));
         edit(&base.join("2/plan.json"), "\"agents\": 200", "\"agents\": 100");
-        let why = refused(&[&base, &candidate], &Options::default());
+        let why = refused(&[&base, &candidate], &CompareOptions::default());
         assert!(why.contains("different experiments") && why.contains("load.agents is 200"), "{why}");
     }
 
@@ -474,12 +476,12 @@ mod tests {
             (vec![a.as_path()], "failed_pct", "two folders"),
             (vec![a.as_path(), a.as_path()], "latency_us.p98", "latency_us.p98"),
         ] {
-            let why = refused(&folders, &Options { metrics: vec![metric.to_owned()], gate_pct: None });
+            let why = refused(&folders, &CompareOptions { metrics: vec![metric.to_owned()], gate_pct: None });
             assert!(why.contains(word), "{why}");
         }
         let other = scratch.copy("other");
         edit(&other.join("plan.json"), "\"point\": {}", "\"point\": { \"load.agents\": 200 }");
-        let why = refused(&[&a, &other], &Options::default());
+        let why = refused(&[&a, &other], &CompareOptions::default());
         assert!(why.contains("no common point"), "{why}");
     }
 
@@ -487,7 +489,7 @@ mod tests {
         Some(Environment {
             kernel: Some(kernel.to_owned()),
             cpu: Cpu { turbo, ..Cpu::default() },
-            disk: Disk { free_bytes: Some(free_bytes), ..Disk::default() },
+            disk: RunFolderDisk { free_bytes: Some(free_bytes), ..RunFolderDisk::default() },
             ..Environment::default()
         })
     }
@@ -511,9 +513,9 @@ mod tests {
     }
 
     fn plan(agents: u32, state: &str, seed: u64) -> Plan {
-        let load = made_up::load(agents, 10.0);
+        let load = synthetic::load(agents, 10.0);
         let with = BTreeMap::from([("state".to_owned(), state.to_owned())]);
-        let mut fault = made_up::fault("oops", 2.0);
+        let mut fault = synthetic::fault("oops", 2.0);
         fault.seed = seed;
         let trial = |repeat| Trial {
             id: format!("{repeat:03}"),
@@ -525,7 +527,7 @@ mod tests {
                 tls: Default::default(),
             },
             faults: vec![fault.clone()],
-            ..made_up::trial(load.clone())
+            ..synthetic::trial(load.clone())
         };
         Plan {
             format: 1,

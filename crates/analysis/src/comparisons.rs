@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use experiment::plan::Plan;
 use record::compared::Gated;
-use record::results::{Comparison, Trial, Trust};
+use record::results::{Comparison, Trial};
 use serde_json::Value;
 
 use crate::metrics::metric;
@@ -23,42 +23,43 @@ const POWER: f64 = 0.9;
 
 /// Each variant beside the first, at each point; without variants, each value of a swept choice beside its first.
 pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
-    let played: Vec<Played> = trials.iter().map(|trial| Played { trial, run: 0, started_unix_s: None }).collect();
+    let played: Vec<PlayedTrial> =
+        trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
     compared(&couples_within(&plan.variants, &plan.swept, &played), &[])
 }
 
 /// The same of runs of one experiment, their repeats taken together. `metrics` instead of the usual ones, unless it is empty.
-pub(crate) fn within_runs(plan: &Plan, played: &[Played<'_>], metrics: &[String]) -> Vec<Comparison> {
+pub(crate) fn within_runs(plan: &Plan, played: &[PlayedTrial<'_>], metrics: &[String]) -> Vec<Comparison> {
     compared(&couples_within(&plan.variants, &plan.swept, played), metrics)
 }
 
 /// Every side beside the first, at each variant and point that both have. `metrics` as in [`within_runs`].
-pub(crate) fn between(sides: &[Side<'_>], metrics: &[String]) -> Vec<Comparison> {
+pub(crate) fn between(sides: &[ComparisonSide<'_>], metrics: &[String]) -> Vec<Comparison> {
     compared(&couples_between(sides), metrics)
 }
 
-fn compared(couples: &[Couple<'_>], metrics: &[String]) -> Vec<Comparison> {
-    let figures: Vec<Figure> = if metrics.is_empty() {
-        usual(couples.iter().flat_map(Couple::trials))
+fn compared(couples: &[ComparedPair<'_>], metrics: &[String]) -> Vec<Comparison> {
+    let figures: Vec<TrialFigure> = if metrics.is_empty() {
+        usual(couples.iter().flat_map(ComparedPair::trials))
     } else {
-        metrics.iter().map(|path| Figure::of(path)).collect()
+        metrics.iter().map(|path| TrialFigure::of(path)).collect()
     };
     let of_couple = |couple| figures.iter().filter_map(move |figure| weighed(couple, figure));
-    let mut weighed: Vec<Weighed> = couples.iter().flat_map(of_couple).collect();
+    let mut weighed: Vec<UncorrectedComparison> = couples.iter().flat_map(of_couple).collect();
     correct(&mut weighed);
     weighed.into_iter().map(|weighed| weighed.comparison).collect()
 }
 
 /// A comparison whose chance is not yet corrected for the others.
-struct Weighed {
+struct UncorrectedComparison {
     comparison: Comparison,
     difference: Option<Difference>,
     more_is_better: bool,
 }
 
 /// One figure of a couple; `None` if neither has it.
-fn weighed(couple: &Couple<'_>, figure: &Figure) -> Option<Weighed> {
-    let sample = Sample::of(&couple.units, figure);
+fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<UncorrectedComparison> {
+    let sample = ComparedValues::of(&couple.units, figure);
     let all = || sample.a.iter().chain(&sample.b);
     all().next()?;
     let as_ratio = !figure.can_be_zero && all().all(|value| *value > 0.0);
@@ -95,20 +96,20 @@ fn weighed(couple: &Couple<'_>, figure: &Figure) -> Option<Weighed> {
         without: sample.without,
         ..Comparison::default()
     };
-    Some(Weighed { comparison, difference, more_is_better: figure.more_is_better })
+    Some(UncorrectedComparison { comparison, difference, more_is_better: figure.more_is_better })
 }
 
 /// The values that are compared: of pairs, one of each for every pair that has both.
-struct Sample {
+struct ComparedValues {
     a: Vec<f64>,
     b: Vec<f64>,
     pairs: u32,
     without: [u32; 2],
 }
 
-impl Sample {
-    fn of(units: &Units<'_>, figure: &Figure) -> Self {
-        let value = |unit: &Unit<'_>| unit.value(figure);
+impl ComparedValues {
+    fn of(units: &Units<'_>, figure: &TrialFigure) -> Self {
+        let value = |unit: &ObservationUnit<'_>| unit.value(figure);
         let missing = |values: &[Option<f64>]| values.iter().filter(|value| value.is_none()).count() as u32;
         match units {
             Units::Paired(pairs) => {
@@ -137,13 +138,14 @@ fn flat(values: Vec<Option<f64>>) -> Vec<f64> {
 }
 
 /// Corrects the chances for their number, and draws the conclusions that hang on it.
-fn correct(weighed: &mut [Weighed]) {
-    let counts = |weighed: &&mut Weighed| weighed.difference.is_some_and(|difference| !difference.nothing_to_show);
-    let family: Vec<&mut Weighed> = weighed.iter_mut().filter(counts).collect();
+fn correct(weighed: &mut [UncorrectedComparison]) {
+    let counts =
+        |weighed: &&mut UncorrectedComparison| weighed.difference.is_some_and(|difference| !difference.nothing_to_show);
+    let family: Vec<&mut UncorrectedComparison> = weighed.iter_mut().filter(counts).collect();
     let chances: Vec<f64> = family.iter().filter_map(|weighed| weighed.comparison.p).collect();
     let level = LEVEL / chances.len().max(1) as f64;
     let mut known: Vec<(f64, Option<f64>)> = Vec::new();
-    for (Weighed { comparison, difference, more_is_better }, adjusted) in
+    for (UncorrectedComparison { comparison, difference, more_is_better }, adjusted) in
         family.into_iter().zip(significance::holm(&chances))
     {
         comparison.p_adjusted = Some(adjusted);
@@ -163,7 +165,7 @@ fn correct(weighed: &mut [Weighed]) {
             comparison.detectable_pct = smallest.zip(of_a).map(|(smallest, a)| 100.0 * smallest / a.abs());
         }
     }
-    for Weighed { comparison, difference, .. } in weighed.iter_mut() {
+    for UncorrectedComparison { comparison, difference, .. } in weighed.iter_mut() {
         if difference.is_some_and(|difference| difference.nothing_to_show) {
             comparison.p_adjusted = Some(1.0);
         }
@@ -185,7 +187,7 @@ const CHOICES: usize = 6;
 
 /// A trial and the run it belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Played<'a> {
+pub(crate) struct PlayedTrial<'a> {
     /// The trial.
     pub trial: &'a Trial,
     /// The run, counted from 0 among those of its side.
@@ -196,16 +198,16 @@ pub(crate) struct Played<'a> {
 
 /// One or several runs of an experiment, taken together.
 #[derive(Debug, Clone)]
-pub(crate) struct Side<'a> {
+pub(crate) struct ComparisonSide<'a> {
     /// Its name.
     pub name: String,
     /// Its trials.
-    pub trials: Vec<Played<'a>>,
+    pub trials: Vec<PlayedTrial<'a>>,
 }
 
 /// Two that are compared.
 #[derive(Debug)]
-struct Couple<'a> {
+struct ComparedPair<'a> {
     pub over: String,
     pub a: String,
     pub b: String,
@@ -215,20 +217,20 @@ struct Couple<'a> {
 
 /// What counts as one observation: a trial, or a run of several repeats that was played in turn with others.
 #[derive(Debug, Clone)]
-struct Unit<'a>(Vec<&'a Trial>);
+struct ObservationUnit<'a>(Vec<&'a Trial>);
 
 /// The observations.
 #[derive(Debug)]
 enum Units<'a> {
     /// Played beside each other, so that what drifts falls out.
-    Paired(Vec<(Unit<'a>, Unit<'a>)>),
+    Paired(Vec<(ObservationUnit<'a>, ObservationUnit<'a>)>),
     /// One after the other.
-    Apart(Vec<Unit<'a>>, Vec<Unit<'a>>),
+    Apart(Vec<ObservationUnit<'a>>, Vec<ObservationUnit<'a>>),
 }
 
-impl Unit<'_> {
+impl ObservationUnit<'_> {
     /// A figure of it: the mean over its trials, the geometric one where a ratio will be taken. `None` if one of them lacks it.
-    pub fn value(&self, figure: &Figure) -> Option<f64> {
+    pub fn value(&self, figure: &TrialFigure) -> Option<f64> {
         let values: Vec<f64> = self.0.iter().map(|trial| figure.value(trial)).collect::<Option<_>>()?;
         if !figure.can_be_zero && values.iter().all(|value| *value > 0.0) {
             let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
@@ -238,10 +240,10 @@ impl Unit<'_> {
     }
 }
 
-impl<'a> Couple<'a> {
+impl<'a> ComparedPair<'a> {
     /// All trials of both.
     pub fn trials(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
-        let units: Vec<Unit<'a>> = match &self.units {
+        let units: Vec<ObservationUnit<'a>> = match &self.units {
             Units::Paired(pairs) => pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect(),
             Units::Apart(a, b) => a.iter().chain(b).cloned().collect(),
         };
@@ -250,7 +252,7 @@ impl<'a> Couple<'a> {
 }
 
 /// Variants of one experiment, each beside the first, paired by repeat; without variants the first swept path that is a choice.
-fn couples_within<'a>(variants: &[String], swept: &[String], played: &[Played<'a>]) -> Vec<Couple<'a>> {
+fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTrial<'a>]) -> Vec<ComparedPair<'a>> {
     let usable = usable(played);
     let (over, names) = if variants.is_empty() {
         let Some(choice) = choice(swept, &usable) else { return Vec::new() };
@@ -266,16 +268,16 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[Played<'a
     let Some((a, others)) = names.split_first() else { return couples };
     for (at, of_point) in by_point(&usable, |trial| without(&trial.point, &over)) {
         for b in others {
-            let is = |played: &Played<'a>, wanted: &str| name(played.trial).as_deref() == Some(wanted);
-            let pair = |one: &Played<'a>| {
-                let same = |other: &&Played<'a>| (other.run, other.trial.repeat) == (one.run, one.trial.repeat);
+            let is = |played: &PlayedTrial<'a>, wanted: &str| name(played.trial).as_deref() == Some(wanted);
+            let pair = |one: &PlayedTrial<'a>| {
+                let same = |other: &&PlayedTrial<'a>| (other.run, other.trial.repeat) == (one.run, one.trial.repeat);
                 let other = of_point.iter().filter(|played| is(played, b)).find(same)?;
-                Some((Unit(vec![one.trial]), Unit(vec![other.trial])))
+                Some((ObservationUnit(vec![one.trial]), ObservationUnit(vec![other.trial])))
             };
             let pairs: Vec<_> = of_point.iter().filter(|played| is(played, a)).filter_map(pair).collect();
             if !pairs.is_empty() {
                 let (over, a, b, at) = (over.clone(), a.clone(), b.clone(), at.clone());
-                couples.push(Couple { over, a, b, at, units: Units::Paired(pairs) });
+                couples.push(ComparedPair { over, a, b, at, units: Units::Paired(pairs) });
             }
         }
     }
@@ -283,10 +285,10 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[Played<'a
 }
 
 /// Every side beside the first, at each variant and point that both have.
-fn couples_between<'a>(sides: &[Side<'a>]) -> Vec<Couple<'a>> {
+fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
     let mut couples = Vec::new();
     let Some((a, others)) = sides.split_first() else { return couples };
-    let points = |side: &Side<'a>| {
+    let points = |side: &ComparisonSide<'a>| {
         by_point(&usable(&side.trials), |trial| {
             let variant = trial.variant.clone().map(|name| ("variant".to_owned(), Value::String(name)));
             trial.point.clone().into_iter().chain(variant).collect()
@@ -299,7 +301,7 @@ fn couples_between<'a>(sides: &[Side<'a>]) -> Vec<Couple<'a>> {
             if let Some((_, other)) = of_b.iter().find(|(other, _)| other == at) {
                 let units = in_turn(trials, other).unwrap_or_else(|| Units::Apart(each(trials), each(other)));
                 let (a, b) = (a.name.clone(), b.name.clone());
-                couples.push(Couple { over: "run".to_owned(), a, b, at: at.clone(), units });
+                couples.push(ComparedPair { over: "run".to_owned(), a, b, at: at.clone(), units });
             }
         }
     }
@@ -307,8 +309,8 @@ fn couples_between<'a>(sides: &[Side<'a>]) -> Vec<Couple<'a>> {
 }
 
 /// Runs that were played in turn, paired in the order in which they began; `None` if they were not, or only once.
-fn in_turn<'a>(a: &[Played<'a>], b: &[Played<'a>]) -> Option<Units<'a>> {
-    let mut begun: Vec<(f64, bool, Unit<'a>)> = runs(a, true)?;
+fn in_turn<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Units<'a>> {
+    let mut begun: Vec<(f64, bool, ObservationUnit<'a>)> = runs(a, true)?;
     begun.extend(runs(b, false)?);
     begun.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut pairs = Vec::new();
@@ -323,31 +325,31 @@ fn in_turn<'a>(a: &[Played<'a>], b: &[Played<'a>]) -> Option<Units<'a>> {
 }
 
 /// The runs of a side with the time at which each began; `None` if that is not known of all.
-fn runs<'a>(played: &[Played<'a>], is_a: bool) -> Option<Vec<(f64, bool, Unit<'a>)>> {
-    let mut runs: BTreeMap<usize, (f64, Unit<'a>)> = BTreeMap::new();
+fn runs<'a>(played: &[PlayedTrial<'a>], is_a: bool) -> Option<Vec<(f64, bool, ObservationUnit<'a>)>> {
+    let mut runs: BTreeMap<usize, (f64, ObservationUnit<'a>)> = BTreeMap::new();
     for one in played {
         let started = one.started_unix_s?;
-        let run = runs.entry(one.run).or_insert((started, Unit(Vec::new())));
+        let run = runs.entry(one.run).or_insert((started, ObservationUnit(Vec::new())));
         run.0 = run.0.min(started);
         run.1.0.push(one.trial);
     }
     Some(runs.into_values().map(|(started, unit)| (started, is_a, unit)).collect())
 }
 
-fn each<'a>(played: &[Played<'a>]) -> Vec<Unit<'a>> {
-    played.iter().map(|played| Unit(vec![played.trial])).collect()
+fn each<'a>(played: &[PlayedTrial<'a>]) -> Vec<ObservationUnit<'a>> {
+    played.iter().map(|played| ObservationUnit(vec![played.trial])).collect()
 }
 
-fn usable<'a>(played: &[Played<'a>]) -> Vec<Played<'a>> {
-    played.iter().filter(|played| played.trial.verdict.is != Trust::Void).copied().collect()
+fn usable<'a>(played: &[PlayedTrial<'a>]) -> Vec<PlayedTrial<'a>> {
+    played.iter().filter(|played| played.trial.counts()).copied().collect()
 }
 
 /// Trials by point, in the order in which the points first appear.
 fn by_point<'a>(
-    played: &[Played<'a>],
+    played: &[PlayedTrial<'a>],
     point: impl Fn(&Trial) -> BTreeMap<String, Value>,
-) -> Vec<(BTreeMap<String, Value>, Vec<Played<'a>>)> {
-    let mut points: Vec<(BTreeMap<String, Value>, Vec<Played<'a>>)> = Vec::new();
+) -> Vec<(BTreeMap<String, Value>, Vec<PlayedTrial<'a>>)> {
+    let mut points: Vec<(BTreeMap<String, Value>, Vec<PlayedTrial<'a>>)> = Vec::new();
     for played in played {
         let at = point(played.trial);
         match points.iter_mut().find(|(known, _)| *known == at) {
@@ -359,7 +361,7 @@ fn by_point<'a>(
 }
 
 /// The first swept path whose values are not numbers, with its values in the order of the plan, if they are few.
-fn choice(swept: &[String], played: &[Played<'_>]) -> Option<(String, Vec<String>)> {
+fn choice(swept: &[String], played: &[PlayedTrial<'_>]) -> Option<(String, Vec<String>)> {
     swept.iter().find_map(|path| {
         let mut values: Vec<&Value> = Vec::new();
         for value in played.iter().filter_map(|played| played.trial.point.get(path)) {
@@ -387,7 +389,7 @@ fn plain(value: &Value) -> String {
 
 /// A figure of a trial.
 #[derive(Debug, Clone, PartialEq)]
-struct Figure {
+struct TrialFigure {
     /// Its path.
     pub path: String,
     /// Whether more of it is better; otherwise less is.
@@ -439,7 +441,7 @@ const NEVER_ZERO: [&str; 2] = ["_per_s", "cpu_pct"];
 /// Cycles per operation that differ by no more than this are the same: the figure would only count twice.
 const SAME_CYCLES: f64 = 0.05;
 
-impl Figure {
+impl TrialFigure {
     /// The figure at a path, judged by its words.
     pub fn of(path: &str) -> Self {
         let gains = GAINS.iter().any(|gain| path.ends_with(gain));
@@ -477,7 +479,7 @@ impl Figure {
 }
 
 /// What is compared if nobody asks for something else.
-fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<Figure> {
+fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
     let of_each: Vec<f64> = trials
         .filter_map(|trial| {
             Some(trial.throughput.cycles_per_s? / trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?)
@@ -486,7 +488,7 @@ fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<Figure> {
     let most = of_each.iter().copied().fold(0.0, f64::max);
     let least = of_each.iter().copied().fold(f64::INFINITY, f64::min);
     let cycles_tell_more = most > least * (1.0 + SAME_CYCLES);
-    USUAL.into_iter().filter(|path| *path != CYCLES || cycles_tell_more).map(Figure::of).collect()
+    USUAL.into_iter().filter(|path| *path != CYCLES || cycles_tell_more).map(TrialFigure::of).collect()
 }
 
 /// Holds a comparison against a gate of so many percent.
@@ -509,7 +511,7 @@ pub(crate) fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
 pub(crate) fn worse_pct(comparison: &Comparison) -> Option<f64> {
     let (a, b) = comparison.a_value.zip(comparison.b_value)?;
     let more = if a == b { 0.0 } else { 100.0 * (b - a) / a.abs() };
-    Some(if Figure::of(&comparison.metric).more_is_better { -more } else { more })
+    Some(if TrialFigure::of(&comparison.metric).more_is_better { -more } else { more })
 }
 
 #[cfg(test)]

@@ -13,12 +13,12 @@
 
 use experiment::plan::Lab;
 use experiment::profile::Profile;
-use record::results::{Cost, CostWithWarmup, Host, PointCost, Trial};
+use record::results::{Cost, CostWithWarmup, Host, PointCost, Trial, counting};
 
 use crate::load_window::LoadWindow;
-use crate::run::{Group, groups, usable};
-use crate::sampled::{HostSums, Mean, Sampled};
-use crate::stats::curve::Curve;
+use crate::run::{TrialGroup, groups};
+use crate::sampled::{HostSums, RunningMean, Sampled};
+use crate::stats::curve::LoadCurve;
 use crate::stats::quantiles::mean;
 use crate::stats::student::quantile_of_t;
 
@@ -57,7 +57,7 @@ type Powers = Vec<Result<f64, String>>;
 
 /// By the mean CPU of a host as a whole, percent of what its cores can do: of a host that was made, of its profile's cores at their
 /// speed, `lab.speed` included.
-fn powers(lab: &Lab, sampled: &Sampled, busy: fn(&HostSums) -> Mean) -> Powers {
+fn powers(lab: &Lab, sampled: &Sampled, busy: fn(&HostSums) -> RunningMean) -> Powers {
     let power = |host: &experiment::plan::Host| {
         let profile = profile(lab, host)?;
         let (idle, load) = profile
@@ -95,16 +95,16 @@ fn sum(powers: &Powers) -> Option<f64> {
 }
 
 fn cost(trial: &Trial, lab: &Lab, measured: &Powers, whole: &Powers) -> Cost {
-    let prices: Vec<Result<Price<'_>, String>> = lab.hosts.iter().map(|host| price(lab, host)).collect();
-    let lacks = Lacks::of(lab, measured, &prices);
+    let prices: Vec<Result<HostPrice<'_>, String>> = lab.hosts.iter().map(|host| price(lab, host)).collect();
+    let lacks = MissingCostInput::of(lab, measured, &prices);
     // Without a price that can be added up there is no currency for electricity either.
     let price_per_s = lacks.price.is_none().then(|| prices.iter().flatten().map(|price| price.per_s).sum());
     let rates = Rates { price_per_s, electricity_per_kwh: lab.electricity_per_kwh };
     // The machine meant is as much faster as time was slowed.
     let speed = trial.emulated.as_ref().map_or(1.0, |emulated| emulated.speed);
     let meant = |cycles_per_s: Option<f64>| cycles_per_s.map(|per_s| per_s / speed).filter(|per_s| *per_s > 0.0);
-    let cut = Spent { watts: sum(measured), cycles_per_s: meant(trial.throughput.cycles_per_s) };
-    let all = Spent { watts: sum(whole), cycles_per_s: meant(trial.with_warmup.cycles_per_s) };
+    let cut = EnergySpent { watts: sum(measured), cycles_per_s: meant(trial.throughput.cycles_per_s) };
+    let all = EnergySpent { watts: sum(whole), cycles_per_s: meant(trial.with_warmup.cycles_per_s) };
     let (joules_per_cycle, price_per_million_cycles) = (cut.joules_per_cycle(), cut.price_per_million_cycles(&rates));
     Cost {
         watts: cut.watts,
@@ -129,12 +129,12 @@ fn cost(trial: &Trial, lab: &Lab, measured: &Powers, whole: &Powers) -> Cost {
     }
 }
 
-fn price<'a>(lab: &'a Lab, host: &experiment::plan::Host) -> Result<Price<'a>, String> {
+fn price<'a>(lab: &'a Lab, host: &experiment::plan::Host) -> Result<HostPrice<'a>, String> {
     let profile = profile(lab, host)?;
     let price = profile.price.as_ref().ok_or_else(|| format!("no [price] in profile `{}`", profile.name))?;
     let years = profile.lifetime_years.filter(|years| *years > 0.0);
     let years = years.ok_or_else(|| format!("no lifetime_years in profile `{}`", profile.name))?;
-    Ok(Price { per_s: price.amount / (years * YEAR_S), currency: &price.currency })
+    Ok(HostPrice { per_s: price.amount / (years * YEAR_S), currency: &price.currency })
 }
 
 /// What a lab costs while it stands there.
@@ -145,12 +145,12 @@ struct Rates {
 }
 
 /// What was drawn, and what was done with it.
-struct Spent {
+struct EnergySpent {
     watts: Option<f64>,
     cycles_per_s: Option<f64>,
 }
 
-impl Spent {
+impl EnergySpent {
     fn joules_per_cycle(&self) -> Option<f64> {
         Some(self.watts? / self.cycles_per_s?)
     }
@@ -173,7 +173,7 @@ impl Spent {
 const NAMED: usize = 4;
 
 /// The price of a host.
-struct Price<'a> {
+struct HostPrice<'a> {
     /// For each second of its lifetime.
     pub per_s: f64,
     /// ISO 4217.
@@ -181,16 +181,16 @@ struct Price<'a> {
 }
 
 /// What keeps energy and price from being known, if anything does.
-struct Lacks {
+struct MissingCostInput {
     /// Energy.
     pub energy: Option<String>,
     /// Price.
     pub price: Option<String>,
 }
 
-impl Lacks {
+impl MissingCostInput {
     /// Of hosts in the order of the lab.
-    pub fn of(lab: &Lab, powers: &[Result<f64, String>], prices: &[Result<Price<'_>, String>]) -> Self {
+    pub fn of(lab: &Lab, powers: &[Result<f64, String>], prices: &[Result<HostPrice<'_>, String>]) -> Self {
         let names = || lab.hosts.iter().map(|host| host.name.as_str());
         let energy =
             grouped(names().zip(powers).filter_map(|(name, power)| Some((name, power.as_ref().err()?.clone()))));
@@ -243,11 +243,11 @@ const LOAD: &str = "load.";
 
 /// The cost of each variant at each point, in the order of the trials; empty if no trial has any.
 pub(crate) fn points(trials: &[Trial]) -> Vec<PointCost> {
-    let usable = usable(trials);
-    if !usable.iter().any(|trial| has_cost(trial)) {
+    let counting = counting(trials);
+    if !counting.iter().any(|trial| has_cost(trial)) {
         return Vec::new();
     }
-    let groups = groups(usable);
+    let groups = groups(counting);
     let joules = intervals(&groups, |trial| trial.cost.joules_per_cycle);
     let prices = intervals(&groups, |trial| trial.cost.price_per_million_cycles);
     let mut costs: Vec<PointCost> = groups.iter().map(PointCost::from).collect();
@@ -262,8 +262,8 @@ fn has_cost(trial: &Trial) -> bool {
     trial.cost.joules_per_cycle.is_some() || trial.cost.price_per_million_cycles.is_some()
 }
 
-impl From<&Group<'_>> for PointCost {
-    fn from(group: &Group<'_>) -> Self {
+impl From<&TrialGroup<'_>> for PointCost {
+    fn from(group: &TrialGroup<'_>) -> Self {
         let of = |value: fn(&Trial) -> Option<f64>| {
             mean(&group.trials.iter().filter_map(|trial| value(trial)).collect::<Vec<_>>())
         };
@@ -292,14 +292,15 @@ impl From<&Group<'_>> for PointCost {
 }
 
 /// The 95 % interval of each group's mean: Student's, with the spread of all points of its variant together.
-fn intervals(groups: &[Group<'_>], value: impl Fn(&Trial) -> Option<f64>) -> Vec<Option<[f64; 2]>> {
-    let of_group = |group: &Group<'_>| -> Vec<f64> { group.trials.iter().filter_map(|trial| value(trial)).collect() };
-    let interval = |group: &Group<'_>| {
+fn intervals(groups: &[TrialGroup<'_>], value: impl Fn(&Trial) -> Option<f64>) -> Vec<Option<[f64; 2]>> {
+    let of_group =
+        |group: &TrialGroup<'_>| -> Vec<f64> { group.trials.iter().filter_map(|trial| value(trial)).collect() };
+    let interval = |group: &TrialGroup<'_>| {
         let of_variant = groups.iter().enumerate().filter(|(_, other)| other.variant == group.variant);
         let measured: Vec<(f64, f64)> = of_variant
             .flat_map(|(index, other)| of_group(other).into_iter().map(move |value| (index as f64, value)))
             .collect();
-        let (values, spread) = (of_group(group), Curve::of(&measured).spread()?);
+        let (values, spread) = (of_group(group), LoadCurve::of(&measured).spread()?);
         let mean = mean(&values)?;
         let half = quantile_of_t(0.975, spread.degrees as f64)? * spread.relative * mean / (values.len() as f64).sqrt();
         Some([(mean - half).max(0.0), mean + half])

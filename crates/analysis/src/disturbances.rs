@@ -13,9 +13,9 @@
 use record::results::Disturbance;
 
 use crate::evidence::Evidence;
-use crate::stats::outage::{CHANCE, FAR_LONGER, HOLD_S, Times, WINDOW_OPERATIONS, WINDOW_S, outage, tolerated};
+use crate::stats::outage::{CHANCE, FAR_LONGER, FaultTimes, HOLD_S, WINDOW_OPERATIONS, WINDOW_S, outage, tolerated};
 use crate::stats::quantiles::nearest_rank;
-use crate::stats::timeline::{Counts, Timeline};
+use crate::stats::timeline::{CumulativeCounts, Timeline};
 
 /// So many others that are nearly as long make a silence usual.
 const RECURRING: usize = 3;
@@ -24,7 +24,7 @@ const RECURRING: usize = 3;
 const LISTED: usize = 200;
 
 /// What is usual in a trial's load, and the silences that are not.
-pub(crate) struct Usual {
+pub(crate) struct NormalLoad {
     /// Slots in which service must hold.
     hold: usize,
     /// Operations that may go wrong within them.
@@ -33,7 +33,7 @@ pub(crate) struct Usual {
     silences: Vec<[usize; 2]>,
 }
 
-impl Usual {
+impl NormalLoad {
     /// Of the load between two times. What happens in the `faulty` ones may be a fault's, so that it makes nothing usual. Where the rate
     /// `changes`, a silence alone may be what was asked for.
     pub fn of(timeline: &Timeline, [from_s, until_s]: [f64; 2], faulty: &[[f64; 2]], changes: bool) -> Self {
@@ -75,7 +75,7 @@ impl Usual {
             let near = (end + self.hold).min(until);
             let silence = self.silences.iter().find(|silence| silence[1] > end && silence[0] < near);
             let silent = silence.map(|silence| silence[1].min(until));
-            let last = |counts: &Counts| counts.last_in(end, near).map(|slot| slot + 1);
+            let last = |counts: &CumulativeCounts| counts.last_in(end, near).map(|slot| slot + 1);
             match [silent, last(timeline.failed()), last(timeline.wrong())].into_iter().flatten().max() {
                 // A silence may last beyond the stretch, whose end is as far as one goes.
                 Some(later) if later > end => end = later,
@@ -123,7 +123,7 @@ fn unusual(
 }
 
 /// What a stretch of time is held against.
-pub(crate) struct Stretch {
+pub(crate) struct FaultlessStretch {
     /// No fault accounts for what happens from here …
     pub from_s: f64,
     /// … until here.
@@ -141,8 +141,8 @@ pub(crate) struct Stretch {
 pub(crate) fn between(
     timeline: &Timeline,
     evidence: &Evidence,
-    usual: &Usual,
-    stretch: &Stretch,
+    usual: &NormalLoad,
+    stretch: &FaultlessStretch,
     mut baseline_from_s: f64,
 ) -> (Vec<Disturbance>, Option<f64>) {
     let mut found = Vec::new();
@@ -150,7 +150,7 @@ pub(crate) fn between(
     let mut next = timeline.slot_of(stretch.from_s);
     while let Some(first) = usual.first(timeline, [next, until]) {
         let at_s = timeline.at_s(first);
-        let times = Times {
+        let times = FaultTimes {
             at_s,
             healed_s: None,
             baseline_from_s: Some(baseline_from_s),
@@ -163,7 +163,7 @@ pub(crate) fn between(
             // Without one, its end is that of its signs.
             let end_s = timeline.at_s(usual.last_of(timeline, [first, until]));
             let counted_until_s = end_s + timeline.slot_s();
-            felt = outage(timeline, &evidence.load.latency, Times { until_s: end_s, counted_until_s, ..times });
+            felt = outage(timeline, &evidence.load.latency, FaultTimes { until_s: end_s, counted_until_s, ..times });
             next = timeline.slot_of(end_s);
         } else {
             next = felt.back_to_baseline_s.map_or(until, |back_s| timeline.slot_of(at_s + back_s));
@@ -185,24 +185,24 @@ pub(crate) fn between(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::{Made, near};
+    use crate::synthetic::{SyntheticLoad, near};
 
-    fn found(made: &Made, from_s: f64) -> Vec<Disturbance> {
+    fn found(made: &SyntheticLoad, from_s: f64) -> Vec<Disturbance> {
         found_at(made, from_s, false)
     }
 
     /// The same of a load whose rate was to change, or not.
-    fn found_at(made: &Made, from_s: f64, changes: bool) -> Vec<Disturbance> {
+    fn found_at(made: &SyntheticLoad, from_s: f64, changes: bool) -> Vec<Disturbance> {
         let timeline = made.timeline();
         let until_s = made.rows.len() as f64 * timeline.slot_s();
-        let usual = Usual::of(&timeline, [from_s, until_s], &[], changes);
-        let stretch = Stretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
+        let usual = NormalLoad::of(&timeline, [from_s, until_s], &[], changes);
+        let stretch = FaultlessStretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
         between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0
     }
 
     #[test]
     fn errors_for_a_while_are_one_disturbance_with_the_figures_of_an_outage() {
-        let made = Made::random(1, 9.0, |at_s| if (5.0..7.3).contains(&at_s) { 0.0 } else { 4_000.0 });
+        let made = SyntheticLoad::random(1, 9.0, |at_s| if (5.0..7.3).contains(&at_s) { 0.0 } else { 4_000.0 });
         let found = found(&made.failing(9_200, 5.0, 7.3), 0.0);
         assert_eq!(found.len(), 1, "{found:?}");
         let felt = &found[0].outage;
@@ -214,8 +214,10 @@ mod tests {
 
     #[test]
     fn a_single_failure_is_one_and_each_spell_is_one() {
-        let made =
-            Made::random(2, 60.0, |_| 4_000.0).failing(1, 20.0, 20.001).failing(30, 40.0, 41.0).failing(7, 41.5, 41.6);
+        let made = SyntheticLoad::random(2, 60.0, |_| 4_000.0)
+            .failing(1, 20.0, 20.001)
+            .failing(30, 40.0, 41.0)
+            .failing(7, 41.5, 41.6);
         let found = found(&made, 5.0);
         let seen: Vec<(f64, u64)> = found.iter().map(|one| (one.at_s, one.outage.failed)).collect();
         assert_eq!(seen, [(20.0, 1), (40.0, 37)], "half a second apart is not over: {found:?}");
@@ -223,10 +225,10 @@ mod tests {
 
     #[test]
     fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
-        let made = Made::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+        let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
         for made in [
             made.failing(16, 13.0, 13.1),
-            Made::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 }),
+            SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 }),
         ] {
             let found = found(&made, 2.0);
             assert_eq!(found.len(), 1, "{found:?}");
@@ -236,15 +238,15 @@ mod tests {
 
     #[test]
     fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
-        let made = Made::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+        let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
         assert_eq!((found_at(&made, 2.0, false).len(), found_at(&made, 2.0, true).len()), (1, 0));
-        let failing = Made::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+        let failing = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
         assert_eq!(found_at(&failing.failing(16, 13.0, 13.1), 2.0, true).len(), 1);
     }
 
     #[test]
     fn one_that_comes_too_early_for_a_baseline_is_counted_all_the_same() {
-        let found = found(&Made::random(4, 20.0, |_| 4_000.0).failing(50, 2.2, 2.7).failing(3, 9.0, 9.1), 2.0);
+        let found = found(&SyntheticLoad::random(4, 20.0, |_| 4_000.0).failing(50, 2.2, 2.7).failing(3, 9.0, 9.1), 2.0);
         let seen: Vec<(f64, u64, Option<f64>)> =
             found.iter().map(|one| (one.at_s, one.outage.failed, one.outage.baseline_per_s)).collect();
         assert_eq!((seen[0], seen.len()), ((2.2, 50, None), 2), "{found:?}");
@@ -253,16 +255,17 @@ mod tests {
 
     #[test]
     fn one_that_is_not_over_at_the_end_goes_on_to_it() {
-        let made = Made::random(5, 20.0, |at_s| if at_s < 15.0 { 4_000.0 } else { 0.0 }).failing(5_000, 15.0, 20.0);
+        let made =
+            SyntheticLoad::random(5, 20.0, |at_s| if at_s < 15.0 { 4_000.0 } else { 0.0 }).failing(5_000, 15.0, 20.0);
         let found = found(&made, 2.0);
         assert_eq!((found.len(), found[0].outage.failed, found[0].outage.back_to_baseline_s), (1, 5_000, None));
     }
 
     #[test]
     fn what_always_fails_a_little_is_not_disturbed_all_the_time() {
-        let usual = Made::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0);
+        let usual = SyntheticLoad::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0);
         assert_eq!(found(&usual, 2.0), []);
-        let more = Made::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0).failing(400, 30.0, 31.0);
+        let more = SyntheticLoad::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0).failing(400, 30.0, 31.0);
         let found = found(&more, 2.0);
         assert_eq!(found.len(), 1, "{found:?}");
     }
@@ -270,9 +273,9 @@ mod tests {
     #[test]
     fn what_the_load_shows_again_and_again_is_no_disturbance() {
         let every_s = |at_s: f64| if at_s.rem_euclid(10.0) < 0.5 { 0.0 } else { 4_000.0 };
-        assert_eq!(found(&Made::random(7, 60.0, every_s), 2.0), []);
+        assert_eq!(found(&SyntheticLoad::random(7, 60.0, every_s), 2.0), []);
         let longer = |at_s: f64| if (33.0..35.0).contains(&at_s) { 0.0 } else { every_s(at_s) };
-        let found = found(&Made::random(7, 60.0, longer), 2.0);
+        let found = found(&SyntheticLoad::random(7, 60.0, longer), 2.0);
         assert_eq!(found.len(), 1, "four times as long is another thing: {found:?}");
     }
 
@@ -288,7 +291,7 @@ mod tests {
                 .map(|_| (40.0 * random.f64(), 0.06 + 0.02 * random.f64()))
                 .collect();
             let stalled = |at_s: f64| stalls.iter().any(|(from_s, long_s)| (0.0..*long_s).contains(&(at_s - from_s)));
-            let made = Made::random(seed, 40.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
+            let made = SyntheticLoad::random(seed, 40.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
             alarms += found(&made, 2.0).len();
         }
         // Chance makes such a silence in one of a hundred loads, and it counts only if it is no usual one.
@@ -298,10 +301,11 @@ mod tests {
     /// The end of the silence was looked for beyond the end of the stretch, for ever.
     #[test]
     fn a_silence_that_outlasts_its_stretch_ends_with_it() {
-        let made = Made::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
+        let made = SyntheticLoad::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
         let timeline = made.timeline();
-        let usual = Usual::of(&timeline, [0.0, 6.0], &[[2.0, 12.5]], false);
-        let stretch = Stretch { from_s: 0.0, until_s: 2.0, counted_until_s: 2.0, timeout_s: 1.0, settled_s: 1.0 };
+        let usual = NormalLoad::of(&timeline, [0.0, 6.0], &[[2.0, 12.5]], false);
+        let stretch =
+            FaultlessStretch { from_s: 0.0, until_s: 2.0, counted_until_s: 2.0, timeout_s: 1.0, settled_s: 1.0 };
         let (found, settled_s) = between(&timeline, &Evidence::default(), &usual, &stretch, 0.0);
         assert_eq!((found.len(), settled_s), (1, None), "{found:?}");
         assert!(found[0].at_s < 0.4, "{found:?}");

@@ -3,7 +3,7 @@
 
 use experiment::plan;
 use record::ReadError;
-use record::events::{Ending, Event, History, Phase, What};
+use record::events::{Ending, Event, HistoryEntry, Phase, What};
 use record::folder::TrialFolder;
 use record::hlog;
 use record::lines;
@@ -12,8 +12,8 @@ use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
 use crate::load_window::LoadWindow;
 use crate::operations::LoadLog;
+use crate::plausibility::{self, RecordedSpan};
 use crate::sampled::Sampled;
-use crate::sound::{self, Reach};
 
 const SAMPLES: &str = "samples.csv";
 
@@ -32,7 +32,7 @@ pub(crate) struct Evidence {
     pub machine_sampled_at_s: Vec<f64>,
     pub generator: Vec<GeneratorSecond>,
     pub events: Vec<Event>,
-    pub history: Vec<History>,
+    pub history: Vec<HistoryEntry>,
     /// What members told they hold.
     pub replicas: Vec<Replica>,
     /// Names of the files whose last line was cut off.
@@ -63,11 +63,11 @@ impl Evidence {
         let mut last_sample_s: Option<f64> = None;
         let mut machine_sampled_at_s = Vec::new();
         let machine = machine_rows(planned);
-        let (reach, mut row, mut sound) = (Reach::of(planned), 0, Ok(()));
+        let (reach, mut row, mut sound) = (RecordedSpan::of(planned), 0, Ok(()));
         let samples_torn = rows::visit(&folder.samples(), |sample: rows::Moment| {
             row += 1;
             if sound.is_ok() {
-                sound = sound::moment(folder, reach, row, &sample);
+                sound = plausibility::moment(folder, reach, row, &sample);
             }
             last_sample_s = last_sample_s.into_iter().chain([sample.at_s]).max_by(f64::total_cmp);
             if machine(&sample) {
@@ -77,7 +77,7 @@ impl Evidence {
         sound?;
         let generator = rows::read::<GeneratorSecond>(&folder.generator())?;
         let events = lines::read_events(&folder.events())?;
-        let history = lines::read::<History>(&folder.history())?;
+        let history = lines::read::<HistoryEntry>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;
         let torn = [
             (slots.torn, "outcomes.csv"),
@@ -104,7 +104,7 @@ impl Evidence {
             torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
             absent: absent(folder),
         };
-        sound::records(folder, Reach::of(planned), &evidence)?;
+        plausibility::records(folder, RecordedSpan::of(planned), &evidence)?;
         // Threads write theirs beside each other, and a damaged file may have any order.
         evidence.generator.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
         Ok(evidence)
@@ -117,7 +117,7 @@ impl Evidence {
         let torn = rows::visit(&folder.samples(), |sample: Sample| {
             row += 1;
             if sound.is_ok() {
-                sound = sound::sample(folder, row, &sample);
+                sound = plausibility::sample(folder, row, &sample);
                 self.sampled.add(&sample);
             }
         })?;
@@ -137,10 +137,10 @@ impl Evidence {
         measured_from_s: f64,
     ) -> Result<(), ReadError> {
         self.load = LoadLog::measured_from(measured_from_s);
-        let (reach, mut sound) = (Reach::of(planned), Ok(()));
+        let (reach, mut sound) = (RecordedSpan::of(planned), Ok(()));
         let log = hlog::visit(&folder.load_hlog(), |interval| {
             if sound.is_ok() {
-                sound = sound::interval(folder, reach, interval);
+                sound = plausibility::interval(folder, reach, interval);
                 self.load.add(interval);
             }
         })?;

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 use experiment::plan;
 use record::events::{Event, What};
-use record::results::{Disturbance, Fault, Outage, OutageDistribution, Spread, Trial, Trust};
+use record::results::{Disturbance, Fault, Outage, OutageDistribution, Quantiles, Spread, Trial};
 
-use crate::disturbances::{self, Stretch, Usual};
+use crate::disturbances::{self, FaultlessStretch, NormalLoad};
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
-use crate::stats::outage::{Times, horizon_s, outage};
-use crate::stats::quantiles::{median, median_ci95, nearest_rank, samples_for};
+use crate::stats::outage::{FaultTimes, horizon_s, outage};
+use crate::stats::quantiles::{median, median_ci95, nearest_rank};
 use crate::stats::timeline::Timeline;
 
 /// Service must have been back for so long before it serves as the baseline of the next fault, seconds.
@@ -28,7 +28,7 @@ pub(crate) const MEMORY_WITHIN_S: f64 = 5.0;
 
 /// What happened to service in a trial.
 #[derive(Debug, Default)]
-pub(crate) struct Happened {
+pub(crate) struct FaultOutcomes {
     /// Every occurrence of a fault, in time order, with its outage if there was load.
     pub faults: Vec<Fault>,
     /// Outages that no fault explains, in time order.
@@ -41,16 +41,18 @@ pub(crate) fn happened(
     evidence: &Evidence,
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
-) -> Happened {
+) -> FaultOutcomes {
     let mut faults = occurrences(&evidence.events, &planned.faults);
-    let (Some(timeline), Some(window)) = (timeline, window) else { return Happened { faults, ..Happened::default() } };
+    let (Some(timeline), Some(window)) = (timeline, window) else {
+        return FaultOutcomes { faults, ..FaultOutcomes::default() };
+    };
     // What stands all the time is a condition of the trial: nobody felt it begin.
     let stands = |fault: &Fault| planned.faults.iter().any(|plan| plan.standing && plan.name == fault.name);
     let mut felt: Vec<&mut Fault> = faults
         .iter_mut()
         .filter(|fault| fault.failed.is_none() && fault.at_s < window.until_s && !stands(fault))
         .collect();
-    let mut walk = Walk::new(planned, evidence, timeline, window, &felt);
+    let mut walk = FaultWalk::new(planned, evidence, timeline, window, &felt);
     let begun: Vec<f64> = felt.iter().map(|fault| fault.at_s).collect();
     walk.undisturbed_until(begun.first().copied());
     for (number, fault) in felt.iter_mut().enumerate() {
@@ -59,16 +61,19 @@ pub(crate) fn happened(
         walk.undisturbed_until(next_s);
     }
     let disturbances = walk.disturbances;
-    Happened { faults, disturbances }
+    FaultOutcomes { faults, disturbances }
 }
 
+/// Times since a fault are told to the microsecond, and its own is finer: their sum may be that far before the slot that is meant.
+const TOLD_S: f64 = 1e-6;
+
 /// A walk through the load, from fault to fault.
-struct Walk<'a> {
+struct FaultWalk<'a> {
     evidence: &'a Evidence,
     timeline: &'a Timeline,
     window: &'a LoadWindow,
     timeout_s: f64,
-    usual: Usual,
+    usual: NormalLoad,
     /// From here on no fault accounts for what happens; `None`: service is not back from the last one.
     clear_from_s: Option<f64>,
     /// From here on service serves as a baseline.
@@ -76,7 +81,7 @@ struct Walk<'a> {
     disturbances: Vec<Disturbance>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FaultWalk<'a> {
     fn new(
         planned: &plan::Trial,
         evidence: &'a Evidence,
@@ -94,7 +99,7 @@ impl<'a> Walk<'a> {
             timeline,
             window,
             timeout_s,
-            usual: Usual::of(timeline, [window.from_s, window.until_s], &faulty, changes),
+            usual: NormalLoad::of(timeline, [window.from_s, window.until_s], &faulty, changes),
             clear_from_s: Some(window.from_s),
             baseline_from_s: Some(window.from_s),
             disturbances: Vec::new(),
@@ -112,14 +117,13 @@ impl<'a> Walk<'a> {
     fn fault(&mut self, at_s: f64, healed_s: Option<f64>, next_s: Option<f64>) -> Outage {
         let [until_s, counted_until_s] = self.until_s(next_s);
         let (baseline_from_s, timeout_s) = (self.baseline_from_s, self.timeout_s);
-        let times = Times { at_s, healed_s, baseline_from_s, until_s, counted_until_s, timeout_s };
+        let times = FaultTimes { at_s, healed_s, baseline_from_s, until_s, counted_until_s, timeout_s };
         let mut felt = outage(self.timeline, &self.evidence.load.latency, times);
         felt.memory_released_bytes = self.evidence.sampled.memory_released_bytes(at_s, MEMORY_WITHIN_S);
         // What a backlog does after an outage is no baseline either.
         let drained_s = felt.overshoot_until_s.unwrap_or(0.0);
-        let over_s = felt.back_to_baseline_s.map(|back_s| back_s.max(drained_s));
-        self.clear_from_s = over_s.map(|over_s| at_s + over_s);
-        self.baseline_from_s = over_s.map(|over_s| at_s + over_s + SETTLED_S);
+        self.clear_from_s = felt.back_to_baseline_s.map(|back_s| at_s + back_s.max(drained_s) + TOLD_S);
+        self.baseline_from_s = self.clear_from_s.map(|clear_s| clear_s + SETTLED_S);
         felt
     }
 
@@ -127,7 +131,8 @@ impl<'a> Walk<'a> {
     fn undisturbed_until(&mut self, next_s: Option<f64>) {
         let (Some(from_s), Some(baseline_from_s)) = (self.clear_from_s, self.baseline_from_s) else { return };
         let [until_s, counted_until_s] = self.until_s(next_s);
-        let stretch = Stretch { from_s, until_s, counted_until_s, timeout_s: self.timeout_s, settled_s: SETTLED_S };
+        let stretch =
+            FaultlessStretch { from_s, until_s, counted_until_s, timeout_s: self.timeout_s, settled_s: SETTLED_S };
         let (found, settled_s) =
             disturbances::between(self.timeline, self.evidence, &self.usual, &stretch, baseline_from_s);
         self.disturbances.extend(found);
@@ -184,9 +189,9 @@ fn occurrence<'a>(
 }
 
 /// A figure of an occurrence: infinite if it is longer than could be seen, `None` if it does not have it.
-type Figure = fn(&Outage) -> Option<f64>;
+type OccurrenceFigure = fn(&Outage) -> Option<f64>;
 
-const FIGURES: [(&str, Figure); 12] = [
+const FIGURES: [(&str, OccurrenceFigure); 12] = [
     ("back_to_baseline_s", back_s),
     ("degraded_s", |outage| outage.degraded_s),
     ("failed", |outage| Some(outage.failed as f64)),
@@ -204,7 +209,7 @@ const FIGURES: [(&str, Figure); 12] = [
 /// Every fault of each variant and point, in the order in which they first occurred, over the trials that are not void.
 pub(crate) fn distributions(trials: &[Trial]) -> Vec<OutageDistribution> {
     let mut found: Vec<(OutageDistribution, Vec<&Outage>)> = Vec::new();
-    for trial in trials.iter().filter(|trial| trial.verdict.is != Trust::Void) {
+    for trial in trials.iter().filter(|trial| trial.counts()) {
         for (fault, outage) in trial.faults.iter().filter_map(felt) {
             let same = |(known, _): &&mut (OutageDistribution, Vec<&Outage>)| {
                 known.fault == fault.name && known.variant == trial.variant && known.point == trial.point
@@ -236,7 +241,7 @@ fn back_s(outage: &Outage) -> Option<f64> {
 }
 
 fn distribution(of: OutageDistribution, outages: &[&Outage]) -> OutageDistribution {
-    let spread = |(name, figure): (&str, Figure)| {
+    let spread = |(name, figure): (&str, OccurrenceFigure)| {
         let values: Vec<f64> = outages.iter().filter_map(|outage| figure(outage)).collect();
         (!values.is_empty()).then(|| (name.to_owned(), spread(&values)))
     };
@@ -248,7 +253,7 @@ fn distribution(of: OutageDistribution, outages: &[&Outage]) -> OutageDistributi
 fn spread(values: &[f64]) -> Spread {
     let known = |value: Option<f64>| value.filter(|value| value.is_finite());
     let count = values.len() as u64;
-    let supported = |share: f64| count >= samples_for(share);
+    let supported = |share: f64| count >= Quantiles::samples_for(share);
     let high = |share: f64| known(nearest_rank(values, share).filter(|_| supported(share)));
     Spread {
         count,
@@ -263,11 +268,11 @@ fn spread(values: &[f64]) -> Spread {
 
 #[cfg(test)]
 mod tests {
-    use record::results::Verdict;
+    use record::results::{Trust, Verdict};
     use record::rows::OutcomeSlot;
 
     use super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     fn begun(at_s: f64, fault: &str, number: u32) -> Event {
         Event { at_s, what: What::FaultBegun { fault: fault.into(), number, kind: "kill".into(), on: "n2".into() } }
@@ -289,9 +294,9 @@ mod tests {
         all(evidence, until_s).faults
     }
 
-    fn all(evidence: &Evidence, until_s: f64) -> Happened {
+    fn all(evidence: &Evidence, until_s: f64) -> FaultOutcomes {
         let planned =
-            plan::Trial { faults: vec![made_up::fault("oops", 10.0)], ..made_up::trial(made_up::load(10, 40.0)) };
+            plan::Trial { faults: vec![synthetic::fault("oops", 10.0)], ..synthetic::trial(synthetic::load(10, 40.0)) };
         let window = LoadWindow { from_s: 2.0, until_s, first_fault_s: None, steady: None };
         happened(&planned, evidence, Timeline::of(&evidence.slots).as_ref(), Some(&window))
     }
@@ -311,6 +316,16 @@ mod tests {
         assert_eq!((faults[0].kind.as_str(), faults[0].on.as_str()), ("kill", "n2"), "as the event says");
         assert_eq!((faults[0].label.as_str(), faults[0].colour.as_str()), ("a call", "#cc0000"), "as the plan says");
         assert_eq!(faults[0].outage.as_ref().unwrap().memory_released_bytes, None);
+    }
+
+    #[test]
+    fn the_last_failure_of_an_outage_is_no_disturbance() {
+        // Back at 10.500 s: 0.499999 s after a fault at 10.0000006 s, as it is told.
+        let mut evidence = evidence(&[(10.0, 10.499)], vec![begun(10.000_000_6, "oops", 1)]);
+        evidence.slots.iter_mut().find(|slot| (slot.at_s - 10.499).abs() < 1e-9).unwrap().failed = 3;
+        let all = all(&evidence, 40.0);
+        assert_eq!(back_s(&all.faults[0]), Some(0.499_999));
+        assert_eq!((all.faults[0].outage.as_ref().unwrap().failed, all.disturbances), (3, vec![]));
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn latest_us(rows: &[GeneratorSecond], window: Option<&LoadWindow>) -> Option<f6
     largest(inside.filter_map(|row| row.late_us_p99))
 }
 
-fn books(evidence: &Evidence, unfinished_s: f64) -> Books {
+fn books(evidence: &Evidence, unfinished_s: f64) -> SecondSums {
     let rows = &evidence.generator;
     let latency_s: f64 = rows.iter().map(|row| row.latency_sum_s).sum();
     let operations: u64 = rows.iter().map(|row| row.operations).sum();
@@ -86,7 +86,7 @@ fn books(evidence: &Evidence, unfinished_s: f64) -> Books {
             last.map(|row| row.in_flight_mean).sum::<f64>() * latency_s / operations as f64
         }
     };
-    Books {
+    SecondSums {
         in_flight_s: rows.iter().map(|row| row.in_flight_mean * row.interval_s).sum(),
         latency_s,
         unfinished_s,
@@ -177,7 +177,7 @@ fn strangers_part(delay_pct: f64, threads: u32, at_s: f64, sampled: &Sampled) ->
 
 /// What a load's seconds say.
 #[derive(Debug, Clone, Copy, Default)]
-struct Books {
+struct SecondSums {
     /// Time integral of the operations in flight, seconds.
     pub in_flight_s: f64,
     /// Sum of the latencies of those that ended, seconds.
@@ -189,7 +189,7 @@ struct Books {
 }
 
 /// How far the two sides of the law are apart, percent of what was in flight; `None` if nothing was.
-fn littles_law_error_pct(books: Books) -> Option<f64> {
+fn littles_law_error_pct(books: SecondSums) -> Option<f64> {
     let apart = (books.in_flight_s - books.latency_s - books.unfinished_s).abs();
     (books.in_flight_s > 0.0).then(|| 100.0 * (apart - books.open_s).max(0.0) / books.in_flight_s)
 }
@@ -395,13 +395,13 @@ mod tests {
     #[test]
     fn known_answers() {
         let table = [
-            (Books::default(), None),
-            (Books { in_flight_s: 100.0, latency_s: 100.0, ..Books::default() }, Some(0.0)),
-            (Books { in_flight_s: 100.0, latency_s: 90.0, ..Books::default() }, Some(10.0)),
-            (Books { in_flight_s: 100.0, latency_s: 110.0, ..Books::default() }, Some(10.0)),
-            (Books { in_flight_s: 100.0, latency_s: 90.0, unfinished_s: 10.0, open_s: 0.0 }, Some(0.0)),
-            (Books { in_flight_s: 100.0, latency_s: 90.0, unfinished_s: 0.0, open_s: 4.0 }, Some(6.0)),
-            (Books { in_flight_s: 100.0, latency_s: 99.0, unfinished_s: 0.0, open_s: 4.0 }, Some(0.0)),
+            (SecondSums::default(), None),
+            (SecondSums { in_flight_s: 100.0, latency_s: 100.0, ..SecondSums::default() }, Some(0.0)),
+            (SecondSums { in_flight_s: 100.0, latency_s: 90.0, ..SecondSums::default() }, Some(10.0)),
+            (SecondSums { in_flight_s: 100.0, latency_s: 110.0, ..SecondSums::default() }, Some(10.0)),
+            (SecondSums { in_flight_s: 100.0, latency_s: 90.0, unfinished_s: 10.0, open_s: 0.0 }, Some(0.0)),
+            (SecondSums { in_flight_s: 100.0, latency_s: 90.0, unfinished_s: 0.0, open_s: 4.0 }, Some(6.0)),
+            (SecondSums { in_flight_s: 100.0, latency_s: 99.0, unfinished_s: 0.0, open_s: 4.0 }, Some(0.0)),
         ];
         for (books, known) in table {
             assert_eq!(littles_law_error_pct(books), known, "{books:?}");
@@ -420,7 +420,7 @@ mod tests {
             })
             .sum();
         let latency_s = operations.iter().map(|(_, long)| long).sum();
-        let error = littles_law_error_pct(Books { in_flight_s, latency_s, ..Books::default() }).unwrap();
+        let error = littles_law_error_pct(SecondSums { in_flight_s, latency_s, ..SecondSums::default() }).unwrap();
         assert!(error < 0.1, "{error}");
     }
 }

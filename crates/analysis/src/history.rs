@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use record::course::{Change, Changed, Course, CourseRun, FORMAT, Series};
 use record::environment::Environment;
 use record::folder::RunFolder;
-use record::results::{Results, Trial, Trust};
+use record::metric_history::{Changed, CourseRun, FORMAT, FigureChange, FigureSeries, MetricHistory};
+use record::results::{Results, Trial};
 use serde_json::Value;
 
 use crate::compare::is_ever_changing;
@@ -26,7 +26,7 @@ const SEED: u64 = 1;
 
 /// A run, read.
 #[derive(Debug, Clone, Default)]
-struct Run {
+struct HistoryRun {
     folder: String,
     start_unix_s: Option<f64>,
     results: Results,
@@ -34,27 +34,27 @@ struct Run {
 }
 
 /// Variant and point; the point as text, because a JSON value has no order.
-type Place = (Option<String>, String);
+type GroupKey = (Option<String>, String);
 
 /// The course of `metrics` (the usual ones if empty) over the runs in these folders, each a run folder or a folder of such.
 ///
 /// # Errors
 /// If there is no run, they are of different experiments, no trial has a metric that was asked for, or a record is broken elsewhere
 /// than at its end.
-pub fn history(folders: &[&Path], metrics: &[String]) -> Result<Course, Error> {
-    let mut runs: Vec<Run> = Vec::new();
+pub fn history(folders: &[&Path], metrics: &[String]) -> Result<MetricHistory, Error> {
+    let mut runs: Vec<HistoryRun> = Vec::new();
     for folder in folders {
         runs.extend(read_runs(folder)?);
     }
     course(runs, metrics)
 }
 
-fn read_runs(path: &Path) -> Result<Vec<Run>, Error> {
+fn read_runs(path: &Path) -> Result<Vec<HistoryRun>, Error> {
     let folders = found(path, "give folders that `plimsoll run` made, or one that holds several of them")?;
     folders.iter().map(read_run).collect()
 }
 
-fn read_run(folder: &RunFolder) -> Result<Run, Error> {
+fn read_run(folder: &RunFolder) -> Result<HistoryRun, Error> {
     let results = match folder.read_results()? {
         Some(results) => results,
         None => analyze(folder)?,
@@ -64,7 +64,7 @@ fn read_run(folder: &RunFolder) -> Result<Run, Error> {
         let clock = started_unix_s(folder, &trial.id)?;
         start_unix_s = start_unix_s.into_iter().chain(clock).reduce(f64::min);
     }
-    Ok(Run {
+    Ok(HistoryRun {
         folder: folder.path().display().to_string(),
         start_unix_s,
         results,
@@ -72,12 +72,12 @@ fn read_run(folder: &RunFolder) -> Result<Run, Error> {
     })
 }
 
-fn course(mut runs: Vec<Run>, metrics: &[String]) -> Result<Course, Error> {
+fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory, Error> {
     // A folder may have been named twice, itself and by the one it lies in.
     runs.sort_by(|a, b| a.folder.cmp(&b.folder));
     runs.dedup_by(|a, b| a.folder == b.folder);
     // Folders are named by when they were made, so that those without a clock find their place, too.
-    let name = |run: &Run| Path::new(&run.folder).file_name().map(std::ffi::OsStr::to_os_string);
+    let name = |run: &HistoryRun| Path::new(&run.folder).file_name().map(std::ffi::OsStr::to_os_string);
     runs.sort_by_key(name);
     if runs.iter().all(|run| run.start_unix_s.is_some()) {
         runs.sort_by(|a, b| a.start_unix_s.unwrap_or(0.0).total_cmp(&b.start_unix_s.unwrap_or(0.0)));
@@ -102,18 +102,18 @@ fn course(mut runs: Vec<Run>, metrics: &[String]) -> Result<Course, Error> {
         folder: run.folder.clone(),
         start_unix_s: run.start_unix_s,
         trials: count(run, |_| true),
-        void: count(run, |trial| trial.verdict.is == Trust::Void),
+        void: count(run, |trial| !trial.counts()),
         changed: if index == 0 { Vec::new() } else { changed(&environments[index - 1], &environments[index]) },
     });
-    Ok(Course { format: FORMAT, title, runs: listed.collect(), series })
+    Ok(MetricHistory { format: FORMAT, title, runs: listed.collect(), series })
 }
 
-fn count(run: &Run, which: impl Fn(&&Trial) -> bool) -> u32 {
+fn count(run: &HistoryRun, which: impl Fn(&&Trial) -> bool) -> u32 {
     u32::try_from(run.results.trials.iter().filter(which).count()).unwrap_or(u32::MAX)
 }
 
 /// The title that all runs have.
-fn one_experiment(runs: &[Run]) -> Result<String, Error> {
+fn one_experiment(runs: &[HistoryRun]) -> Result<String, Error> {
     let mut titles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for run in runs {
         titles.entry(&run.results.title).or_default().push(&run.folder);
@@ -129,16 +129,16 @@ fn one_experiment(runs: &[Run]) -> Result<String, Error> {
 }
 
 /// A metric at every variant and point where any run has it.
-fn of_metric(path: &str, runs: &[Run], environments: &[BTreeMap<String, String>]) -> Vec<Series> {
-    let mut places: Vec<(Place, &Trial)> = Vec::new();
+fn of_metric(path: &str, runs: &[HistoryRun], environments: &[BTreeMap<String, String>]) -> Vec<FigureSeries> {
+    let mut places: Vec<(GroupKey, &Trial)> = Vec::new();
     for trial in runs.iter().flat_map(|run| &run.results.trials) {
         if !places.iter().any(|(known, _)| *known == place(trial)) {
             places.push((place(trial), trial));
         }
     }
-    let of_place = |(wanted, example): &(Place, &Trial)| {
+    let of_place = |(wanted, example): &(GroupKey, &Trial)| {
         let values: Vec<Option<f64>> = runs.iter().map(|run| value(path, run, wanted)).collect();
-        values.iter().any(Option::is_some).then(|| Series {
+        values.iter().any(Option::is_some).then(|| FigureSeries {
             metric: path.to_owned(),
             variant: example.variant.clone(),
             point: example.point.clone(),
@@ -149,18 +149,18 @@ fn of_metric(path: &str, runs: &[Run], environments: &[BTreeMap<String, String>]
     places.iter().filter_map(of_place).collect()
 }
 
-fn place(trial: &Trial) -> Place {
+fn place(trial: &Trial) -> GroupKey {
     (trial.variant.clone(), serde_json::to_string(&trial.point).unwrap_or_default())
 }
 
 /// The median over a run's usable trials there; of a trial that has several values, such as of several faults, their median.
-fn value(path: &str, run: &Run, wanted: &Place) -> Option<f64> {
-    let usable = run.results.trials.iter().filter(|trial| trial.verdict.is != Trust::Void && place(trial) == *wanted);
+fn value(path: &str, run: &HistoryRun, wanted: &GroupKey) -> Option<f64> {
+    let usable = run.results.trials.iter().filter(|trial| trial.counts() && place(trial) == *wanted);
     let values: Vec<f64> = usable.filter_map(|trial| median(&metric(trial, path))).collect();
     median(&values)
 }
 
-fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>]) -> Vec<Change> {
+fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>]) -> Vec<FigureChange> {
     // Runs without the figure are no part of its series.
     let (at, series): (Vec<usize>, Vec<f64>) =
         values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).unzip();
@@ -169,7 +169,7 @@ fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>]) ->
     let change = |(index, change): (usize, &ChangePoint)| {
         let begin = index.checked_sub(1).map_or(0, |earlier| found[earlier].at);
         let (before, after) = (median(&series[begin..change.at])?, median(&series[change.at..end(index + 1)])?);
-        Some(Change {
+        Some(FigureChange {
             run: u32::try_from(at[change.at]).ok()?,
             before,
             after,
@@ -215,19 +215,19 @@ fn changed(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use record::results::{Fault, Outage, Quantiles, Throughput, Verdict};
+    use record::results::{Fault, Outage, Quantiles, Throughput, Trust, Verdict};
 
     use super::*;
 
     /// A run on this day, with a trial for each of these rates.
-    fn run(day: u32, kernel: &str, rates: &[f64]) -> Run {
+    fn run(day: u32, kernel: &str, rates: &[f64]) -> HistoryRun {
         let trial = |(index, rate): (usize, &f64)| Trial {
             id: format!("{:03}", index + 1),
             throughput: Throughput { operations_per_s: Some(*rate), ..Throughput::default() },
             latency_us: Some(Quantiles { p50: Some(1e6 / rate), ..Quantiles::default() }),
             ..Trial::default()
         };
-        Run {
+        HistoryRun {
             folder: format!("runs/2026-11-{day:02}T03-00-00-nightly"),
             start_unix_s: Some(1e9 + f64::from(day) * 86_400.0),
             results: Results {
@@ -240,8 +240,8 @@ mod tests {
     }
 
     /// Twelve nights of about 1,000/s, and with another kernel from the ninth on 900/s; out of order.
-    fn nights() -> Vec<Run> {
-        let mut runs: Vec<Run> = (1..=12)
+    fn nights() -> Vec<HistoryRun> {
+        let mut runs: Vec<HistoryRun> = (1..=12)
             .map(|day| {
                 let (kernel, rate) = if day < 9 { ("6.1.0-18", 1_000.0) } else { ("6.1.0-19", 900.0) };
                 let wobble = f64::from(day * 7 % 5);

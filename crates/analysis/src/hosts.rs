@@ -6,7 +6,7 @@ use record::events::{Event, HostFigures, What};
 use record::results::{Host, Machine};
 use record::rows::THIS_MACHINE;
 
-use crate::sampled::{HostSums, Mean, Sampled};
+use crate::sampled::{HostSums, RunningMean, Sampled};
 
 /// Every host of the lab, in its order, and any other that was sampled. Where hosts were made or reached, the machine that
 /// makes the load is none of them.
@@ -71,9 +71,9 @@ pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
         _ => None,
     });
     let (target_processes, other_processes, not_judged) = shares.unwrap_or_default();
-    let mean_of = |figure: fn(&HostSums) -> Mean| {
+    let mean_of = |figure: fn(&HostSums) -> RunningMean| {
         let of_machine = sampled.hosts.iter().filter(|host| !is_lab || host.name == THIS_MACHINE);
-        of_machine.map(figure).reduce(Mean::with).and_then(|mean| mean.value())
+        of_machine.map(figure).reduce(RunningMean::with).and_then(|mean| mean.value())
     };
     Machine {
         iowait_pct: mean_of(|host| host.iowait_pct),

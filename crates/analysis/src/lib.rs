@@ -13,21 +13,21 @@ mod generator;
 mod history;
 mod hosts;
 mod load_window;
-#[cfg(test)]
-mod made_up;
 mod metrics;
 mod operations;
+mod plausibility;
 mod run;
 mod safe_load;
 mod sampled;
 mod scaling;
-mod sound;
 mod stats;
+#[cfg(test)]
+mod synthetic;
 mod trial;
 mod verdict;
 mod versions;
 
-pub use compare::{Options, compare};
+pub use compare::{CompareOptions, compare};
 pub use history::{USUAL, history};
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;

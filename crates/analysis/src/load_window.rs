@@ -93,12 +93,12 @@ fn mean_latency(rows: &[GeneratorSecond]) -> Vec<MeanLatency> {
 
 #[cfg(test)]
 mod tests {
-    use experiment::plan::{Rate, Stage};
+    use experiment::plan::{Rate, RateStage};
     use record::events::Event;
     use record::rows::OutcomeSlot;
 
     use super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     /// 1,000 operations a second for so long, in slots of 10 ms.
     fn evidence(length_s: f64) -> Evidence {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_given_warm_up_is_taken_as_it_is() {
-        let load = Load { warmup: Warmup::Seconds(3.0), ..made_up::load(10, 20.0) };
+        let load = Load { warmup: Warmup::Seconds(3.0), ..synthetic::load(10, 20.0) };
         let found = window(&load, &evidence(20.5));
         assert_eq!((found.from_s, found.until_s, found.steady), (3.0, 20.0, None), "the drain is not measured");
         assert_eq!(found.calm(), Some((3.0, 20.0)));
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn how_the_warm_up_was_found_is_said() {
         let how = |warmup, evidence: &Evidence| {
-            let load = Load { warmup, ..made_up::load(10, 20.0) };
+            let load = Load { warmup, ..synthetic::load(10, 20.0) };
             LoadWindow::of(&load, evidence, &Timeline::of(&evidence.slots).unwrap()).unwrap().1
         };
         let given = how(Warmup::Seconds(30.0), &evidence(7.0));
@@ -139,8 +139,8 @@ mod tests {
             (7.0, "given", None),
             "no later than the load's end"
         );
-        let stages = Rate::Stages(vec![Stage { from: 0.0, to: 2_000.0, over_s: 20.0 }]);
-        let load = Load { warmup: Warmup::Auto, rate: Some(stages), ..made_up::load(10, 20.0) };
+        let stages = Rate::Stages(vec![RateStage { from: 0.0, to: 2_000.0, over_s: 20.0 }]);
+        let load = Load { warmup: Warmup::Auto, rate: Some(stages), ..synthetic::load(10, 20.0) };
         let (evidence_of_20_s, changing) = (evidence(20.0), Timeline::of(&evidence(20.0).slots).unwrap());
         let changing = LoadWindow::of(&load, &evidence_of_20_s, &changing).unwrap().1;
         assert_eq!((changing.from_s, changing.is, changing.unsteady), (0.0, None, None));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_was_cut_off_or_interrupted_is_measured_up_to_there() {
-        let load = made_up::load(10, 20.0);
+        let load = synthetic::load(10, 20.0);
         assert!((window(&load, &evidence(7.5)).until_s - 7.5).abs() < 1e-9);
         let mut interrupted = evidence(9.0);
         interrupted.events.push(Event { at_s: 6.0, what: What::Phase { phase: Phase::Draining } });
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_warm_up_never_ends_before_the_ramp_nor_after_the_first_fault() {
-        let load = Load { warmup: Warmup::Auto, ramp_s: 4.0, ..made_up::load(10, 30.0) };
+        let load = Load { warmup: Warmup::Auto, ramp_s: 4.0, ..synthetic::load(10, 30.0) };
         let mut faulty = evidence(30.0);
         faulty.events = vec![fault(20.0), fault(12.0), fault(45.0)];
         let found = window(&load, &faulty);
@@ -199,6 +199,6 @@ mod tests {
         before.slots.clear();
         before.events.push(Event { at_s: -2.0, what: What::Phase { phase: Phase::Starting } });
         let timeline = Timeline::of(&evidence(1.0).slots).unwrap();
-        assert_eq!(LoadWindow::of(&made_up::load(10, 20.0), &before, &timeline), None);
+        assert_eq!(LoadWindow::of(&synthetic::load(10, 20.0), &before, &timeline), None);
     }
 }

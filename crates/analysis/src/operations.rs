@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use record::events::Outcome;
-use record::hlog::{Counted, Counts, Tag, Time};
+use record::hlog::{Counted, HistogramCounts, Tag, Time};
 use record::results::{Operation, Outcomes, Quantiles};
 use record::rows::Attempts;
 
@@ -17,9 +17,9 @@ use crate::stats::quantiles::quantiles_us;
 #[derive(Debug, Default)]
 pub(crate) struct LoadLog {
     /// By name of the operation.
-    pub totals: BTreeMap<String, Totals>,
+    pub totals: BTreeMap<String, OperationTotals>,
     /// The same of the measured part alone.
-    measured: BTreeMap<String, Totals>,
+    measured: BTreeMap<String, OperationTotals>,
     measured_from_s: f64,
     /// `ok` latency second by second, coarsely.
     pub latency: LatencySeconds,
@@ -73,7 +73,7 @@ impl LoadLog {
 
     /// What latencies are taken from: each operation's histograms of the measured part, or of the whole load where nothing at all
     /// ended in that.
-    pub fn measured(&self) -> &BTreeMap<String, Totals> {
+    pub fn measured(&self) -> &BTreeMap<String, OperationTotals> {
         let ended = self.measured.values().any(|totals| totals.outcomes() != Outcomes::default());
         if ended { &self.measured } else { &self.totals }
     }
@@ -103,11 +103,11 @@ impl LoadLog {
 
 /// What a log says of one operation, or of all.
 #[derive(Debug, Default)]
-pub(crate) struct Totals {
+pub(crate) struct OperationTotals {
     times: BTreeMap<(Outcome, Time), Option<Histogram<u64>>>,
 }
 
-impl Totals {
+impl OperationTotals {
     /// All of these together.
     pub fn of_all<'a>(each: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
@@ -119,7 +119,7 @@ impl Totals {
         all
     }
 
-    fn count(&mut self, key: (Outcome, Time), counts: &Counts) {
+    fn count(&mut self, key: (Outcome, Time), counts: &HistogramCounts) {
         counts.add_to(self.times.entry(key).or_default());
     }
 
@@ -181,13 +181,13 @@ pub(crate) fn operations(
 ) -> BTreeMap<String, Operation> {
     let rates = window_s.map(|window_s| load.ok_per_s(window_s));
     let measured = load.measured();
-    let operation = |(name, totals): (&String, &Totals)| {
+    let operation = |(name, totals): (&String, &OperationTotals)| {
         let operation = Operation {
             throughput_per_s: rates.as_ref().map(|rates| rates.get(name.as_str()).copied().unwrap_or(0.0)),
             outcomes: totals.outcomes(),
             attempts: attempts.iter().filter(|row| row.operation == *name).map(|row| row.count).sum(),
-            latency_us: measured.get(name).and_then(Totals::latency_us),
-            service_us: measured.get(name).and_then(Totals::service_us),
+            latency_us: measured.get(name).and_then(OperationTotals::latency_us),
+            service_us: measured.get(name).and_then(OperationTotals::service_us),
             by_outcome: totals.by_outcome(),
         };
         (name.clone(), operation)
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn totals_are_those_of_the_log() {
         let log = log(&intervals());
-        let all = Totals::of_all(log.totals.values());
+        let all = OperationTotals::of_all(log.totals.values());
         assert_eq!(all.outcomes(), Outcomes { ok: 1_010, failed: 30, unfinished: 3, ..Outcomes::default() });
         assert_eq!(all.latency_us().unwrap().count, 1_010);
         assert_eq!(all.service_us().unwrap().count, 900);
@@ -258,7 +258,7 @@ mod tests {
     fn times_are_of_the_measured_part_and_counts_of_all() {
         let mut log = LoadLog::measured_from(1.0);
         intervals().iter().for_each(|interval| log.add(&interval.into()));
-        let measured = Totals::of_all(log.measured().values());
+        let measured = OperationTotals::of_all(log.measured().values());
         assert_eq!(measured.latency_us().unwrap().count, 110);
         assert_eq!(measured.service_us(), None, "they ended in the warm-up");
         let found = operations(&log, &[], None);
@@ -266,11 +266,11 @@ mod tests {
         assert_eq!((save.outcomes.ok, save.latency_us.unwrap().count), (1_000, 100));
         assert!((save.latency_us.unwrap().p50.unwrap() - 5_000.0).abs() < 5.0);
         assert_eq!(save.by_outcome["failed"].count, 30);
-        assert_eq!(Totals::of_all(log.totals.values()).latency_us().unwrap().count, 1_010, "with the warm-up");
+        assert_eq!(OperationTotals::of_all(log.totals.values()).latency_us().unwrap().count, 1_010, "with the warm-up");
 
         let mut too_late = LoadLog::measured_from(9.0);
         intervals().iter().for_each(|interval| too_late.add(&interval.into()));
-        let all = Totals::of_all(too_late.measured().values());
+        let all = OperationTotals::of_all(too_late.measured().values());
         assert_eq!(all.latency_us().unwrap().count, 1_010, "rather all than nothing");
     }
 

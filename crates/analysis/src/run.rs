@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use experiment::plan::{self, Plan};
+use record::checked_file::read_json_up_to;
 use record::events::{Ending, What};
 use record::folder::RunFolder;
-use record::results::{FORMAT, Results, Trial, Trust};
-use record::whole::read_json_up_to;
+use record::results::{FORMAT, Results, Trial};
 use record::{ReadError, lines};
 use serde_json::Value;
 
 use crate::audit::pooled;
 use crate::evidence::Evidence;
-use crate::safe_load::{self, Step};
+use crate::safe_load::{self, SearchTrial};
 use crate::trial::judged;
-use crate::verdict::{Finding, OfRun, lost_trial, of_used, run_verdict};
-use crate::versions::Earlier;
-use crate::{Error, claims, comparisons, cost, faults, scaling, sound};
+use crate::verdict::{RuleFinding, RunContext, lost_trial, of_used, run_verdict};
+use crate::versions::EarlierVersions;
+use crate::{Error, claims, comparisons, cost, faults, plausibility, scaling};
 
 /// The results of a run, as far as its records go. `answer` is empty.
 ///
@@ -30,13 +30,13 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let ids = folder.trial_ids().map_err(Error::List)?;
     let is_over = folder.read_ending()?.is_some_and(|ending| ending.how == Ending::Done);
     let mut trials: Vec<Trial> = Vec::new();
-    let mut findings: Vec<(String, Vec<Finding>)> = Vec::new();
-    let mut steps: Vec<Step> = Vec::new();
-    let mut earlier = Earlier::default();
+    let mut findings: Vec<(String, Vec<RuleFinding>)> = Vec::new();
+    let mut steps: Vec<SearchTrial> = Vec::new();
+    let mut earlier = EarlierVersions::default();
     for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
         let trial_folder = folder.trial(&planned.id);
         let mut evidence = Evidence::read(planned, &trial_folder)?;
-        let of_run = OfRun { plan: Some(&plan), earlier: Some(&earlier), is_over };
+        let of_run = RunContext { plan: Some(&plan), earlier: Some(&earlier), is_over };
         let (trial, found) = judged(planned, &trial_folder, &mut evidence, of_run)?;
         earlier.add(planned, &evidence);
         steps.extend(plan.find.as_ref().map(|find| safe_load::step(find, &trial, &found)));
@@ -81,7 +81,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
 pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
     let plan = read_json_up_to(&folder.plan(), plan::FORMAT)?;
     let plan = plan.ok_or_else(|| Error::NotARun(folder.path().to_path_buf()))?;
-    sound::plan(&folder.plan(), &plan)?;
+    plausibility::plan(&folder.plan(), &plan)?;
     Ok(plan)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn started_unix_s(folder: &RunFolder, id: &str) -> Result<Option<f64>
 }
 
 /// The trials of a variant at a point.
-pub(crate) struct Group<'a> {
+pub(crate) struct TrialGroup<'a> {
     /// Variant, if any.
     pub variant: Option<&'a str>,
     /// Swept path to value.
@@ -136,35 +136,29 @@ pub(crate) struct Group<'a> {
 }
 
 /// Each variant at each point, in the order of the trials.
-pub(crate) fn groups<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
+pub(crate) fn groups<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<TrialGroup<'a>> {
+    let mut groups: Vec<TrialGroup<'a>> = Vec::new();
     for trial in trials {
         let variant = trial.variant.as_deref();
         match groups.iter_mut().find(|group| group.variant == variant && *group.point == trial.point) {
             Some(group) => group.trials.push(trial),
-            None => groups.push(Group { variant, point: &trial.point, trials: vec![trial] }),
+            None => groups.push(TrialGroup { variant, point: &trial.point, trials: vec![trial] }),
         }
     }
     groups
-}
-
-/// The trials that are not void; all of them if all are, which the verdict says.
-pub(crate) fn usable<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a Trial> {
-    let trials: Vec<&Trial> = trials.into_iter().collect();
-    let all_void = trials.iter().all(|trial| trial.verdict.is == Trust::Void);
-    trials.into_iter().filter(|trial| all_void || trial.verdict.is != Trust::Void).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
+    use record::checked_file::{read_json, write_json};
     use record::events::{Event, RunEnding};
-    use record::lines::Writer;
-    use record::whole::{read_json, write_json};
+    use record::lines::JsonLinesWriter;
+    use record::results::Trust;
 
     use super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     /// A run folder of its own for one test.
     struct Scratch(RunFolder);
@@ -176,7 +170,7 @@ mod tests {
             std::fs::create_dir_all(&path).unwrap();
             let folder = RunFolder::at(&path);
             let trial =
-                |number: u32| plan::Trial { id: format!("{number:03}"), ..made_up::trial(made_up::load(10, 20.0)) };
+                |number: u32| plan::Trial { id: format!("{number:03}"), ..synthetic::trial(synthetic::load(10, 20.0)) };
             let plan = Plan {
                 format: 1,
                 title: "t".into(),
@@ -194,7 +188,7 @@ mod tests {
 
         fn play(&self, id: &str, how: Option<Ending>) {
             let trial = self.0.create_trial(id).unwrap();
-            let mut events = Writer::create(&trial.events()).unwrap();
+            let mut events = JsonLinesWriter::create(&trial.events()).unwrap();
             events.write(&Event { at_s: 0.0, what: What::Clock { unix_s: 1.0 } }).unwrap();
             if let Some(how) = how {
                 events.write(&Event { at_s: 21.0, what: What::Ended { how, reason: None } }).unwrap();

@@ -3,20 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Find, Plan, Range, Requirement};
+use experiment::plan::{self, Find, MetricRange, Plan, Requirement};
 use experiment::quantity::grouped;
-use experiment::search::{self, End, Finished, Said, Silence};
+use experiment::search::{self, End, Finished, Inconclusive, ProbeResult};
 use record::events::Ending;
 use record::folder::TrialFolder;
-use record::results::{Outage, SafeLoad, SearchStep, Trial, Trust};
+use record::results::{Outage, Quantiles, SafeLoad, SearchStep, Trial, Trust};
 
 use crate::Error;
 use crate::claims::{asked_as, worst};
 use crate::evidence::Evidence;
 use crate::metrics::metric;
-use crate::stats::quantiles::{named, samples_for};
+use crate::stats::quantiles::named;
 use crate::trial::judged;
-use crate::verdict::{Finding, OfRun};
+use crate::verdict::{RuleFinding, RunContext};
 
 /// Rules whose voice means that the generator, and not the target, was at its limit.
 const GENERATOR: [&str; 5] =
@@ -24,7 +24,7 @@ const GENERATOR: [&str; 5] =
 
 /// A trial of a search.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
+pub(crate) struct SearchTrial {
     /// For the search; `None` if the trial did not end, so that it is still to be played.
     pub finished: Option<Finished>,
     /// For a reader.
@@ -45,24 +45,24 @@ pub fn finished(
 ) -> Result<Option<(Finished, SearchStep)>, Error> {
     let Some(find) = &plan.find else { return Ok(None) };
     let mut evidence = Evidence::read(planned, folder)?;
-    let of_run = OfRun { plan: Some(plan), ..OfRun::default() };
+    let of_run = RunContext { plan: Some(plan), ..RunContext::default() };
     let (trial, findings) = judged(planned, folder, &mut evidence, of_run)?;
     let step = step(find, &trial, &findings);
     Ok(step.finished.map(|finished| (finished, step.step)))
 }
 
 /// A trial as its search sees it.
-pub(crate) fn step(find: &Find, trial: &Trial, findings: &[Finding]) -> Step {
+pub(crate) fn step(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> SearchTrial {
     let value = trial.point.get(&find.highest).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
     let (said, broke, hit) = said(find, trial, findings);
     let held = match &said {
-        Some(Said::Held(_)) => Some(true),
-        Some(Said::Broke(_)) => Some(false),
-        Some(Said::Nothing(_)) | None => None,
+        Some(ProbeResult::Held(_)) => Some(true),
+        Some(ProbeResult::Broke(_)) => Some(false),
+        Some(ProbeResult::Nothing(_)) | None => None,
     };
     let finished =
         said.map(|said| Finished { variant: trial.variant.clone(), surviving: trial.surviving.clone(), value, said });
-    Step {
+    SearchTrial {
         finished,
         step: SearchStep { trial: trial.id.clone(), value, held, broke, figures: figures(&find.limits, trial) },
         hit,
@@ -71,7 +71,7 @@ pub(crate) fn step(find: &Find, trial: &Trial, findings: &[Finding]) -> Step {
 }
 
 /// What it says, the words to it, and the limit that broke by most.
-fn said(find: &Find, trial: &Trial, findings: &[Finding]) -> (Option<Said>, Vec<String>, Option<String>) {
+fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>, Option<String>) {
     if trial.ended != Some(Ending::Done) {
         return (None, vec!["it was cut off".to_owned()], None);
     }
@@ -79,39 +79,41 @@ fn said(find: &Find, trial: &Trial, findings: &[Finding]) -> (Option<Said>, Vec<
     if let Some(void) = void {
         let generator =
             findings.iter().find(|finding| finding.trust == Trust::Void && GENERATOR.contains(&finding.rule));
-        let silence = generator
-            .map_or_else(|| Silence::Void(void.reason.clone()), |finding| Silence::Generator(finding.reason.clone()));
+        let silence = generator.map_or_else(
+            || Inconclusive::Void(void.reason.clone()),
+            |finding| Inconclusive::Generator(finding.reason.clone()),
+        );
         let reason = generator.unwrap_or(void).reason.clone();
-        return (Some(Said::Nothing(silence)), vec![reason], None);
+        return (Some(ProbeResult::Nothing(silence)), vec![reason], None);
     }
-    let judged: Vec<Judged> = find.limits.iter().map(|limit| judge(limit, trial)).collect();
-    let broken: Vec<&Judged> = judged.iter().filter(|limit| limit.holds == Some(false)).collect();
-    let margins = |limits: &[&Judged]| -> Vec<f64> { limits.iter().filter_map(|limit| limit.margin).collect() };
+    let judged: Vec<LimitResult> = find.limits.iter().map(|limit| judge(limit, trial)).collect();
+    let broken: Vec<&LimitResult> = judged.iter().filter(|limit| limit.holds == Some(false)).collect();
+    let margins = |limits: &[&LimitResult]| -> Vec<f64> { limits.iter().filter_map(|limit| limit.margin).collect() };
     // Whatever else could not be measured: one limit that is known to be broken is enough.
     if !broken.is_empty() {
         let farthest = margins(&broken).into_iter().reduce(f64::max);
         let hit = broken.iter().max_by(|a, b| a.margin.unwrap_or(0.0).total_cmp(&b.margin.unwrap_or(0.0)));
         let hit = hit.map(|limit| limit.metric.clone());
-        return (Some(Said::Broke(farthest)), broken.iter().map(|limit| limit.words.clone()).collect(), hit);
+        return (Some(ProbeResult::Broke(farthest)), broken.iter().map(|limit| limit.words.clone()).collect(), hit);
     }
     let unmeasured: Vec<String> =
         judged.iter().filter(|limit| limit.holds.is_none()).map(|limit| limit.words.clone()).collect();
     if let Some(first) = unmeasured.first() {
-        return (Some(Said::Nothing(Silence::Unmeasured(first.clone()))), unmeasured, None);
+        return (Some(ProbeResult::Nothing(Inconclusive::Unmeasured(first.clone()))), unmeasured, None);
     }
     let nearest = margins(&judged.iter().collect::<Vec<_>>()).into_iter().reduce(f64::min);
-    (Some(Said::Held(nearest)), Vec::new(), None)
+    (Some(ProbeResult::Held(nearest)), Vec::new(), None)
 }
 
 /// The line of each variant under each condition.
-pub(crate) fn safe_loads(find: &Find, steps: &[Step]) -> Vec<SafeLoad> {
+pub(crate) fn safe_loads(find: &Find, steps: &[SearchTrial]) -> Vec<SafeLoad> {
     let finished: Vec<Finished> = steps.iter().filter_map(|step| step.finished.clone()).collect();
     find.templates.iter().map(|template| safe_load(find, template, steps, &finished)).collect()
 }
 
-fn safe_load(find: &Find, template: &plan::Trial, steps: &[Step], finished: &[Finished]) -> SafeLoad {
+fn safe_load(find: &Find, template: &plan::Trial, steps: &[SearchTrial], finished: &[Finished]) -> SafeLoad {
     let line = search::line(find, template, finished);
-    let own: Vec<&Step> = own(template, steps);
+    let own: Vec<&SearchTrial> = own(template, steps);
     SafeLoad {
         variant: template.variant.clone(),
         over: find.highest.clone(),
@@ -124,12 +126,12 @@ fn safe_load(find: &Find, template: &plan::Trial, steps: &[Step], finished: &[Fi
     }
 }
 
-fn own<'a>(template: &plan::Trial, steps: &'a [Step]) -> Vec<&'a Step> {
+fn own<'a>(template: &plan::Trial, steps: &'a [SearchTrial]) -> Vec<&'a SearchTrial> {
     steps.iter().filter(|step| step.condition.0 == template.variant && step.condition.1 == template.surviving).collect()
 }
 
 /// The limit that broke at the lowest value beyond the line; or what kept the search from meeting one.
-fn limited_by(find: &Find, end: Option<&End>, value: Option<f64>, steps: &[&Step]) -> String {
+fn limited_by(find: &Find, end: Option<&End>, value: Option<f64>, steps: &[&SearchTrial]) -> String {
     match end {
         Some(End::Bound) => return format!("the search: nothing above {} was to be tried", find.up_to.unwrap_or(0.0)),
         Some(End::Generator(reason)) => return format!("the generator: {reason}"),
@@ -154,11 +156,11 @@ pub(crate) fn lowest(lines: &[SafeLoad]) -> Option<SafeLoad> {
 
 /// The trials that the lines rest on: void ones that were played again are not used. A search that has no other is judged by
 /// them.
-pub(crate) fn used(find: &Find, steps: &[Step]) -> Vec<String> {
+pub(crate) fn used(find: &Find, steps: &[SearchTrial]) -> Vec<String> {
     let mut used = Vec::new();
     for template in &find.templates {
         let own = own(template, steps);
-        let says: Vec<&&Step> = own.iter().filter(|step| step.step.held.is_some()).collect();
+        let says: Vec<&&SearchTrial> = own.iter().filter(|step| step.step.held.is_some()).collect();
         let counted = if says.is_empty() { own.iter().collect() } else { says };
         used.extend(counted.into_iter().map(|step| step.step.trial.clone()));
     }
@@ -170,7 +172,7 @@ const FAR: f64 = 5.0;
 
 /// How a limit fares in a trial.
 #[derive(Debug, Clone, PartialEq)]
-struct Judged {
+struct LimitResult {
     pub metric: String,
     /// `None`: not measured.
     pub holds: Option<bool>,
@@ -180,8 +182,8 @@ struct Judged {
     pub words: String,
 }
 
-fn judge(limit: &Requirement, trial: &Trial) -> Judged {
-    let judged = |holds, margin, words: String| Judged { metric: limit.metric.clone(), holds, margin, words };
+fn judge(limit: &Requirement, trial: &Trial) -> LimitResult {
+    let judged = |holds, margin, words: String| LimitResult { metric: limit.metric.clone(), holds, margin, words };
     if let Some(words) = never_back(&limit.metric, trial) {
         return judged(Some(false), Some(FAR), words);
     }
@@ -199,22 +201,22 @@ fn figures(limits: &[Requirement], trial: &Trial) -> BTreeMap<String, f64> {
 }
 
 /// A quantile needs operations that succeeded. Where most did not, it is the target that failed and not the measurement.
-fn unmeasured(limit: &Requirement, trial: &Trial) -> Judged {
+fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
     let outcomes = &trial.outcomes;
     let all = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
     let metric = &limit.metric;
     if outcomes.ok < all.div_ceil(2) {
         let words = format!("{metric} has no value: only {} of {all} operations succeeded", outcomes.ok);
-        return Judged { metric: metric.clone(), holds: Some(false), margin: Some(FAR), words };
+        return LimitResult { metric: metric.clone(), holds: Some(false), margin: Some(FAR), words };
     }
-    let needed = metric.rsplit('.').next().and_then(named).map(samples_for);
+    let needed = metric.rsplit('.').next().and_then(named).map(Quantiles::samples_for);
     let words = match needed {
         Some(needed) => format!(
             "{metric} was not measured: it takes {needed} operations within the measured part, more than this load makes in its time"
         ),
         None => format!("{metric} was not measured"),
     };
-    Judged { metric: metric.clone(), holds: None, margin: None, words }
+    LimitResult { metric: metric.clone(), holds: None, margin: None, words }
 }
 
 /// Times of an outage that are missing because they never came to an end within the trial: worse than any bound.
@@ -234,7 +236,7 @@ fn never_back(metric: &str, trial: &Trial) -> Option<String> {
 }
 
 /// How far a value is from the nearest of its bounds.
-fn margin(value: f64, range: &Range) -> Option<f64> {
+fn margin(value: f64, range: &MetricRange) -> Option<f64> {
     let bounds = [range.below, range.above, range.at_most, range.at_least];
     let ratios = bounds.into_iter().flatten().filter_map(|bound| match (value > 0.0, bound > 0.0) {
         (true, true) => Some((value / bound).ln().abs().min(FAR)),
@@ -261,12 +263,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     fn limit(metric: &str, below: f64) -> Requirement {
         Requirement {
             metric: metric.to_owned(),
-            range: Range { below: Some(below), ..Range::default() },
+            range: MetricRange { below: Some(below), ..MetricRange::default() },
             filter: BTreeMap::new(),
         }
     }
@@ -274,15 +276,15 @@ mod tests {
     fn find() -> Find {
         let template = |condition: &str| plan::Trial {
             surviving: Some(condition.to_owned()),
-            load: Some(plan::Load { rate: Some(plan::Rate::Constant(1000.0)), ..made_up::load(10, 10.0) }),
+            load: Some(plan::Load { rate: Some(plan::Rate::Constant(1000.0)), ..synthetic::load(10, 10.0) }),
             lab: plan::Lab { speed: 1.0, ..plan::Lab::default() },
-            ..made_up::trial(made_up::load(10, 10.0))
+            ..synthetic::trial(synthetic::load(10, 10.0))
         };
         Find {
             highest: "load.rate".to_owned(),
             surviving: vec!["nothing lost".to_owned(), "one member down".to_owned()],
             templates: vec![template("nothing lost"), template("one member down")],
-            ..made_up::find(vec![limit("latency_us.p99", 50_000.0), limit("failed_pct", 0.1)])
+            ..synthetic::find(vec![limit("latency_us.p99", 50_000.0), limit("failed_pct", 0.1)])
         }
     }
 
@@ -300,11 +302,11 @@ mod tests {
         }
     }
 
-    fn void(rule: &'static str) -> Finding {
-        Finding { rule, trust: Trust::Void, reason: format!("because of {rule}") }
+    fn void(rule: &'static str) -> RuleFinding {
+        RuleFinding { rule, trust: Trust::Void, reason: format!("because of {rule}") }
     }
 
-    fn says(trial: &Trial, findings: &[Finding]) -> (Option<Said>, Vec<String>) {
+    fn says(trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>) {
         let step = step(&find(), trial, findings);
         (step.finished.map(|finished| finished.said), step.step.broke)
     }
@@ -312,9 +314,12 @@ mod tests {
     #[test]
     fn limits_hold_or_break_with_their_figures() {
         let (said, broke) = says(&trial(Some(25_000.0)), &[]);
-        assert_eq!((said, broke), (Some(Said::Held(Some(2_f64.ln()))), Vec::new()));
+        assert_eq!((said, broke), (Some(ProbeResult::Held(Some(2_f64.ln()))), Vec::new()));
         let (said, broke) = says(&trial(Some(71_000.4)), &[]);
-        assert!(matches!(said, Some(Said::Broke(Some(margin))) if (margin - 1.42_f64.ln()).abs() < 1e-4), "{said:?}");
+        assert!(
+            matches!(said, Some(ProbeResult::Broke(Some(margin))) if (margin - 1.42_f64.ln()).abs() < 1e-4),
+            "{said:?}"
+        );
         assert_eq!(broke, ["latency_us.p99 = 71,000, asked below 50,000"]);
     }
 
@@ -322,12 +327,12 @@ mod tests {
     fn a_void_trial_says_nothing_and_whether_it_was_the_generator() {
         let fast = trial(Some(71_000.0));
         let (said, broke) = says(&fast, &[void("strangers")]);
-        assert_eq!(said, Some(Said::Nothing(Silence::Void("because of strangers".into()))));
+        assert_eq!(said, Some(ProbeResult::Nothing(Inconclusive::Void("because of strangers".into()))));
         assert_eq!(broke, ["because of strangers"]);
         let (said, _) = says(&fast, &[void("steal"), void("generator_cpu")]);
-        assert_eq!(said, Some(Said::Nothing(Silence::Generator("because of generator_cpu".into()))));
-        let suspect = Finding { trust: Trust::Suspect, ..void("generator_cpu") };
-        assert!(matches!(says(&fast, &[suspect]).0, Some(Said::Broke(_))), "a suspect one counts");
+        assert_eq!(said, Some(ProbeResult::Nothing(Inconclusive::Generator("because of generator_cpu".into()))));
+        let suspect = RuleFinding { trust: Trust::Suspect, ..void("generator_cpu") };
+        assert!(matches!(says(&fast, &[suspect]).0, Some(ProbeResult::Broke(_))), "a suspect one counts");
         let accepting = Find { accepts_void: true, ..find() };
         assert_eq!(step(&accepting, &fast, &[void("steal")]).step.held, Some(false));
         let cut = Trial { ended: None, ..trial(Some(1.0)) };
@@ -338,14 +343,17 @@ mod tests {
     fn what_was_not_measured_neither_holds_nor_breaks() {
         let (said, broke) = says(&trial(None), &[]);
         assert!(
-            matches!(&said, Some(Said::Nothing(Silence::Unmeasured(why))) if why.contains("299 operations")),
+            matches!(&said, Some(ProbeResult::Nothing(Inconclusive::Unmeasured(why))) if why.contains("299 operations")),
             "{said:?}"
         );
         assert_eq!(broke.len(), 1);
         let failing = Trial { failed_pct: Some(2.0), ..trial(None) };
-        assert!(matches!(says(&failing, &[]).0, Some(Said::Broke(_))), "one broken limit is enough");
+        assert!(matches!(says(&failing, &[]).0, Some(ProbeResult::Broke(_))), "one broken limit is enough");
         let dead = Trial { outcomes: Outcomes { ok: 3, timeout: 9_997, ..Outcomes::default() }, ..trial(None) };
-        assert!(matches!(says(&dead, &[]).0, Some(Said::Broke(_))), "a target that answers nothing is no short trial");
+        assert!(
+            matches!(says(&dead, &[]).0, Some(ProbeResult::Broke(_))),
+            "a target that answers nothing is no short trial"
+        );
     }
 
     #[test]
@@ -365,7 +373,7 @@ mod tests {
     }
 
     /// Plays both searches on a target with these edges.
-    fn played(edges: [f64; 2], p99_us: impl Fn(f64, f64) -> f64) -> (Find, Vec<Step>) {
+    fn played(edges: [f64; 2], p99_us: impl Fn(f64, f64) -> f64) -> (Find, Vec<SearchTrial>) {
         played_by(find(), |trial, rate| {
             let healthy = trial.surviving.as_deref() == Some("nothing lost");
             p99_us(rate, if healthy { edges[0] } else { edges[1] })
@@ -373,7 +381,7 @@ mod tests {
     }
 
     /// Plays a search to its end.
-    fn played_by(find: Find, p99_us: impl Fn(&plan::Trial, f64) -> f64) -> (Find, Vec<Step>) {
+    fn played_by(find: Find, p99_us: impl Fn(&plan::Trial, f64) -> f64) -> (Find, Vec<SearchTrial>) {
         let mut plan: Plan = serde_json::from_value(json!({
             "format": 1, "title": "", "asks": "", "variants": [], "swept": [], "trials": [],
             "requirements": [], "claims": [], "find": null
@@ -419,7 +427,7 @@ mod tests {
         let of = |variant: &str| -> Vec<plan::Trial> {
             let with = |template: &plan::Trial| plan::Trial {
                 variant: Some(variant.to_owned()),
-                load: Some(plan::Load { rate: None, ..made_up::load(16, 10.0) }),
+                load: Some(plan::Load { rate: None, ..synthetic::load(16, 10.0) }),
                 ..template.clone()
             };
             find.templates.iter().map(with).collect()
@@ -460,7 +468,7 @@ mod tests {
         let unfinished = safe_loads(&find(), &[step(&find(), &trial(Some(1.0)), &[])]);
         assert_eq!((unfinished[0].value, unfinished[0].ci95[1], unfinished[0].complete), (Some(1000.0), None, false));
         assert_eq!(unfinished[0].limited_by, "the search: it was not finished");
-        let three: Vec<Step> = (0..3).map(|_| step(&find(), &trial(Some(1.0)), &[void("steal")])).collect();
+        let three: Vec<SearchTrial> = (0..3).map(|_| step(&find(), &trial(Some(1.0)), &[void("steal")])).collect();
         let silent = &safe_loads(&find(), &three)[0];
         assert_eq!((silent.value, silent.limited_by.as_str()), (None, "the search: because of steal"));
     }

@@ -17,12 +17,12 @@ const MOST_UNDECIDED: usize = 4_096;
 
 /// A mean, as far as it has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Mean {
+pub(crate) struct RunningMean {
     sum: f64,
     count: u64,
 }
 
-impl Mean {
+impl RunningMean {
     fn add(&mut self, value: Option<f64>) {
         if let Some(value) = value {
             self.sum += value;
@@ -43,14 +43,14 @@ impl Mean {
 
 /// A figure of all processes of the target together, moment by moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Moments {
+struct TargetSeries {
     /// The moment that is being added up, and its sum.
     now: Option<(f64, f64)>,
-    sums: Mean,
+    sums: RunningMean,
     largest: Option<f64>,
 }
 
-impl Moments {
+impl TargetSeries {
     fn add(&mut self, at_s: f64, value: Option<f64>) {
         let Some(value) = value else { return };
         match &mut self.now {
@@ -81,14 +81,14 @@ impl Moments {
 pub(crate) struct HostSums {
     pub name: String,
     /// CPU of the host as a whole …
-    pub busy_pct: Mean,
+    pub busy_pct: RunningMean,
     /// … and in the measured part alone.
-    pub measured_busy_pct: Mean,
-    pub throttled_pct: Mean,
-    pub run_delay_pct: Mean,
-    pub iowait_pct: Mean,
-    pub steal_pct: Mean,
-    pub strangers_pct: Mean,
+    pub measured_busy_pct: RunningMean,
+    pub throttled_pct: RunningMean,
+    pub run_delay_pct: RunningMean,
+    pub iowait_pct: RunningMean,
+    pub steal_pct: RunningMean,
+    pub strangers_pct: RunningMean,
     pub load1_max: Option<f64>,
     pub load5_max: Option<f64>,
     pub load15_max: Option<f64>,
@@ -96,9 +96,9 @@ pub(crate) struct HostSums {
     pub oom_kills: Option<u64>,
     pub disk_write_bytes: Option<u64>,
     pub net_bytes: Option<u64>,
-    target_busy_pct: Moments,
-    target_run_delay_pct: Moments,
-    target_rss_bytes: Moments,
+    target_busy_pct: TargetSeries,
+    target_run_delay_pct: TargetSeries,
+    target_rss_bytes: TargetSeries,
 }
 
 impl HostSums {
@@ -142,7 +142,7 @@ impl HostSums {
 
 /// CPU in a row of the machine that makes the load, or of the generator.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Busy {
+pub(crate) struct BusyCpu {
     pub at_s: f64,
     /// User and system, if both were sampled.
     pub busy_pct: Option<f64>,
@@ -151,7 +151,7 @@ pub(crate) struct Busy {
 
 /// Processes of the target that were replaced in a second.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Replaced {
+pub(crate) struct RestartedProcesses {
     pub at_s: f64,
     pub host: String,
     pub process: String,
@@ -167,19 +167,19 @@ pub(crate) struct Sampled {
     /// Hosts in the order of their first row in the load.
     pub hosts: Vec<HostSums>,
     /// The generator's rows, and those of its machine, in file order.
-    own: Vec<Busy>,
-    machine: Vec<Busy>,
+    own: Vec<BusyCpu>,
+    machine: Vec<BusyCpu>,
     /// The host in the generator's rows, and rows of hosts before the first of these.
     own_host: Option<String>,
-    undecided: Vec<(String, Busy)>,
+    undecided: Vec<(String, BusyCpu)>,
     /// Times of rows that are later than all before them.
     later_s: Vec<f64>,
-    throttled_pct: Mean,
+    throttled_pct: RunningMean,
     ahead_s: f64,
     clock_jump_s: Option<f64>,
     /// Resident memory of the target: of each process as it was sampled, and of all together once that is settled.
     rss_bytes: Vec<(f64, f64)>,
-    pub replaced: Vec<Replaced>,
+    pub replaced: Vec<RestartedProcesses>,
 }
 
 impl Default for Sampled {
@@ -200,7 +200,7 @@ impl Sampled {
             own_host: None,
             undecided: Vec::new(),
             later_s: Vec::new(),
-            throttled_pct: Mean::default(),
+            throttled_pct: RunningMean::default(),
             ahead_s: 0.0,
             clock_jump_s: None,
             rss_bytes: Vec::new(),
@@ -218,7 +218,7 @@ impl Sampled {
         }
         if let Some(count) = sample.processes_replaced.filter(|count| *count > 0) {
             let (host, process) = (sample.host.clone(), sample.process.clone());
-            self.replaced.push(Replaced { at_s: sample.at_s, host, process, count });
+            self.replaced.push(RestartedProcesses { at_s: sample.at_s, host, process, count });
         }
         // The second lies, for the most part, in the load.
         if !(0.5..=self.until_s + 0.5).contains(&sample.at_s) {
@@ -249,7 +249,7 @@ impl Sampled {
         if self.later_s.last().is_none_or(|last_s| sample.at_s > *last_s) {
             self.later_s.push(sample.at_s);
         }
-        let busy = Busy {
+        let busy = BusyCpu {
             at_s: sample.at_s,
             busy_pct: sample.cpu_user_pct.zip(sample.cpu_system_pct).map(|(user, system)| user + system),
             strangers_pct: sample.cpu_strangers_pct,
@@ -303,10 +303,10 @@ impl Sampled {
 
     /// What the generator and its machine did in the second that ends at `at_s`, as far as that was sampled. After a second that the
     /// probes slept through, the next one covers it.
-    pub fn in_second(&self, at_s: f64) -> Option<(Busy, Option<Busy>)> {
+    pub fn in_second(&self, at_s: f64) -> Option<(BusyCpu, Option<BusyCpu>)> {
         let next = self.later_s.partition_point(|later_s| *later_s < at_s - SAME_SECOND_S);
         let at_s = *self.later_s.get(next)?;
-        let same = |rows: &[Busy]| {
+        let same = |rows: &[BusyCpu]| {
             let first = rows.partition_point(|row| row.at_s <= at_s - SAME_SECOND_S);
             rows.get(first).copied().filter(|row| (row.at_s - at_s).abs() < SAME_SECOND_S)
         };

@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::is_offered;
-use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl};
+use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;
 
-use crate::run::usable;
-use crate::stats::curve::{Curve, Mean, crossing, interval, intervals};
+use crate::stats::curve::{LoadCurve, LoadMean, crossing, interval, intervals};
 use crate::stats::student::quantile_of_t;
 use crate::stats::{knee, usl};
 
@@ -21,7 +20,7 @@ pub(crate) struct VariantCurve {
     /// Values of the other swept paths.
     pub point: BTreeMap<String, Value>,
     /// Its curve.
-    pub curve: Curve,
+    pub curve: LoadCurve,
 }
 
 /// A figure and its interval; an infinite one lies outside of the sweep.
@@ -36,7 +35,7 @@ pub(crate) struct Estimate {
 /// The scaling of each variant over each swept path that is a load.
 pub(crate) fn scaling(trials: &[Trial], swept: &[String]) -> Vec<Scaling> {
     let of_path = |over: &String| -> Vec<Scaling> {
-        curves(&usable(trials), over).into_iter().map(|curve| described(curve, over)).collect()
+        curves(&counting(trials), over).into_iter().map(|curve| described(curve, over)).collect()
     };
     swept.iter().flat_map(of_path).collect()
 }
@@ -45,7 +44,7 @@ pub(crate) fn scaling(trials: &[Trial], swept: &[String]) -> Vec<Scaling> {
 pub(crate) fn crossings(trials: &[Trial], swept: &[String]) -> Vec<Crossing> {
     let mut found = Vec::new();
     for over in swept {
-        let curves = curves(&usable(trials), over);
+        let curves = curves(&counting(trials), over);
         for (index, one) in curves.iter().enumerate() {
             let others = curves[index + 1..].iter().filter(|other| other.point == one.point);
             found.extend(others.filter_map(|other| overtaking(one, other, over)));
@@ -77,10 +76,10 @@ pub(crate) fn curves_of(trials: &[&Trial], over: &str, figure: impl Fn(&Trial) -
         let variant = trial.variant.clone().unwrap_or_default();
         match measured.iter_mut().find(|(of, _)| of.variant == variant && of.point == point) {
             Some((_, points)) => points.push((load, rate)),
-            None => measured.push((VariantCurve { variant, point, curve: Curve::default() }, vec![(load, rate)])),
+            None => measured.push((VariantCurve { variant, point, curve: LoadCurve::default() }, vec![(load, rate)])),
         }
     }
-    let curves = measured.into_iter().map(|(of, points)| VariantCurve { curve: Curve::of(&points), ..of });
+    let curves = measured.into_iter().map(|(of, points)| VariantCurve { curve: LoadCurve::of(&points), ..of });
     curves.filter(|of| of.curve.points.len() > 1).collect()
 }
 
@@ -107,7 +106,7 @@ fn described(of: VariantCurve, over: &str) -> Scaling {
 }
 
 /// The best point's mean. Its interval is Student's, with the spread of all loads together.
-pub(crate) fn peak(curve: &Curve) -> Option<Estimate> {
+pub(crate) fn peak(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
     let best = means[knee::peak(&means)?];
     let half = curve.spread().and_then(|spread| {
@@ -118,10 +117,10 @@ pub(crate) fn peak(curve: &Curve) -> Option<Estimate> {
 
 /// The best point of `a` over that of `b`. Which points are the best is decided once: of curves drawn at random the highest would be
 /// too high by chance.
-pub(crate) fn peak_ratio(a: &Curve, b: &Curve) -> Option<Estimate> {
+pub(crate) fn peak_ratio(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     let (means_a, means_b) = (a.means(), b.means());
     let (best_a, best_b) = (knee::peak(&means_a)?, knee::peak(&means_b)?);
-    let ratio = |means: &[Vec<Mean>]| {
+    let ratio = |means: &[Vec<LoadMean>]| {
         let below = means[1].get(best_b)?.rate;
         (below > 0.0).then_some(means[0].get(best_a)?.rate / below)
     };
@@ -129,21 +128,21 @@ pub(crate) fn peak_ratio(a: &Curve, b: &Curve) -> Option<Estimate> {
 }
 
 /// The knee; infinite where throughput still rises at the highest load. `None` with too few loads, or without throughput.
-pub(crate) fn knee(curve: &Curve) -> Option<Estimate> {
+pub(crate) fn knee(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
     if means.len() < knee::LEAST_LOADS || knee::peak(&means).is_none() {
         return None;
     }
     // Which loads are light and which level is decided once: curves drawn at random would decide by chance.
-    let Some(bend) = knee::Bend::of(&means, curve.spread()) else {
+    let Some(bend) = knee::KneeSplit::of(&means, curve.spread()) else {
         return Some(Estimate { value: f64::INFINITY, ci95: None });
     };
     Some(Estimate { value: bend.knee(&means)?, ci95: interval(&[curve], |drawn| bend.knee(&drawn[0])) })
 }
 
-fn law(curve: &Curve) -> Option<Usl> {
+fn law(curve: &LoadCurve) -> Option<Usl> {
     let law = usl::fitted(&curve.means())?;
-    let parameters = |drawn: &[Vec<Mean>]| usl::fitted(&drawn[0]).map(|law| [law.lambda, law.sigma, law.kappa]);
+    let parameters = |drawn: &[Vec<LoadMean>]| usl::fitted(&drawn[0]).map(|law| [law.lambda, law.sigma, law.kappa]);
     Some(Usl {
         lambda: law.lambda,
         sigma: law.sigma,
@@ -156,7 +155,7 @@ fn law(curve: &Curve) -> Option<Usl> {
 
 /// The load from which `a` is ahead of `b` for good: minus infinity if at every load, infinity if not at the highest. `None` with
 /// fewer than two loads that both have.
-pub(crate) fn overtakes(a: &Curve, b: &Curve) -> Option<Estimate> {
+pub(crate) fn overtakes(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     let value = crossing(&a.means(), &b.means())?;
     Some(Estimate { value, ci95: interval(&[a, b], |drawn| crossing(&drawn[0], &drawn[1])) })
 }

@@ -9,10 +9,10 @@ use record::results::{Emulated, Quantiles, Said, Throughput, Trial, WithWarmup};
 use crate::audit::consistency;
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
-use crate::operations::{Totals, attempt_results, failed_pct, operations};
+use crate::operations::{OperationTotals, attempt_results, failed_pct, operations};
 use crate::stats::effective_samples::sure;
 use crate::stats::timeline::Timeline;
-use crate::verdict::{self, Finding};
+use crate::verdict::{self, RuleFinding};
 use crate::{Error, cost, faults, generator, hosts};
 
 /// How sure throughput is, is told from bins of this length, seconds.
@@ -24,7 +24,7 @@ const BIN_S: f64 = 0.1;
 /// If a record cannot be read, or is broken elsewhere than at its end.
 pub fn trial(planned: &plan::Trial, folder: &TrialFolder) -> Result<Trial, Error> {
     let mut evidence = Evidence::read(planned, folder)?;
-    judged(planned, folder, &mut evidence, verdict::OfRun::default()).map(|(trial, _)| trial)
+    judged(planned, folder, &mut evidence, verdict::RunContext::default()).map(|(trial, _)| trial)
 }
 
 /// The results of a trial, and the findings that its verdict was made of.
@@ -35,8 +35,8 @@ pub(crate) fn judged(
     planned: &plan::Trial,
     folder: &TrialFolder,
     evidence: &mut Evidence,
-    run: verdict::OfRun<'_>,
-) -> Result<(Trial, Vec<Finding>), Error> {
+    run: verdict::RunContext<'_>,
+) -> Result<(Trial, Vec<RuleFinding>), Error> {
     let timeline = Timeline::refined(&evidence.slots, &evidence.fine_slots);
     let (window, steady) = planned
         .load
@@ -50,7 +50,7 @@ pub(crate) fn judged(
     trial.steady = steady;
     trial.emulated = emulated(&planned.lab, &trial);
     cost::charge(&mut trial, &planned.lab, &evidence.sampled, window.as_ref());
-    let findings = verdict::findings(&verdict::Facts {
+    let findings = verdict::findings(&verdict::RuleInput {
         planned,
         evidence,
         window: window.as_ref(),
@@ -69,9 +69,9 @@ fn measured(
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
 ) -> Trial {
-    let all = Totals::of_all(evidence.load.totals.values());
+    let all = OperationTotals::of_all(evidence.load.totals.values());
     let outcomes = all.outcomes();
-    let after_warmup = Totals::of_all(evidence.load.measured().values());
+    let after_warmup = OperationTotals::of_all(evidence.load.measured().values());
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
     let cycles = generator::cycles(&evidence.generator);
     let consistency = consistency(planned, evidence, &outcomes, cycles);
@@ -142,7 +142,7 @@ fn with_warmup(
     evidence: &Evidence,
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
-    all: &Totals,
+    all: &OperationTotals,
 ) -> WithWarmup {
     let whole_s = window.map(|window| (0.0, window.until_s));
     WithWarmup {

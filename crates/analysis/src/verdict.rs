@@ -9,13 +9,13 @@ use record::results::{Trial, Trust, Verdict};
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
 use crate::stats::timeline::Timeline;
-use crate::versions::Earlier;
+use crate::versions::EarlierVersions;
 
 pub(crate) use rules::RULES;
 
 /// What the rules look at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct RuleInput<'a> {
     pub planned: &'a plan::Trial,
     pub evidence: &'a Evidence,
     pub window: Option<&'a LoadWindow>,
@@ -23,16 +23,16 @@ pub(crate) struct Facts<'a> {
     /// All results but the verdict.
     pub trial: &'a Trial,
     /// What of the run matters to a trial.
-    pub run: OfRun<'a>,
+    pub run: RunContext<'a>,
 }
 
 /// What a trial is held against besides itself. The default: a trial by itself.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct OfRun<'a> {
+pub(crate) struct RunContext<'a> {
     /// What was asked of the run.
     pub plan: Option<&'a Plan>,
     /// With what its earlier trials were played.
-    pub earlier: Option<&'a Earlier>,
+    pub earlier: Option<&'a EarlierVersions>,
     /// Whether it came to its end, and every trial of it so did, too.
     pub is_over: bool,
 }
@@ -88,12 +88,12 @@ pub struct Rule {
     /// What a user can do about it.
     pub remedy: &'static str,
     /// The figure and what is wrong, in words; `None` where it does not apply or was not measured.
-    weigh: fn(&Facts<'_>) -> Option<(f64, String)>,
+    weigh: fn(&RuleInput<'_>) -> Option<(f64, String)>,
 }
 
 /// A rule that spoke against a trial.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Finding {
+pub(crate) struct RuleFinding {
     /// The rule's name.
     pub rule: &'static str,
     /// What it makes of the trial.
@@ -109,18 +109,18 @@ pub fn rules() -> &'static [Rule] {
 }
 
 /// What the rules find, in the order of the table.
-pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
+pub(crate) fn findings(facts: &RuleInput<'_>) -> Vec<RuleFinding> {
     let finding = |rule: &Rule| {
         let (figure, reason) = (rule.weigh)(facts)?;
         let trust = rule.threshold.trust(figure);
-        (trust > Trust::Valid).then_some(Finding { rule: rule.name, trust, reason })
+        (trust > Trust::Valid).then_some(RuleFinding { rule: rule.name, trust, reason })
     };
     RULES.iter().filter_map(finding).collect()
 }
 
 /// The verdict that findings make; what is worse comes first.
-pub(crate) fn verdict(findings: &[Finding]) -> Verdict {
-    let mut sorted: Vec<&Finding> = findings.iter().collect();
+pub(crate) fn verdict(findings: &[RuleFinding]) -> Verdict {
+    let mut sorted: Vec<&RuleFinding> = findings.iter().collect();
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.trust));
     Verdict {
         is: sorted.first().map_or(Trust::Valid, |finding| finding.trust),
@@ -131,9 +131,9 @@ pub(crate) fn verdict(findings: &[Finding]) -> Verdict {
 }
 
 /// What is found of a trial that the run has played, and that has no records at all.
-pub(crate) fn lost_trial() -> Finding {
+pub(crate) fn lost_trial() -> RuleFinding {
     let reason = "it has no records, although the run came to its end".to_owned();
-    Finding { rule: "missing_records", trust: Trust::Void, reason }
+    RuleFinding { rule: "missing_records", trust: Trust::Void, reason }
 }
 
 fn remedy(rule: &str) -> &'static str {
@@ -141,10 +141,10 @@ fn remedy(rule: &str) -> &'static str {
 }
 
 /// The verdict on a run: the worst of its trials, with a reason for each rule that spoke against any of them.
-pub(crate) fn run_verdict(trials: &[(String, Vec<Finding>)]) -> Verdict {
+pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     let mut findings = Vec::new();
     for rule in RULES {
-        let found: Vec<(&str, &Finding)> = trials
+        let found: Vec<(&str, &RuleFinding)> = trials
             .iter()
             .flat_map(|(id, findings)| findings.iter().map(move |finding| (id.as_str(), finding)))
             .filter(|(_, finding)| finding.rule == rule.name)
@@ -157,14 +157,14 @@ pub(crate) fn run_verdict(trials: &[(String, Vec<Finding>)]) -> Verdict {
             (_, 1) => format!("trial {id}: {}", worst.reason),
             (_, many) => format!("trial {id} (and {} more): {}", many - 1, worst.reason),
         };
-        findings.push(Finding { rule: rule.name, trust: worst.trust, reason });
+        findings.push(RuleFinding { rule: rule.name, trust: worst.trust, reason });
     }
     verdict(&findings)
 }
 
 /// What held the generator back most, in the words of `generator.limit`; empty if nobody watched it. What voids a trial comes
 /// before what makes it suspect: a machine that is busy besides did not freeze the generator.
-pub(crate) fn limit(findings: &[Finding], trial: &Trial) -> String {
+pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
     if trial.generator.connect_failures.is_none() {
         return String::new();
     }
@@ -191,14 +191,14 @@ const STAND_IN: usize = 3;
 
 /// The findings that count for the run. No figure uses a void trial; where three sound repeats of the same point stand in for each void
 /// one, the answer does without it, and the run is not void for it. It stays suspect: what spoiled one repeat may have touched others.
-pub(crate) fn of_used(trials: &[Trial], findings: Vec<(String, Vec<Finding>)>) -> Vec<(String, Vec<Finding>)> {
+pub(crate) fn of_used(trials: &[Trial], findings: Vec<(String, Vec<RuleFinding>)>) -> Vec<(String, Vec<RuleFinding>)> {
     let stood_in_for = |trial: &Trial| {
         let repeats = || trials.iter().filter(|other| other.variant == trial.variant && other.point == trial.point);
         let void = repeats().filter(|other| other.verdict.is == Trust::Void).count();
         let sound = repeats().count() - void;
         trial.verdict.is == Trust::Void && sound >= STAND_IN * void
     };
-    let weakened = |finding: Finding| Finding {
+    let weakened = |finding: RuleFinding| RuleFinding {
         trust: Trust::Suspect,
         reason: format!("{}; this trial is left out of all figures", finding.reason),
         ..finding

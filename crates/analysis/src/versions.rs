@@ -10,7 +10,7 @@ use crate::evidence::Evidence;
 
 /// With what the earlier trials of a run were played: the first that used each thing.
 #[derive(Debug, Default)]
-pub(crate) struct Earlier {
+pub(crate) struct EarlierVersions {
     /// Version of Plimsoll, its program's mark, and in which trial.
     plimsoll: Option<(String, Option<String>, String)>,
     /// Name of a target to its files, and in which trial.
@@ -19,7 +19,7 @@ pub(crate) struct Earlier {
     said: Vec<(plan::Target, Value, String)>,
 }
 
-impl Earlier {
+impl EarlierVersions {
     /// Keeps what this trial is the first to use.
     pub fn add(&mut self, planned: &plan::Trial, evidence: &Evidence) {
         let id = || planned.id.clone();
@@ -60,9 +60,9 @@ impl Earlier {
 }
 
 /// The first change against the run's earlier trials, or within this one, in words.
-pub(crate) fn change(planned: &plan::Trial, evidence: &Evidence, earlier: Option<&Earlier>) -> Option<String> {
+pub(crate) fn change(planned: &plan::Trial, evidence: &Evidence, earlier: Option<&EarlierVersions>) -> Option<String> {
     let now = begun_with(evidence);
-    let since = |earlier: &Earlier| {
+    let since = |earlier: &EarlierVersions| {
         now.and_then(|now| earlier.change(planned, now))
             .or_else(|| said_version(evidence).and_then(|version| earlier.said_otherwise(planned, version)))
     };
@@ -111,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     fn versions(program: &str, files: &[(&str, &str)]) -> Versions {
         Versions {
@@ -128,12 +128,12 @@ mod tests {
     }
 
     fn planned(id: &str) -> plan::Trial {
-        plan::Trial { id: id.to_owned(), ..made_up::trial(made_up::load(1, 1.0)) }
+        plan::Trial { id: id.to_owned(), ..synthetic::trial(synthetic::load(1, 1.0)) }
     }
 
     /// What is said of a second trial that was played with this, after a first that was played with that.
     fn between(then: &Versions, now: &Versions) -> Option<String> {
-        let mut earlier = Earlier::default();
+        let mut earlier = EarlierVersions::default();
         earlier.add(&planned("001"), &evidence(std::slice::from_ref(then)));
         change(&planned("002"), &evidence(std::slice::from_ref(now)), Some(&earlier))
     }
@@ -183,7 +183,7 @@ mod tests {
                 What::Inspected { when: "before_load".to_owned(), says: json!({ "version": version, "pid": 3 }) };
             Evidence { events: vec![Event { at_s: -1.0, what }], ..Evidence::default() }
         };
-        let mut earlier = Earlier::default();
+        let mut earlier = EarlierVersions::default();
         earlier.add(&planned("001"), &said("7.2.1"));
         assert_eq!(change(&planned("002"), &said("7.2.1"), Some(&earlier)), None);
         let found = change(&planned("002"), &said("7.2.2"), Some(&earlier)).unwrap();

@@ -5,7 +5,7 @@ use experiment::catalog::Heals;
 use experiment::plan;
 use record::events::{Ending, Phase, What};
 
-use crate::schedule::{Occurrence, Schedule};
+use crate::schedule::{FaultSchedule, Occurrence};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +41,7 @@ pub enum Input {
 /// Something to be done. The shell does them in order and reports back with an [`Input`].
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are a few at a time, and each is gone at once")]
-pub enum Effect {
+pub enum Action {
     /// Write down what happened.
     Note(What),
     /// Start the target and wait until it is ready.
@@ -70,7 +70,7 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Conductor {
     phase: Phase,
-    schedule: Schedule,
+    schedule: FaultSchedule,
     end_s: f64,
     prepares: bool,
     loads: bool,
@@ -89,7 +89,7 @@ impl Conductor {
         let audited = |step: &plan::Step| step.audit;
         Self {
             phase: Phase::Starting,
-            schedule: Schedule::new(trial.faults.iter().map(|fault| (fault.clone(), heals(&fault.kind))), end_s),
+            schedule: FaultSchedule::new(trial.faults.iter().map(|fault| (fault.clone(), heals(&fault.kind))), end_s),
             end_s,
             prepares: !trial.prepare.is_empty(),
             loads: trial.load.is_some(),
@@ -103,8 +103,8 @@ impl Conductor {
 
     /// The first effects.
     #[must_use]
-    pub fn begin(&self) -> Vec<Effect> {
-        vec![note_phase(Phase::Starting), Effect::StartTarget]
+    pub fn begin(&self) -> Vec<Action> {
+        vec![note_phase(Phase::Starting), Action::StartTarget]
     }
 
     /// The plan's words for a fault.
@@ -120,18 +120,18 @@ impl Conductor {
     }
 
     /// What follows from `input` at `now_s` (seconds since load start; anything before it).
-    pub fn step(&mut self, now_s: f64, input: Input) -> Vec<Effect> {
+    pub fn step(&mut self, now_s: f64, input: Input) -> Vec<Action> {
         // Once the trial is being stopped, answers to what was asked before come too late to change that.
         let late = self.phase == Phase::Stopping;
         match input {
             Input::TargetUp | Input::Prepared | Input::LoadEnded | Input::ReadBack(..) if late => Vec::new(),
-            Input::TargetUp if self.prepares => self.enter(Phase::Preparing, Effect::Prepare),
+            Input::TargetUp if self.prepares => self.enter(Phase::Preparing, Action::Prepare),
             Input::TargetUp | Input::Prepared => self.break_or_load(),
             Input::Tick => self.tick(now_s),
             Input::FaultBegun(occurrence, on) => {
                 self.schedule.begun(occurrence, now_s);
                 let fault = self.fault(occurrence);
-                let mut effects = vec![Effect::Note(What::FaultBegun {
+                let mut effects = vec![Action::Note(What::FaultBegun {
                     fault: fault.name.clone(),
                     number: occurrence.number,
                     kind: fault.kind.clone(),
@@ -147,21 +147,21 @@ impl Conductor {
             Input::FaultRefused(occurrence, reason) => self.refused(occurrence, reason),
             Input::FaultHealed(occurrence) => {
                 self.schedule.healed(occurrence, now_s);
-                vec![Effect::Note(What::FaultHealed {
+                vec![Action::Note(What::FaultHealed {
                     fault: self.fault(occurrence).name.clone(),
                     number: occurrence.number,
                 })]
             }
             Input::LoadEnded => self.after_load(),
             Input::ReadBack(keys, unread) => {
-                let mut effects = vec![Effect::Note(What::Audit { keys, unread })];
-                effects.extend(self.enter(Phase::Stopping, Effect::StopTarget(false)));
+                let mut effects = vec![Action::Note(What::Audit { keys, unread })];
+                effects.extend(self.enter(Phase::Stopping, Action::StopTarget(false)));
                 effects
             }
             Input::TargetStopped => {
                 vec![
-                    Effect::Note(What::Ended { how: self.ending, reason: self.reason.clone() }),
-                    Effect::Finish(self.ending, self.reason.clone()),
+                    Action::Note(What::Ended { how: self.ending, reason: self.reason.clone() }),
+                    Action::Finish(self.ending, self.reason.clone()),
                 ]
             }
             Input::Interrupted => self.interrupt(),
@@ -176,18 +176,18 @@ impl Conductor {
     }
 
     /// What stands from before the load on, one after the other, and then the load.
-    fn break_or_load(&mut self) -> Vec<Effect> {
+    fn break_or_load(&mut self) -> Vec<Action> {
         match self.schedule.next_standing() {
-            Some(occurrence) => vec![Effect::BeginFault(occurrence)],
-            None => self.enter(Phase::Load, Effect::BeginLoad),
+            Some(occurrence) => vec![Action::BeginFault(occurrence)],
+            None => self.enter(Phase::Load, Action::BeginLoad),
         }
     }
 
-    fn refused(&mut self, occurrence: Occurrence, reason: String) -> Vec<Effect> {
+    fn refused(&mut self, occurrence: Occurrence, reason: String) -> Vec<Action> {
         let fault = self.fault(occurrence);
         let (name, standing) = (fault.name.clone(), fault.standing);
         let told = format!("the condition \"{name}\" could not be made: {reason}");
-        let mut effects = vec![Effect::Note(What::FaultFailed { fault: name, number: occurrence.number, reason })];
+        let mut effects = vec![Action::Note(What::FaultFailed { fault: name, number: occurrence.number, reason })];
         // Without its condition the trial would be another one.
         if standing && self.phase != Phase::Stopping {
             effects.extend(self.give_up(Ending::Failed, told));
@@ -195,33 +195,33 @@ impl Conductor {
         effects
     }
 
-    fn tick(&mut self, now_s: f64) -> Vec<Effect> {
+    fn tick(&mut self, now_s: f64) -> Vec<Action> {
         if self.phase != Phase::Load {
             return Vec::new();
         }
-        let mut effects: Vec<Effect> = self.schedule.heal_due(now_s).into_iter().map(Effect::HealFault).collect();
-        effects.extend(self.schedule.due(now_s).into_iter().map(Effect::BeginFault));
+        let mut effects: Vec<Action> = self.schedule.heal_due(now_s).into_iter().map(Action::HealFault).collect();
+        effects.extend(self.schedule.due(now_s).into_iter().map(Action::BeginFault));
         if now_s >= self.end_s {
             effects.extend(self.heal_all());
             self.phase = Phase::Draining;
             effects.push(note_phase(Phase::Draining));
-            effects.push(Effect::EndLoad);
+            effects.push(Action::EndLoad);
         }
         effects
     }
 
-    fn after_load(&mut self) -> Vec<Effect> {
+    fn after_load(&mut self) -> Vec<Action> {
         let mut effects = self.heal_all();
         let next = if self.audits && self.ending == Ending::Done {
-            self.enter(Phase::Auditing, Effect::ReadBack)
+            self.enter(Phase::Auditing, Action::ReadBack)
         } else {
-            self.enter(Phase::Stopping, Effect::StopTarget(false))
+            self.enter(Phase::Stopping, Action::StopTarget(false))
         };
         effects.extend(next);
         effects
     }
 
-    fn interrupt(&mut self) -> Vec<Effect> {
+    fn interrupt(&mut self) -> Vec<Action> {
         self.ending = Ending::Interrupted;
         // An interruption is the user's: there is no more to say of it.
         self.reason = None;
@@ -230,43 +230,43 @@ impl Conductor {
                 let mut effects = self.heal_all();
                 self.phase = Phase::Draining;
                 effects.push(note_phase(Phase::Draining));
-                effects.push(Effect::EndLoad);
+                effects.push(Action::EndLoad);
                 effects
             }
             Phase::Stopping => Vec::new(),
             _ => {
                 let mut effects = self.heal_all();
-                effects.extend(self.enter(Phase::Stopping, Effect::StopTarget(false)));
+                effects.extend(self.enter(Phase::Stopping, Action::StopTarget(false)));
                 effects
             }
         }
     }
 
-    fn give_up(&mut self, ending: Ending, reason: String) -> Vec<Effect> {
+    fn give_up(&mut self, ending: Ending, reason: String) -> Vec<Action> {
         let stopping = self.phase == Phase::Stopping;
         self.ending = ending;
         self.reason = Some(reason);
         if stopping {
-            return vec![Effect::StopTarget(true)];
+            return vec![Action::StopTarget(true)];
         }
         let mut effects = self.heal_all();
-        effects.push(Effect::DropLoad);
-        effects.extend(self.enter(Phase::Stopping, Effect::StopTarget(true)));
+        effects.push(Action::DropLoad);
+        effects.extend(self.enter(Phase::Stopping, Action::StopTarget(true)));
         effects
     }
 
-    fn heal_all(&mut self) -> Vec<Effect> {
-        self.schedule.heal_all().into_iter().map(Effect::HealFault).collect()
+    fn heal_all(&mut self) -> Vec<Action> {
+        self.schedule.heal_all().into_iter().map(Action::HealFault).collect()
     }
 
-    fn enter(&mut self, phase: Phase, effect: Effect) -> Vec<Effect> {
+    fn enter(&mut self, phase: Phase, effect: Action) -> Vec<Action> {
         self.phase = phase;
         vec![note_phase(phase), effect]
     }
 }
 
-fn note_phase(phase: Phase) -> Effect {
-    Effect::Note(What::Phase { phase })
+fn note_phase(phase: Phase) -> Action {
+    Action::Note(What::Phase { phase })
 }
 
 /// When a fault's first occurrence is over, for a trial without load.

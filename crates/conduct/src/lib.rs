@@ -2,16 +2,16 @@
 //! It must not measure, judge or print.
 
 pub mod conductor;
-pub mod news;
 mod playing;
+pub mod progress;
 mod read_back;
 mod recording;
 pub mod schedule;
 mod trial;
 mod weight;
 
-pub use news::{Audience, Interrupts, News, Second};
 pub use playing::{Run, can_play, play, recorded};
+pub use progress::{Interrupts, Observer, ProgressEvent, SecondTotals};
 pub use weight::{heavy, weight_bytes};
 
 /// Why a run could not go on.

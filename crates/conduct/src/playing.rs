@@ -13,7 +13,7 @@ use record::events::{Ending, RunEnding, What};
 use record::folder::RunFolder;
 use record::results::SearchStep;
 
-use crate::{Audience, Error, Interrupts, News, trial};
+use crate::{Error, Interrupts, Observer, ProgressEvent, trial};
 
 /// Everything needed to play a plan.
 #[derive(Clone)]
@@ -50,7 +50,7 @@ pub fn can_play(plan: &Plan) -> Result<(), Error> {
 ///
 /// # Errors
 /// What kept the run from going on; the records reach as far as it got.
-pub fn play(run: &Run<'_>, audience: &mut dyn Audience, interrupts: &Interrupts) -> Result<Ending, Error> {
+pub fn play(run: &Run<'_>, audience: &mut dyn Observer, interrupts: &Interrupts) -> Result<Ending, Error> {
     let registry = lab::registry::Registry::begin(run.folder.path())?;
     // What a panic leaves behind is taken down like everything else, and what was measured until then is kept.
     let playing = AssertUnwindSafe(|| play_trials(run, &registry, audience, interrupts));
@@ -84,10 +84,10 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 fn play_trials(
     run: &Run<'_>,
     registry: &lab::registry::Registry,
-    audience: &mut dyn Audience,
+    audience: &mut dyn Observer,
     interrupts: &Interrupts,
 ) -> Result<(Ending, Option<String>), Error> {
-    let mut search = Searching::begin(run)?;
+    let mut search = TrialQueue::begin(run)?;
     let mut number = 0;
     while let Some(trial) = search.next(run)? {
         // Asked while the last one was taken down: no lab is made for the next, only to be taken down again.
@@ -95,15 +95,15 @@ fn play_trials(
             return Ok((Ending::Interrupted, None));
         }
         number += 1;
-        audience.tell(&News::TrialBegins { trial: &trial, number, of: search.count });
+        audience.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: search.count });
         let (how, reason) =
             trial::play(&Run { plan: &search.plan, ..run.clone() }, registry, &trial, audience, interrupts)?;
-        audience.tell(&News::TrialEnds { how, reason: reason.as_deref() });
+        audience.tell(&ProgressEvent::TrialEnds { how, reason: reason.as_deref() });
         if how != Ending::Done {
             return Ok((how, reason));
         }
         if let Some(step) = search.learn(run, &trial)? {
-            audience.tell(&News::Answered { trial: &trial, step: &step });
+            audience.tell(&ProgressEvent::Answered { trial: &trial, step: &step });
         }
     }
     Ok((Ending::Done, None))
@@ -111,7 +111,7 @@ fn play_trials(
 
 /// What is still to be played: of a list what is not done, of a search what follows from what is done. All of it is known from the
 /// folder, so that a run can be resumed.
-struct Searching {
+struct TrialQueue {
     plan: Plan,
     /// Trials of the plan that are not done.
     open: VecDeque<Trial>,
@@ -120,7 +120,7 @@ struct Searching {
     finished: Vec<Finished>,
 }
 
-impl Searching {
+impl TrialQueue {
     fn begin(run: &Run<'_>) -> Result<Self, Error> {
         let (done, open): (Vec<&Trial>, Vec<&Trial>) =
             run.plan.trials.iter().partition(|trial| is_done(run.folder, &trial.id));
@@ -146,7 +146,7 @@ impl Searching {
         let Some(next) = self.plan.next(&self.finished) else { return Ok(None) };
         self.plan.trials.push(next.clone());
         recorded(&self.plan, run.secrets)
-            .and_then(|plan| record::whole::write_json(&run.folder.plan(), &plan))
+            .and_then(|plan| record::checked_file::write_json(&run.folder.plan(), &plan))
             .map_err(Error::Record)?;
         Ok(Some(next))
     }

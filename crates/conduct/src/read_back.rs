@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use experiment::catalog::{Effect, Operation};
-use lab::{Site, Told};
+use lab::{Deployment, MemberAnswer};
 use load::client::Client;
 use record::clock::Clock;
-use record::events::{By, History, Outcome};
+use record::events::{By, HistoryEntry, Outcome};
 use record::folder::TrialFolder;
-use record::lines::{self, Writer};
-use record::replicas::{self, Replica, Table};
+use record::lines::{self, JsonLinesWriter};
+use record::replicas::{self, Replica, ReplicaContents};
 
 use crate::Error;
 
@@ -47,22 +47,22 @@ pub fn read_back(
         let keys = if members_told { keys.len() as u64 } else { 0 };
         return Ok(ReadBack { keys, unread: 0 });
     };
-    let links = services.iter().map(|service| Link::to(protocol, service)).collect();
-    read_all(folder, &mut Reader { operation, links, give_up }, keys, clock)
+    let links = services.iter().map(|service| ReadBackConnection::to(protocol, service)).collect();
+    read_all(folder, &mut KeyReader { operation, links, give_up }, keys, clock)
 }
 
 type Keys = BTreeMap<(String, String), LastWriter>;
 
-fn read_all(folder: &TrialFolder, reader: &mut Reader<'_>, keys: Keys, clock: Clock) -> Result<ReadBack, Error> {
+fn read_all(folder: &TrialFolder, reader: &mut KeyReader<'_>, keys: Keys, clock: Clock) -> Result<ReadBack, Error> {
     let mut done = ReadBack::default();
-    let mut history = Writer::append(&folder.history()).map_err(Error::Record)?;
+    let mut history = JsonLinesWriter::append(&folder.history()).map_err(Error::Record)?;
     for ((space, key), writer) in keys {
         let Some(value) = reader.read(&space, &key, writer.agent) else {
             done.unread += 1;
             continue;
         };
         done.keys += 1;
-        let line = History {
+        let line = HistoryEntry {
             at_s: clock.at_s(),
             by: By::Audit,
             agent: None,
@@ -91,7 +91,7 @@ struct LastWriter {
 
 /// Space and key of everything that was changed, and by whom last.
 fn audited_keys(folder: &TrialFolder) -> Result<Keys, Error> {
-    let history = lines::read::<History>(&folder.history()).map_err(|error| Error::Broken(error.to_string()))?;
+    let history = lines::read::<HistoryEntry>(&folder.history()).map_err(|error| Error::Broken(error.to_string()))?;
     let changed = history
         .items
         .into_iter()
@@ -118,13 +118,13 @@ fn takes(operation: &Operation, name: &str) -> bool {
 }
 
 /// The services, and how a key is asked of them.
-struct Reader<'a> {
+struct KeyReader<'a> {
     operation: &'static Operation,
-    links: Vec<Link<'a>>,
+    links: Vec<ReadBackConnection<'a>>,
     give_up: &'a dyn Fn() -> bool,
 }
 
-impl Reader<'_> {
+impl KeyReader<'_> {
     /// The key's value, `Some(None)` if there is none, `None` if nobody can say. Agents were dealt out to the services in turn.
     fn read(&mut self, space: &str, key: &str, agent: Option<u32>) -> Option<Option<String>> {
         let mut with = BTreeMap::from([("key".to_owned(), key.to_owned())]);
@@ -146,14 +146,14 @@ impl Reader<'_> {
 }
 
 /// A connection that is made again when it breaks, until patience ends.
-struct Link<'a> {
+struct ReadBackConnection<'a> {
     protocol: &'a str,
     service: &'a str,
     client: Option<Client>,
     down_since: Option<Instant>,
 }
 
-impl<'a> Link<'a> {
+impl<'a> ReadBackConnection<'a> {
     fn to(protocol: &'a str, service: &'a str) -> Self {
         Self { protocol, service, client: None, down_since: None }
     }
@@ -213,7 +213,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 /// What asking came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct ReadBackResult {
     /// How often all were asked.
     pub rounds: u32,
     /// Whether the last two rounds told the same.
@@ -227,10 +227,10 @@ pub struct Asked {
 /// # Errors
 /// If it cannot be written.
 pub fn read_replicas(
-    site: &mut Site,
+    site: &mut Deployment,
     folder: &TrialFolder,
     give_up: &dyn Fn() -> bool,
-) -> Result<Option<Asked>, Error> {
+) -> Result<Option<ReadBackResult>, Error> {
     if !site.can_audit() {
         return Ok(None);
     }
@@ -242,12 +242,15 @@ pub fn read_replicas(
     let replicas: Vec<Replica> = told.into_iter().map(|told| told.replica).collect();
     replicas::write(&folder.replicas(), &replicas).map_err(Error::Record)?;
     let answered = replicas.iter().filter(|replica| replica.holds.is_ok()).count();
-    Ok(Some(Asked { rounds, settled, answered }))
+    Ok(Some(ReadBackResult { rounds, settled, answered }))
 }
 
 /// Asks until two rounds in a row tell the same and nobody has to be asked in vain, or `goes_on` says no; the last round, how many
 /// there were, and whether it told what the one before did. A member that fails may be about to serve again, so it is asked again.
-fn settled(ask: &mut dyn FnMut() -> Vec<Told>, goes_on: &mut dyn FnMut() -> bool) -> (Vec<Told>, u32, bool) {
+fn settled(
+    ask: &mut dyn FnMut() -> Vec<MemberAnswer>,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> (Vec<MemberAnswer>, u32, bool) {
     let (mut last, mut rounds, mut same) = (ask(), 1, false);
     while !(same && last.iter().all(is_final)) && goes_on() {
         let next = ask();
@@ -260,12 +263,12 @@ fn settled(ask: &mut dyn FnMut() -> Vec<Told>, goes_on: &mut dyn FnMut() -> bool
 }
 
 /// What each holds, as far as it told.
-fn holdings(told: &[Told]) -> impl Iterator<Item = Option<&Table>> {
+fn holdings(told: &[MemberAnswer]) -> impl Iterator<Item = Option<&ReplicaContents>> {
     told.iter().map(|told| told.replica.holds.as_ref().ok())
 }
 
 /// Whether asking again would bring nothing more.
-fn is_final(told: &Told) -> bool {
+fn is_final(told: &MemberAnswer) -> bool {
     told.replica.holds.is_ok() || !told.is_up
 }
 
@@ -290,7 +293,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use record::replicas::Held;
+    use record::replicas::ReplicaValue;
 
     use super::*;
 
@@ -326,12 +329,12 @@ mod tests {
     struct Scratch(PathBuf);
 
     impl Scratch {
-        fn with(history: &[History]) -> Self {
+        fn with(history: &[HistoryEntry]) -> Self {
             static COUNT: AtomicU32 = AtomicU32::new(0);
             let name = format!("plimsoll-conduct-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
             let path = std::env::temp_dir().join(name);
             std::fs::create_dir(&path).unwrap();
-            let mut writer = Writer::create(&TrialFolder::at(&path).history()).unwrap();
+            let mut writer = JsonLinesWriter::create(&TrialFolder::at(&path).history()).unwrap();
             history.iter().for_each(|line| writer.write(line).unwrap());
             writer.flush().unwrap();
             Self(path)
@@ -339,7 +342,7 @@ mod tests {
 
         /// What was found, by key.
         fn found(&self) -> Vec<(String, Option<String>)> {
-            let all = lines::read::<History>(&TrialFolder::at(&self.0).history()).unwrap().items;
+            let all = lines::read::<HistoryEntry>(&TrialFolder::at(&self.0).history()).unwrap().items;
             all.into_iter().filter(|line| line.by == By::Audit).map(|line| (line.key, line.value)).collect()
         }
     }
@@ -350,8 +353,8 @@ mod tests {
         }
     }
 
-    fn wrote(agent: Option<u32>, key: &str, at_s: f64, applied: bool) -> History {
-        History {
+    fn wrote(agent: Option<u32>, key: &str, at_s: f64, applied: bool) -> HistoryEntry {
+        HistoryEntry {
             at_s,
             by: if agent.is_some() { By::Load } else { By::Prepare },
             agent,
@@ -409,9 +412,9 @@ mod tests {
         let scratch = Scratch::with(&[wrote(Some(1), "copied", 1.0, true), wrote(Some(1), "own", 1.0, true)]);
         let clock = Clock::starting_in(Duration::ZERO);
         let folder = TrialFolder::at(&scratch.0);
-        let mut reader = Reader {
+        let mut reader = KeyReader {
             operation: read_operation("vsns").unwrap(),
-            links: services.iter().map(|service| Link::to("vsns", service)).collect(),
+            links: services.iter().map(|service| ReadBackConnection::to("vsns", service)).collect(),
             give_up: &|| false,
         };
         // As after all patience with it.
@@ -465,9 +468,9 @@ mod tests {
     }
 
     /// `"a b"`: a member that holds the keys `a` and `b`; `"!"`: one that fails; `"-"`: one that is down.
-    fn told(says: &[&str]) -> Vec<Told> {
-        let table = |keys: &str| keys.split_whitespace().map(|key| (key.to_owned(), Held::default())).collect();
-        let told = |(index, says): (usize, &&str)| Told {
+    fn told(says: &[&str]) -> Vec<MemberAnswer> {
+        let table = |keys: &str| keys.split_whitespace().map(|key| (key.to_owned(), ReplicaValue::default())).collect();
+        let told = |(index, says): (usize, &&str)| MemberAnswer {
             replica: Replica {
                 member: format!("n{}", index + 1),
                 holds: if matches!(*says, "!" | "-") { Err((*says).to_owned()) } else { Ok(table(says)) },
@@ -478,7 +481,7 @@ mod tests {
     }
 
     /// Plays rounds, the last of them again and again, for at most so many: the last one asked, how many there were, whether it settled.
-    fn play(rounds: &[&[&str]], at_most: u32) -> (Vec<Told>, u32, bool) {
+    fn play(rounds: &[&[&str]], at_most: u32) -> (Vec<MemberAnswer>, u32, bool) {
         let (mut asked, mut left) = (0, at_most);
         let mut ask = || {
             asked += 1;

@@ -9,16 +9,16 @@ use std::time::Instant;
 use experiment::secrets::Secrets;
 use hdrhistogram::Histogram;
 use load::recorder::{Recorder, SampledKeys};
-use load::{Interval, Sheet};
+use load::{HistogramSet, ThreadInterval};
 use record::clock::Clock;
-use record::events::{Event, History, Outcome, What};
+use record::events::{Event, HistoryEntry, Outcome, What};
 use record::folder::TrialFolder;
 use record::hlog::Time;
 use record::rows::{Metric, Sample};
 use record::{lines, rows};
 
 use crate::Error;
-use crate::news::Second;
+use crate::progress::SecondTotals;
 
 /// Seconds of records that may wait for a slow disk before the sender has to.
 const PENDING: usize = 64;
@@ -34,17 +34,17 @@ pub struct Recording {
 }
 
 /// What passes through here that others want to hear of.
-pub enum Heard {
+pub enum RecordingEvent {
     /// A thread's second.
-    Second(Second),
+    Second(SecondTotals),
     /// Something that a reader of the records must know.
     Notice(String),
 }
 
 /// Where the live parts send what they measured.
-pub struct Sinks {
+pub struct RecordSenders {
     /// For the load.
-    pub intervals: SyncSender<Interval>,
+    pub intervals: SyncSender<ThreadInterval>,
     /// For the probes.
     pub samples: SyncSender<Sample>,
     /// For what the target says of itself.
@@ -60,15 +60,15 @@ impl Recording {
     pub fn begin(
         folder: &TrialFolder,
         clock: Clock,
-        before: &[History],
+        before: &[HistoryEntry],
         keys: SampledKeys,
         load_s: f64,
-        heard: Sender<Heard>,
-    ) -> Result<(Self, Sinks), Error> {
+        heard: Sender<RecordingEvent>,
+    ) -> Result<(Self, RecordSenders), Error> {
         let mut recorder = Recorder::create(folder, clock, load_s)?;
         recorder.audit_only(keys);
         recorder.history(before)?;
-        let rows = rows::Writer::create(&folder.samples()).map_err(Error::Record)?;
+        let rows = rows::CsvWriter::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
         let (metrics, from_target) = sync_channel(PENDING);
@@ -77,7 +77,7 @@ impl Recording {
         let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
         let path = folder.metrics();
         let said = named("record-metrics", move || record_metrics(&path, &from_target))?;
-        Ok((Self { load, closely, probes, metrics: said }, Sinks { intervals, samples, metrics }))
+        Ok((Self { load, closely, probes, metrics: said }, RecordSenders { intervals, samples, metrics }))
     }
 
     /// A fault begins or ends then, seconds since load start.
@@ -119,17 +119,17 @@ fn named(name: &str, body: impl FnOnce() -> Recorded + Send + 'static) -> Result
 
 fn record_load(
     mut recorder: Recorder,
-    intervals: &Receiver<Interval>,
+    intervals: &Receiver<ThreadInterval>,
     moments: &Receiver<f64>,
     load_s: f64,
-    heard: &Sender<Heard>,
+    heard: &Sender<RecordingEvent>,
 ) -> Result<(), Error> {
     for interval in intervals {
-        let second = Heard::Second(Second { of_s: load_s, ..totals(&interval) });
+        let second = RecordingEvent::Second(SecondTotals { of_s: load_s, ..totals(&interval) });
         let notices: Vec<String> = interval.notices.clone();
         moments.try_iter().for_each(|at_s| recorder.look_closely(at_s));
         recorder.take(interval)?;
-        for news in notices.into_iter().map(Heard::Notice).chain([second]) {
+        for news in notices.into_iter().map(RecordingEvent::Notice).chain([second]) {
             // Nobody may be listening any more; the records do not depend on it.
             let _ = heard.send(news);
         }
@@ -137,8 +137,9 @@ fn record_load(
     Ok(recorder.finish()?)
 }
 
-fn totals(interval: &Interval) -> Second {
-    let mut second = Second { at_s: interval.end_s, latency_ns: latency(&interval.sheet), ..Second::default() };
+fn totals(interval: &ThreadInterval) -> SecondTotals {
+    let mut second =
+        SecondTotals { at_s: interval.end_s, latency_ns: latency(&interval.sheet), ..SecondTotals::default() };
     for slot in &interval.slots {
         second.ok += u64::from(slot.ok);
         second.failed += u64::from(slot.failed);
@@ -152,7 +153,7 @@ fn totals(interval: &Interval) -> Second {
 const DIGITS: u8 = 2;
 
 /// Latency of what ended `ok`, all operations together.
-fn latency(sheet: &Sheet) -> Option<Box<Histogram<u64>>> {
+fn latency(sheet: &HistogramSet) -> Option<Box<Histogram<u64>>> {
     // It grows as far as it has to, so that nothing falls outside.
     let mut all = Histogram::new(DIGITS).ok()?;
     for (_, outcome, time, histogram) in sheet.histograms() {
@@ -163,7 +164,7 @@ fn latency(sheet: &Sheet) -> Option<Box<Histogram<u64>>> {
     (!all.is_empty()).then(|| Box::new(all))
 }
 
-fn record_samples(mut rows: rows::Writer<Sample>, samples: &Receiver<Sample>) -> Result<(), Error> {
+fn record_samples(mut rows: rows::CsvWriter<Sample>, samples: &Receiver<Sample>) -> Result<(), Error> {
     for sample in samples {
         rows.write(&sample).map_err(Error::Record)?;
         rows.flush().map_err(Error::Record)?;
@@ -173,11 +174,11 @@ fn record_samples(mut rows: rows::Writer<Sample>, samples: &Receiver<Sample>) ->
 
 /// The file is made when there is something to be written: most targets have none.
 fn record_metrics(path: &Path, metrics: &Receiver<Metric>) -> Result<(), Error> {
-    let mut rows: Option<rows::Writer<Metric>> = None;
+    let mut rows: Option<rows::CsvWriter<Metric>> = None;
     for metric in metrics {
         let rows = match &mut rows {
             Some(rows) => rows,
-            none => none.insert(rows::Writer::create(path).map_err(Error::Record)?),
+            none => none.insert(rows::CsvWriter::create(path).map_err(Error::Record)?),
         };
         rows.write(&metric).map_err(Error::Record)?;
         rows.flush().map_err(Error::Record)?;
@@ -186,20 +187,20 @@ fn record_metrics(path: &Path, metrics: &Receiver<Metric>) -> Result<(), Error> 
 }
 
 /// The writer of a trial's events.
-pub struct Diary {
-    writer: lines::Writer<Event>,
+pub struct EventLog {
+    writer: lines::JsonLinesWriter<Event>,
     clock: Option<Clock>,
     before: Vec<(Instant, What)>,
     secrets: Secrets,
 }
 
-impl Diary {
+impl EventLog {
     /// Begins the trial's `events.jsonl`, in which none of the secrets is ever written.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn begin(folder: &TrialFolder, secrets: &Secrets) -> std::io::Result<Self> {
-        let writer = lines::Writer::create(&folder.events())?;
+        let writer = lines::JsonLinesWriter::create(&folder.events())?;
         Ok(Self { writer, clock: None, before: Vec::new(), secrets: secrets.clone() })
     }
 

@@ -13,7 +13,7 @@ pub struct Occurrence {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ScheduledFault {
     plan: Fault,
     heals: Heals,
     due_s: Option<f64>,
@@ -28,13 +28,13 @@ struct Active {
 
 /// The faults of one trial against its clock.
 #[derive(Debug)]
-pub struct Schedule {
-    entries: Vec<Entry>,
+pub struct FaultSchedule {
+    entries: Vec<ScheduledFault>,
     active: Vec<Active>,
     end_s: f64,
 }
 
-impl Schedule {
+impl FaultSchedule {
     /// A schedule over faults and how each heals; none begins at or after `end_s`, the end of the load.
     #[must_use]
     pub fn new(faults: impl IntoIterator<Item = (Fault, Heals)>, end_s: f64) -> Self {
@@ -47,7 +47,7 @@ impl Schedule {
                     When::Every { first_s, .. } => Some(first_s),
                     When::After { .. } => None,
                 };
-                Entry { plan, heals, due_s, occurred: 0 }
+                ScheduledFault { plan, heals, due_s, occurred: 0 }
             })
             .collect();
         Self { entries, active: Vec::new(), end_s }
@@ -59,7 +59,7 @@ impl Schedule {
         &self.entries[occurrence.fault].plan
     }
 
-    /// The next second at which [`Schedule::due`] or [`Schedule::heal_due`] has something to give.
+    /// The next second at which [`FaultSchedule::due`] or [`FaultSchedule::heal_due`] has something to give.
     #[must_use]
     pub fn next_s(&self) -> Option<f64> {
         let begins = self.entries.iter().filter_map(|entry| entry.due_s).filter(|at_s| *at_s < self.end_s);
@@ -146,7 +146,7 @@ mod tests {
     use experiment::catalog::Heals;
     use experiment::plan::{Fault, When};
 
-    use super::{Occurrence, Schedule};
+    use super::{FaultSchedule, Occurrence};
 
     fn fault(name: &str, when: When, for_s: Option<f64>) -> Fault {
         Fault {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_fault_at_a_time_begins_once_and_heals_after_for() {
-        let mut schedule = Schedule::new([(fault("a", When::At(5.0), Some(2.0)), Heals::AfterFor)], 60.0);
+        let mut schedule = FaultSchedule::new([(fault("a", When::At(5.0), Some(2.0)), Heals::AfterFor)], 60.0);
         assert_eq!(schedule.next_s(), Some(5.0));
         assert!(schedule.due(4.999).is_empty());
         let occurrence = Occurrence { fault: 0, number: 1 };
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_periodic_fault_ends_with_the_load() {
         let every = When::Every { first_s: 10.0, every_s: 10.0 };
-        let mut schedule = Schedule::new([(fault("a", every, None), Heals::ByItself)], 30.0);
+        let mut schedule = FaultSchedule::new([(fault("a", every, None), Heals::ByItself)], 30.0);
         let mut begun = Vec::new();
         for second in 0..100 {
             for occurrence in schedule.due(f64::from(second)) {
@@ -200,7 +200,7 @@ mod tests {
             (fault("on_begun", after(false), None), Heals::ByItself),
             (fault("on_healed", after(true), None), Heals::ByItself),
         ];
-        let mut schedule = Schedule::new(faults, 60.0);
+        let mut schedule = FaultSchedule::new(faults, 60.0);
         let first = schedule.due(5.0)[0];
         schedule.begun(first, 5.0);
         assert_eq!(schedule.next_s(), Some(6.0));
@@ -216,7 +216,7 @@ mod tests {
         let after = When::After { fault: "first".to_owned(), healed: true, plus_s: 0.0 };
         let faults =
             [(fault("first", When::At(1.0), None), Heals::ByItself), (fault("next", after, None), Heals::ByItself)];
-        let mut schedule = Schedule::new(faults, 60.0);
+        let mut schedule = FaultSchedule::new(faults, 60.0);
         let first = schedule.due(1.0)[0];
         schedule.begun(first, 1.0);
         assert_eq!(schedule.due(1.0), [Occurrence { fault: 1, number: 1 }]);
@@ -228,7 +228,7 @@ mod tests {
             (fault("a", When::At(1.0), None), Heals::AfterFor),
             (fault("b", When::At(2.0), Some(50.0)), Heals::AfterFor),
         ];
-        let mut schedule = Schedule::new(faults, 60.0);
+        let mut schedule = FaultSchedule::new(faults, 60.0);
         let due = schedule.due(2.0);
         for occurrence in &due {
             schedule.begun(*occurrence, 2.0);

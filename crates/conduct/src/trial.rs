@@ -10,20 +10,20 @@ use experiment::catalog::Heals;
 use experiment::plan;
 use lab::probes::Probes;
 use lab::registry::Registry;
-use lab::{Build, Caller, NotUp, Site};
-use load::client::{Answer, CallError, Client};
+use lab::{Caller, Deployment, DeploymentSpec, NotUp};
+use load::client::{CallError, Client, ClientAnswer};
 use load::recorder::SampledKeys;
-use load::{Interval, Orders, Purpose, Running, Trust};
+use load::{LoadOrder, LoadPurpose, RunningLoad, ThreadInterval, TlsTrust};
 use record::clock::Clock;
-use record::events::{Ending, History, What};
+use record::events::{Ending, HistoryEntry, What};
 use record::folder::TrialFolder;
 
 use crate::Error;
-use crate::conductor::{Conductor, Effect, Input};
-use crate::news::{Audience, Interrupts, News};
+use crate::conductor::{Action, Conductor, Input};
 use crate::playing::Run;
-use crate::read_back::{Asked, read_back, read_replicas};
-use crate::recording::{Diary, Heard, Recording};
+use crate::progress::{Interrupts, Observer, ProgressEvent};
+use crate::read_back::{ReadBackResult, read_back, read_replicas};
+use crate::recording::{EventLog, Recording, RecordingEvent};
 use crate::schedule::Occurrence;
 use crate::weight::{DiskWatch, audits_one_in};
 
@@ -38,17 +38,17 @@ pub fn play(
     run: &Run<'_>,
     registry: &Registry,
     trial: &plan::Trial,
-    audience: &mut dyn Audience,
+    audience: &mut dyn Observer,
     interrupts: &Interrupts,
 ) -> Result<(Ending, Option<String>), Error> {
     run.folder.discard_trial(&trial.id).map_err(Error::Record)?;
     let folder = run.folder.create_trial(&trial.id).map_err(Error::Record)?;
     let (heard_in, heard) = channel();
-    let mut shell = Shell {
+    let mut shell = TrialShell {
         run,
         registry,
         trial,
-        diary: Diary::begin(&folder, run.secrets).map_err(Error::Record)?,
+        diary: EventLog::begin(&folder, run.secrets).map_err(Error::Record)?,
         folder,
         audience,
         interrupts,
@@ -75,13 +75,13 @@ pub fn play(
     }
 }
 
-struct Shell<'a> {
+struct TrialShell<'a> {
     run: &'a Run<'a>,
     registry: &'a Registry,
     trial: &'a plan::Trial,
     folder: TrialFolder,
-    diary: Diary,
-    audience: &'a mut dyn Audience,
+    diary: EventLog,
+    audience: &'a mut dyn Observer,
     interrupts: &'a Interrupts,
     /// How many of the user's interrupts the conductor has been told of.
     answered: u8,
@@ -89,8 +89,8 @@ struct Shell<'a> {
     disk: DiskWatch,
     is_ending: bool,
     clock: Option<Clock>,
-    site: Option<Site>,
-    load: Option<Running>,
+    site: Option<Deployment>,
+    load: Option<RunningLoad>,
     probes: Option<Probes>,
     recording: Option<Recording>,
     /// What `[[prepare]]` did to audited keys.
@@ -98,26 +98,26 @@ struct Shell<'a> {
     /// Hosts that are down before the load begins, and until its end.
     down: Vec<String>,
     /// Held where there is no load, whose recorder would take its end for a breakdown.
-    no_load: Option<SyncSender<Interval>>,
-    heard_in: Sender<Heard>,
-    heard: Receiver<Heard>,
+    no_load: Option<SyncSender<ThreadInterval>>,
+    heard_in: Sender<RecordingEvent>,
+    heard: Receiver<RecordingEvent>,
     /// The first thing that went wrong, kept whole for the exit code.
     error: Option<Error>,
 }
 
-impl Shell<'_> {
+impl TrialShell<'_> {
     fn play(&mut self) -> Result<(Ending, Option<String>), Error> {
         let heals = |kind: &str| lab::faults::find(kind).map_or(Heals::ByItself, |kind| kind.info.heals);
         let mut conductor = Conductor::new(self.trial, heals, self.has_replicas());
         // Each with the moment at which what it follows from began.
-        let mut effects: VecDeque<(Instant, Effect)> = VecDeque::new();
-        let queue = |effects: &mut VecDeque<_>, since, more: Vec<Effect>| {
+        let mut effects: VecDeque<(Instant, Action)> = VecDeque::new();
+        let queue = |effects: &mut VecDeque<_>, since, more: Vec<Action>| {
             effects.extend(more.into_iter().map(|effect| (since, effect)));
         };
         queue(&mut effects, Instant::now(), conductor.begin());
         loop {
             while let Some((since, effect)) = effects.pop_front() {
-                if let Effect::Finish(how, reason) = effect {
+                if let Action::Finish(how, reason) = effect {
                     return Ok((how, reason));
                 }
                 let begun = Instant::now();
@@ -141,39 +141,39 @@ impl Shell<'_> {
     }
 
     /// Does one thing, which follows from something that began then; what came of it and when it began.
-    fn perform(&mut self, conductor: &Conductor, since: Instant, effect: Effect) -> Option<(f64, Input)> {
+    fn perform(&mut self, conductor: &Conductor, since: Instant, effect: Action) -> Option<(f64, Input)> {
         let at_s = self.now_s();
         let came = match effect {
-            Effect::Note(what) => {
+            Action::Note(what) => {
                 // What a fault did may have been felt before it was through.
                 let at = if matches!(what, What::FaultBegun { .. }) { since } else { Instant::now() };
                 self.note(at, what);
                 return None;
             }
-            Effect::StartTarget => self.start_target().map(|()| self.unless_interrupted(Input::TargetUp)),
-            Effect::Prepare => self.prepare().map(|()| self.unless_interrupted(Input::Prepared)),
-            Effect::BeginLoad => self.begin_load().map(|()| None),
-            Effect::BeginFault(occurrence) => Ok(Some(self.begin_fault(conductor, occurrence))),
-            Effect::HealFault(occurrence) => Ok(Some(self.heal_fault(conductor, occurrence))),
-            Effect::EndLoad => match &self.load {
+            Action::StartTarget => self.start_target().map(|()| self.unless_interrupted(Input::TargetUp)),
+            Action::Prepare => self.prepare().map(|()| self.unless_interrupted(Input::Prepared)),
+            Action::BeginLoad => self.begin_load().map(|()| None),
+            Action::BeginFault(occurrence) => Ok(Some(self.begin_fault(conductor, occurrence))),
+            Action::HealFault(occurrence) => Ok(Some(self.heal_fault(conductor, occurrence))),
+            Action::EndLoad => match &self.load {
                 Some(load) => {
                     load.stop();
                     Ok(None)
                 }
                 None => Ok(Some(Input::LoadEnded)),
             },
-            Effect::DropLoad => {
+            Action::DropLoad => {
                 if let Some(load) = &self.load {
                     load.abort();
                 }
                 Ok(None)
             }
-            Effect::ReadBack => self.read_back().map(Some),
-            Effect::StopTarget(at_once) => {
+            Action::ReadBack => self.read_back().map(Some),
+            Action::StopTarget(at_once) => {
                 self.stop_target(at_once);
                 Ok(Some(Input::TargetStopped))
             }
-            Effect::Finish(..) => Ok(None),
+            Action::Finish(..) => Ok(None),
         };
         match came {
             Ok(input) => input.map(|input| (at_s, input)),
@@ -209,7 +209,7 @@ impl Shell<'_> {
                 return Input::Ending(reason);
             }
             self.watch_site();
-            if self.load.as_ref().is_some_and(Running::is_finished) {
+            if self.load.as_ref().is_some_and(RunningLoad::is_finished) {
                 return self.end_load();
             }
             if let Some(input) = self.look_at_recording() {
@@ -232,7 +232,7 @@ impl Shell<'_> {
             plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => (None, None),
         };
         self.note_versions();
-        let build = Build {
+        let build = DeploymentSpec {
             registry: self.registry,
             trial: self.trial,
             manifest: manifest.as_ref(),
@@ -244,10 +244,10 @@ impl Shell<'_> {
         };
         let caller = Arc::new(ProtocolCaller {
             protocol: self.trial.target.protocol.clone(),
-            trust: Trust { tls: self.trial.target.tls.clone(), files: self.run.files.clone() },
+            trust: TlsTrust { tls: self.trial.target.tls.clone(), files: self.run.files.clone() },
             speed: self.trial.lab.speed,
         });
-        match Site::up(build, caller, self.interrupts.flag()) {
+        match Deployment::up(build, caller, self.interrupts.flag()) {
             Ok(site) => {
                 self.site = Some(site);
                 self.watch_site();
@@ -296,15 +296,15 @@ impl Shell<'_> {
         ended
     }
 
-    fn pass_on(&mut self, heard: Heard) {
+    fn pass_on(&mut self, heard: RecordingEvent) {
         match heard {
-            Heard::Second(second) => self.audience.tell(&News::Second(second)),
-            Heard::Notice(text) => self.note(Instant::now(), What::Notice { text }),
+            RecordingEvent::Second(second) => self.audience.tell(&ProgressEvent::Second(second)),
+            RecordingEvent::Notice(text) => self.note(Instant::now(), What::Notice { text }),
         }
     }
 
     fn inspect(&mut self, when: &str) {
-        if let Some(says) = self.site.as_ref().and_then(Site::inspect) {
+        if let Some(says) = self.site.as_ref().and_then(Deployment::inspect) {
             self.note(Instant::now(), What::Inspected { when: when.to_owned(), says });
         }
     }
@@ -321,7 +321,7 @@ impl Shell<'_> {
     }
 
     fn watch_site(&mut self) {
-        let observed = self.site.as_mut().map(Site::poll).unwrap_or_default();
+        let observed = self.site.as_mut().map(Deployment::poll).unwrap_or_default();
         for observed in observed {
             self.note(observed.at, observed.what);
         }
@@ -331,7 +331,7 @@ impl Shell<'_> {
         if let (What::FaultBegun { .. } | What::FaultHealed { .. }, Some(recording)) = (&what, &self.recording) {
             recording.look_closely(self.clock.map_or(0.0, |clock| clock.at_s_of(at)));
         }
-        self.audience.tell(&News::Happened { at_s: self.clock.map(|clock| clock.at_s_of(at)), what: &what });
+        self.audience.tell(&ProgressEvent::Happened { at_s: self.clock.map(|clock| clock.at_s_of(at)), what: &what });
         if let Err(error) = self.diary.note(at, what) {
             self.error.get_or_insert(Error::Record(error));
         }
@@ -350,13 +350,13 @@ const LEAD: Duration = Duration::from_millis(50);
 /// What ended is counted in slots so long; how many of them are written one by one is for the recorder.
 const SLOT_S: f64 = 0.001;
 
-impl Shell<'_> {
-    fn orders(&self, mut load: plan::Load, purpose: Purpose) -> Orders {
+impl TrialShell<'_> {
+    fn orders(&self, mut load: plan::Load, purpose: LoadPurpose) -> LoadOrder {
         let own_cpus = self.site.as_ref().map_or(0, |site| site.ground().cpus().len());
         if let (None, Ok(threads @ 1..)) = (load.threads, u32::try_from(own_cpus)) {
             load.threads = Some(threads);
         }
-        Orders {
+        LoadOrder {
             protocol: self.trial.target.protocol.clone(),
             services: self.services(),
             slot_s: SLOT_S,
@@ -379,7 +379,7 @@ impl Shell<'_> {
         let (interrupts, answered) = (self.interrupts, self.answered);
         for prepare in &self.trial.prepare {
             let load = preparation_load(prepare, self.trial.load.as_ref());
-            let orders = self.orders(load, Purpose::Prepare { count: prepare.count });
+            let orders = self.orders(load, LoadPurpose::Prepare { count: prepare.count });
             let interrupted = || interrupts.asked() > answered;
             let done = inside(self.site.as_ref(), || perform_preparation(orders, &interrupted))?;
             self.prepared.push(done);
@@ -405,12 +405,12 @@ impl Shell<'_> {
         let keys = SampledKeys::of(one_in, self.trial.seed);
         let (recording, sinks) = Recording::begin(&self.folder, clock, &before, keys, load_s, self.heard_in.clone())?;
         self.recording = Some(recording);
-        let watched = self.site.as_ref().map(Site::watched).unwrap_or_default();
+        let watched = self.site.as_ref().map(Deployment::watched).unwrap_or_default();
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
         match &self.trial.load {
             Some(load) => {
-                let orders = self.orders(load.clone(), Purpose::Measure);
+                let orders = self.orders(load.clone(), LoadPurpose::Measure);
                 let start = || Ok(load::start(orders, clock, sinks.intervals)?);
                 self.load = Some(inside(self.site.as_ref(), start)?);
             }
@@ -467,7 +467,7 @@ impl Shell<'_> {
             Some(site) => read_replicas(site, &self.folder, &give_up)?,
             None => None,
         };
-        if let Some(Asked { rounds, settled, .. }) = asked {
+        if let Some(ReadBackResult { rounds, settled, .. }) = asked {
             self.note(Instant::now(), What::Replicas { rounds, settled });
         }
         let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
@@ -491,7 +491,7 @@ fn cause(engine: Option<load::Error>, recording: Option<Error>) -> Error {
 }
 
 /// Does something where the clients are.
-fn inside<T: Send>(site: Option<&Site>, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+fn inside<T: Send>(site: Option<&Deployment>, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
     match site {
         Some(site) => site.ground().inside(work)?,
         None => work(),
@@ -504,14 +504,14 @@ const PREPARATION_GLANCE: Duration = Duration::from_millis(10);
 /// What a `[[prepare]]` did to audited keys, on the clock of its own start.
 pub struct Preparation {
     clock: Clock,
-    history: Vec<History>,
+    history: Vec<HistoryEntry>,
 }
 
 /// Carries out the orders of one `[[prepare]]`.
 ///
 /// # Errors
 /// If an operation fails for good, or the engine cannot be started.
-fn perform_preparation(orders: Orders, interrupted: &dyn Fn() -> bool) -> Result<Preparation, Error> {
+fn perform_preparation(orders: LoadOrder, interrupted: &dyn Fn() -> bool) -> Result<Preparation, Error> {
     let clock = Clock::starting_in(Duration::ZERO);
     let (sink, intervals) = sync_channel(16);
     let running = load::start(orders, clock, sink)?;
@@ -532,10 +532,10 @@ fn perform_preparation(orders: Orders, interrupted: &dyn Fn() -> bool) -> Result
 }
 
 /// The history of all preparations on the trial's clock, where it lies before zero.
-fn preparation_history(done: Vec<Preparation>, clock: Clock) -> Vec<History> {
+fn preparation_history(done: Vec<Preparation>, clock: Clock) -> Vec<HistoryEntry> {
     let shifted = done.into_iter().flat_map(|preparation| {
         let shift_s = clock.at_s_of(preparation.clock.origin());
-        preparation.history.into_iter().map(move |line| History { at_s: line.at_s + shift_s, ..line })
+        preparation.history.into_iter().map(move |line| HistoryEntry { at_s: line.at_s + shift_s, ..line })
     });
     shifted.collect()
 }
@@ -559,7 +559,7 @@ fn preparation_load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan:
         rate: None,
         backlog: None,
         threads: Some(1),
-        order: plan::Order::Cycle,
+        order: plan::StepOrder::Cycle,
         when_failed: plan::WhenFailed::GoOn,
         steps: vec![prepare.step.clone()],
         feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
@@ -567,7 +567,7 @@ fn preparation_load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan:
     }
 }
 
-impl Shell<'_> {
+impl TrialShell<'_> {
     fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
         let fault = conductor.fault(occurrence);
         let Some(site) = &mut self.site else {
@@ -576,7 +576,7 @@ impl Shell<'_> {
         let Some(kind) = lab::faults::find(&fault.kind) else {
             return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
         };
-        match (kind.begin)(fault, occurrence.number, site) {
+        match (kind.inject)(fault, occurrence.number, site) {
             Ok(begun) => {
                 if fault.standing {
                     self.down.extend(begun.on.split(", ").map(ToOwned::to_owned));
@@ -609,13 +609,13 @@ pub struct ProtocolCaller {
     /// Name of the protocol.
     pub protocol: String,
     /// Whom to trust, where it is spoken to by TLS.
-    pub trust: Trust,
+    pub trust: TlsTrust,
     /// Time dilation of the lab: on slow hosts an answer takes longer.
     pub speed: f64,
 }
 
 impl ProtocolCaller {
-    fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
+    fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         self.connect(&self.protocol, service)?.call(operation, with)
     }
 
@@ -647,7 +647,7 @@ impl Caller for ProtocolCaller {
     }
 }
 
-fn accepted(answer: &Answer) -> Result<(), String> {
+fn accepted(answer: &ClientAnswer) -> Result<(), String> {
     if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
 }
 
@@ -730,9 +730,9 @@ mod tests {
     /// Somebody who watches and panics.
     struct Clumsy;
 
-    impl Audience for Clumsy {
-        fn tell(&mut self, news: &News<'_>) {
-            if matches!(news, News::Happened { what: What::Phase { phase: Phase::Load }, .. }) {
+    impl Observer for Clumsy {
+        fn tell(&mut self, news: &ProgressEvent<'_>) {
+            if matches!(news, ProgressEvent::Happened { what: What::Phase { phase: Phase::Load }, .. }) {
                 panic!("dropped the pencil");
             }
         }

@@ -10,7 +10,7 @@ const SPARE_BYTES: usize = 256 << 10;
 
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ConnectionPhase {
     /// Requests are read.
     Open,
     /// No more is read; closed when the last answer is sent.
@@ -40,7 +40,7 @@ pub(crate) struct Connection<M> {
     /// The protocol's.
     pub memory: M,
     /// How far it is.
-    pub phase: Phase,
+    pub phase: ConnectionPhase,
     /// The beginning of a request, or requests that wait because too much is unsent.
     pub input: Vec<u8>,
     /// Whether requests wait in `input` or in the socket because too much is unsent.
@@ -60,7 +60,7 @@ impl<M: Default> Connection<M> {
         Self {
             socket,
             memory: M::default(),
-            phase: Phase::Open,
+            phase: ConnectionPhase::Open,
             input: Vec::new(),
             paused: false,
             peer_ended: false,
@@ -150,7 +150,7 @@ fn push(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
 }
 
 /// Names a connection: its slot, and how many had that slot before it.
-pub(crate) type Token = u64;
+pub(crate) type ConnectionToken = u64;
 
 /// Slots there may be; tokens above are free for what is no connection.
 const MOST: u32 = u32::MAX - 15;
@@ -158,12 +158,12 @@ const MOST: u32 = u32::MAX - 15;
 /// All open connections.
 #[derive(Debug)]
 pub(crate) struct Slots<M> {
-    slots: Vec<Slot<M>>,
+    slots: Vec<ConnectionSlot<M>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Slot<M> {
+struct ConnectionSlot<M> {
     generation: u32,
     connection: Option<Connection<M>>,
 }
@@ -175,12 +175,12 @@ impl<M> Slots<M> {
     }
 
     /// Takes a connection in. `None`: there are too many to be told apart.
-    pub fn insert(&mut self, connection: Connection<M>) -> Option<Token> {
+    pub fn insert(&mut self, connection: Connection<M>) -> Option<ConnectionToken> {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
                 let index = u32::try_from(self.slots.len()).ok().filter(|index| *index < MOST)?;
-                self.slots.push(Slot { generation: 0, connection: None });
+                self.slots.push(ConnectionSlot { generation: 0, connection: None });
                 index
             }
         };
@@ -190,14 +190,14 @@ impl<M> Slots<M> {
     }
 
     /// The connection, unless it has been closed.
-    pub fn get(&mut self, token: Token) -> Option<&mut Connection<M>> {
+    pub fn get(&mut self, token: ConnectionToken) -> Option<&mut Connection<M>> {
         let (index, generation) = parts(token);
         let slot = self.slots.get_mut(index as usize)?;
         if slot.generation == generation { slot.connection.as_mut() } else { None }
     }
 
     /// Closes the connection.
-    pub fn remove(&mut self, token: Token) {
+    pub fn remove(&mut self, token: ConnectionToken) {
         let (index, generation) = parts(token);
         if let Some(slot) = self.slots.get_mut(index as usize)
             && slot.generation == generation
@@ -210,7 +210,7 @@ impl<M> Slots<M> {
 }
 
 /// Index and generation.
-fn parts(token: Token) -> (u32, u32) {
+fn parts(token: ConnectionToken) -> (u32, u32) {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
     let halves = (token as u32, (token >> 32) as u32);
     halves

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-use crate::connection::{Connection, Phase, Received, Token, empty};
-use crate::protocols::{Codec, Then};
+use crate::connection::{Connection, ConnectionPhase, ConnectionToken, Received, empty};
+use crate::protocols::{Codec, NextAction};
 use crate::server::now_ns;
 
 /// One receive takes so much at most.
@@ -19,7 +19,7 @@ const POOL: usize = 1024;
 
 /// Whether a connection goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum ConnectionFate {
     /// Nothing to do.
     Keep,
     /// There may be more to read and no event will say so: attend to it again.
@@ -32,15 +32,15 @@ pub(crate) enum Fate {
 
 /// Answers that are not due yet.
 #[derive(Debug)]
-struct Held {
+struct PendingAnswers {
     due_ns: u64,
-    token: Token,
+    token: ConnectionToken,
     bytes: Vec<u8>,
 }
 
 /// Serves connections with one protocol.
 #[derive(Debug)]
-pub(crate) struct Desk<C> {
+pub(crate) struct ConnectionServer<C> {
     codec: C,
     delay_ns: u64,
     workers: Workers,
@@ -54,11 +54,11 @@ pub(crate) struct Desk<C> {
     /// Requests that `answers` answers.
     answered: u32,
     /// In the order in which they are due: the delay is the same for all.
-    held: VecDeque<Held>,
+    held: VecDeque<PendingAnswers>,
     pool: Vec<Vec<u8>>,
 }
 
-impl<C: Codec> Desk<C> {
+impl<C: Codec> ConnectionServer<C> {
     /// Nothing held.
     pub fn new(codec: C, delay_ns: u64, workers: u32, unsent_limit_bytes: usize) -> Self {
         Self {
@@ -77,16 +77,21 @@ impl<C: Codec> Desk<C> {
     }
 
     /// Does what an event says that can be done.
-    pub fn attend(&mut self, token: Token, connection: &mut Connection<C::Memory>, flags: EventFlags) -> Fate {
+    pub fn attend(
+        &mut self,
+        token: ConnectionToken,
+        connection: &mut Connection<C::Memory>,
+        flags: EventFlags,
+    ) -> ConnectionFate {
         if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
-            return Fate::Gone;
+            return ConnectionFate::Gone;
         }
         if flags.contains(EventFlags::OUT) && connection.flush().is_err() {
-            return Fate::Gone;
+            return ConnectionFate::Gone;
         }
         connection.peer_ended |= flags.contains(EventFlags::RDHUP);
         let readable = flags.intersects(EventFlags::IN | EventFlags::RDHUP);
-        self.go_on(token, connection, readable).unwrap_or(Fate::Gone)
+        self.go_on(token, connection, readable).unwrap_or(ConnectionFate::Gone)
     }
 
     /// When the next held answer is due.
@@ -94,8 +99,8 @@ impl<C: Codec> Desk<C> {
         self.held.front().map(|held| held.due_ns)
     }
 
-    /// The next answer that is due at `now_ns`: whose it is, and its bytes for [`Desk::release`].
-    pub fn pop_due(&mut self, now_ns: u64) -> Option<(Token, Vec<u8>)> {
+    /// The next answer that is due at `now_ns`: whose it is, and its bytes for [`ConnectionServer::release`].
+    pub fn pop_due(&mut self, now_ns: u64) -> Option<(ConnectionToken, Vec<u8>)> {
         if self.next_due_ns()? > now_ns {
             return None;
         }
@@ -103,14 +108,19 @@ impl<C: Codec> Desk<C> {
     }
 
     /// Sends an answer that is due.
-    pub fn release(&mut self, token: Token, connection: &mut Connection<C::Memory>, bytes: &[u8]) -> Fate {
+    pub fn release(
+        &mut self,
+        token: ConnectionToken,
+        connection: &mut Connection<C::Memory>,
+        bytes: &[u8],
+    ) -> ConnectionFate {
         connection.held -= 1;
         connection.held_bytes -= bytes.len();
         let sent = connection.send(bytes);
-        sent.and_then(|()| self.go_on(token, connection, false)).unwrap_or(Fate::Gone)
+        sent.and_then(|()| self.go_on(token, connection, false)).unwrap_or(ConnectionFate::Gone)
     }
 
-    /// Takes back a buffer that [`Desk::pop_due`] gave.
+    /// Takes back a buffer that [`ConnectionServer::pop_due`] gave.
     pub fn recycle(&mut self, mut bytes: Vec<u8>) {
         if self.pool.len() < POOL {
             empty(&mut bytes);
@@ -119,10 +129,15 @@ impl<C: Codec> Desk<C> {
     }
 
     /// Reads if there is something to read and room for its answers; closes if all is said.
-    fn go_on(&mut self, token: Token, connection: &mut Connection<C::Memory>, readable: bool) -> Result<Fate, Errno> {
-        let mut fate = Fate::Keep;
-        if connection.phase == Phase::Lingering {
-            return if readable { self.discard(connection) } else { Ok(Fate::Keep) };
+    fn go_on(
+        &mut self,
+        token: ConnectionToken,
+        connection: &mut Connection<C::Memory>,
+        readable: bool,
+    ) -> Result<ConnectionFate, Errno> {
+        let mut fate = ConnectionFate::Keep;
+        if connection.phase == ConnectionPhase::Lingering {
+            return if readable { self.discard(connection) } else { Ok(ConnectionFate::Keep) };
         }
         if connection.paused && connection.unsent_bytes() < self.unsent_limit_bytes {
             connection.paused = false;
@@ -135,18 +150,22 @@ impl<C: Codec> Desk<C> {
             fate = self.read(token, connection)?;
         }
         match connection.phase {
-            Phase::Ending { linger: false } if connection.is_done() => Ok(Fate::Gone),
-            Phase::Ending { linger: true } if connection.is_done() => {
-                connection.phase = Phase::Lingering;
+            ConnectionPhase::Ending { linger: false } if connection.is_done() => Ok(ConnectionFate::Gone),
+            ConnectionPhase::Ending { linger: true } if connection.is_done() => {
+                connection.phase = ConnectionPhase::Lingering;
                 connection.shut();
-                Ok(Fate::Linger)
+                Ok(ConnectionFate::Linger)
             }
             _ => Ok(fate),
         }
     }
 
     /// Reads until there is no more: a short read says so, too.
-    fn read(&mut self, token: Token, connection: &mut Connection<C::Memory>) -> Result<Fate, Errno> {
+    fn read(
+        &mut self,
+        token: ConnectionToken,
+        connection: &mut Connection<C::Memory>,
+    ) -> Result<ConnectionFate, Errno> {
         let mut received = std::mem::take(&mut self.received);
         let fate = self.read_into(&mut received, token, connection);
         self.received = received;
@@ -156,31 +175,36 @@ impl<C: Codec> Desk<C> {
     fn read_into(
         &mut self,
         received: &mut [u8],
-        token: Token,
+        token: ConnectionToken,
         connection: &mut Connection<C::Memory>,
-    ) -> Result<Fate, Errno> {
+    ) -> Result<ConnectionFate, Errno> {
         for _ in 0..ROUNDS {
-            if connection.paused || connection.phase != Phase::Open {
-                return Ok(Fate::Keep);
+            if connection.paused || connection.phase != ConnectionPhase::Open {
+                return Ok(ConnectionFate::Keep);
             }
             let count = match connection.receive(received)? {
                 Received::Bytes(count) => count,
-                Received::Nothing => return Ok(Fate::Keep),
+                Received::Nothing => return Ok(ConnectionFate::Keep),
                 Received::End => {
-                    connection.phase = Phase::Ending { linger: false };
-                    return Ok(Fate::Keep);
+                    connection.phase = ConnectionPhase::Ending { linger: false };
+                    return Ok(ConnectionFate::Keep);
                 }
             };
             self.take(token, connection, &received[..count])?;
             if count < received.len() && !connection.peer_ended {
-                return Ok(Fate::Keep);
+                return Ok(ConnectionFate::Keep);
             }
         }
-        Ok(Fate::Again)
+        Ok(ConnectionFate::Again)
     }
 
     /// Takes requests out of what came, behind what had come before.
-    fn take(&mut self, token: Token, connection: &mut Connection<C::Memory>, bytes: &[u8]) -> Result<(), Errno> {
+    fn take(
+        &mut self,
+        token: ConnectionToken,
+        connection: &mut Connection<C::Memory>,
+        bytes: &[u8],
+    ) -> Result<(), Errno> {
         if connection.input.is_empty() {
             let used = self.digest(token, connection, bytes)?;
             connection.input.extend_from_slice(&bytes[used..]);
@@ -199,7 +223,12 @@ impl<C: Codec> Desk<C> {
     }
 
     /// Takes whole requests off the front of `input` and sends their answers in one go; says how many bytes are done with.
-    fn digest(&mut self, token: Token, connection: &mut Connection<C::Memory>, input: &[u8]) -> Result<usize, Errno> {
+    fn digest(
+        &mut self,
+        token: ConnectionToken,
+        connection: &mut Connection<C::Memory>,
+        input: &[u8],
+    ) -> Result<usize, Errno> {
         let mut used = 0;
         let mut at_once = self.delay_ns == 0;
         while used < input.len() {
@@ -215,25 +244,30 @@ impl<C: Codec> Desk<C> {
             let step = self.codec.advance(&mut connection.memory, &input[used..], self.failing, &mut self.answers);
             used += step.consumed;
             self.answered += u32::from(self.answers.len() > before);
-            self.errors += u64::from(self.failing && matches!(step.then, Then::Next | Then::Close));
+            self.errors += u64::from(self.failing && matches!(step.then, NextAction::Next | NextAction::Close));
             match step.then {
-                Then::Next => continue,
-                Then::Wait => {}
+                NextAction::Next => continue,
+                NextAction::Wait => {}
                 // Behind answers that are held it has to wait with them: order comes first.
-                Then::Invite => at_once |= first && connection.held == 0,
-                Then::Close => connection.phase = Phase::Ending { linger: false },
-                Then::Refuse => connection.phase = Phase::Ending { linger: true },
+                NextAction::Invite => at_once |= first && connection.held == 0,
+                NextAction::Close => connection.phase = ConnectionPhase::Ending { linger: false },
+                NextAction::Refuse => connection.phase = ConnectionPhase::Ending { linger: true },
             }
             break;
         }
-        if connection.phase != Phase::Open {
+        if connection.phase != ConnectionPhase::Open {
             used = input.len();
         }
         self.deliver(token, connection, at_once)?;
         Ok(used)
     }
 
-    fn deliver(&mut self, token: Token, connection: &mut Connection<C::Memory>, at_once: bool) -> Result<(), Errno> {
+    fn deliver(
+        &mut self,
+        token: ConnectionToken,
+        connection: &mut Connection<C::Memory>,
+        at_once: bool,
+    ) -> Result<(), Errno> {
         if self.answers.is_empty() {
             return Ok(());
         }
@@ -250,20 +284,20 @@ impl<C: Codec> Desk<C> {
         let now_ns = now_ns();
         // Answers of requests that came together leave together, when the last has been served.
         let due_ns = (0..answered).map(|_| self.workers.serve(now_ns)).last().unwrap_or(now_ns);
-        self.held.push_back(Held { due_ns, token, bytes });
+        self.held.push_back(PendingAnswers { due_ns, token, bytes });
         Ok(())
     }
 
     /// Throws away what a client still sends that has been refused.
-    fn discard(&mut self, connection: &Connection<C::Memory>) -> Result<Fate, Errno> {
+    fn discard(&mut self, connection: &Connection<C::Memory>) -> Result<ConnectionFate, Errno> {
         for _ in 0..ROUNDS {
             match connection.receive(&mut self.received)? {
                 Received::Bytes(_) => {}
-                Received::Nothing => return Ok(Fate::Keep),
-                Received::End => return Ok(Fate::Gone),
+                Received::Nothing => return Ok(ConnectionFate::Keep),
+                Received::End => return Ok(ConnectionFate::Gone),
             }
         }
-        Ok(Fate::Again)
+        Ok(ConnectionFate::Again)
     }
 }
 

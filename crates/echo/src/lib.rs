@@ -14,7 +14,7 @@ mod options;
 mod protocols;
 mod server;
 
-pub use options::{Options, Protocol};
+pub use options::{Options, ServedProtocol};
 pub use server::{Errors, Listener};
 
 /// Opens the port; clients may connect from now on and are answered once [`Listener::serve`] runs.

@@ -13,7 +13,7 @@ const WORKERS_LIMIT: u32 = 1_000_000;
 
 /// What the server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
+pub enum ServedProtocol {
     /// HTTP/1.1, and 1.0.
     Http,
     /// The frames of the target `vsns`, without storing anything.
@@ -26,7 +26,7 @@ pub struct Options {
     /// Where to listen; port 0: the system chooses.
     pub listen: SocketAddr,
     /// What to speak.
-    pub protocol: Protocol,
+    pub protocol: ServedProtocol,
     /// Each answer leaves so many seconds after its request has arrived; 0: at once.
     pub delay_s: f64,
     /// So many requests are served at a time, each for `delay_s`; others wait for their turn. 0: all at once.
@@ -56,7 +56,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            protocol: Protocol::Http,
+            protocol: ServedProtocol::Http,
             delay_s: 0.0,
             workers: 0,
             stall_s: 0.0,
@@ -109,18 +109,18 @@ pub(crate) struct Timing {
     /// From request to answer.
     pub delay_ns: u64,
     /// When it does nothing.
-    pub stalls: Option<Schedule>,
+    pub stalls: Option<PeriodicWindow>,
     /// When it answers with errors.
-    pub errors: Option<Schedule>,
+    pub errors: Option<PeriodicWindow>,
 }
 
-fn window([lasts, every]: [&'static str; 2], lasts_s: f64, every_s: f64) -> Result<Option<Schedule>, Error> {
+fn window([lasts, every]: [&'static str; 2], lasts_s: f64, every_s: f64) -> Result<Option<PeriodicWindow>, Error> {
     let lasts_ns = nanoseconds(lasts, lasts_s)?;
     let every_ns = nanoseconds(every, every_s)?;
     if lasts_ns > every_ns {
         return Err(Error::Option { name: lasts, must_be: "at most as long as the period it recurs with" });
     }
-    Ok((lasts_ns > 0).then_some(Schedule { every_ns, lasts_ns }))
+    Ok((lasts_ns > 0).then_some(PeriodicWindow { every_ns, lasts_ns }))
 }
 
 fn nanoseconds(name: &'static str, seconds: f64) -> Result<u64, Error> {
@@ -132,14 +132,14 @@ fn nanoseconds(name: &'static str, seconds: f64) -> Result<u64, Error> {
 
 /// Something that begins after one period, lasts a while, and begins again after each further period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Schedule {
+pub(crate) struct PeriodicWindow {
     /// The period, above 0.
     pub every_ns: u64,
     /// How long it lasts, from 1 to the period. The whole period: without end, once begun.
     pub lasts_ns: u64,
 }
 
-impl Schedule {
+impl PeriodicWindow {
     /// When what goes on at `at_ns` ends; `None` if nothing goes on. It lasts from its beginning, included, to its end,
     /// excluded.
     pub fn end_ns(&self, at_ns: u64) -> Option<u64> {
@@ -156,13 +156,13 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::Schedule;
+    use super::PeriodicWindow;
 
     const MS: u64 = 1_000_000;
 
     #[test]
     fn a_stall_of_one_second_every_ten() {
-        let stall = Schedule { every_ns: 10_000 * MS, lasts_ns: 1_000 * MS };
+        let stall = PeriodicWindow { every_ns: 10_000 * MS, lasts_ns: 1_000 * MS };
         let table = [
             (0, None),
             (500, None),
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn as_long_as_its_period_it_never_ends() {
-        let errors = Schedule { every_ns: 2_000 * MS, lasts_ns: 2_000 * MS };
+        let errors = PeriodicWindow { every_ns: 2_000 * MS, lasts_ns: 2_000 * MS };
         let table = [(0, false), (1_999, false), (2_000, true), (3_999, true), (4_000, true), (1_000_001, true)];
         for (at_ms, on) in table {
             assert_eq!(errors.is_on(at_ms * MS), on, "at {at_ms} ms");
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_far_end_of_time_is_no_accident() {
-        let schedule = Schedule { every_ns: 1, lasts_ns: 1 };
+        let schedule = PeriodicWindow { every_ns: 1, lasts_ns: 1 };
         assert_eq!(schedule.end_ns(0), None);
         assert_eq!(schedule.end_ns(u64::MAX), Some(u64::MAX));
     }

@@ -3,21 +3,21 @@
 use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
 
-use crate::{Error, Errors, Listener, Options, Protocol, server};
+use crate::{Error, Errors, Listener, Options, ServedProtocol, server};
 
 mod http;
 mod vsns;
 
 /// Every protocol, by name.
-const KINDS: &[Kind] = &[Kind::of::<http::Http>(), Kind::of::<vsns::Vsns>()];
+const KINDS: &[ServerKind] = &[ServerKind::of::<http::HttpCodec>(), ServerKind::of::<vsns::VsnsCodec>()];
 
 /// The server, compiled for one protocol.
-pub(crate) struct Kind {
-    protocol: Protocol,
+pub(crate) struct ServerKind {
+    protocol: ServedProtocol,
     serve: fn(Listener, &Options, &AtomicBool) -> Result<Vec<Errors>, Error>,
 }
 
-impl Kind {
+impl ServerKind {
     const fn of<C: Codec>() -> Self {
         Self { protocol: C::PROTOCOL, serve: server::run::<C> }
     }
@@ -29,14 +29,14 @@ impl Kind {
 }
 
 /// The kind that speaks `protocol`. Each protocol has one: a test holds the table against the enum.
-pub(crate) fn kind(protocol: Protocol) -> &'static Kind {
+pub(crate) fn kind(protocol: ServedProtocol) -> &'static ServerKind {
     KINDS.iter().find(|kind| kind.protocol == protocol).unwrap_or(&KINDS[0])
 }
 
 /// Takes requests out of bytes and appends their answers. One codec serves all connections.
 pub(crate) trait Codec {
     /// Which it is.
-    const PROTOCOL: Protocol;
+    const PROTOCOL: ServedProtocol;
 
     /// What a connection remembers between pieces of a request.
     type Memory: Debug + Default;
@@ -46,21 +46,21 @@ pub(crate) trait Codec {
 
     /// Looks at `input`, which is never empty, and appends at most one answer. `failing`: the answer is the error that
     /// was asked for.
-    fn advance(&mut self, memory: &mut Self::Memory, input: &[u8], failing: bool, answers: &mut Vec<u8>) -> Step;
+    fn advance(&mut self, memory: &mut Self::Memory, input: &[u8], failing: bool, answers: &mut Vec<u8>) -> CodecStep;
 }
 
 /// What a codec did with its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct CodecStep {
     /// Bytes that need not be shown again.
     pub consumed: usize,
     /// What to do next.
-    pub then: Then,
+    pub then: NextAction,
 }
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum NextAction {
     /// Wait for more bytes.
     Wait,
     /// An answer was appended; look at the rest.
@@ -73,8 +73,8 @@ pub(crate) enum Then {
     Refuse,
 }
 
-impl Step {
-    fn new(consumed: usize, then: Then) -> Self {
+impl CodecStep {
+    fn new(consumed: usize, then: NextAction) -> Self {
         Self { consumed, then }
     }
 }
@@ -82,11 +82,11 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::{KINDS, kind};
-    use crate::Protocol;
+    use crate::ServedProtocol;
 
     #[test]
     fn every_protocol_has_its_kind() {
-        for protocol in [Protocol::Http, Protocol::Vsns] {
+        for protocol in [ServedProtocol::Http, ServedProtocol::Vsns] {
             assert_eq!(kind(protocol).protocol, protocol);
         }
         assert_eq!(KINDS.len(), 2);

@@ -14,8 +14,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime};
 
-use crate::connection::{Connection, Slots, Token};
-use crate::desk::{Desk, Fate};
+use crate::connection::{Connection, ConnectionToken, Slots};
+use crate::desk::{ConnectionFate, ConnectionServer};
 use crate::options::Timing;
 use crate::protocols::{self, Codec};
 use crate::{Error, Options};
@@ -28,8 +28,8 @@ const FILES: u64 = 1 << 20;
 const LINGER_NS: u64 = 2_000_000_000;
 
 /// Tokens that are no connection's: slots of that number do not exist.
-const LISTENER: Token = u64::MAX;
-const TIMER: Token = u64::MAX - 1;
+const LISTENER: ConnectionToken = u64::MAX;
+const TIMER: ConnectionToken = u64::MAX - 1;
 
 /// Serves until `stop`.
 pub(crate) fn run<C: Codec>(listener: Listener, options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
@@ -60,7 +60,7 @@ struct Server<C: Codec> {
     timing: Timing,
     /// When the first connection was accepted; the schedules count from there.
     first_ns: Option<u64>,
-    desk: Desk<C>,
+    desk: ConnectionServer<C>,
     /// The spells of errors so far, and whether the last one goes on.
     spells: Vec<Errors>,
     in_spell: bool,
@@ -68,9 +68,9 @@ struct Server<C: Codec> {
     /// Whether connections could not be accepted for want of files or memory: no event says when they can be.
     accept_again: bool,
     /// Connections to attend to although no event says so.
-    again: Vec<Token>,
+    again: Vec<ConnectionToken>,
     /// Connections that are given up, and when.
-    lingering: VecDeque<(u64, Token)>,
+    lingering: VecDeque<(u64, ConnectionToken)>,
 }
 
 impl<C: Codec> Server<C> {
@@ -92,7 +92,7 @@ impl<C: Codec> Server<C> {
             timer_ns: 0,
             timing,
             first_ns: None,
-            desk: Desk::new(C::new(options), timing.delay_ns, options.workers, options.unsent_limit_bytes),
+            desk: ConnectionServer::new(C::new(options), timing.delay_ns, options.workers, options.unsent_limit_bytes),
             spells: Vec::new(),
             in_spell: false,
             slots: Slots::new(),
@@ -189,22 +189,22 @@ impl<C: Codec> Server<C> {
         }
     }
 
-    fn attend(&mut self, token: Token, flags: EventFlags) {
+    fn attend(&mut self, token: ConnectionToken, flags: EventFlags) {
         if let Some(connection) = self.slots.get(token) {
             let fate = self.desk.attend(token, connection, flags);
             self.settle(token, fate);
         }
     }
 
-    fn settle(&mut self, token: Token, fate: Fate) {
+    fn settle(&mut self, token: ConnectionToken, fate: ConnectionFate) {
         match fate {
-            Fate::Keep => {}
-            Fate::Again => self.again.push(token),
-            Fate::Linger => {
+            ConnectionFate::Keep => {}
+            ConnectionFate::Again => self.again.push(token),
+            ConnectionFate::Linger => {
                 self.lingering.push_back((now_ns().saturating_add(LINGER_NS), token));
                 self.again.push(token);
             }
-            Fate::Gone => self.slots.remove(token),
+            ConnectionFate::Gone => self.slots.remove(token),
         }
     }
 

@@ -94,15 +94,15 @@ pub struct Fault {
     /// What ends it.
     pub heals: Heals,
     /// What is wrong with the values in `with`; `None`: any are right. Names and missing ones are not its business.
-    pub check: Option<Check>,
+    pub check: Option<ArgumentCheck>,
 }
 
 /// Finds what is wrong with the arguments of a fault, before anything is started.
-pub type Check = fn(&BTreeMap<String, serde_json::Value>) -> Vec<Wrong>;
+pub type ArgumentCheck = fn(&BTreeMap<String, serde_json::Value>) -> Vec<ArgumentProblem>;
 
 /// An argument that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
+pub struct ArgumentProblem {
     /// Its name in `with`; `None`: it is about all of them.
     pub argument: Option<&'static str>,
     /// What is wrong: `rate = "fast"` is not a rate.

@@ -2,7 +2,7 @@
 //! to, and a line of help. The checker, the JSON Schema and the reference are all derived from them.
 
 use crate::quantity::Quantity;
-use crate::tree::Table;
+use crate::tree::TomlTable;
 
 pub(crate) mod experiment;
 
@@ -12,7 +12,7 @@ pub(crate) struct Key {
     /// The word on the left of the `=`, or the section's name.
     pub name: &'static str,
     /// What it takes.
-    pub kind: Kind,
+    pub kind: KeyType,
     /// Whether it may be left out.
     pub need: Need,
     /// One line, without a full stop.
@@ -34,7 +34,7 @@ pub(crate) enum Need {
 
 /// What a key takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum KeyType {
     /// Any text.
     Text,
     /// Small letters, digits, `_` and `-`.
@@ -66,17 +66,17 @@ pub(crate) enum Kind {
     /// A list of overlays: every key but `name` is a section of which any part may be given.
     Overlays(&'static [Key]),
     /// A table with free keys.
-    Map(&'static Kind),
+    Map(&'static KeyType),
     /// A table with free keys that may have dots: `a.b = 1`, `"a.b" = 1` and `a = { b = 1 }` say the same.
     /// Where its values may be tables themselves, one that has a key of theirs is a value.
-    Paths(&'static Kind),
+    Paths(&'static KeyType),
     /// A list.
-    List(&'static Kind),
+    List(&'static KeyType),
     /// Any of these; the text is what to tell someone who wrote none of them.
-    Either(&'static [Kind], &'static str),
+    Either(&'static [KeyType], &'static str),
 }
 
-impl Kind {
+impl KeyType {
     /// What to write, such as `a duration such as "30s"`.
     pub fn words(&self) -> String {
         match self {
@@ -119,7 +119,7 @@ impl Kind {
     }
 
     /// Whether the table is a value of this kind rather than a step of a path to one: it has one of its keys, by whatever name.
-    pub fn is_value(&self, table: &Table) -> bool {
+    pub fn is_value(&self, table: &TomlTable) -> bool {
         let has = |key: &Key| {
             table.entries.iter().any(|entry| key.name == entry.key || key.elsewhere.contains(&entry.key.as_str()))
         };
@@ -128,7 +128,7 @@ impl Kind {
 }
 
 impl Key {
-    pub(crate) const fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str, kind: KeyType, help: &'static str) -> Self {
         Self { name, kind, need: Need::Optional, help, elsewhere: &[] }
     }
 
@@ -155,11 +155,11 @@ impl Key {
 
     /// The sections that it may be, with their headings and keys. One that may occur once or several times is one section.
     pub fn sections(&self, path: &str) -> Vec<(String, &'static [Self])> {
-        let kinds = if let Kind::Either(kinds, _) = &self.kind { *kinds } else { std::slice::from_ref(&self.kind) };
+        let kinds = if let KeyType::Either(kinds, _) = &self.kind { *kinds } else { std::slice::from_ref(&self.kind) };
         let names = |keys: &'static [Self]| keys.iter().map(|key| key.name).collect::<Vec<_>>();
         let mut sections: Vec<(String, &'static [Self])> = Vec::new();
         for kind in kinds.iter().filter(|kind| !kind.keys().is_empty()) {
-            let is_list = matches!(kind, Kind::Tables(_) | Kind::Overlays(_));
+            let is_list = matches!(kind, KeyType::Tables(_) | KeyType::Overlays(_));
             sections.retain(|(_, keys)| names(keys) != names(kind.keys()));
             sections.push((if is_list { format!("[[{path}]]") } else { format!("[{path}]") }, kind.keys()));
         }
@@ -181,7 +181,7 @@ pub(crate) fn homes(keys: &'static [Key], name: &str) -> Vec<String> {
 
 fn collect_homes(keys: &'static [Key], path: &str, name: &str, found: &mut Vec<String>) {
     for key in keys {
-        if matches!(key.kind, Kind::Overlays(_)) {
+        if matches!(key.kind, KeyType::Overlays(_)) {
             continue;
         }
         let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
@@ -194,129 +194,135 @@ fn collect_homes(keys: &'static [Key], path: &str, name: &str, found: &mut Vec<S
     }
 }
 
-const TEXTS: Kind = Kind::Map(&Kind::Text);
+const TEXTS: KeyType = KeyType::Map(&KeyType::Text);
 
 /// The keys of a `target.toml`.
 pub(crate) const MANIFEST: &[Key] = &[
-    Key::new("about", Kind::Table(ABOUT), "What it is").required(),
-    Key::new("parameters", Kind::Map(&Kind::Table(PARAMETER)), "What an experiment may choose, each by its name"),
-    Key::new("process", Kind::Tables(PROCESS), "The programs that make it up").required(),
-    Key::new("hooks", Kind::Table(HOOKS), "Executables in the folder that answer with one JSON object"),
-    Key::new("metrics", Kind::Table(METRICS), "Figures that it gives of itself, in Prometheus' text format"),
-    Key::new("log", Kind::Table(LOG), "What its processes write that belongs into the records"),
+    Key::new("about", KeyType::Table(ABOUT), "What it is").required(),
+    Key::new("parameters", KeyType::Map(&KeyType::Table(PARAMETER)), "What an experiment may choose, each by its name"),
+    Key::new("process", KeyType::Tables(PROCESS), "The programs that make it up").required(),
+    Key::new("hooks", KeyType::Table(HOOKS), "Executables in the folder that answer with one JSON object"),
+    Key::new("metrics", KeyType::Table(METRICS), "Figures that it gives of itself, in Prometheus' text format"),
+    Key::new("log", KeyType::Table(LOG), "What its processes write that belongs into the records"),
 ];
 
 const ABOUT: &[Key] = &[
-    Key::new("what", Kind::Text, "One line").required(),
-    Key::new("version", Kind::Text, "Its version, or that of its sources").required(),
-    Key::new("licence", Kind::Text, "An SPDX expression").required().elsewhere(&["license"]),
-    Key::new("article", Kind::Text, "The article it comes from"),
-    Key::new("protocol", Kind::Text, "What its service port speaks; a parameter may decide: \"{protocol}\"").required(),
-    Key::new("service", Kind::Text, "\"role.port\": where clients go").required(),
+    Key::new("what", KeyType::Text, "One line").required(),
+    Key::new("version", KeyType::Text, "Its version, or that of its sources").required(),
+    Key::new("licence", KeyType::Text, "An SPDX expression").required().elsewhere(&["license"]),
+    Key::new("article", KeyType::Text, "The article it comes from"),
+    Key::new("protocol", KeyType::Text, "What its service port speaks; a parameter may decide: \"{protocol}\"")
+        .required(),
+    Key::new("service", KeyType::Text, "\"role.port\": where clients go").required(),
     Key::new(
         "members",
-        Kind::Text,
+        KeyType::Text,
         "The role whose hosts are its members, where clients go to something in front of them",
     ),
 ];
 
 const PARAMETER: &[Key] = &[
-    Key::new("type", Kind::Choice(&["choice", "integer", "boolean", "text", "duration"]), "What it takes").required(),
-    Key::new("of", Kind::List(&Kind::Text), "For a choice: the list"),
-    Key::new("min", Kind::Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the smallest"),
-    Key::new("max", Kind::Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the largest"),
-    Key::new("default", Kind::Scalar, "Used where the experiment gives none").required(),
-    Key::new("help", Kind::Text, "One line").required(),
+    Key::new("type", KeyType::Choice(&["choice", "integer", "boolean", "text", "duration"]), "What it takes")
+        .required(),
+    Key::new("of", KeyType::List(&KeyType::Text), "For a choice: the list"),
+    Key::new("min", KeyType::Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the smallest"),
+    Key::new("max", KeyType::Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the largest"),
+    Key::new("default", KeyType::Scalar, "Used where the experiment gives none").required(),
+    Key::new("help", KeyType::Text, "One line").required(),
 ];
 
 const PROCESS: &[Key] = &[
-    Key::new("role", Kind::Name, "Its name within the target").required().elsewhere(&["name"]),
+    Key::new("role", KeyType::Name, "Its name within the target").required().elsewhere(&["name"]),
     Key::new(
         "run",
-        Kind::List(&Kind::Text),
+        KeyType::List(&KeyType::Text),
         "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}",
     )
     .required()
     .elsewhere(&["command", "cmd", "exec"]),
     Key::new("env", TEXTS, "More environment, with the same placeholders"),
-    Key::new("ports", Kind::List(&Kind::Name), "Names of the ports it listens on"),
-    Key::new("data", Kind::Boolean, "Whether it wants a private data folder").or("false"),
-    Key::new("after", Kind::Text, "The role that must be ready before this one starts"),
-    Key::new("ready", Kind::Table(READY), "When it counts as ready; left out: its first port accepts a connection"),
-    Key::new("stop", Kind::Table(STOP), "How it is asked to stop"),
+    Key::new("ports", KeyType::List(&KeyType::Name), "Names of the ports it listens on"),
+    Key::new("data", KeyType::Boolean, "Whether it wants a private data folder").or("false"),
+    Key::new("after", KeyType::Text, "The role that must be ready before this one starts"),
+    Key::new("ready", KeyType::Table(READY), "When it counts as ready; left out: its first port accepts a connection"),
+    Key::new("stop", KeyType::Table(STOP), "How it is asked to stop"),
 ];
 
 const READY: &[Key] = &[
-    Key::new("call", Kind::Text, "This operation of the protocol is ok"),
-    Key::new("tcp", Kind::Text, "This port, by name, accepts a connection"),
-    Key::new("http", Kind::Text, "A GET of this URL answers 2xx"),
-    Key::new("within", Kind::Duration { zero: false }, "How long it may take").or("30s").elsewhere(&["timeout"]),
+    Key::new("call", KeyType::Text, "This operation of the protocol is ok"),
+    Key::new("tcp", KeyType::Text, "This port, by name, accepts a connection"),
+    Key::new("http", KeyType::Text, "A GET of this URL answers 2xx"),
+    Key::new("within", KeyType::Duration { zero: false }, "How long it may take").or("30s").elsewhere(&["timeout"]),
 ];
 
 const STOP: &[Key] = &[
-    Key::new("signal", Kind::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]), "What it is sent").or("TERM"),
-    Key::new("within", Kind::Duration { zero: true }, "How long it is given before it is killed")
+    Key::new("signal", KeyType::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]), "What it is sent").or("TERM"),
+    Key::new("within", KeyType::Duration { zero: true }, "How long it is given before it is killed")
         .or("5s")
         .elsewhere(&["timeout"]),
 ];
 
 const HOOKS: &[Key] = &[
-    Key::new("install", Kind::Text, "install check, install apply: what is missing, and putting it there"),
-    Key::new("inspect", Kind::Text, "Versions and settings, for the records"),
-    Key::new("leader", Kind::Text, "Which member leads"),
-    Key::new("audit", Kind::Text, "What the members hold, for the checks after a run"),
-    Key::new("reset", Kind::Text, "Puts it back into its first state"),
-    Key::new("versions", Kind::Text, "Versions of what is installed for it, before anything is started"),
+    Key::new("install", KeyType::Text, "install check, install apply: what is missing, and putting it there"),
+    Key::new("inspect", KeyType::Text, "Versions and settings, for the records"),
+    Key::new("leader", KeyType::Text, "Which member leads"),
+    Key::new("audit", KeyType::Text, "What the members hold, for the checks after a run"),
+    Key::new("reset", KeyType::Text, "Puts it back into its first state"),
+    Key::new("versions", KeyType::Text, "Versions of what is installed for it, before anything is started"),
     Key::new(
         "install_with",
-        Kind::List(&Kind::Text),
+        KeyType::List(&KeyType::Text),
         "The parameters that install and versions are told, once for each set of their values; left out: all of them",
     ),
 ];
 
 const METRICS: &[Key] = &[
-    Key::new("url", Kind::Text, "Where each host has them: \"http://{host}:{port.NAME}/metrics\"").required(),
-    Key::new("keep", Kind::List(&Kind::Text), "Names, without labels, of those that are recorded each second")
+    Key::new("url", KeyType::Text, "Where each host has them: \"http://{host}:{port.NAME}/metrics\"").required(),
+    Key::new("keep", KeyType::List(&KeyType::Text), "Names, without labels, of those that are recorded each second")
         .required(),
 ];
 
 const LOG: &[Key] = &[
     Key::new(
         "notable",
-        Kind::List(&Kind::Text),
+        KeyType::List(&KeyType::Text),
         "A line that has one of these texts in it becomes an event, as it stands",
     ),
     Key::new(
         "alarming",
-        Kind::List(&Kind::Text),
+        KeyType::List(&KeyType::Text),
         "The same, and such a line makes the trial suspect, in the words of whoever wrote it",
     ),
 ];
 
-const SIZE: Kind = Kind::Quantity(Quantity::Size);
-const BYTE_RATE: Kind = Kind::Quantity(Quantity::ByteRate);
+const SIZE: KeyType = KeyType::Quantity(Quantity::Size);
+const BYTE_RATE: KeyType = KeyType::Quantity(Quantity::ByteRate);
 
 /// The keys of a profile: `profiles/NAME.toml`.
 pub(crate) const PROFILE: &[Key] = &[
-    Key::new("what", Kind::Text, "One line").required().elsewhere(&["about", "description", "title"]),
-    Key::new("cpu", Kind::Table(CPU), "Its processor; left out: not limited").elsewhere(&["cores", "processor"]),
-    Key::new("memory", Kind::Table(MEMORY), "Its memory; left out: not limited").elsewhere(&["ram"]),
-    Key::new("link", Kind::Table(LINK), "Its network link; left out: not limited").elsewhere(&["network", "net"]),
-    Key::new("disk", Kind::Table(DISK), "The disk that data is on; left out: not limited").elsewhere(&["storage"]),
-    Key::new("power", Kind::Table(POWER), "What it draws; left out: not known").elsewhere(&["watts"]),
-    Key::new("price", Kind::Table(PRICE), "What it cost; left out: not known").elsewhere(&["cost"]),
-    Key::new("lifetime_years", Kind::Positive, "Years over which the price is spread").elsewhere(&["lifetime"]),
+    Key::new("what", KeyType::Text, "One line").required().elsewhere(&["about", "description", "title"]),
+    Key::new("cpu", KeyType::Table(CPU), "Its processor; left out: not limited").elsewhere(&["cores", "processor"]),
+    Key::new("memory", KeyType::Table(MEMORY), "Its memory; left out: not limited").elsewhere(&["ram"]),
+    Key::new("link", KeyType::Table(LINK), "Its network link; left out: not limited").elsewhere(&["network", "net"]),
+    Key::new("disk", KeyType::Table(DISK), "The disk that data is on; left out: not limited").elsewhere(&["storage"]),
+    Key::new("power", KeyType::Table(POWER), "What it draws; left out: not known").elsewhere(&["watts"]),
+    Key::new("price", KeyType::Table(PRICE), "What it cost; left out: not known").elsewhere(&["cost"]),
+    Key::new("lifetime_years", KeyType::Positive, "Years over which the price is spread").elsewhere(&["lifetime"]),
 ];
 
-const SOURCE: Key = Key::new("source", Kind::Text, "Where the figures of this section come from").required();
+const SOURCE: Key = Key::new("source", KeyType::Text, "Where the figures of this section come from").required();
 
 const CPU: &[Key] = &[
-    Key::new("cores", Kind::Whole { min: 1, max: 1024 }, "Its cores; left out: as many as the CPUs it runs on")
+    Key::new("cores", KeyType::Whole { min: 1, max: 1024 }, "Its cores; left out: as many as the CPUs it runs on")
         .elsewhere(&["cpus", "count"]),
-    Key::new("speed", Kind::Positive, "What each can do, in cores of the machine that plays it: 0.1 is a tenth of one"),
+    Key::new(
+        "speed",
+        KeyType::Positive,
+        "What each can do, in cores of the machine that plays it: 0.1 is a tenth of one",
+    ),
     Key::new(
         "score",
-        Kind::Positive,
+        KeyType::Positive,
         "Rounds/s of one core, by `plimsoll profile measure`; without `speed`, it is held against the score of the \
          machine that plays it",
     ),
@@ -326,29 +332,29 @@ const CPU: &[Key] = &[
 const MEMORY: &[Key] = &[Key::new("size", SIZE, "How much").required(), SOURCE];
 
 const LINK: &[Key] = &[
-    Key::new("rate", Kind::Quantity(Quantity::BitRate), "Bits/s, each way").elsewhere(&["bandwidth", "speed"]),
-    Key::new("delay", Kind::Duration { zero: false }, "Added to each packet that leaves").elsewhere(&["latency"]),
-    Key::new("loss_pct", Kind::Number, "Packets lost, percent").elsewhere(&["loss"]),
+    Key::new("rate", KeyType::Quantity(Quantity::BitRate), "Bits/s, each way").elsewhere(&["bandwidth", "speed"]),
+    Key::new("delay", KeyType::Duration { zero: false }, "Added to each packet that leaves").elsewhere(&["latency"]),
+    Key::new("loss_pct", KeyType::Number, "Packets lost, percent").elsewhere(&["loss"]),
     SOURCE,
 ];
 
 const DISK: &[Key] = &[
     Key::new("size", SIZE, "How large"),
-    Key::new("read_iops", Kind::Positive, "Random reads/s"),
-    Key::new("write_iops", Kind::Positive, "Random writes/s, each on the disk before the next"),
+    Key::new("read_iops", KeyType::Positive, "Random reads/s"),
+    Key::new("write_iops", KeyType::Positive, "Random writes/s, each on the disk before the next"),
     Key::new("read_rate", BYTE_RATE, "Bytes/s, reading"),
     Key::new("write_rate", BYTE_RATE, "Bytes/s, writing"),
     SOURCE,
 ];
 
 const POWER: &[Key] = &[
-    Key::new("idle_watts", Kind::Positive, "Drawn when idle").elsewhere(&["idle"]),
-    Key::new("load_watts", Kind::Positive, "Drawn with all cores busy").elsewhere(&["load"]),
+    Key::new("idle_watts", KeyType::Positive, "Drawn when idle").elsewhere(&["idle"]),
+    Key::new("load_watts", KeyType::Positive, "Drawn with all cores busy").elsewhere(&["load"]),
     SOURCE,
 ];
 
 const PRICE: &[Key] = &[
-    Key::new("amount", Kind::Positive, "How much").required(),
-    Key::new("currency", Kind::Text, "ISO 4217, such as \"EUR\"").required(),
+    Key::new("amount", KeyType::Positive, "How much").required(),
+    Key::new("currency", KeyType::Text, "ISO 4217, such as \"EUR\"").required(),
     SOURCE,
 ];

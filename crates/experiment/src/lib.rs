@@ -24,4 +24,4 @@ pub mod timeline;
 mod tree;
 
 pub use plan::read;
-pub use tree::Place;
+pub use tree::TextSpan;

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::keys::MANIFEST;
 use crate::plan::target::refusal;
 use crate::problem::{Problem, Problems, nearest_hint, nearest_name};
-use crate::section::{Mode, Section, Shape};
+use crate::section::{Mode, Section, SectionWalk};
 use crate::source::{self, Source};
-use crate::tree::{Entry, Node, Place};
+use crate::tree::{Node, TableEntry, TextSpan};
 
 /// A target folder's `target.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -177,8 +177,8 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
     let file = Arc::new(source.clone());
     let (table, mut problems) = source::parse(&file);
     let syntax_is_broken = !problems.is_empty();
-    let start = Place::new(&file, 0, 0..0);
-    Shape { root: MANIFEST, mode: Mode::Whole, problems: &mut problems }.table("", MANIFEST, &table, &start);
+    let start = TextSpan::new(&file, 0, 0..0);
+    SectionWalk { root: MANIFEST, mode: Mode::Whole, problems: &mut problems }.table("", MANIFEST, &table, &start);
     let root = Section { table: &table, keys: MANIFEST, place: &start };
     let manifest = Manifest {
         name: name.to_owned(),
@@ -211,7 +211,7 @@ fn texts(section: &Section<'_>, key: &str) -> Vec<String> {
 }
 
 fn about(root: &Section<'_>) -> About {
-    let empty = Section { table: &crate::tree::Table::default(), ..*root };
+    let empty = Section { table: &crate::tree::TomlTable::default(), ..*root };
     let about = root.section("about").unwrap_or(empty);
     let serving = about.text("service").and_then(|service| service.split('.').next());
     let members = about.text("members").or(serving).unwrap_or_default();
@@ -275,7 +275,7 @@ fn is_parameter_name(name: &str) -> bool {
     crate::template::is_slot_name(name) && !PLACEHOLDERS.contains(&name)
 }
 
-fn parameter(entry: &Entry, section: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Parameter> {
+fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Parameter> {
     let kind = section.text("type")?;
     for (key, of) in [("of", "choice"), ("min", "integer"), ("max", "integer")] {
         if section.has(key) && kind != of {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::keys::experiment::EXPERIMENT;
-use crate::keys::{self, Key, Kind};
-use crate::path::{self, Step};
+use crate::keys::{self, Key, KeyType};
+use crate::path::{self, PathStep};
 use crate::problem::{Problem, nearest_hint};
 use crate::source::{self, Source};
-use crate::tree::{Entry, Node, Place, Table, Value};
+use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
 /// The sections that make up a trial: what variants and sweeps may change.
 pub(crate) const TRIAL_SECTIONS: [&str; 6] = ["target", "lab", "prepare", "load", "fault", "step"];
@@ -22,7 +22,7 @@ pub(crate) const TRIALS_MAX: usize = 10_000;
 /// A file with its overlays taken apart.
 pub(crate) struct Layers {
     /// The file after `--set`.
-    pub base: Table,
+    pub base: TomlTable,
     /// In file order.
     pub variants: Vec<Variant>,
     /// In file order.
@@ -32,19 +32,19 @@ pub(crate) struct Layers {
 /// A `[[variant]]`.
 pub(crate) struct Variant {
     pub name: String,
-    pub name_place: Place,
-    pub overlay: Table,
+    pub name_place: TextSpan,
+    pub overlay: TomlTable,
 }
 
 /// One variant at one point of the sweep.
-pub(crate) struct Setting {
+pub(crate) struct TrialSetting {
     pub variant: Option<String>,
     pub point: BTreeMap<String, Json>,
-    pub tree: Table,
+    pub tree: TomlTable,
 }
 
 /// Applies `--set` to the file, and takes variants and sweeps apart.
-pub(crate) fn layers(mut base: Table, sets: &[Arc<Source>], problems: &mut Vec<Problem>) -> Layers {
+pub(crate) fn layers(mut base: TomlTable, sets: &[Arc<Source>], problems: &mut Vec<Problem>) -> Layers {
     let sets = apply_sets(&mut base, sets, problems);
     let variants = variants(&base, problems);
     let sweeps = read_sweeps(&base, &sets, problems);
@@ -53,7 +53,7 @@ pub(crate) fn layers(mut base: Table, sets: &[Arc<Source>], problems: &mut Vec<P
     Layers { base, variants, sweeps }
 }
 
-fn variants(base: &Table, problems: &mut Vec<Problem>) -> Vec<Variant> {
+fn variants(base: &TomlTable, problems: &mut Vec<Problem>) -> Vec<Variant> {
     let mut variants: Vec<Variant> = Vec::new();
     for (_, table) in base.tables("variant") {
         // Its absence is reported by the shape check.
@@ -89,10 +89,10 @@ impl Layers {
 
     /// Every variant at every point: points in the order of the file, the last list fastest, and at each point the
     /// variants, so that what is compared runs close together.
-    pub fn settings(&self, problems: &mut Vec<Problem>) -> Vec<Setting> {
+    pub fn settings(&self, problems: &mut Vec<Problem>) -> Vec<TrialSetting> {
         // Without the variants themselves, above all: there may be many, and each has a copy of its own.
-        let inside = |entry: &&Entry| TRIAL_SECTIONS.contains(&entry.key.as_str());
-        let base = Table { entries: self.base.entries.iter().filter(inside).cloned().collect() };
+        let inside = |entry: &&TableEntry| TRIAL_SECTIONS.contains(&entry.key.as_str());
+        let base = TomlTable { entries: self.base.entries.iter().filter(inside).cloned().collect() };
         let mut trees = Vec::new();
         for variant in &self.variants {
             let mut tree = base.clone();
@@ -102,7 +102,7 @@ impl Layers {
         if self.variants.is_empty() {
             trees.push((None, base));
         }
-        let ways: Vec<Vec<Option<Vec<Step>>>> =
+        let ways: Vec<Vec<Option<Vec<PathStep>>>> =
             trees.iter().map(|(_, tree)| self.sweeps.iter().map(|sweep| sweep.way(tree, problems)).collect()).collect();
         let mut settings = Vec::new();
         for values in product(&self.sweeps) {
@@ -115,7 +115,7 @@ impl Layers {
                         path::set(&mut tree, way, &sweep.path_place, (*value).clone());
                     }
                 }
-                settings.push(Setting { variant: variant.clone(), point, tree });
+                settings.push(TrialSetting { variant: variant.clone(), point, tree });
             }
         }
         settings
@@ -133,7 +133,7 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<&Node>> {
 }
 
 /// Lays `over` over `base`.
-fn merge_table(base: &mut Table, over: &Table, keys: &'static [Key], problems: &mut Vec<Problem>) {
+fn merge_table(base: &mut TomlTable, over: &TomlTable, keys: &'static [Key], problems: &mut Vec<Problem>) {
     for entry in &over.entries {
         let kind = keys::find(keys, &entry.key).map(|key| &key.kind);
         match base.entries.iter_mut().find(|known| known.key == entry.key) {
@@ -143,7 +143,7 @@ fn merge_table(base: &mut Table, over: &Table, keys: &'static [Key], problems: &
                 }
             }
             None => match (kind, entry.node.table()) {
-                (Some(Kind::Tables(_)), Some(parts)) => merge_items(&mut [], parts, &[], problems),
+                (Some(KeyType::Tables(_)), Some(parts)) => merge_items(&mut [], parts, &[], problems),
                 _ => base.entries.push(entry.clone()),
             },
         }
@@ -151,14 +151,14 @@ fn merge_table(base: &mut Table, over: &Table, keys: &'static [Key], problems: &
 }
 
 /// Whether `base` was replaced.
-fn merge_node(base: &mut Node, over: &Node, kind: Option<&'static Kind>, problems: &mut Vec<Problem>) -> bool {
-    let keys = kind.map(Kind::keys).unwrap_or_default();
+fn merge_node(base: &mut Node, over: &Node, kind: Option<&'static KeyType>, problems: &mut Vec<Problem>) -> bool {
+    let keys = kind.map(KeyType::keys).unwrap_or_default();
     match (&mut base.value, &over.value, kind) {
-        (Value::Table(base), Value::Table(over), _) => {
+        (TomlValue::Table(base), TomlValue::Table(over), _) => {
             merge_table(base, over, keys, problems);
             false
         }
-        (Value::List(list), Value::Table(over), Some(Kind::Tables(_))) => {
+        (TomlValue::List(list), TomlValue::Table(over), Some(KeyType::Tables(_))) => {
             merge_items(list, over, keys, problems);
             false
         }
@@ -169,12 +169,12 @@ fn merge_node(base: &mut Node, over: &Node, kind: Option<&'static Kind>, problem
     }
 }
 
-fn merge_items(list: &mut [Node], over: &Table, keys: &'static [Key], problems: &mut Vec<Problem>) {
+fn merge_items(list: &mut [Node], over: &TomlTable, keys: &'static [Key], problems: &mut Vec<Problem>) {
     for entry in &over.entries {
         let Some(part) = entry.node.table() else { continue };
         match path::index_of(list, &entry.key) {
             Ok(index) => {
-                if let Value::Table(item) = &mut list[index].value {
+                if let TomlValue::Table(item) = &mut list[index].value {
                     merge_table(item, part, keys, problems);
                 }
             }
@@ -190,18 +190,18 @@ fn merge_items(list: &mut [Node], over: &Table, keys: &'static [Key], problems: 
 /// A `--set` that was applied.
 struct Set {
     pub path: String,
-    pub path_place: Place,
-    pub steps: Vec<Step>,
+    pub path_place: TextSpan,
+    pub steps: Vec<PathStep>,
     pub value: Node,
 }
 
 /// Applies each `--set` in turn; a later one wins.
-fn apply_sets(base: &mut Table, sources: &[Arc<Source>], problems: &mut Vec<Problem>) -> Vec<Set> {
+fn apply_sets(base: &mut TomlTable, sources: &[Arc<Source>], problems: &mut Vec<Problem>) -> Vec<Set> {
     let mut sets = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let rank = index + 1;
         let Some((path, text)) = source.text.split_once('=') else {
-            let place = Place::new(source, rank, 0..source.text.len());
+            let place = TextSpan::new(source, rank, 0..source.text.len());
             problems.push(
                 Problem::new(&place, "--set takes PATH=VALUE")
                     .expected("no `=` found")
@@ -209,7 +209,7 @@ fn apply_sets(base: &mut Table, sources: &[Arc<Source>], problems: &mut Vec<Prob
             );
             continue;
         };
-        let place = Place::new(source, rank, 0..path.trim_end().len());
+        let place = TextSpan::new(source, rank, 0..path.trim_end().len());
         // As a file would have it, `lab.speed = 0.5`, in which shape errors name settings, too.
         let blank = text.len() - text.trim_start().len();
         let value = source::parse_value(source, rank, path.len() + 1 + blank);
@@ -228,13 +228,13 @@ fn apply_sets(base: &mut Table, sources: &[Arc<Source>], problems: &mut Vec<Prob
 }
 
 /// A variant wins over `--set`. A `--set` that every variant undoes would be silently ignored.
-fn sets_without_effect(sets: &[Set], base: &Table, variants: &[Variant], problems: &mut Vec<Problem>) {
+fn sets_without_effect(sets: &[Set], base: &TomlTable, variants: &[Variant], problems: &mut Vec<Problem>) {
     for set in sets {
         let in_variant = |variant: &Variant| {
             let steps = path::resolve(&set.path, EXPERIMENT, &variant.overlay).ok()?;
             path::get(&variant.overlay, &steps).filter(|node| node.table().is_none()).map(|node| node.place.clone())
         };
-        let places: Vec<Option<Place>> = variants.iter().map(in_variant).collect();
+        let places: Vec<Option<TextSpan>> = variants.iter().map(in_variant).collect();
         if let Some(Some(first)) = places.first()
             && places.iter().all(Option::is_some)
             && path::get(base, &set.steps).is_some()
@@ -253,7 +253,7 @@ fn sets_without_effect(sets: &[Set], base: &Table, variants: &[Variant], problem
 pub(crate) struct Sweep {
     /// As written.
     pub path: String,
-    pub path_place: Place,
+    pub path_place: TextSpan,
     /// What it takes in this run; a single one if `--set` gave it.
     pub values: Vec<Node>,
     /// What the file lists.
@@ -262,7 +262,7 @@ pub(crate) struct Sweep {
 
 impl Sweep {
     /// The way of its path through the tree of a trial.
-    pub fn way(&self, tree: &Table, problems: &mut Vec<Problem>) -> Option<Vec<Step>> {
+    pub fn way(&self, tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Vec<PathStep>> {
         match path::resolve(&self.path, EXPERIMENT, tree) {
             Ok(steps) => Some(steps),
             Err(lost) => {
@@ -275,9 +275,9 @@ impl Sweep {
 }
 
 /// Reads `[sweep]`. A `--set` of a swept path collapses that sweep to its one value.
-fn read_sweeps(base: &Table, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
-    let entries = base.table("sweep").map(Table::flattened).unwrap_or_default();
-    let sweep = |entry: Entry| {
+fn read_sweeps(base: &TomlTable, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
+    let entries = base.table("sweep").map(TomlTable::flattened).unwrap_or_default();
+    let sweep = |entry: TableEntry| {
         let values = entry.node.list()?.to_vec();
         Some(Sweep { path: entry.key, path_place: entry.key_place, listed: values.clone(), values })
     };

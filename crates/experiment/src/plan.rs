@@ -19,8 +19,8 @@ pub(crate) mod trial;
 
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use lab::{Host, Lab, Network, Port};
-pub use load::{Backlog, Connections, Overflow, Rate, Stage, Tls, is_offered};
-pub use operation::{AuditAs, AuditEffect, Comparison, Expected, Kept};
+pub use load::{Backlog, Connections, Overflow, Rate, RateStage, Tls, is_offered};
+pub use operation::{AuditAs, AuditEffect, Expected, SlotContent, TextCondition};
 pub use reading::read;
 pub use target::{BadParameter, parameters};
 pub use trial::Exercise;
@@ -178,7 +178,7 @@ pub struct Load {
     /// Generator threads; `None`: one for every two cores of the machine.
     pub threads: Option<u32>,
     /// How an agent goes through `steps`.
-    pub order: Order,
+    pub order: StepOrder,
     /// What becomes of a cycle of which an operation was answered wrong.
     #[serde(default)]
     pub when_failed: WhenFailed,
@@ -194,7 +194,7 @@ pub struct Load {
 /// How an agent goes through its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum StepOrder {
     /// `[[load.cycle]]`: one after the other, again and again.
     Cycle,
     /// `[[load.mix]]`: one at random by weight; each is a cycle of its own.
@@ -255,7 +255,7 @@ pub struct Step {
     /// Field of the answer, or `FIELD/JSON/POINTER`, to what it must be; contradicted: outcome `wrong`.
     pub expect: BTreeMap<String, Expected>,
     /// Slot to what it keeps; later templates use it as `{slot}`.
-    pub keep: BTreeMap<String, Kept>,
+    pub keep: BTreeMap<String, SlotContent>,
     /// For a mix; 1 where the file gives none.
     pub weight: u32,
     /// For a cycle: done only in every n-th cycle; 1 is always.
@@ -330,7 +330,7 @@ pub enum When {
 
 /// The range a metric has to be in; all that are given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Range {
+pub struct MetricRange {
     /// value < this
     pub below: Option<f64>,
     /// value > this
@@ -343,7 +343,7 @@ pub struct Range {
     pub equals: Option<f64>,
 }
 
-impl Range {
+impl MetricRange {
     /// Whether `value` satisfies every bound given.
     #[must_use]
     pub fn holds(&self, value: f64) -> bool {
@@ -361,7 +361,7 @@ pub struct Requirement {
     /// Path inside a trial of `analysis.json`, or a function of such paths.
     pub metric: String,
     /// What must hold.
-    pub range: Range,
+    pub range: MetricRange,
     /// Only trials that match: `variant`, or a swept path.
     pub filter: BTreeMap<String, Value>,
 }
@@ -376,7 +376,7 @@ pub struct Claim {
     /// As in [`Requirement`].
     pub metric: String,
     /// What must hold for the claim to hold here.
-    pub range: Range,
+    pub range: MetricRange,
     /// As in [`Requirement`].
     pub filter: BTreeMap<String, Value>,
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use ariadne::{Cache, Color, Config, IndexType, Label, Report, ReportKind};
 
 use crate::source::Source;
-use crate::tree::Place;
+use crate::tree::TextSpan;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Where.
-    pub place: Place,
+    pub place: TextSpan,
     /// What is wrong, in one sentence without a full stop.
     pub what: String,
     /// What was expected there, in a few words; stands under the underlined text.
@@ -21,7 +21,7 @@ pub struct Problem {
     /// What to do about it, such as ``did you mean `agents`?``.
     pub hint: Option<String>,
     /// Other places that have to do with it, each with a few words.
-    pub related: Vec<(Place, String)>,
+    pub related: Vec<(TextSpan, String)>,
     /// Something is missing, or names something that is not there. Not shown beside syntax errors, which may well
     /// be the reason.
     pub(crate) absence: bool,
@@ -29,7 +29,7 @@ pub struct Problem {
 
 impl Problem {
     /// Something at `place` is wrong.
-    pub(crate) fn new(place: &Place, what: impl Into<String>) -> Self {
+    pub(crate) fn new(place: &TextSpan, what: impl Into<String>) -> Self {
         Self {
             place: place.clone(),
             what: what.into(),
@@ -41,7 +41,7 @@ impl Problem {
     }
 
     /// Something that should be at `place`, or that is named there, does not exist.
-    pub(crate) fn absent(place: &Place, what: impl Into<String>) -> Self {
+    pub(crate) fn absent(place: &TextSpan, what: impl Into<String>) -> Self {
         Self { absence: true, ..Self::new(place, what) }
     }
 
@@ -61,7 +61,7 @@ impl Problem {
         self
     }
 
-    pub(crate) fn related(mut self, place: &Place, words: impl Into<String>) -> Self {
+    pub(crate) fn related(mut self, place: &TextSpan, words: impl Into<String>) -> Self {
         self.related.push((place.clone(), words.into()));
         self
     }
@@ -142,7 +142,7 @@ impl std::error::Error for Problems {}
 /// More than this is a file that is no experiment at all.
 const SHOWN: usize = 100;
 
-type Spot = (String, Range<usize>);
+type ProblemLocation = (String, Range<usize>);
 
 /// The texts that problems are about, by name.
 fn texts(problems: &[Problem]) -> Vec<(String, Arc<str>)> {
@@ -185,7 +185,7 @@ fn visible(source: &Source) -> &str {
     if source.text.is_empty() { "\n" } else { &source.text }
 }
 
-fn spot(place: &Place) -> Spot {
+fn spot(place: &TextSpan) -> ProblemLocation {
     (place.source.name.clone(), place.span.clone())
 }
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::PROFILE;
 use crate::problem::{Problem, Problems};
-use crate::section::{Mode, Section, Shape};
+use crate::section::{Mode, Section, SectionWalk};
 use crate::source::{self, Source};
-use crate::tree::Place;
+use crate::tree::TextSpan;
 
 /// What one kind of host is like: `profiles/NAME.toml`, resolved. What a profile does not say is `None`: not limited, not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -108,8 +108,8 @@ pub fn parse(name: &str, source: &Source) -> Result<Profile, Problems> {
     let file = Arc::new(source.clone());
     let (table, mut problems) = source::parse(&file);
     let syntax_is_broken = !problems.is_empty();
-    let start = Place::new(&file, 0, 0..0);
-    Shape { root: PROFILE, mode: Mode::Whole, problems: &mut problems }.table("", PROFILE, &table, &start);
+    let start = TextSpan::new(&file, 0, 0..0);
+    SectionWalk { root: PROFILE, mode: Mode::Whole, problems: &mut problems }.table("", PROFILE, &table, &start);
     let root = Section { table: &table, keys: PROFILE, place: &start };
     check(&root, &mut problems);
     let profile = resolve(name, &root);

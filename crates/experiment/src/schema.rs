@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::keys::experiment::EXPERIMENT;
-use crate::keys::{Key, Kind, Need, PROFILE};
+use crate::keys::{Key, KeyType, Need, PROFILE};
 
 /// JSON Schema (2020-12) of an experiment file.
 #[must_use]
@@ -46,47 +46,49 @@ fn property(key: &'static Key, whole: bool) -> Value {
     property
 }
 
-fn default_value(kind: &Kind, default: &str) -> Value {
+fn default_value(kind: &KeyType, default: &str) -> Value {
     match kind {
-        Kind::Whole { .. } | Kind::Number | Kind::Positive | Kind::Boolean => {
+        KeyType::Whole { .. } | KeyType::Number | KeyType::Positive | KeyType::Boolean => {
             serde_json::from_str(default).unwrap_or_else(|_| json!(default))
         }
-        Kind::Either(kinds, _) => kinds.first().map_or_else(|| json!(default), |first| default_value(first, default)),
+        KeyType::Either(kinds, _) => {
+            kinds.first().map_or_else(|| json!(default), |first| default_value(first, default))
+        }
         _ => json!(default),
     }
 }
 
-fn value(kind: &'static Kind, whole: bool) -> Value {
+fn value(kind: &'static KeyType, whole: bool) -> Value {
     match kind {
-        Kind::Text => json!({ "type": "string", "minLength": 1 }),
-        Kind::Name => json!({ "type": "string", "pattern": "^[a-z0-9_-]+$" }),
-        Kind::Scalar | Kind::Template => json!({ "type": ["string", "number", "boolean"] }),
-        Kind::Duration { .. } => {
+        KeyType::Text => json!({ "type": "string", "minLength": 1 }),
+        KeyType::Name => json!({ "type": "string", "pattern": "^[a-z0-9_-]+$" }),
+        KeyType::Scalar | KeyType::Template => json!({ "type": ["string", "number", "boolean"] }),
+        KeyType::Duration { .. } => {
             json!({ "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?\s*(us|ms|s|m|h)\s*$" })
         }
-        Kind::Quantity(quantity) => json!({ "type": "string", "pattern": quantity.pattern() }),
-        Kind::Whole { min, max } => {
+        KeyType::Quantity(quantity) => json!({ "type": "string", "pattern": quantity.pattern() }),
+        KeyType::Whole { min, max } => {
             let mut whole = json!({ "type": "integer", "minimum": min });
             if *max < i64::from(u32::MAX) {
                 whole["maximum"] = json!(max);
             }
             whole
         }
-        Kind::Number => json!({ "type": "number" }),
-        Kind::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Choice(choices) => json!({ "enum": choices }),
-        Kind::Any => json!({}),
-        Kind::Table(keys) => object(keys, whole),
-        Kind::Tables(keys) if whole => json!({ "type": "array", "items": object(keys, true) }),
+        KeyType::Number => json!({ "type": "number" }),
+        KeyType::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        KeyType::Boolean => json!({ "type": "boolean" }),
+        KeyType::Choice(choices) => json!({ "enum": choices }),
+        KeyType::Any => json!({}),
+        KeyType::Table(keys) => object(keys, whole),
+        KeyType::Tables(keys) if whole => json!({ "type": "array", "items": object(keys, true) }),
         // In an overlay: either the whole list anew, or parts of its tables by name.
-        Kind::Tables(keys) => json!({ "anyOf": [
+        KeyType::Tables(keys) => json!({ "anyOf": [
             { "type": "array", "items": object(keys, true) },
             { "type": "object", "additionalProperties": object(keys, false) },
         ] }),
-        Kind::Overlays(keys) => json!({ "type": "array", "items": overlay(keys) }),
-        Kind::Map(of) => json!({ "type": "object", "additionalProperties": value(of, whole) }),
-        Kind::Paths(of) => {
+        KeyType::Overlays(keys) => json!({ "type": "array", "items": overlay(keys) }),
+        KeyType::Map(of) => json!({ "type": "object", "additionalProperties": value(of, whole) }),
+        KeyType::Paths(of) => {
             let mut deeper = json!({ "type": "object" });
             // A table that has one of these is a value and no step of a path.
             let words: Vec<&str> = of.keys().iter().map(|key| key.name).collect();
@@ -95,8 +97,8 @@ fn value(kind: &'static Kind, whole: bool) -> Value {
             }
             json!({ "type": "object", "additionalProperties": { "anyOf": [value(of, whole), deeper] } })
         }
-        Kind::List(of) => json!({ "type": "array", "items": value(of, whole) }),
-        Kind::Either(kinds, _) => {
+        KeyType::List(of) => json!({ "type": "array", "items": value(of, whole) }),
+        KeyType::Either(kinds, _) => {
             let kinds: Vec<Value> = kinds.iter().map(|kind| value(kind, whole)).collect();
             json!({ "anyOf": kinds })
         }
@@ -139,7 +141,7 @@ fn section(text: &mut String, heading: &str, path: &str, keys: &'static [Key]) {
         // What is below it is told in its line: a table that is a value is small.
         table(text, &format!("## A value of `{path}.{}`", key.name), key.kind.below());
     }
-    for key in keys.iter().filter(|key| !key.kind.keys().is_empty() && !matches!(key.kind, Kind::Overlays(_))) {
+    for key in keys.iter().filter(|key| !key.kind.keys().is_empty() && !matches!(key.kind, KeyType::Overlays(_))) {
         let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
         for (heading, keys) in key.sections(&below) {
             section(text, &format!("## `{heading}`"), &below, keys);
@@ -158,7 +160,7 @@ fn table(text: &mut String, heading: &str, keys: &'static [Key]) {
             Need::Default(default) => format!("`{}`", shown(&key.kind, default)),
         };
         let takes = match key.kind {
-            Kind::Overlays(_) => "a list of tables; any part of a section".to_owned(),
+            KeyType::Overlays(_) => "a list of tables; any part of a section".to_owned(),
             _ => key.kind.words().replace('|', "\\|"),
         };
         let _ = writeln!(text, "| `{}` | {takes} | {need} | {} |", key.name, key.help);
@@ -166,10 +168,10 @@ fn table(text: &mut String, heading: &str, keys: &'static [Key]) {
 }
 
 /// A default as it would be written.
-fn shown(kind: &Kind, default: &str) -> String {
+fn shown(kind: &KeyType, default: &str) -> String {
     match kind {
-        Kind::Whole { .. } | Kind::Number | Kind::Positive | Kind::Boolean => default.to_owned(),
-        Kind::Either([first, ..], _) => shown(first, default),
+        KeyType::Whole { .. } | KeyType::Number | KeyType::Positive | KeyType::Boolean => default.to_owned(),
+        KeyType::Either([first, ..], _) => shown(first, default),
         _ => format!("\"{default}\""),
     }
 }
@@ -178,7 +180,7 @@ fn shown(kind: &Kind, default: &str) -> String {
 mod tests {
     use super::{reference, schema};
     use crate::keys::experiment::EXPERIMENT;
-    use crate::keys::{Key, Kind, Need};
+    use crate::keys::{Key, KeyType, Need};
 
     #[test]
     fn every_key_is_in_both() {
@@ -219,10 +221,10 @@ mod tests {
             for key in keys {
                 if let Need::Default(default) = key.need {
                     let fits = match key.kind {
-                        Kind::Duration { .. } => crate::duration::parse_s(default).is_ok(),
-                        Kind::Whole { min, max } => (min..=max).contains(&default.parse().unwrap()),
-                        Kind::Boolean => default.parse::<bool>().is_ok(),
-                        Kind::Choice(choices) => choices.contains(&default),
+                        KeyType::Duration { .. } => crate::duration::parse_s(default).is_ok(),
+                        KeyType::Whole { min, max } => (min..=max).contains(&default.parse().unwrap()),
+                        KeyType::Boolean => default.parse::<bool>().is_ok(),
+                        KeyType::Choice(choices) => choices.contains(&default),
                         _ => true,
                     };
                     assert!(fits, "{} = {default}", key.name);

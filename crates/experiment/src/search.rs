@@ -28,23 +28,23 @@ pub struct Finished {
     /// The value it had, in the file's terms.
     pub value: f64,
     /// What it says.
-    pub said: Said,
+    pub said: ProbeResult,
 }
 
 /// What a trial says of the limits.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum ProbeResult {
     /// All hold; how far the nearest one is from its bound, as the natural logarithm of their ratio, if that makes sense.
     Held(Option<f64>),
     /// One does not; how far the farthest is beyond its bound.
     Broke(Option<f64>),
     /// Nothing.
-    Nothing(Silence),
+    Nothing(Inconclusive),
 }
 
 /// Why a trial says nothing, with the reason in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Silence {
+pub enum Inconclusive {
     /// The generator was at its limit: what the target would have done is not known.
     Generator(String),
     /// It is void for another reason.
@@ -61,7 +61,7 @@ impl Plan {
         let find = self.find.as_ref()?;
         let wanted = find.templates.iter().filter_map(|template| {
             let own = of(template, finished);
-            let value = Course::of(find, template, &own).next().ok()?;
+            let value = SearchState::of(find, template, &own).next().ok()?;
             Some((own.len(), template, value))
         });
         let (_, template, value) = wanted.min_by_key(|(taken, ..)| *taken)?;
@@ -71,8 +71,8 @@ impl Plan {
 
 /// What the finished trials say about one search: one variant under one condition.
 #[must_use]
-pub fn line(find: &Find, template: &Trial, finished: &[Finished]) -> Line {
-    Course::of(find, template, &of(template, finished)).line()
+pub fn line(find: &Find, template: &Trial, finished: &[Finished]) -> SearchSummary {
+    SearchState::of(find, template, &of(template, finished)).line()
 }
 
 /// How many trials a search of this template takes if nothing disturbs it: the median over edges below, near and above its first
@@ -83,8 +83,8 @@ pub fn typical_trials(find: &Find, template: &Trial) -> u32 {
     let mut counts = [0.3, 1.4, 5.0, 20.0].map(|factor| {
         let edge = first * factor;
         let mut finished = Vec::new();
-        while let Ok(value) = Course::of(find, template, &finished).next() {
-            let said = if value <= edge { Said::Held(None) } else { Said::Broke(None) };
+        while let Ok(value) = SearchState::of(find, template, &finished).next() {
+            let said = if value <= edge { ProbeResult::Held(None) } else { ProbeResult::Broke(None) };
             finished.push(Finished {
                 variant: template.variant.clone(),
                 surviving: template.surviving.clone(),
@@ -157,7 +157,7 @@ const CONFIRMED: usize = 2;
 
 /// What a search says so far.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct SearchSummary {
     /// The highest value at which the limits hold: the median of what is possible; `None` if they hold nowhere, or nothing is known.
     pub value: Option<f64>,
     /// 95 % interval; an end is `None` where the search met none.
@@ -184,7 +184,7 @@ pub enum End {
 }
 
 /// One search and its finished trials.
-struct Course<'a> {
+struct SearchState<'a> {
     find: &'a Find,
     finished: &'a [Finished],
     first: f64,
@@ -192,26 +192,26 @@ struct Course<'a> {
     answers: Vec<(f64, bool, Option<f64>)>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> SearchState<'a> {
     pub fn of(find: &'a Find, template: &Trial, finished: &'a [Finished]) -> Self {
         let answer = |one: &Finished| match one.said {
-            Said::Held(margin) => Some((one.value, true, margin)),
-            Said::Broke(margin) => Some((one.value, false, margin)),
-            Said::Nothing(_) => None,
+            ProbeResult::Held(margin) => Some((one.value, true, margin)),
+            ProbeResult::Broke(margin) => Some((one.value, false, margin)),
+            ProbeResult::Nothing(_) => None,
         };
         let first = rounded(find, find.first(template));
         Self { find, finished, first, answers: finished.iter().filter_map(answer).collect() }
     }
 
     /// What is known by now.
-    pub fn line(&self) -> Line {
+    pub fn line(&self) -> SearchSummary {
         let end = self.next().err();
         if self.answers.is_empty() {
-            return Line { value: None, ci95: [None, None], end };
+            return SearchSummary { value: None, ci95: [None, None], end };
         }
         if self.highest(true).is_none() {
             // Below what broke nothing is known: a value there would be a guess.
-            return Line { value: None, ci95: [None, self.lowest(false)], end };
+            return SearchSummary { value: None, ci95: [None, self.lowest(false)], end };
         }
         let belief = self.belief();
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|q| belief.quantile(q));
@@ -223,7 +223,7 @@ impl<'a> Course<'a> {
         let value = if inside { rounded(self.find, (middle.low * middle.high).sqrt()) } else { middle.low };
         // They may hold nowhere: then all that is known is where they broke.
         let upper = if high.low > 0.0 { high.high } else { self.floor() };
-        Line { value: known(value), ci95: [known(low.low), known(upper)], end }
+        SearchSummary { value: known(value), ci95: [known(low.low), known(upper)], end }
     }
 
     /// The next value, or why there is none.
@@ -239,20 +239,22 @@ impl<'a> Course<'a> {
 
     /// The value of a last trial that said nothing, if it is to be played again.
     fn again(&self) -> Result<Option<f64>, End> {
-        let Some(Finished { value, said: Said::Nothing(silence), .. }) = self.finished.last() else { return Ok(None) };
+        let Some(Finished { value, said: ProbeResult::Nothing(silence), .. }) = self.finished.last() else {
+            return Ok(None);
+        };
         let tries = self.silent_at(*value).count();
         match silence {
-            Silence::Unmeasured(reason) => Err(End::Silent(reason.clone())),
-            Silence::Void(reason) if tries >= VOID_TRIES => Err(End::Silent(reason.clone())),
-            Silence::Generator(_) if tries >= GENERATOR_TRIES => Ok(None),
-            Silence::Void(_) | Silence::Generator(_) => Ok(Some(*value)),
+            Inconclusive::Unmeasured(reason) => Err(End::Silent(reason.clone())),
+            Inconclusive::Void(reason) if tries >= VOID_TRIES => Err(End::Silent(reason.clone())),
+            Inconclusive::Generator(_) if tries >= GENERATOR_TRIES => Ok(None),
+            Inconclusive::Void(_) | Inconclusive::Generator(_) => Ok(Some(*value)),
         }
     }
 
-    fn silent_at(&self, value: f64) -> impl Iterator<Item = &Silence> {
+    fn silent_at(&self, value: f64) -> impl Iterator<Item = &Inconclusive> {
         let same = move |one: &&Finished| same(one.value, value);
         self.finished.iter().filter(same).filter_map(|one| match &one.said {
-            Said::Nothing(silence) => Some(silence),
+            ProbeResult::Nothing(silence) => Some(silence),
             _ => None,
         })
     }
@@ -260,7 +262,7 @@ impl<'a> Course<'a> {
     /// The lowest value that the generator cannot make, and why.
     fn ceiling(&self) -> Option<(f64, &str)> {
         let found = self.finished.iter().filter_map(|one| match &one.said {
-            Said::Nothing(Silence::Generator(reason)) => {
+            ProbeResult::Nothing(Inconclusive::Generator(reason)) => {
                 let answered = self.answers.iter().any(|(value, ..)| same(*value, one.value));
                 (self.silent_at(one.value).count() >= GENERATOR_TRIES && !answered)
                     .then_some((one.value, reason.as_str()))
@@ -318,13 +320,13 @@ impl<'a> Course<'a> {
         self.unconfirmed(&end, low, high).ok_or(end)
     }
 
-    fn is_narrow(&self, low: Cell, high: Cell) -> bool {
+    fn is_narrow(&self, low: Bracket, high: Bracket) -> bool {
         let width = high.high - low.low;
         width <= low.low * self.find.precision_pct / 100.0 || (self.whole() && width <= 1.0)
     }
 
     /// The end that rests on a single answer: a trial that went wrong cannot decide alone.
-    fn unconfirmed(&self, end: &End, low: Cell, high: Cell) -> Option<f64> {
+    fn unconfirmed(&self, end: &End, low: Bracket, high: Bracket) -> Option<f64> {
         let room = 1.0 + 2.0 * self.find.precision_pct / 100.0;
         let one = f64::from(u8::from(self.whole()));
         let below = |value: f64, held: bool| held && value >= (low.low / room).min(low.low - one);
@@ -338,7 +340,7 @@ impl<'a> Course<'a> {
         None
     }
 
-    fn belief(&self) -> Belief {
+    fn belief(&self) -> Posterior {
         let tried = || self.answers.iter().map(|(value, ..)| *value);
         let (least, most) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
         let bound = self.ceiling().map_or(self.bound(), |(ceiling, _)| ceiling.min(self.bound()));
@@ -347,7 +349,7 @@ impl<'a> Course<'a> {
         let from = rounded(self.find, least / AROUND).max(self.floor());
         let to = rounded(self.find, most * around).min(bound).max(from);
         let precision = self.find.precision_pct / 100.0;
-        let mut belief = Belief::new(Span { from, to, whole: self.whole(), precision });
+        let mut belief = Posterior::new(SearchRange { from, to, whole: self.whole(), precision });
         for &(value, held, margin) in &self.answers {
             belief.learn(value, held, wrong(margin));
         }
@@ -437,7 +439,7 @@ fn wrong(margin: Option<f64>) -> f64 {
 
 /// Where the search looks.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct SearchRange {
     /// Lowest value; an edge below it is one cell.
     pub from: f64,
     /// Highest value; an edge at or above it is one cell.
@@ -450,7 +452,7 @@ struct Span {
 
 /// The edge is in here: the limits hold at `low`, and no more above `high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Cell {
+struct Bracket {
     /// 0 in the first cell.
     pub low: f64,
     /// Infinite in the last.
@@ -458,7 +460,7 @@ struct Cell {
     likely: f64,
 }
 
-impl Cell {
+impl Bracket {
     /// How likely limits with the edge in here hold at `value`, spoiled trials aside.
     fn holds(&self, value: f64, whole: bool, unsure: f64) -> f64 {
         // Between the last number that holds and the first that does not.
@@ -472,28 +474,28 @@ impl Cell {
 
 /// How likely the edge is where; the shares add up to 1.
 #[derive(Debug, Clone)]
-struct Belief {
-    cells: Vec<Cell>,
+struct Posterior {
+    cells: Vec<Bracket>,
     /// Scale of the logistic curve, as the logarithm of a ratio.
     unsure: f64,
     whole: bool,
 }
 
-impl Belief {
+impl Posterior {
     /// Before any answer.
-    pub fn new(span: Span) -> Self {
+    pub fn new(span: SearchRange) -> Self {
         let ratio = 1.0 + span.precision / CELLS;
         let next = |low: f64| if span.whole { (low + 1.0).max((low * ratio).round()) } else { low * ratio };
         let octaves = |low: f64, high: f64| (high / low).log2();
         let last = if span.whole { 1.0 } else { 0.0 };
-        let mut cells = vec![Cell { low: 0.0, high: span.from - last, likely: BEYOND }];
+        let mut cells = vec![Bracket { low: 0.0, high: span.from - last, likely: BEYOND }];
         let mut low = span.from;
         while low < span.to {
             let high = next(low).min(span.to);
-            cells.push(Cell { low, high: high - last, likely: octaves(low, high) });
+            cells.push(Bracket { low, high: high - last, likely: octaves(low, high) });
             low = high;
         }
-        cells.push(Cell { low: span.to, high: f64::INFINITY, likely: BEYOND });
+        cells.push(Bracket { low: span.to, high: f64::INFINITY, likely: BEYOND });
         let mut belief = Self { cells, whole: span.whole, unsure: UNSURE * span.precision };
         belief.balance();
         belief
@@ -514,14 +516,14 @@ impl Belief {
     }
 
     /// The cell below whose upper end the edge is with this probability.
-    pub fn quantile(&self, q: f64) -> Cell {
+    pub fn quantile(&self, q: f64) -> Bracket {
         let mut sum = 0.0;
         let found = self.cells.iter().find(|cell| {
             sum += cell.likely;
             sum >= q
         });
         // The shares may add up to a hair less than 1.
-        found.or(self.cells.last()).copied().unwrap_or(Cell { low: 0.0, high: f64::INFINITY, likely: 1.0 })
+        found.or(self.cells.last()).copied().unwrap_or(Bracket { low: 0.0, high: f64::INFINITY, likely: 1.0 })
     }
 
     /// The value that is as likely to hold as to break.

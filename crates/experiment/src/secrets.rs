@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 use crate::overlay;
 use crate::problem::Problem;
 use crate::source::{self, Source};
-use crate::template::{Part, Template};
-use crate::tree::{Node, Place, Table, Value};
+use crate::template::{Template, TemplatePart};
+use crate::tree::{Node, TextSpan, TomlTable, TomlValue};
 
 /// Headers whose values are credentials.
 const HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
@@ -41,7 +41,7 @@ struct Secret {
     /// How it may occur in a text, the longest first.
     forms: Vec<String>,
     /// Where the whole value stands; `None` for a piece of one.
-    place: Option<Place>,
+    place: Option<TextSpan>,
 }
 
 /// Without the values.
@@ -90,7 +90,7 @@ impl Secrets {
     #[must_use]
     pub fn hidden_file(&self, source: &Source) -> String {
         let mut text = source.text.clone();
-        let mut places: Vec<(&Place, &str)> = self
+        let mut places: Vec<(&TextSpan, &str)> = self
             .0
             .iter()
             .filter_map(|secret| Some((secret.place.as_ref().filter(|place| place.rank == 0)?, secret.mark.as_str())))
@@ -186,7 +186,7 @@ fn each_text(value: &mut Json, visit: &mut impl FnMut(&mut String)) {
 }
 
 /// Names in `secret` that no value goes by: whoever misspells one would find the value in the records.
-pub(crate) fn check_names(base: &Table, problems: &mut Vec<Problem>) {
+pub(crate) fn check_names(base: &TomlTable, problems: &mut Vec<Problem>) {
     let mut search = Search::of(base);
     search.look_at(base);
     for (name, place, _) in search.names.iter().filter(|(.., is_used)| !is_used) {
@@ -201,28 +201,28 @@ pub(crate) fn check_names(base: &Table, problems: &mut Vec<Problem>) {
 /// Goes through a file.
 struct Search {
     /// What the file names, where, and whether there is such a value.
-    names: Vec<(String, Place, bool)>,
+    names: Vec<(String, TextSpan, bool)>,
     secrets: Secrets,
 }
 
 impl Search {
-    fn of(base: &Table) -> Self {
+    fn of(base: &TomlTable) -> Self {
         let named = base.get("secret").and_then(Node::list).unwrap_or_default();
         let names = named.iter().filter_map(|node| Some((node.text()?.to_owned(), node.place.clone(), false)));
         Self { names: names.collect(), secrets: Secrets::default() }
     }
 
-    fn look_at(&mut self, base: &Table) {
+    fn look_at(&mut self, base: &TomlTable) {
         let others = base.entries.iter().filter(|entry| entry.key != "secret");
         others.for_each(|entry| self.node(&entry.key, &entry.node));
     }
 
     fn node(&mut self, path: &str, node: &Node) {
         match &node.value {
-            Value::Table(table) => {
+            TomlValue::Table(table) => {
                 table.entries.iter().for_each(|entry| self.node(&format!("{path}.{}", entry.key), &entry.node));
             }
-            Value::List(list) => list.iter().for_each(|node| self.node(path, node)),
+            TomlValue::List(list) => list.iter().for_each(|node| self.node(path, node)),
             _ => self.value(path, node),
         }
     }
@@ -244,7 +244,7 @@ impl Search {
         }
     }
 
-    fn add(&mut self, name: &str, value: &str, place: Option<Place>) {
+    fn add(&mut self, name: &str, value: &str, place: Option<TextSpan>) {
         let secrets = &mut self.secrets.0;
         let known = secrets.iter().find(|known| known.value == value).map(|known| known.mark.clone());
         let taken = |mark: &str| secrets.iter().any(|known| known.mark == mark);
@@ -276,9 +276,14 @@ fn is_credential(argument: &str) -> bool {
 /// Whether the credential itself stands there: not where it comes from the environment, an answer, a feed or a script.
 fn is_literal(text: &str) -> bool {
     let Ok(template) = Template::parse(text) else { return true };
-    let is_from_elsewhere =
-        |part: &Part| matches!(part, Part::Env(_) | Part::Slot(_) | Part::Feed { .. } | Part::Script(_));
-    !template.parts.iter().any(is_from_elsewhere) && template.parts.iter().any(|part| matches!(part, Part::Text(_)))
+    let is_from_elsewhere = |part: &TemplatePart| {
+        matches!(
+            part,
+            TemplatePart::Env(_) | TemplatePart::Slot(_) | TemplatePart::Feed { .. } | TemplatePart::Script(_)
+        )
+    };
+    !template.parts.iter().any(is_from_elsewhere)
+        && template.parts.iter().any(|part| matches!(part, TemplatePart::Text(_)))
 }
 
 /// `user:password@` of a URL, and the password.

@@ -2,17 +2,17 @@
 //! their range), and its values, with the defaults of the table.
 
 use crate::duration::{self, DurationError};
-use crate::keys::{self, Key, Kind, Need};
+use crate::keys::{self, Key, KeyType, Need};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::quantity::{Quantity, QuantityError};
-use crate::tree::{Entry, Node, Place, Table, Value};
+use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
 /// A table, its keys, and where it is headed.
 #[derive(Clone, Copy)]
 pub(crate) struct Section<'a> {
-    pub table: &'a Table,
+    pub table: &'a TomlTable,
     pub keys: &'static [Key],
-    pub place: &'a Place,
+    pub place: &'a TextSpan,
 }
 
 impl<'a> Section<'a> {
@@ -21,7 +21,7 @@ impl<'a> Section<'a> {
     }
 
     /// Where the key's value stands; the section's heading without one.
-    pub fn place(&self, key: &str) -> &'a Place {
+    pub fn place(&self, key: &str) -> &'a TextSpan {
         self.node(key).map_or(self.place, |node| &node.place)
     }
 
@@ -47,14 +47,14 @@ impl<'a> Section<'a> {
     /// A size or rate, in its base unit.
     pub fn amount(&self, key: &str) -> Option<f64> {
         match keys::find(self.keys, key)?.kind {
-            Kind::Quantity(quantity) => quantity.parse(self.text(key)?).ok(),
+            KeyType::Quantity(quantity) => quantity.parse(self.text(key)?).ok(),
             _ => None,
         }
     }
 
     pub fn whole<T: TryFrom<i64> + std::str::FromStr>(&self, key: &str) -> Option<T> {
         match self.node(key).map(|node| &node.value) {
-            Some(Value::Whole(Some(whole))) => T::try_from(*whole).ok(),
+            Some(TomlValue::Whole(Some(whole))) => T::try_from(*whole).ok(),
             Some(_) => None,
             None => self.default(key).and_then(|default| default.parse().ok()),
         }
@@ -69,7 +69,7 @@ impl<'a> Section<'a> {
 
     pub fn boolean(&self, key: &str) -> bool {
         match self.node(key).map(|node| &node.value) {
-            Some(Value::Boolean(boolean)) => *boolean,
+            Some(TomlValue::Boolean(boolean)) => *boolean,
             _ => false,
         }
     }
@@ -87,10 +87,10 @@ impl<'a> Section<'a> {
     }
 
     /// The entries of a table with free keys; keys with dots are put together again.
-    pub fn entries(&self, key: &str) -> Vec<Entry> {
+    pub fn entries(&self, key: &str) -> Vec<TableEntry> {
         let Some(table) = self.table.table(key) else { return Vec::new() };
         match keys::find(self.keys, key).map(|key| &key.kind) {
-            Some(Kind::Paths(of)) => table.flattened_until(&|table| of.is_value(table)),
+            Some(KeyType::Paths(of)) => table.flattened_until(&|table| of.is_value(table)),
             _ => table.entries.clone(),
         }
     }
@@ -108,16 +108,16 @@ pub(crate) enum Mode {
 }
 
 /// A walk over a tree.
-pub(crate) struct Shape<'a> {
+pub(crate) struct SectionWalk<'a> {
     /// All keys of the file, to say where a key belongs that stands in the wrong section.
     pub root: &'static [Key],
     pub mode: Mode,
     pub problems: &'a mut Vec<Problem>,
 }
 
-impl Shape<'_> {
+impl SectionWalk<'_> {
     /// Checks a table; `path` is its own path (empty for the file), `place` where it is headed.
-    pub fn table(&mut self, path: &str, keys: &'static [Key], table: &Table, place: &Place) {
+    pub fn table(&mut self, path: &str, keys: &'static [Key], table: &TomlTable, place: &TextSpan) {
         let mut meant = Vec::new();
         for entry in &table.entries {
             match keys::find(keys, &entry.key) {
@@ -137,7 +137,7 @@ impl Shape<'_> {
         }
     }
 
-    fn unknown(&self, path: &str, keys: &'static [Key], name: &str, place: &Place) -> Problem {
+    fn unknown(&self, path: &str, keys: &'static [Key], name: &str, place: &TextSpan) -> Problem {
         let what = match path {
             "" if self.mode == Mode::Part => format!("a variant cannot set `{name}`"),
             "" => format!("there is no section or key `{name}`"),
@@ -159,47 +159,47 @@ impl Shape<'_> {
     }
 
     /// Checks a value against what its key takes.
-    pub fn value(&mut self, path: &str, kind: &'static Kind, node: &Node) {
+    pub fn value(&mut self, path: &str, kind: &'static KeyType, node: &Node) {
         match (kind, &node.value) {
-            (Kind::Table(keys), Value::Table(table)) => self.table(path, keys, table, &node.place),
-            (Kind::Tables(keys) | Kind::Overlays(keys), Value::List(list)) => {
+            (KeyType::Table(keys), TomlValue::Table(table)) => self.table(path, keys, table, &node.place),
+            (KeyType::Tables(keys) | KeyType::Overlays(keys), TomlValue::List(list)) => {
                 for item in list {
                     self.item(path, kind, keys, item);
                 }
             }
-            (Kind::Tables(keys), Value::Table(table)) if self.mode == Mode::Part => {
+            (KeyType::Tables(keys), TomlValue::Table(table)) if self.mode == Mode::Part => {
                 for entry in &table.entries {
                     self.item(&join(path, &entry.key), kind, keys, &entry.node);
                 }
             }
-            (Kind::Map(of), Value::Table(table)) => {
+            (KeyType::Map(of), TomlValue::Table(table)) => {
                 for entry in &table.entries {
                     self.value(&join(path, &entry.key), of, &entry.node);
                 }
             }
-            (Kind::Paths(of), Value::Table(table)) => {
+            (KeyType::Paths(of), TomlValue::Table(table)) => {
                 for entry in &table.entries {
                     let goes_on = entry.node.table().is_some_and(|table| !of.is_value(table));
                     let kind = if goes_on { kind } else { of };
                     self.value(&join(path, &entry.key), kind, &entry.node);
                 }
             }
-            (Kind::List(of), Value::List(list)) => {
+            (KeyType::List(of), TomlValue::List(list)) => {
                 for item in list {
                     self.value(path, of, item);
                 }
             }
-            (Kind::Either(kinds, _), _) => self.either(path, kind, kinds, node),
+            (KeyType::Either(kinds, _), _) => self.either(path, kind, kinds, node),
             _ => self.problems.extend(scalar(path, kind, node)),
         }
     }
 
-    fn item(&mut self, path: &str, kind: &'static Kind, keys: &'static [Key], item: &Node) {
-        let Value::Table(table) = &item.value else {
-            self.problems.push(wrong_type(path, &Kind::Table(keys), item));
+    fn item(&mut self, path: &str, kind: &'static KeyType, keys: &'static [Key], item: &Node) {
+        let TomlValue::Table(table) = &item.value else {
+            self.problems.push(wrong_type(path, &KeyType::Table(keys), item));
             return;
         };
-        if !matches!(kind, Kind::Overlays(_)) {
+        if !matches!(kind, KeyType::Overlays(_)) {
             self.table(path, keys, table, &item.place);
             return;
         }
@@ -213,20 +213,20 @@ impl Shape<'_> {
         }
     }
 
-    fn either(&mut self, path: &str, kind: &'static Kind, kinds: &'static [Kind], node: &Node) {
+    fn either(&mut self, path: &str, kind: &'static KeyType, kinds: &'static [KeyType], node: &Node) {
         let mut told = Vec::new();
         for kind in kinds {
             let mut problems = Vec::new();
-            Shape { root: self.root, mode: self.mode, problems: &mut problems }.value(path, kind, node);
+            SectionWalk { root: self.root, mode: self.mode, problems: &mut problems }.value(path, kind, node);
             if problems.is_empty() {
                 return;
             }
             // Whether it is of that type, and whether what is wrong can then be said more exactly.
             let (same_type, is_exact) = match kind {
-                Kind::Table(_) => (node.table().is_some(), true),
-                Kind::Tables(_) => (node.list().is_some(), true),
+                KeyType::Table(_) => (node.table().is_some(), true),
+                KeyType::Tables(_) => (node.list().is_some(), true),
                 _ => {
-                    let is_number = matches!(kind, Kind::Whole { .. } | Kind::Number | Kind::Positive);
+                    let is_number = matches!(kind, KeyType::Whole { .. } | KeyType::Number | KeyType::Positive);
                     let same_type = node.table().is_none() && node.list().is_none();
                     (same_type, is_number && node.number().is_some())
                 }
@@ -250,34 +250,39 @@ fn nearest_key(keys: &'static [Key], name: &str) -> Option<&'static Key> {
 }
 
 /// Checks a value that contains no others.
-fn scalar(path: &str, kind: &'static Kind, node: &Node) -> Option<Problem> {
+fn scalar(path: &str, kind: &'static KeyType, node: &Node) -> Option<Problem> {
     match (kind, &node.value) {
-        (Kind::Any, _)
-        | (Kind::Scalar | Kind::Template, Value::Boolean(_) | Value::Whole(Some(_)) | Value::Text(_))
-        | (Kind::Scalar, Value::Date)
-        | (Kind::Boolean, Value::Boolean(_)) => None,
-        (Kind::Text, Value::Text(text)) if text.trim().is_empty() => {
+        (KeyType::Any, _)
+        | (
+            KeyType::Scalar | KeyType::Template,
+            TomlValue::Boolean(_) | TomlValue::Whole(Some(_)) | TomlValue::Text(_),
+        )
+        | (KeyType::Scalar, TomlValue::Date)
+        | (KeyType::Boolean, TomlValue::Boolean(_)) => None,
+        (KeyType::Text, TomlValue::Text(text)) if text.trim().is_empty() => {
             Some(Problem::new(&node.place, format!("`{path}` is empty")).expected("write something here"))
         }
-        (Kind::Text, Value::Text(_)) => None,
-        (Kind::Scalar | Kind::Template | Kind::Number, Value::Decimal(number)) if number.is_finite() => None,
-        (Kind::Number, Value::Whole(Some(_))) => None,
-        (Kind::Name, Value::Text(text)) => (!is_name(text))
+        (KeyType::Text, TomlValue::Text(_)) => None,
+        (KeyType::Scalar | KeyType::Template | KeyType::Number, TomlValue::Decimal(number)) if number.is_finite() => {
+            None
+        }
+        (KeyType::Number, TomlValue::Whole(Some(_))) => None,
+        (KeyType::Name, TomlValue::Text(text)) => (!is_name(text))
             .then(|| Problem::new(&node.place, format!("\"{text}\" is not a name")).expected(kind.words())),
-        (Kind::Choice(choices), Value::Text(text)) => (!choices.contains(&text.as_str())).then(|| {
+        (KeyType::Choice(choices), TomlValue::Text(text)) => (!choices.contains(&text.as_str())).then(|| {
             Problem::new(&node.place, format!("`{path}` cannot be \"{text}\""))
                 .expected(kind.words())
                 .maybe(nearest_name(text, choices.iter().copied()).map(|near| format!("did you mean \"{near}\"?")))
         }),
-        (Kind::Duration { zero }, _) => time(path, *zero, node),
-        (Kind::Quantity(quantity), _) => amount(path, *quantity, node),
-        (Kind::Whole { min, max }, Value::Whole(number)) => {
+        (KeyType::Duration { zero }, _) => time(path, *zero, node),
+        (KeyType::Quantity(quantity), _) => amount(path, *quantity, node),
+        (KeyType::Whole { min, max }, TomlValue::Whole(number)) => {
             let inside = number.is_some_and(|number| (*min..=*max).contains(&number));
             (!inside).then(|| {
                 Problem::new(&node.place, format!("`{path}` cannot be {}", node.place.text())).expected(kind.words())
             })
         }
-        (Kind::Positive, Value::Whole(_) | Value::Decimal(_)) => {
+        (KeyType::Positive, TomlValue::Whole(_) | TomlValue::Decimal(_)) => {
             let inside = node.number().is_some_and(|number| number > 0.0 && number.is_finite());
             (!inside).then(|| {
                 Problem::new(&node.place, format!("`{path}` cannot be {}", node.place.text())).expected(kind.words())
@@ -290,8 +295,8 @@ fn scalar(path: &str, kind: &'static Kind, node: &Node) -> Option<Problem> {
 fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
     const WORDS: &str = "a duration such as \"30s\"";
     let text = match &node.value {
-        Value::Text(text) => text,
-        Value::Whole(_) | Value::Decimal(_) => {
+        TomlValue::Text(text) => text,
+        TomlValue::Whole(_) | TomlValue::Decimal(_) => {
             let number = node.place.text();
             return Some(
                 Problem::new(&node.place, format!("`{path}` has no unit"))
@@ -299,7 +304,7 @@ fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
                     .hint(format!("if seconds are meant, write \"{number}s\"; there are us, ms, s, m and h")),
             );
         }
-        _ => return Some(wrong_type(path, &Kind::Duration { zero: true }, node)),
+        _ => return Some(wrong_type(path, &KeyType::Duration { zero: true }, node)),
     };
     match duration::parse_s(text) {
         Ok(seconds) if seconds > 0.0 || zero => None,
@@ -320,9 +325,9 @@ fn time(path: &str, zero: bool, node: &Node) -> Option<Problem> {
 
 fn amount(path: &str, quantity: Quantity, node: &Node) -> Option<Problem> {
     let text = match &node.value {
-        Value::Text(text) => text,
-        Value::Whole(_) | Value::Decimal(_) => return Some(no_unit(path, quantity, node)),
-        _ => return Some(wrong_type(path, &Kind::Quantity(quantity), node)),
+        TomlValue::Text(text) => text,
+        TomlValue::Whole(_) | TomlValue::Decimal(_) => return Some(no_unit(path, quantity, node)),
+        _ => return Some(wrong_type(path, &KeyType::Quantity(quantity), node)),
     };
     let error = quantity.parse(text).err()?;
     let problem = Problem::new(&node.place, format!("`{path}` cannot be \"{text}\"")).expected(quantity.words());
@@ -338,37 +343,39 @@ fn no_unit(path: &str, quantity: Quantity, node: &Node) -> Problem {
     problem.hint(format!("there are {}", quantity.units()))
 }
 
-fn wrong_type(path: &str, kind: &Kind, node: &Node) -> Problem {
+fn wrong_type(path: &str, kind: &KeyType, node: &Node) -> Problem {
     let what = match (kind, &node.value) {
         // The value says more than its type where the type may be right.
-        (Kind::Either(..), Value::Text(_)) | (_, Value::Boolean(_)) => node.place.text(),
+        (KeyType::Either(..), TomlValue::Text(_)) | (_, TomlValue::Boolean(_)) => node.place.text(),
         _ => node.kind(),
     };
     let problem = Problem::new(&node.place, format!("`{path}` cannot be {what}")).expected(kind.words());
     match (kind, &node.value) {
-        (Kind::Tables(_) | Kind::Overlays(_), Value::Table(_)) => {
+        (KeyType::Tables(_) | KeyType::Overlays(_), TomlValue::Table(_)) => {
             problem.hint(format!("this section may occur several times: write [[{path}]]"))
         }
-        (Kind::List(_), Value::Text(_) | Value::Whole(_) | Value::Decimal(_) | Value::Boolean(_)) => {
-            problem.hint(format!("write [{}]", node.place.text()))
-        }
-        (Kind::Table(_), Value::List(_)) => problem.hint(format!("this section occurs once: write [{path}]")),
-        (Kind::Whole { .. } | Kind::Number | Kind::Positive, Value::Text(text))
+        (
+            KeyType::List(_),
+            TomlValue::Text(_) | TomlValue::Whole(_) | TomlValue::Decimal(_) | TomlValue::Boolean(_),
+        ) => problem.hint(format!("write [{}]", node.place.text())),
+        (KeyType::Table(_), TomlValue::List(_)) => problem.hint(format!("this section occurs once: write [{path}]")),
+        (KeyType::Whole { .. } | KeyType::Number | KeyType::Positive, TomlValue::Text(text))
             if text.trim().parse::<f64>().is_ok() =>
         {
             problem.hint(format!("without quotes: {}", text.trim()))
         }
-        (Kind::Boolean, Value::Text(text)) if matches!(text.as_str(), "true" | "false") => {
+        (KeyType::Boolean, TomlValue::Text(text)) if matches!(text.as_str(), "true" | "false") => {
             problem.hint(format!("without quotes: {text}"))
         }
-        (Kind::Text | Kind::Name, Value::Whole(_) | Value::Decimal(_) | Value::Boolean(_) | Value::Date) => {
-            problem.hint(format!("in quotes: \"{}\"", node.place.text()))
-        }
+        (
+            KeyType::Text | KeyType::Name,
+            TomlValue::Whole(_) | TomlValue::Decimal(_) | TomlValue::Boolean(_) | TomlValue::Date,
+        ) => problem.hint(format!("in quotes: \"{}\"", node.place.text())),
         _ => problem,
     }
 }
 
-fn missing(path: &str, key: &Key, place: &Place) -> Problem {
+fn missing(path: &str, key: &Key, place: &TextSpan) -> Problem {
     let (what, heading) = match path {
         "" => (format!("the section [{}] is missing", key.name), "nowhere in this file".to_owned()),
         _ => (format!("`{path}` needs `{}`", key.name), format!("`{}` is missing", key.name)),

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use crate::problem::Problem;
-use crate::tree::{Entry, Node, Place, Table, Value};
+use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
 /// A text to be read, such as an experiment file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ const ERRORS_MAX: usize = 50;
 /// The parser's own recovery may lose the rest of a file after one mistake, or report a mistake once for
 /// every line that follows. So the first error is taken, its statement blanked out (which moves nothing), and the
 /// text read again.
-pub(crate) fn parse(source: &Arc<Source>) -> (Table, Vec<Problem>) {
+pub(crate) fn parse(source: &Arc<Source>) -> (TomlTable, Vec<Problem>) {
     let mut text = source.text.clone();
     let mut problems = Vec::new();
     loop {
@@ -69,7 +69,9 @@ pub(crate) fn parse_value(source: &Arc<Source>, rank: usize, at: usize) -> Node 
     let text = source.text.get(at..).unwrap_or_default();
     match DeValue::parse(text) {
         Ok(value) => node(source, rank, at, &value),
-        Err(_) => Node { place: Place::new(source, rank, at..source.text.len()), value: Value::Text(text.to_owned()) },
+        Err(_) => {
+            Node { place: TextSpan::new(source, rank, at..source.text.len()), value: TomlValue::Text(text.to_owned()) }
+        }
     }
 }
 
@@ -80,28 +82,28 @@ fn blank(text: &str, range: Range<usize>) -> String {
     [&text[..range.start], &middle, &text[range.end..]].concat()
 }
 
-fn table(source: &Arc<Source>, rank: usize, base: usize, table: &DeTable<'_>) -> Table {
+fn table(source: &Arc<Source>, rank: usize, base: usize, table: &DeTable<'_>) -> TomlTable {
     let entry = |(key, value): (&Spanned<_>, &Spanned<_>)| {
         let key: &Spanned<std::borrow::Cow<'_, str>> = key;
-        Entry {
+        TableEntry {
             key: key.get_ref().to_string(),
-            key_place: Place::new(source, rank, base + key.span().start..base + key.span().end),
+            key_place: TextSpan::new(source, rank, base + key.span().start..base + key.span().end),
             node: node(source, rank, base, value),
         }
     };
-    Table { entries: table.iter().map(entry).collect() }
+    TomlTable { entries: table.iter().map(entry).collect() }
 }
 
 fn node(source: &Arc<Source>, rank: usize, base: usize, spanned: &Spanned<DeValue<'_>>) -> Node {
-    let place = Place::new(source, rank, base + spanned.span().start..base + spanned.span().end);
+    let place = TextSpan::new(source, rank, base + spanned.span().start..base + spanned.span().end);
     let value = match spanned.get_ref() {
-        DeValue::String(text) => Value::Text(text.to_string()),
-        DeValue::Integer(whole) => Value::Whole(i64::from_str_radix(whole.as_str(), whole.radix()).ok()),
-        DeValue::Float(decimal) => Value::Decimal(decimal.as_str().parse().unwrap_or(f64::NAN)),
-        DeValue::Boolean(boolean) => Value::Boolean(*boolean),
-        DeValue::Datetime(_) => Value::Date,
-        DeValue::Array(list) => Value::List(list.iter().map(|item| node(source, rank, base, item)).collect()),
-        DeValue::Table(entries) => Value::Table(table(source, rank, base, entries)),
+        DeValue::String(text) => TomlValue::Text(text.to_string()),
+        DeValue::Integer(whole) => TomlValue::Whole(i64::from_str_radix(whole.as_str(), whole.radix()).ok()),
+        DeValue::Float(decimal) => TomlValue::Decimal(decimal.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(boolean) => TomlValue::Boolean(*boolean),
+        DeValue::Datetime(_) => TomlValue::Date,
+        DeValue::Array(list) => TomlValue::List(list.iter().map(|item| node(source, rank, base, item)).collect()),
+        DeValue::Table(entries) => TomlValue::Table(table(source, rank, base, entries)),
     };
     Node { place, value }
 }
@@ -117,7 +119,7 @@ fn says_duplicate(problem: &Problem) -> bool {
 }
 
 fn duplicate(source: &Arc<Source>, error: &Error) -> Problem {
-    let place = Place::new(source, 0, error.span().unwrap_or_default());
+    let place = TextSpan::new(source, 0, error.span().unwrap_or_default());
     let problem = Problem::new(&place, format!("`{}` is written twice", place.text())).expected(TWICE);
     if is_heading(source, error) {
         problem
@@ -153,7 +155,7 @@ fn explain(source: &Arc<Source>, text: &str, error: &Error) -> (Problem, Range<u
     }
     let written = text[line.clone()].trim();
     let indent = text[line.clone()].len() - text[line.clone()].trim_start().len();
-    let whole = Place::new(source, 0, line.start + indent..line.start + indent + written.len());
+    let whole = TextSpan::new(source, 0, line.start + indent..line.start + indent + written.len());
     if written.starts_with('[') && (message.starts_with("unclosed") || message.contains("table")) {
         let problem = Problem::new(&whole, "this section's name is never closed")
             .expected("a `]` is missing")
@@ -176,7 +178,8 @@ fn explain(source: &Arc<Source>, text: &str, error: &Error) -> (Problem, Range<u
 fn as_told(source: &Arc<Source>, message: &str, span: Range<usize>, line: &Range<usize>) -> Problem {
     let (what, expected) = message.split_once(", expected ").unwrap_or((message, ""));
     // An empty span is widened to something that can be seen.
-    let place = Place::new(source, 0, if span.is_empty() { span.start..(span.start + 1).min(line.end) } else { span });
+    let place =
+        TextSpan::new(source, 0, if span.is_empty() { span.start..(span.start + 1).min(line.end) } else { span });
     let expected = if expected.is_empty() { "not TOML".to_owned() } else { format!("expected {expected}") };
     Problem::new(&place, format!("this is not TOML: {what}")).expected(expected)
 }
@@ -192,7 +195,7 @@ fn unclosed_text(source: &Arc<Source>, text: &str, message: &str, at: usize) -> 
     };
     let start = if quote.len() == 3 { text[..at].rfind(quote)? } else { open_quote(text, at, quote)? };
     let line = line_around(text, start);
-    let place = Place::new(source, 0, start..line.start + text[line.clone()].trim_end().len());
+    let place = TextSpan::new(source, 0, start..line.start + text[line.clone()].trim_end().len());
     let problem = Problem::new(&place, "this text is never closed").expected(format!("a closing {quote} is missing"));
     Some((problem, line))
 }
@@ -226,7 +229,7 @@ fn unclosed_bracket(source: &Arc<Source>, text: &str, at: usize) -> Option<(Prob
         let Some((_, value)) = statement.split_once('=') else { continue };
         let opener = value.trim_start().chars().next().filter(|first| matches!(first, '[' | '{'))?;
         let from = line.start + statement.len() - value.trim_start().len();
-        let place = Place::new(source, 0, from..from + value.trim().len());
+        let place = TextSpan::new(source, 0, from..from + value.trim().len());
         let (name, closer) = if opener == '[' { ("list", "`]`") } else { ("table", "`}`") };
         let problem = Problem::new(&place, format!("this {name} is never closed"))
             .expected(format!("a closing {closer} is missing"));
@@ -241,7 +244,7 @@ fn unquoted(source: &Arc<Source>, text: &str, line: &Range<usize>) -> Option<Pro
     let (key, value) = statement.split_once('=')?;
     let key = key.trim();
     if value.trim().is_empty() {
-        let place = Place::new(source, 0, line.start..line.start + statement.trim_end().len());
+        let place = TextSpan::new(source, 0, line.start..line.start + statement.trim_end().len());
         return Some(Problem::new(&place, format!("`{key}` has no value")).expected("nothing after the `=`"));
     }
     let bare = value.trim();
@@ -249,7 +252,7 @@ fn unquoted(source: &Arc<Source>, text: &str, line: &Range<usize>) -> Option<Pro
     if bare.contains(['"', '\'', '[', ']', '{', '}', '=', ',']) {
         return None;
     }
-    let place = Place::new(source, 0, from..from + bare.len());
+    let place = TextSpan::new(source, 0, from..from + bare.len());
     let what = if crate::duration::parse_s(bare).is_ok() {
         "a duration is written in quotes"
     } else {

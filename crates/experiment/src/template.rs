@@ -8,12 +8,12 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     /// What it is made of, left to right. Two texts never follow each other.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// A piece of a template.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part {
+pub enum TemplatePart {
     /// As it stands.
     Text(String),
     /// `{agent}`: the agent's number, from 1.
@@ -121,14 +121,14 @@ impl Template {
             let Some(length) = text[at..].find('}') else { return Err(unclosed(at, text.len())) };
             let end = at + length;
             if !literal.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut literal)));
+                parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
             }
             parts.push(parse_placeholder(&text[at + 1..end], at + 1)?);
             rest = end + 1;
         }
         literal.push_str(&text[rest..]);
         if !literal.is_empty() {
-            parts.push(Part::Text(literal));
+            parts.push(TemplatePart::Text(literal));
         }
         Ok(Self { parts })
     }
@@ -138,7 +138,7 @@ impl Template {
     pub fn constant(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
-            [Part::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
@@ -166,7 +166,7 @@ impl fmt::Display for Template {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for TemplatePart {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => out.write_str(&text.replace('{', "{{").replace('}', "}}")),
@@ -195,7 +195,7 @@ impl fmt::Display for Arithmetic {
 }
 
 /// Reads the inside of `{…}`, which begins at byte `at` of the template.
-fn parse_placeholder(inside: &str, at: usize) -> Result<Part, TemplateError> {
+fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateError> {
     let word = Word { text: inside, at };
     if inside.trim_start().starts_with('"') {
         return Err(Word { text: "{", at: at - 1 }.wrong("this `{` begins no placeholder", JSON));
@@ -204,7 +204,7 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<Part, TemplateError> {
         let argument = Word { text: argument, at: at + kind.len() + 1 };
         return match kind {
             "bytes" => bytes(argument),
-            "uniform" => range(argument).map(|(from, to)| Part::Uniform { from, to }),
+            "uniform" => range(argument).map(|(from, to)| TemplatePart::Uniform { from, to }),
             "zipf" => zipf(argument),
             "env" => env(argument),
             _ if !kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {
@@ -246,9 +246,9 @@ impl Word<'_> {
     }
 }
 
-fn bytes(count: Word<'_>) -> Result<Part, TemplateError> {
+fn bytes(count: Word<'_>) -> Result<TemplatePart, TemplateError> {
     match count.text.parse() {
-        Ok(count @ 1..=BYTES_MAX) => Ok(Part::Bytes(count)),
+        Ok(count @ 1..=BYTES_MAX) => Ok(TemplatePart::Bytes(count)),
         Ok(_) => Err(count.wrong(format!("the number of bytes is from 1 to {BYTES_MAX}"), "write {bytes:100}")),
         Err(_) => Err(count.wrong("not a number of bytes", "write {bytes:100}")),
     }
@@ -264,38 +264,38 @@ fn range(text: Word<'_>) -> Result<(u64, u64), TemplateError> {
     }
 }
 
-fn zipf(text: Word<'_>) -> Result<Part, TemplateError> {
+fn zipf(text: Word<'_>) -> Result<TemplatePart, TemplateError> {
     let (bounds, exponent) = text.text.split_once(':').unwrap_or((text.text, "1"));
     let (from, to) = range(Word { text: bounds, at: text.at })?;
     match exponent.parse::<f64>() {
-        Ok(exponent) if exponent.is_finite() && exponent > 0.0 => Ok(Part::Zipf { from, to, exponent }),
+        Ok(exponent) if exponent.is_finite() && exponent > 0.0 => Ok(TemplatePart::Zipf { from, to, exponent }),
         _ => Err(Word { text: exponent, at: text.at + bounds.len() + 1 }
             .wrong("not an exponent", "the exponent is a number above 0, such as {zipf:1..1000:1.2}")),
     }
 }
 
-fn env(name: Word<'_>) -> Result<Part, TemplateError> {
+fn env(name: Word<'_>) -> Result<TemplatePart, TemplateError> {
     if is_function_name(name.text) {
-        Ok(Part::Env(name.text.to_owned()))
+        Ok(TemplatePart::Env(name.text.to_owned()))
     } else {
         Err(name.wrong("not the name of an environment variable", "letters, digits and `_`, such as {env:PASSWORD}"))
     }
 }
 
-fn feed(word: Word<'_>) -> Result<Part, TemplateError> {
+fn feed(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     let names = word.text.strip_prefix("feed.").and_then(|names| names.split_once('.'));
     match names {
         Some((feed, column)) if !feed.is_empty() && !column.is_empty() => {
-            Ok(Part::Feed { feed: feed.to_owned(), column: column.to_owned() })
+            Ok(TemplatePart::Feed { feed: feed.to_owned(), column: column.to_owned() })
         }
         _ => Err(word.wrong("which feed and which column?", "write {feed.NAME.COLUMN}")),
     }
 }
 
-fn script(word: Word<'_>) -> Result<Part, TemplateError> {
+fn script(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     let name = word.text.strip_prefix("lua.").unwrap_or_default();
     if is_function_name(name) {
-        return Ok(Part::Script(name.to_owned()));
+        return Ok(TemplatePart::Script(name.to_owned()));
     }
     Err(word.wrong("which function of the script?", "write {lua.NAME}: letters, digits and `_`"))
 }
@@ -307,12 +307,12 @@ pub(crate) fn is_function_name(name: &str) -> bool {
 }
 
 /// `agent` or `seq`, perhaps with arithmetic, or else a slot.
-fn counter(word: Word<'_>) -> Result<Part, TemplateError> {
+fn counter(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     let name_length = word.text.find(['+', '-', '%']).unwrap_or(word.text.len());
     let (name, operation) = word.text.split_at(name_length);
-    let part: fn(Arithmetic) -> Part = match name {
-        "agent" => Part::Agent,
-        "seq" => Part::Seq,
+    let part: fn(Arithmetic) -> TemplatePart = match name {
+        "agent" => TemplatePart::Agent,
+        "seq" => TemplatePart::Seq,
         _ => return slot(word, operation),
     };
     if operation.is_empty() {
@@ -330,9 +330,9 @@ fn counter(word: Word<'_>) -> Result<Part, TemplateError> {
     Ok(part(arithmetic))
 }
 
-fn slot(word: Word<'_>, operation: &str) -> Result<Part, TemplateError> {
+fn slot(word: Word<'_>, operation: &str) -> Result<TemplatePart, TemplateError> {
     if is_slot_name(word.text) {
-        return Ok(Part::Slot(word.text.to_owned()));
+        return Ok(TemplatePart::Slot(word.text.to_owned()));
     }
     if !operation.is_empty() {
         return Err(word.wrong("arithmetic works on `agent` and `seq` only", "write {seq+1}, {seq-20} or {seq%100}"));
@@ -361,38 +361,47 @@ fn whole(text: &str) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Arithmetic, Part, Template};
+    use super::{Arithmetic, Template, TemplatePart};
 
-    fn parts(text: &str) -> Vec<Part> {
+    fn parts(text: &str) -> Vec<TemplatePart> {
         Template::parse(text).unwrap().parts
     }
 
-    fn text(text: &str) -> Part {
-        Part::Text(text.to_owned())
+    fn text(text: &str) -> TemplatePart {
+        TemplatePart::Text(text.to_owned())
     }
 
     #[test]
     fn every_placeholder() {
         assert_eq!(parts("plain"), [text("plain")]);
-        assert_eq!(parts("{agent}-{seq}"), [Part::Agent(Arithmetic::Plain), text("-"), Part::Seq(Arithmetic::Plain)]);
-        assert_eq!(parts("{seq%100}"), [Part::Seq(Arithmetic::Modulo(100))]);
-        assert_eq!(parts("{seq-20}{agent+1}"), [Part::Seq(Arithmetic::Minus(20)), Part::Agent(Arithmetic::Plus(1))]);
-        assert_eq!(parts("{bytes:100}"), [Part::Bytes(100)]);
-        assert_eq!(parts("{uniform:1..9}"), [Part::Uniform { from: 1, to: 9 }]);
-        assert_eq!(parts("{zipf:1..9}"), [Part::Zipf { from: 1, to: 9, exponent: 1.0 }]);
-        assert_eq!(parts("{zipf:1..9:1.2}"), [Part::Zipf { from: 1, to: 9, exponent: 1.2 }]);
-        assert_eq!(parts("{feed.users.e-mail}"), [Part::Feed { feed: "users".into(), column: "e-mail".into() }]);
-        assert_eq!(parts("{saved}"), [Part::Slot("saved".into())]);
-        assert_eq!(parts("{env:TOKEN}"), [Part::Env("TOKEN".into())]);
-        assert_eq!(parts("{lua.Order_id2}"), [Part::Script("Order_id2".into())]);
-        assert_eq!(parts("{lua}"), [Part::Slot("lua".into())]);
+        assert_eq!(
+            parts("{agent}-{seq}"),
+            [TemplatePart::Agent(Arithmetic::Plain), text("-"), TemplatePart::Seq(Arithmetic::Plain)]
+        );
+        assert_eq!(parts("{seq%100}"), [TemplatePart::Seq(Arithmetic::Modulo(100))]);
+        assert_eq!(
+            parts("{seq-20}{agent+1}"),
+            [TemplatePart::Seq(Arithmetic::Minus(20)), TemplatePart::Agent(Arithmetic::Plus(1))]
+        );
+        assert_eq!(parts("{bytes:100}"), [TemplatePart::Bytes(100)]);
+        assert_eq!(parts("{uniform:1..9}"), [TemplatePart::Uniform { from: 1, to: 9 }]);
+        assert_eq!(parts("{zipf:1..9}"), [TemplatePart::Zipf { from: 1, to: 9, exponent: 1.0 }]);
+        assert_eq!(parts("{zipf:1..9:1.2}"), [TemplatePart::Zipf { from: 1, to: 9, exponent: 1.2 }]);
+        assert_eq!(
+            parts("{feed.users.e-mail}"),
+            [TemplatePart::Feed { feed: "users".into(), column: "e-mail".into() }]
+        );
+        assert_eq!(parts("{saved}"), [TemplatePart::Slot("saved".into())]);
+        assert_eq!(parts("{env:TOKEN}"), [TemplatePart::Env("TOKEN".into())]);
+        assert_eq!(parts("{lua.Order_id2}"), [TemplatePart::Script("Order_id2".into())]);
+        assert_eq!(parts("{lua}"), [TemplatePart::Slot("lua".into())]);
         assert_eq!(parts(""), []);
     }
 
     #[test]
     fn doubled_braces_are_braces() {
         assert_eq!(parts("{{\"query\": {{}}}}"), [text("{\"query\": {}}")]);
-        assert_eq!(parts("{{{seq}}}"), [text("{"), Part::Seq(Arithmetic::Plain), text("}")]);
+        assert_eq!(parts("{{{seq}}}"), [text("{"), TemplatePart::Seq(Arithmetic::Plain), text("}")]);
     }
 
     #[test]

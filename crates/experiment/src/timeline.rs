@@ -31,24 +31,24 @@ pub fn print(plan: &Plan) -> String {
 }
 
 /// Trials in which the same happens at the same times.
-struct Group<'a> {
+struct SameTimes<'a> {
     clock: Vec<String>,
     trials: Vec<&'a Trial>,
 }
 
-fn groups(plan: &Plan) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn groups(plan: &Plan) -> Vec<SameTimes<'_>> {
+    let mut groups: Vec<SameTimes<'_>> = Vec::new();
     for trial in plan.possible() {
         let clock = clock_lines(trial);
         match groups.iter_mut().find(|group| group.clock == clock) {
             Some(group) => group.trials.push(trial),
-            None => groups.push(Group { clock, trials: vec![trial] }),
+            None => groups.push(SameTimes { clock, trials: vec![trial] }),
         }
     }
     groups
 }
 
-impl Group<'_> {
+impl SameTimes<'_> {
     fn print(&self, plan: &Plan) -> String {
         let ids: Vec<&str> = self.trials.iter().map(|trial| trial.id.as_str()).collect();
         let mut text = match ids.as_slice() {
@@ -64,7 +64,7 @@ impl Group<'_> {
     }
 }
 
-impl Group<'_> {
+impl SameTimes<'_> {
     /// The searches whose trials these are.
     fn search(&self, plan: &Plan) -> String {
         if self.trials.len() == plan.possible().len() {

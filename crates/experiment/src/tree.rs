@@ -9,7 +9,7 @@ use crate::source::Source;
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TextSpan {
     /// Which text.
     pub source: Arc<Source>,
     /// Which bytes of it.
@@ -18,7 +18,7 @@ pub struct Place {
     pub(crate) rank: usize,
 }
 
-impl Place {
+impl TextSpan {
     /// The bytes `span` of a source, brought inside the text and onto whole characters.
     pub(crate) fn new(source: &Arc<Source>, rank: usize, span: Range<usize>) -> Self {
         let text = &source.text;
@@ -56,13 +56,13 @@ impl Place {
 /// A value and where it stands.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    pub place: Place,
-    pub value: Value,
+    pub place: TextSpan,
+    pub value: TomlValue,
 }
 
 /// A TOML value.
 #[derive(Debug, Clone)]
-pub(crate) enum Value {
+pub(crate) enum TomlValue {
     Text(String),
     /// `None`: too large for 64 bits.
     Whole(Option<i64>),
@@ -70,25 +70,25 @@ pub(crate) enum Value {
     Boolean(bool),
     Date,
     List(Vec<Node>),
-    Table(Table),
+    Table(TomlTable),
 }
 
 /// A table, in the order of the text.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Table {
-    pub entries: Vec<Entry>,
+pub(crate) struct TomlTable {
+    pub entries: Vec<TableEntry>,
 }
 
 /// A line of a table.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct TableEntry {
     pub key: String,
-    pub key_place: Place,
+    pub key_place: TextSpan,
     pub node: Node,
 }
 
-impl Table {
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+impl TomlTable {
+    pub fn entry(&self, key: &str) -> Option<&TableEntry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
@@ -109,18 +109,18 @@ impl Table {
     }
 
     /// Every value that is not itself a table, under its dotted path.
-    pub fn flattened(&self) -> Vec<Entry> {
+    pub fn flattened(&self) -> Vec<TableEntry> {
         self.flattened_until(&|_| false)
     }
 
     /// The same, where some tables are values too.
-    pub fn flattened_until(&self, is_value: &dyn Fn(&Self) -> bool) -> Vec<Entry> {
+    pub fn flattened_until(&self, is_value: &dyn Fn(&Self) -> bool) -> Vec<TableEntry> {
         let mut flat = Vec::new();
         self.flatten("", is_value, &mut flat);
         flat
     }
 
-    fn flatten(&self, prefix: &str, is_value: &dyn Fn(&Self) -> bool, flat: &mut Vec<Entry>) {
+    fn flatten(&self, prefix: &str, is_value: &dyn Fn(&Self) -> bool, flat: &mut Vec<TableEntry>) {
         for entry in &self.entries {
             let key = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
             match entry.node.table().filter(|table| !is_value(table)) {
@@ -128,7 +128,7 @@ impl Table {
                 None => {
                     // Written once more in another way, such as by `--set`: the later one counts.
                     flat.retain(|known| known.key != key);
-                    flat.push(Entry { key, ..entry.clone() });
+                    flat.push(TableEntry { key, ..entry.clone() });
                 }
             }
         }
@@ -143,23 +143,23 @@ impl Table {
 
 impl Node {
     pub fn text(&self) -> Option<&str> {
-        if let Value::Text(text) = &self.value { Some(text) } else { None }
+        if let TomlValue::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    pub fn table(&self) -> Option<&Table> {
-        if let Value::Table(table) = &self.value { Some(table) } else { None }
+    pub fn table(&self) -> Option<&TomlTable> {
+        if let TomlValue::Table(table) = &self.value { Some(table) } else { None }
     }
 
     pub fn list(&self) -> Option<&[Self]> {
-        if let Value::List(list) = &self.value { Some(list) } else { None }
+        if let TomlValue::List(list) = &self.value { Some(list) } else { None }
     }
 
     /// A number, whole or not.
     #[expect(clippy::cast_precision_loss, reason = "no setting has 16 digits")]
     pub fn number(&self) -> Option<f64> {
         match self.value {
-            Value::Whole(Some(whole)) => Some(whole as f64),
-            Value::Decimal(decimal) => Some(decimal),
+            TomlValue::Whole(Some(whole)) => Some(whole as f64),
+            TomlValue::Decimal(decimal) => Some(decimal),
             _ => None,
         }
     }
@@ -167,36 +167,36 @@ impl Node {
     /// A scalar as text: numbers and dates exactly as written, so that a version `1.10` stays one.
     pub fn as_written(&self) -> Option<String> {
         match &self.value {
-            Value::Text(text) => Some(text.clone()),
-            Value::Boolean(boolean) => Some(boolean.to_string()),
-            Value::Whole(_) | Value::Decimal(_) | Value::Date => Some(self.place.text().trim().to_owned()),
-            Value::List(_) | Value::Table(_) => None,
+            TomlValue::Text(text) => Some(text.clone()),
+            TomlValue::Boolean(boolean) => Some(boolean.to_string()),
+            TomlValue::Whole(_) | TomlValue::Decimal(_) | TomlValue::Date => Some(self.place.text().trim().to_owned()),
+            TomlValue::List(_) | TomlValue::Table(_) => None,
         }
     }
 
     /// What it is, for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
-            Value::Text(_) => "a text",
-            Value::Whole(_) => "a whole number",
-            Value::Decimal(_) => "a number",
-            Value::Boolean(_) => "true or false",
-            Value::Date => "a date or time of day",
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
+            TomlValue::Text(_) => "a text",
+            TomlValue::Whole(_) => "a whole number",
+            TomlValue::Decimal(_) => "a number",
+            TomlValue::Boolean(_) => "true or false",
+            TomlValue::Date => "a date or time of day",
+            TomlValue::List(_) => "a list",
+            TomlValue::Table(_) => "a table",
         }
     }
 
     /// The value without its places.
     pub fn json(&self) -> Json {
         match &self.value {
-            Value::Text(text) => Json::from(text.as_str()),
-            Value::Whole(Some(whole)) => Json::from(*whole),
-            Value::Decimal(decimal) => Json::from(*decimal),
-            Value::Boolean(boolean) => Json::from(*boolean),
-            Value::Whole(None) | Value::Date => Json::from(self.place.text()),
-            Value::List(list) => list.iter().map(Self::json).collect(),
-            Value::Table(table) => {
+            TomlValue::Text(text) => Json::from(text.as_str()),
+            TomlValue::Whole(Some(whole)) => Json::from(*whole),
+            TomlValue::Decimal(decimal) => Json::from(*decimal),
+            TomlValue::Boolean(boolean) => Json::from(*boolean),
+            TomlValue::Whole(None) | TomlValue::Date => Json::from(self.place.text()),
+            TomlValue::List(list) => list.iter().map(Self::json).collect(),
+            TomlValue::Table(table) => {
                 let entries = table.entries.iter().map(|entry| (entry.key.clone(), entry.node.json()));
                 Json::Object(entries.collect())
             }
@@ -204,7 +204,7 @@ impl Node {
     }
 
     /// The place of the bytes `inside` of a text value, past its quotes and escapes.
-    pub fn inside(&self, inside: Range<usize>) -> Place {
+    pub fn inside(&self, inside: Range<usize>) -> TextSpan {
         let Some(text) = self.text() else { return self.place.clone() };
         let raw = self.place.text();
         let offsets = crate::source::offsets(raw, text);

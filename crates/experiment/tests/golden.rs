@@ -5,7 +5,7 @@ mod known;
 
 use experiment::catalog::Catalog;
 use experiment::example::{Example, example};
-use experiment::plan::{Order, Plan, Rate, Retry, TargetKind, Warmup, When};
+use experiment::plan::{Plan, Rate, Retry, StepOrder, TargetKind, Warmup, When};
 use experiment::timeline;
 use known::{catalog, catalog_of_today, files, here, source};
 
@@ -129,7 +129,10 @@ fn defaults_and_forms() {
     let first = golden("01-first-run.toml");
     let trial = &first.trials[0];
     let load = trial.load.as_ref().unwrap();
-    assert_eq!((trial.target.protocol.as_str(), load.order, load.warmup), ("http", Order::Cycle, Warmup::Seconds(1.0)));
+    assert_eq!(
+        (trial.target.protocol.as_str(), load.order, load.warmup),
+        ("http", StepOrder::Cycle, Warmup::Seconds(1.0))
+    );
     assert_eq!((load.drain_s, load.timeout_s, load.reconnect_s, load.threads), (5.0, 10.0, 0.1, None));
     assert_eq!((&load.rate, load.backlog), (&None, None));
     assert_eq!(load.retry, Retry::FailFast);

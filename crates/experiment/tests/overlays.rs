@@ -4,7 +4,7 @@
 mod known;
 
 use experiment::plan::{
-    AuditAs, AuditEffect, Comparison, Expected, Kept, Load, Plan, Retry, Step, TargetKind, When, WhenFailed,
+    AuditAs, AuditEffect, Expected, Load, Plan, Retry, SlotContent, Step, TargetKind, TextCondition, When, WhenFailed,
 };
 use known::read;
 
@@ -331,16 +331,16 @@ fn paths_go_into_comparisons() {
     let step = load(&plan, 0).steps.last().unwrap();
     let text = |text: &str| Some(text.to_owned());
     let one_of = Some(vec!["ok".to_owned(), "not_found".to_owned()]);
-    let not = Expected::Compared(Comparison { contains: text("z"), ..Comparison::default() });
+    let not = Expected::Compared(TextCondition { contains: text("z"), ..TextCondition::default() });
     let expected = [
-        ("status", Comparison { one_of, ..Comparison::default() }),
-        ("value", Comparison { matches: text("^v"), ..Comparison::default() }),
-        ("value/a.b/c", Comparison { contains: text("x"), not: Some(Box::new(not)), ..Comparison::default() }),
+        ("status", TextCondition { one_of, ..TextCondition::default() }),
+        ("value", TextCondition { matches: text("^v"), ..TextCondition::default() }),
+        ("value/a.b/c", TextCondition { contains: text("x"), not: Some(Box::new(not)), ..TextCondition::default() }),
     ];
     for (field, comparison) in expected {
         assert_eq!(step.expect[field], Expected::Compared(comparison), "{field}");
     }
-    assert_eq!(step.keep["id"], Kept::Part { from: "answer.value".into(), matches: "[a-z]+".into() });
+    assert_eq!(step.keep["id"], SlotContent::Part { from: "answer.value".into(), matches: "[a-z]+".into() });
 }
 
 #[test]

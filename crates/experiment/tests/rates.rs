@@ -3,7 +3,7 @@
 
 mod known;
 
-use experiment::plan::{Backlog, Load, Overflow, Plan, Rate, Stage};
+use experiment::plan::{Backlog, Load, Overflow, Plan, Rate, RateStage};
 use experiment::timeline;
 use known::read;
 
@@ -22,8 +22,8 @@ fn rate(text: &str) -> Rate {
     load(&format!("rate = {text}"), "", &[]).rate.unwrap()
 }
 
-fn stage(from: f64, to: f64, over_s: f64) -> Stage {
-    Stage { from, to, over_s }
+fn stage(from: f64, to: f64, over_s: f64) -> RateStage {
+    RateStage { from, to, over_s }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use experiment::catalog::Operation;
 use fastrand::Rng;
-use load::fuzzing::{Greeted, Heard, Seen, Talk, greet, hear};
+use load::fuzzing::{Decoded, Exchange, ExchangeResult, Greeted, greet, hear};
 
 /// What `vsns` was asked with.
 const ID: u32 = 0x0102_0304;
@@ -83,9 +83,9 @@ pub fn chunks(input: &[u8]) {
         rest = behind;
     }
     made.extend_from_slice(b"000\r\nT: t\r\n\r\n");
-    let talk = Talk { with: &[("path", "/")], ..asking("get", &["body"], &[], false) };
-    let [heard, _] = hear("http", &Talk { pieces: &cut(&made, &mut random), ..talk }).unwrap();
-    let Seen::Answer { fields, bytes, .. } = heard.seen else { panic!("{:?}", heard.seen) };
+    let talk = Exchange { with: &[("path", "/")], ..asking("get", &["body"], &[], false) };
+    let [heard, _] = hear("http", &Exchange { pieces: &cut(&made, &mut random), ..talk }).unwrap();
+    let Decoded::Answer { fields, bytes, .. } = heard.seen else { panic!("{:?}", heard.seen) };
     assert_eq!((fields[0].as_deref(), bytes), (Some(body), made.len()));
 }
 
@@ -96,8 +96,9 @@ fn held_together(protocol: &str, input: &[u8], most: usize) {
     let ends = how & 1 == 1;
     let wants = if how & 2 == 2 { Vec::new() } else { wants(operation) };
     let with = if how & 0x80 == 0 { &[] } else { LAST_LINES };
-    let asking =
-        |pieces: &[&[u8]]| listen(protocol, operation, &Talk { with, ..asking(operation.name, &wants, pieces, ends) });
+    let asking = |pieces: &[&[u8]]| {
+        listen(protocol, operation, &Exchange { with, ..asking(operation.name, &wants, pieces, ends) })
+    };
     let whole = asking(&[answer]);
     let mut random = Rng::with_seed(u64::from(*seed));
     let pieces = cut(answer, &mut random);
@@ -109,13 +110,13 @@ fn held_together(protocol: &str, input: &[u8], most: usize) {
         let single = asking(&bytes);
         assert_eq!(whole.seen, single.seen, "byte by byte");
     }
-    if let Seen::Answer { bytes, .. } = whole.seen {
+    if let Decoded::Answer { bytes, .. } = whole.seen {
         assert!(bytes <= answer.len());
     }
 }
 
 /// The same twice: what a thread remembers changes nothing.
-fn listen(protocol: &str, operation: &Operation, talk: &Talk<'_>) -> Heard {
+fn listen(protocol: &str, operation: &Operation, talk: &Exchange<'_>) -> ExchangeResult {
     let mut with: Vec<(&str, &str)> = operation
         .takes
         .iter()
@@ -123,7 +124,7 @@ fn listen(protocol: &str, operation: &Operation, talk: &Talk<'_>) -> Heard {
         .map(|field| (field.name, if field.name == "path" { "/" } else { "x" }))
         .collect();
     with.extend(talk.with.iter().filter(|(name, _)| operation.takes.iter().any(|field| field.name == *name)));
-    let [first, second] = hear(protocol, &Talk { with: &with, ..*talk }).unwrap();
+    let [first, second] = hear(protocol, &Exchange { with: &with, ..*talk }).unwrap();
     assert_eq!(first, second, "the second time");
     first
 }
@@ -134,8 +135,8 @@ fn wants(operation: &Operation) -> Vec<&'static str> {
     operation.answers.iter().map(|field| name(field.name)).collect()
 }
 
-fn asking<'a>(operation: &'a str, wants: &'a [&'a str], pieces: &'a [&'a [u8]], ends: bool) -> Talk<'a> {
-    Talk { operation, with: &[], wants, id: ID, pieces, ends }
+fn asking<'a>(operation: &'a str, wants: &'a [&'a str], pieces: &'a [&'a [u8]], ends: bool) -> Exchange<'a> {
+    Exchange { operation, with: &[], wants, id: ID, pieces, ends }
 }
 
 /// In up to five pieces.

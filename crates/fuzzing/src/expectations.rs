@@ -1,7 +1,7 @@
 //! Expectations of an answer and places in it: any is compiled or refused, and what holds and what is found
 //! is what reading it, or a tree of it, says.
 
-use experiment::plan::{Comparison, Expected};
+use experiment::plan::{Expected, TextCondition};
 use experiment::template::Template;
 use load::fuzzing::{find, holds};
 use serde_json::Value;
@@ -34,8 +34,8 @@ fn none(expected: &Expected, text: &[u8]) -> Option<bool> {
 }
 
 /// Of each part, whether it holds.
-fn each(comparison: &Comparison, text: &[u8], not: fn(&Expected, &[u8]) -> Option<bool>) -> Option<Vec<bool>> {
-    let Comparison { matches: None, contains, one_of, lua: None, not: inner } = comparison else { return None };
+fn each(comparison: &TextCondition, text: &[u8], not: fn(&Expected, &[u8]) -> Option<bool>) -> Option<Vec<bool>> {
+    let TextCondition { matches: None, contains, one_of, lua: None, not: inner } = comparison else { return None };
     let mut parts = Vec::new();
     if let Some(part) = contains {
         let part = value(part)?;

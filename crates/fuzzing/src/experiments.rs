@@ -7,7 +7,7 @@ use experiment::catalog::{Catalog, Fault, Field, Heals};
 use experiment::plan::Plan;
 use experiment::problem::Problems;
 use experiment::source::Source;
-use experiment::template::{Part, Template};
+use experiment::template::{Template, TemplatePart};
 use experiment::{manifest, profile, timeline};
 use load::fuzzing::greet;
 use load::protocols::KINDS;
@@ -134,8 +134,9 @@ pub fn template(input: &[u8]) {
         }
     };
     assert_eq!(Template::parse(&parsed.to_string()).as_ref(), Ok(&parsed), "{text:?} as {parsed}");
-    let of_environment = parsed.parts.iter().any(|part| matches!(part, Part::Env(_)));
-    let bytes = parsed.parts.iter().map(|part| if let Part::Bytes(count) = part { u64::from(*count) } else { 0 });
+    let of_environment = parsed.parts.iter().any(|part| matches!(part, TemplatePart::Env(_)));
+    let bytes =
+        parsed.parts.iter().map(|part| if let TemplatePart::Bytes(count) = part { u64::from(*count) } else { 0 });
     if of_environment || bytes.sum::<u64>() > MOST {
         return;
     }

@@ -3,7 +3,7 @@
 
 use std::path::Component;
 
-use lab::runner::{Answer, HostLines, LINE_BYTES, Refusal, Said};
+use lab::runner::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
 use serde_json::Value;
 
 /// Read line by line, as a session does, to the end or to the first thing that is refused.
@@ -11,54 +11,54 @@ pub fn hosts(input: &[u8]) {
     let mut lines = HostLines::of(input);
     while let Ok(Some(line)) = lines.next_line() {
         assert!(line.len() <= LINE_BYTES);
-        let Ok(said) = Said::read(line) else { continue };
+        let Ok(said) = RunnerMessage::read(line) else { continue };
         believe(&said);
         // What was believed once is believed again.
-        believe(&Said::read(&serde_json::to_vec(&said).unwrap()).unwrap());
+        believe(&RunnerMessage::read(&serde_json::to_vec(&said).unwrap()).unwrap());
     }
 }
 
-fn believe(said: &Said) {
+fn believe(said: &RunnerMessage) {
     match said {
-        Said::Ready { version, pid, folder, notices } => {
+        RunnerMessage::Ready { version, pid, folder, notices } => {
             assert!(notices.len() <= 21 && *pid <= 4_194_304);
             assert!(!folder.components().any(|part| part == Component::ParentDir));
             notices.iter().chain([version]).for_each(|text| shown(text, 600));
         }
-        Said::Failed { reason } => shown(reason, 5000),
-        Said::Refused { why, .. } => refused(why),
-        Said::Ended { how, .. } => assert!((-255..=255).contains(how)),
-        Said::Done { answer, .. } => answered(answer),
-        Said::Wrote { .. } | Said::Printed { .. } => {}
+        RunnerMessage::Failed { reason } => shown(reason, 5000),
+        RunnerMessage::Refused { why, .. } => refused(why),
+        RunnerMessage::Ended { how, .. } => assert!((-255..=255).contains(how)),
+        RunnerMessage::Done { answer, .. } => answered(answer),
+        RunnerMessage::Wrote { .. } | RunnerMessage::Printed { .. } => {}
     }
 }
 
-fn answered(answer: &Answer) {
+fn answered(answer: &OrderReply) {
     match answer {
-        Answer::Started { pid } => assert!((1..=4_194_304).contains(pid)),
-        Answer::Ran { how, .. } => assert!((-255..=255).contains(how)),
-        Answer::Ports { ports } => assert!(ports.len() <= 1024 && !ports.contains(&0)),
-        Answer::Folder { path } => {
+        OrderReply::Started { pid } => assert!((1..=4_194_304).contains(pid)),
+        OrderReply::Ran { how, .. } => assert!((-255..=255).contains(how)),
+        OrderReply::Ports { ports } => assert!(ports.len() <= 1024 && !ports.contains(&0)),
+        OrderReply::Folder { path } => {
             shown(path.to_str().unwrap(), 5000);
             assert!(path.as_os_str().is_empty() || path.is_absolute());
             assert!(!path.components().any(|part| part == Component::ParentDir));
         }
-        Answer::Samples { rows } => {
+        OrderReply::Samples { rows } => {
             assert!(rows.len() <= 1024);
             rows.iter().for_each(|row| can_be(&serde_json::to_value(row).unwrap()));
         }
-        Answer::Figures { figures } => can_be(&serde_json::to_value(figures).unwrap()),
-        Answer::Text { text } => assert!(!text.replace(['\n', '\t'], "").chars().any(char::is_control)),
-        Answer::Nothing => {}
+        OrderReply::Figures { figures } => can_be(&serde_json::to_value(figures).unwrap()),
+        OrderReply::Text { text } => assert!(!text.replace(['\n', '\t'], "").chars().any(char::is_control)),
+        OrderReply::Nothing => {}
     }
 }
 
-fn refused(why: &Refusal) {
+fn refused(why: &OrderRefusal) {
     match why {
-        Refusal::NoProgram { program } => shown(program, 5000),
-        Refusal::PortTaken { .. } => {}
-        Refusal::Cannot { reason } => shown(reason, 5000),
-        Refusal::System { doing, error } => [doing, error].into_iter().for_each(|text| shown(text, 5000)),
+        OrderRefusal::NoProgram { program } => shown(program, 5000),
+        OrderRefusal::PortTaken { .. } => {}
+        OrderRefusal::Cannot { reason } => shown(reason, 5000),
+        OrderRefusal::System { doing, error } => [doing, error].into_iter().for_each(|text| shown(text, 5000)),
     }
 }
 

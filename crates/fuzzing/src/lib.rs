@@ -16,7 +16,7 @@ mod records;
 
 /// A fuzz target.
 #[derive(Debug)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Its name: that of its file in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
     pub name: &'static str,
     /// Panics where something does not hold.
@@ -26,22 +26,22 @@ pub struct Target {
 }
 
 /// Every target, by name.
-pub static TARGETS: &[Target] = &[
-    Target { name: "chunks", body: answers::chunks, mutants: 4000 },
-    Target { name: "command", body: answers::command, mutants: 6000 },
-    Target { name: "expectation", body: expectations::expectation, mutants: 3000 },
-    Target { name: "experiment", body: experiments::experiment, mutants: 400 },
-    Target { name: "hosts", body: hosts::hosts, mutants: 6000 },
-    Target { name: "http", body: answers::http, mutants: 6000 },
-    Target { name: "lines", body: answers::lines, mutants: 4000 },
-    Target { name: "manifest", body: experiments::manifest, mutants: 300 },
-    Target { name: "pointer", body: expectations::pointer, mutants: 4000 },
-    Target { name: "records", body: records::records, mutants: 3000 },
-    Target { name: "redis", body: answers::redis, mutants: 4000 },
-    Target { name: "replay", body: records::replay, mutants: 3000 },
-    Target { name: "service", body: experiments::service, mutants: 6000 },
-    Target { name: "template", body: experiments::template, mutants: 6000 },
-    Target { name: "vsns", body: answers::vsns, mutants: 6000 },
+pub static TARGETS: &[FuzzTarget] = &[
+    FuzzTarget { name: "chunks", body: answers::chunks, mutants: 4000 },
+    FuzzTarget { name: "command", body: answers::command, mutants: 6000 },
+    FuzzTarget { name: "expectation", body: expectations::expectation, mutants: 3000 },
+    FuzzTarget { name: "experiment", body: experiments::experiment, mutants: 400 },
+    FuzzTarget { name: "hosts", body: hosts::hosts, mutants: 6000 },
+    FuzzTarget { name: "http", body: answers::http, mutants: 6000 },
+    FuzzTarget { name: "lines", body: answers::lines, mutants: 4000 },
+    FuzzTarget { name: "manifest", body: experiments::manifest, mutants: 300 },
+    FuzzTarget { name: "pointer", body: expectations::pointer, mutants: 4000 },
+    FuzzTarget { name: "records", body: records::records, mutants: 3000 },
+    FuzzTarget { name: "redis", body: answers::redis, mutants: 4000 },
+    FuzzTarget { name: "replay", body: records::replay, mutants: 3000 },
+    FuzzTarget { name: "service", body: experiments::service, mutants: 6000 },
+    FuzzTarget { name: "template", body: experiments::template, mutants: 6000 },
+    FuzzTarget { name: "vsns", body: answers::vsns, mutants: 6000 },
 ];
 
 /// Gives the input to the target of that name.

@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use experiment::plan::Plan;
 use record::environment::Environment;
-use record::events::{History, RunEnding};
+use record::events::{HistoryEntry, RunEnding};
 use record::results::Results;
 use record::rows::{self, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample};
-use record::{ReadError, Records, hlog, lines, replicas, whole};
+use record::{ReadError, Records, checked_file, hlog, lines, replicas};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Reads what a file may hold, in whatever way its kind is read.
-type Read = fn(&Place, &[u8]);
+type ReadRecord = fn(&RecordFile, &[u8]);
 
 /// By the letter that an input begins with.
-const FILES: &[(u8, Read)] = &[
+const FILES: &[(u8, ReadRecord)] = &[
     (b'a', |place, bytes| table(place, bytes, rows::read::<Attempts>)),
     (b'd', |place, bytes| written_whole::<RunEnding>(place, bytes)),
     (b'e', |place, bytes| growing(place, bytes, lines::read_events)),
@@ -33,7 +33,7 @@ const FILES: &[(u8, Read)] = &[
     (b'r', |place, bytes| drop(replicas::read(place.hold(bytes)))),
     (b's', |place, bytes| table(place, bytes, rows::read::<Sample>)),
     (b'v', |place, bytes| written_whole::<Results>(place, bytes)),
-    (b'y', |place, bytes| growing(place, bytes, lines::read::<History>)),
+    (b'y', |place, bytes| growing(place, bytes, lines::read::<HistoryEntry>)),
 ];
 
 /// A file of any kind: the first byte says which, the rest is what it holds.
@@ -41,7 +41,7 @@ pub fn records(input: &[u8]) {
     let Some((letter, bytes)) = input.split_first() else { return };
     let named = FILES.iter().find(|(known, _)| known == letter);
     let (_, read) = named.unwrap_or(&FILES[usize::from(*letter) % FILES.len()]);
-    read(&Place::new(), bytes);
+    read(&RecordFile::new(), bytes);
 }
 
 /// Some of the places at which a file may have been cut off.
@@ -50,7 +50,7 @@ fn cuts(bytes: &[u8]) -> [usize; 4] {
 }
 
 /// What Plimsoll writes has no line ends within its fields. A field that had could be cut into two rows.
-fn table<T: Debug>(place: &Place, bytes: &[u8], read: impl Fn(&Path) -> Result<Records<T>, ReadError>) {
+fn table<T: Debug>(place: &RecordFile, bytes: &[u8], read: impl Fn(&Path) -> Result<Records<T>, ReadError>) {
     if bytes.contains(&b'"') {
         drop(read(place.hold(bytes)));
     } else {
@@ -58,7 +58,7 @@ fn table<T: Debug>(place: &Place, bytes: &[u8], read: impl Fn(&Path) -> Result<R
     }
 }
 
-fn growing<T: Debug>(place: &Place, bytes: &[u8], read: impl Fn(&Path) -> Result<Records<T>, ReadError>) {
+fn growing<T: Debug>(place: &RecordFile, bytes: &[u8], read: impl Fn(&Path) -> Result<Records<T>, ReadError>) {
     let Ok(whole) = read(place.hold(bytes)) else { return };
     let shown: Vec<String> = whole.items.iter().map(|item| format!("{item:?}")).collect();
     for cut in cuts(bytes) {
@@ -70,7 +70,7 @@ fn growing<T: Debug>(place: &Place, bytes: &[u8], read: impl Fn(&Path) -> Result
     }
 }
 
-fn histograms(place: &Place, bytes: &[u8]) {
+fn histograms(place: &RecordFile, bytes: &[u8]) {
     let Ok(whole) = hlog::read(place.hold(bytes)) else { return };
     for cut in cuts(bytes) {
         let begun = hlog::read(place.hold(&bytes[..cut])).unwrap_or_else(|error| panic!("cut at {cut}: {error}"));
@@ -84,10 +84,10 @@ fn histograms(place: &Place, bytes: &[u8]) {
     }
 }
 
-fn written_whole<T: Serialize + DeserializeOwned>(place: &Place, bytes: &[u8]) {
-    let Ok(Some(read)) = whole::read_json::<T>(place.hold(bytes)) else { return };
-    whole::write_json(place.path(), &read).unwrap();
-    whole::read_json::<T>(place.path()).unwrap().unwrap();
+fn written_whole<T: Serialize + DeserializeOwned>(place: &RecordFile, bytes: &[u8]) {
+    let Ok(Some(read)) = checked_file::read_json::<T>(place.hold(bytes)) else { return };
+    checked_file::write_json(place.path(), &read).unwrap();
+    checked_file::read_json::<T>(place.path()).unwrap().unwrap();
 }
 
 /// Where the load ends, nanoseconds.
@@ -98,7 +98,7 @@ pub fn replay(input: &[u8]) {
     let Some(([agents, cut], file)) = input.split_first_chunk::<2>() else { return };
     let agents = u32::from(agents % 8) + 1;
     let cut_ns = u64::from(*cut) * (END_NS / 256);
-    let place = Place::new();
+    let place = RecordFile::new();
     let Ok(dealt) = load::fuzzing::replay(place.hold(file), agents, cut_ns, END_NS) else { return };
     assert_eq!(dealt.len(), agents as usize);
     let mut starts = 0;
@@ -119,9 +119,9 @@ pub fn replay(input: &[u8]) {
 }
 
 /// A file for one input.
-pub struct Place(PathBuf);
+pub struct RecordFile(PathBuf);
 
-impl Place {
+impl RecordFile {
     /// A new one.
     pub fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -143,7 +143,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RecordFile {
     fn drop(&mut self) {
         drop(fs::remove_file(&self.0));
     }

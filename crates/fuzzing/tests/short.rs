@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fuzzing::mutation::Mutator;
-use fuzzing::{TARGETS, Target};
+use fuzzing::{FuzzTarget, TARGETS};
 
 const SEED: u64 = 20_261_120;
 
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
 }
 
 /// The committed inputs of a target, by name.
-fn corpus(target: &Target) -> Vec<Vec<u8>> {
+fn corpus(target: &FuzzTarget) -> Vec<Vec<u8>> {
     let folder = root().join("corpus").join(target.name);
     let mut paths: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -25,13 +25,13 @@ fn corpus(target: &Target) -> Vec<Vec<u8>> {
 }
 
 /// Gives the input to the target; if that finds something, the input is told.
-fn give(target: &Target, input: &[u8]) {
+fn give(target: &FuzzTarget, input: &[u8]) {
     if catch_unwind(AssertUnwindSafe(|| (target.body)(input))).is_err() {
         panic!("{} found something with b\"{}\"", target.name, input.escape_ascii());
     }
 }
 
-fn named(name: &str) -> &'static Target {
+fn named(name: &str) -> &'static FuzzTarget {
     TARGETS.iter().find(|target| target.name == name).unwrap()
 }
 
@@ -144,7 +144,7 @@ fn the_table_is_what_is_fuzzed() {
 #[should_panic(expected = "canary found something with b\"a needle\\x00\"")]
 fn what_is_found_is_told() {
     let body = |input: &[u8]| assert!(!input.starts_with(b"a needle"));
-    give(&Target { name: "canary", body, mutants: 0 }, b"a needle\0");
+    give(&FuzzTarget { name: "canary", body, mutants: 0 }, b"a needle\0");
 }
 
 /// That mutation gets beyond the corpus: a needle of two bytes is found from nothing.
@@ -152,7 +152,7 @@ fn what_is_found_is_told() {
 #[should_panic(expected = "canary found something")]
 fn mutation_finds_a_needle() {
     let body = |input: &[u8]| assert!(!input.windows(2).any(|two| two == b"\r\n"));
-    let target = Target { name: "canary", body, mutants: 0 };
+    let target = FuzzTarget { name: "canary", body, mutants: 0 };
     let mut mutator = Mutator::new(SEED);
     (0..10_000).for_each(|_| give(&target, &mutator.input(&[b"hay".to_vec()])));
 }

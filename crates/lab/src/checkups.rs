@@ -11,16 +11,16 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::doctor::{Asked, Measured};
-use crate::environment::Root;
+use crate::doctor::{Measured, TrialDemand};
+use crate::environment::RecordedRoot;
 
 /// One thing that is looked at.
 #[derive(Debug)]
-pub struct Kind {
+pub struct CheckKind {
     /// Its name, in a few words.
     pub name: &'static str,
     /// What it belongs to.
-    pub about: About,
+    pub about: CheckScope,
     /// What it reads.
     pub reads: &'static str,
     /// What it spoils, in a sentence.
@@ -32,13 +32,13 @@ pub struct Kind {
     /// Which tunings of the article on the name service vsns it covers, and what they are worth today.
     pub article: Option<Tuning>,
     /// Looks.
-    pub look: fn(&Patient<'_>) -> Finding,
+    pub look: fn(&MachineSnapshot<'_>) -> CheckResult,
 }
 
 /// What a check-up belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum About {
+pub enum CheckScope {
     /// What the experiment at hand needs.
     Experiment,
     /// What else runs here.
@@ -77,7 +77,7 @@ pub struct Tuning {
 /// How it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum CheckState {
     /// It cannot be found out here.
     Unknown,
     /// As one would wish.
@@ -90,10 +90,10 @@ pub enum State {
 
 /// What a check-up came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CheckResult {
     /// How it is.
-    pub state: State,
-    /// What was found, in a few words; of [`State::Unknown`] why it cannot be told.
+    pub state: CheckState,
+    /// What was found, in a few words; of [`CheckState::Unknown`] why it cannot be told.
     pub found: String,
     /// What to do about it: a command, or advice.
     pub remedy: Option<String>,
@@ -113,7 +113,7 @@ pub struct Fix {
 }
 
 /// All check-ups, sorted by file.
-pub const KINDS: &[&Kind] = &[
+pub const KINDS: &[&CheckKind] = &[
     &erlang::POLL,
     &erlang::PORTS,
     &erlang::PROCESSES,
@@ -165,13 +165,13 @@ const NOT_TOLD: &str = "this kernel does not tell";
 const OF_LAB: &str = "the lab's own networks have the kernel's defaults";
 
 /// The machine that is looked at.
-pub struct Patient<'a> {
-    pub(crate) root: &'a Root,
+pub struct MachineSnapshot<'a> {
+    pub(crate) root: &'a RecordedRoot,
     pub(crate) measured: &'a Measured,
-    pub(crate) asked: Option<&'a Asked>,
+    pub(crate) asked: Option<&'a TrialDemand>,
 }
 
-impl Patient<'_> {
+impl MachineSnapshot<'_> {
     fn text(&self, path: &str) -> Option<String> {
         self.root.text(path)
     }
@@ -211,24 +211,24 @@ impl Patient<'_> {
     }
 }
 
-impl Finding {
+impl CheckResult {
     fn good(found: impl Into<String>) -> Self {
-        Self::of(State::Good, found)
+        Self::of(CheckState::Good, found)
     }
 
     fn notice(found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { remedy: Some(remedy.into()), ..Self::of(State::Notice, found) }
+        Self { remedy: Some(remedy.into()), ..Self::of(CheckState::Notice, found) }
     }
 
     fn bad(found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { remedy: Some(remedy.into()), ..Self::of(State::Bad, found) }
+        Self { remedy: Some(remedy.into()), ..Self::of(CheckState::Bad, found) }
     }
 
     fn unknown(why: impl Into<String>) -> Self {
-        Self::of(State::Unknown, why)
+        Self::of(CheckState::Unknown, why)
     }
 
-    fn of(state: State, found: impl Into<String>) -> Self {
+    fn of(state: CheckState, found: impl Into<String>) -> Self {
         Self { state, found: found.into(), remedy: None, fixes: Vec::new() }
     }
 
@@ -302,24 +302,24 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::doctor::{Erlang, Links, Noise, Spread};
-    use crate::fixture::{Scratch, machine};
+    use crate::doctor::{CpuNoise, Erlang, LinkSupport, MeasuredSpread};
+    use crate::fixture::{TestDir, machine};
 
     /// What was measured of a machine on which nothing disturbs.
     fn calm() -> Measured {
         Measured {
             is_root: Some(true),
             cpus: Some(8),
-            noise: Some(Noise { others_pct: 0.5, busiest: Vec::new(), steal_pct: Some(0.0) }),
+            noise: Some(CpuNoise { others_pct: 0.5, busiest: Vec::new(), steal_pct: Some(0.0) }),
             timer_resolution_ns: Some(1),
-            late_us: Some(Spread { p50: 60.0, max: 200.0 }),
+            late_us: Some(MeasuredSpread { p50: 60.0, max: 200.0 }),
             is_synchronised: Some(true),
             time_keeper: Some("chronyd".to_owned()),
             folder: "runs".to_owned(),
             free_bytes: Some(100 << 30),
             file_system: Some("ext4".to_owned()),
-            sync_us: Some(Spread { p50: 80.0, max: 900.0 }),
-            links: Some(Links { has_tc: true, rate: true, delay: true }),
+            sync_us: Some(MeasuredSpread { p50: 80.0, max: 900.0 }),
+            links: Some(LinkSupport { has_tc: true, rate: true, delay: true }),
             erlang: Some(Erlang {
                 release: 25,
                 version: "25.2.3".to_owned(),
@@ -330,27 +330,33 @@ mod tests {
         }
     }
 
-    fn looks(tree: &Scratch, measured: &Measured, asked: Option<&Asked>) -> Vec<(&'static str, Finding)> {
-        let root = Root::at(tree);
-        let patient = Patient { root: &root, measured, asked };
+    fn looks(tree: &TestDir, measured: &Measured, asked: Option<&TrialDemand>) -> Vec<(&'static str, CheckResult)> {
+        let root = RecordedRoot::at(tree);
+        let patient = MachineSnapshot { root: &root, measured, asked };
         KINDS.iter().map(|kind| (kind.name, (kind.look)(&patient))).collect()
     }
 
-    fn of<'a>(looks: &'a [(&'static str, Finding)], name: &str) -> &'a Finding {
+    fn of<'a>(looks: &'a [(&'static str, CheckResult)], name: &str) -> &'a CheckResult {
         &looks.iter().find(|(one, _)| *one == name).unwrap().1
     }
 
-    fn names(looks: &[(&'static str, Finding)], state: State) -> BTreeSet<&'static str> {
+    fn names(looks: &[(&'static str, CheckResult)], state: CheckState) -> BTreeSet<&'static str> {
         looks.iter().filter(|(_, finding)| finding.state == state).map(|(name, _)| *name).collect()
     }
 
     #[test]
     fn a_good_machine_is_good_throughout() {
         let tree = machine("good");
-        let asked = Asked { agents: 1000, services: 1, at_once: 100, target: "echo".to_owned(), ..Asked::default() };
+        let asked = TrialDemand {
+            agents: 1000,
+            services: 1,
+            at_once: 100,
+            target: "echo".to_owned(),
+            ..TrialDemand::default()
+        };
         let looks = looks(&tree, &calm(), Some(&asked));
         for (name, finding) in &looks {
-            assert_eq!(finding.state, State::Good, "{name}: {finding:?}");
+            assert_eq!(finding.state, CheckState::Good, "{name}: {finding:?}");
             assert!(finding.fixes.is_empty() && finding.remedy.is_none(), "{name}: {finding:?}");
         }
     }
@@ -361,35 +367,35 @@ mod tests {
         let measured = Measured {
             is_root: Some(false),
             cpus: Some(1),
-            noise: Some(Noise { others_pct: 40.0, busiest: vec![("rustc".to_owned(), 38.0)], steal_pct: Some(3.0) }),
-            late_us: Some(Spread { p50: 3000.0, max: 9000.0 }),
+            noise: Some(CpuNoise { others_pct: 40.0, busiest: vec![("rustc".to_owned(), 38.0)], steal_pct: Some(3.0) }),
+            late_us: Some(MeasuredSpread { p50: 3000.0, max: 9000.0 }),
             is_synchronised: Some(false),
             time_keeper: None,
             free_bytes: Some(100 << 20),
             file_system: Some("tmpfs".to_owned()),
-            links: Some(Links { has_tc: true, rate: false, delay: false }),
+            links: Some(LinkSupport { has_tc: true, rate: false, delay: false }),
             erlang: Some(Erlang { release: 19, processes: 1024, ports: 1024, ..Erlang::default() }),
             ..calm()
         };
-        let asked = Asked {
+        let asked = TrialDemand {
             agents: 5000,
             services: 1,
             at_once: 5000,
             refused: Some(("it needs root".to_owned(), "run it as root".to_owned())),
             missing: vec!["build it".to_owned()],
             is_remote: true,
-            ..Asked::default()
+            ..TrialDemand::default()
         };
         let looks = looks(&tree, &measured, Some(&asked));
-        let good = names(&looks, State::Good);
+        let good = names(&looks, CheckState::Good);
         assert_eq!(good, BTreeSet::from(["Erlang: schedulers", "root", "shared hardware"]), "{looks:?}");
-        assert!(names(&looks, State::Unknown).is_empty(), "{looks:?}");
-        for (name, finding) in looks.iter().filter(|(_, finding)| finding.state > State::Good) {
+        assert!(names(&looks, CheckState::Unknown).is_empty(), "{looks:?}");
+        for (name, finding) in looks.iter().filter(|(_, finding)| finding.state > CheckState::Good) {
             assert!(finding.remedy.as_ref().is_some_and(|remedy| !remedy.is_empty()), "{name}: {finding:?}");
         }
         let strangers = of(&looks, "CPU used by others");
         assert_eq!(strangers.found, "40 % of the machine in the last second: rustc 38 %");
-        assert_eq!(of(&looks, "quota on ourselves").state, State::Bad);
+        assert_eq!(of(&looks, "quota on ourselves").state, CheckState::Bad);
         let governor = of(&looks, "frequency governor");
         assert_eq!((governor.found.as_str(), governor.fixes.len()), ("ondemand, performance, powersave", 2));
         let command = "echo performance | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor";
@@ -411,10 +417,10 @@ mod tests {
             "this container may use 0.5 cores, and is stopped when they are used up"
         );
         assert_eq!(of(&looks, "memory available").found, "512MiB of 512MiB that this container may use");
-        assert_eq!(of(&looks, "shared hardware").state, State::Notice);
+        assert_eq!(of(&looks, "shared hardware").state, CheckState::Notice);
         assert_eq!(of(&looks, "frequency governor").found, "not told in here: the host decides");
         assert_eq!(of(&looks, "emulated links").found, "needs root to be tried");
-        assert_eq!(of(&looks, "socket buffers").state, State::Unknown);
+        assert_eq!(of(&looks, "socket buffers").state, CheckState::Unknown);
         assert_eq!(of(&looks, "Erlang: ports").found, "Erlang is not installed");
     }
 
@@ -425,19 +431,19 @@ mod tests {
         for name in
             ["turbo", "memory available", "TCP buffers", "mitigations", "timers", "CPUs", "stolen CPU", "free disk"]
         {
-            assert_eq!(of(&looks, name).state, State::Unknown, "{name}");
+            assert_eq!(of(&looks, name).state, CheckState::Unknown, "{name}");
         }
         assert_eq!(of(&looks, "control groups").found, "version 1: no controller for cpuset, memory, disks");
         assert_eq!(of(&looks, "quota on ourselves").found, "none");
-        assert_eq!(of(&looks, "swap").state, State::Good);
-        assert_eq!(of(&looks, "virtual hosts").state, State::Notice);
+        assert_eq!(of(&looks, "swap").state, CheckState::Good);
+        assert_eq!(of(&looks, "virtual hosts").state, CheckState::Notice);
     }
 
     #[test]
     fn nothing_at_all_is_unknown_and_never_bad() {
-        let tree = Scratch::new();
+        let tree = TestDir::new();
         for (name, finding) in looks(&tree, &Measured::default(), None) {
-            assert_ne!(finding.state, State::Bad, "{name}: {finding:?}");
+            assert_ne!(finding.state, CheckState::Bad, "{name}: {finding:?}");
             assert!(finding.fixes.is_empty(), "{name}: {finding:?}");
         }
     }
@@ -446,25 +452,28 @@ mod tests {
     fn what_an_experiment_needs_decides() {
         let tree = machine("old");
         let state = |agents: u64, name: &str| {
-            let asked = Asked { agents, services: 1, at_once: agents, ..Asked::default() };
+            let asked = TrialDemand { agents, services: 1, at_once: agents, ..TrialDemand::default() };
             of(&looks(&tree, &calm(), Some(&asked)), name).state
         };
         assert_eq!(
             (state(100, "open files"), state(2000, "open files"), state(5000, "open files")),
-            (State::Good, State::Notice, State::Bad)
+            (CheckState::Good, CheckState::Notice, CheckState::Bad)
         );
-        assert_eq!((state(28_233, "local ports"), state(28_234, "local ports")), (State::Good, State::Bad));
-        assert_eq!((state(128, "accept queue"), state(129, "accept queue")), (State::Good, State::Bad));
-        assert_eq!((state(64_512, "Erlang: ports"), state(64_513, "Erlang: ports")), (State::Good, State::Bad));
-        let looks_at = |asked: Asked| of(&looks(&tree, &calm(), Some(&asked)), "local ports").state;
-        let many = || Asked { agents: 70_000, services: 1, ..Asked::default() };
-        assert_eq!(looks_at(Asked { is_on_loopback: true, ..many() }), State::Good);
+        assert_eq!((state(28_233, "local ports"), state(28_234, "local ports")), (CheckState::Good, CheckState::Bad));
+        assert_eq!((state(128, "accept queue"), state(129, "accept queue")), (CheckState::Good, CheckState::Bad));
         assert_eq!(
-            (looks_at(Asked { sources: 2, ..many() }), looks_at(Asked { sources: 3, ..many() })),
-            (State::Bad, State::Good)
+            (state(64_512, "Erlang: ports"), state(64_513, "Erlang: ports")),
+            (CheckState::Good, CheckState::Bad)
+        );
+        let looks_at = |asked: TrialDemand| of(&looks(&tree, &calm(), Some(&asked)), "local ports").state;
+        let many = || TrialDemand { agents: 70_000, services: 1, ..TrialDemand::default() };
+        assert_eq!(looks_at(TrialDemand { is_on_loopback: true, ..many() }), CheckState::Good);
+        assert_eq!(
+            (looks_at(TrialDemand { sources: 2, ..many() }), looks_at(TrialDemand { sources: 3, ..many() })),
+            (CheckState::Bad, CheckState::Good)
         );
         // So many cannot be helped by a wider range.
-        let asked = Asked { agents: 70_000, services: 1, ..Asked::default() };
+        let asked = TrialDemand { agents: 70_000, services: 1, ..TrialDemand::default() };
         let looks = looks(&tree, &calm(), Some(&asked));
         assert!(of(&looks, "local ports").fixes.is_empty());
     }
@@ -473,26 +482,27 @@ mod tests {
     fn a_virtual_lab_has_networks_of_its_own() {
         let tree = machine("bad");
         let looks_with = |agents: u64| {
-            let asked = Asked { agents, services: 1, at_once: agents, is_virtual: true, ..Asked::default() };
+            let asked =
+                TrialDemand { agents, services: 1, at_once: agents, is_virtual: true, ..TrialDemand::default() };
             looks(&tree, &calm(), Some(&asked))
         };
         for name in ["local ports", "reuse of ports", "accept queue", "half-open queue"] {
-            assert_eq!(of(&looks_with(2000), name), &Finding::good(OF_LAB), "{name}");
+            assert_eq!(of(&looks_with(2000), name), &CheckResult::good(OF_LAB), "{name}");
         }
         let ports = of(&looks_with(28_233), "local ports").clone();
-        assert!(ports.state == State::Bad && ports.fixes.is_empty(), "{ports:?}");
+        assert!(ports.state == CheckState::Bad && ports.fixes.is_empty(), "{ports:?}");
     }
 
     #[test]
     fn thresholds_are_those_of_the_verdict() {
         let tree = machine("good");
         let state = |others_pct: f64, steal_pct: f64| {
-            let noise = Noise { others_pct, busiest: Vec::new(), steal_pct: Some(steal_pct) };
+            let noise = CpuNoise { others_pct, busiest: Vec::new(), steal_pct: Some(steal_pct) };
             let looks = looks(&tree, &Measured { noise: Some(noise), ..calm() }, None);
             (of(&looks, "CPU used by others").state, of(&looks, "stolen CPU").state)
         };
-        assert_eq!(state(9.9, 1.9), (State::Notice, State::Good));
-        assert_eq!(state(10.0, 2.0), (State::Bad, State::Bad));
+        assert_eq!(state(9.9, 1.9), (CheckState::Notice, CheckState::Good));
+        assert_eq!(state(10.0, 2.0), (CheckState::Bad, CheckState::Bad));
     }
 
     #[test]

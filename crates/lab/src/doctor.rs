@@ -15,46 +15,47 @@ use rustix::process::geteuid;
 use rustix::time::{ClockId, clock_getres};
 use serde::{Deserialize, Serialize};
 
-use crate::checkups::{About, Finding, Fix, KINDS, Kind, Patient, State, chosen};
-use crate::environment::{self, Root};
-use crate::hooks::{Hook, Stream};
+use crate::checkups::{CheckKind, CheckResult, CheckScope, CheckState, Fix, KINDS, MachineSnapshot, chosen};
+use crate::environment::{self, RecordedRoot};
+use crate::hooks::{Hook, OutputStream};
 use crate::hosts::{self, netns};
 use crate::linux::{self, procfs};
-use crate::probes::Ticks;
-use crate::readiness::Place;
+use crate::probes::CpuTicks;
+use crate::readiness::UrlParts;
 use crate::trusted::PrivateFolder;
 use crate::{Error, registry};
 
 /// What one check-up came to.
 #[derive(Debug)]
-pub struct Examined {
+pub struct CheckOutcome {
     /// Which.
-    pub kind: &'static Kind,
+    pub kind: &'static CheckKind,
     /// What it found.
-    pub finding: Finding,
+    pub finding: CheckResult,
 }
 
 /// Looks at a machine whose files are below `root`, with what was measured of it, and with what an experiment asks of it. The
 /// worst comes first; what is alike stays together.
 #[must_use]
-pub fn examine(root: &Path, measured: &Measured, asked: Option<&Asked>) -> Vec<Examined> {
-    let root = Root::at(root);
-    let patient = Patient { root: &root, measured, asked };
+pub fn examine(root: &Path, measured: &Measured, asked: Option<&TrialDemand>) -> Vec<CheckOutcome> {
+    let root = RecordedRoot::at(root);
+    let patient = MachineSnapshot { root: &root, measured, asked };
     // What an experiment needs is no question without one.
-    let kinds = KINDS.iter().filter(|kind| asked.is_some() || kind.about != About::Experiment);
-    let mut examined: Vec<Examined> = kinds.map(|kind| Examined { kind, finding: (kind.look)(&patient) }).collect();
+    let kinds = KINDS.iter().filter(|kind| asked.is_some() || kind.about != CheckScope::Experiment);
+    let mut examined: Vec<CheckOutcome> =
+        kinds.map(|kind| CheckOutcome { kind, finding: (kind.look)(&patient) }).collect();
     examined.sort_by_key(|one| (std::cmp::Reverse(one.finding.state), one.kind.about, one.kind.name));
     examined
 }
 
 /// The worst state among them.
 #[must_use]
-pub fn worst(examined: &[Examined]) -> State {
-    examined.iter().map(|one| one.finding.state).max().unwrap_or(State::Unknown)
+pub fn worst(examined: &[CheckOutcome]) -> CheckState {
+    examined.iter().map(|one| one.finding.state).max().unwrap_or(CheckState::Unknown)
 }
 
 /// As `doctor --json` prints it.
-impl Serialize for Examined {
+impl Serialize for CheckOutcome {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct as _;
         let (kind, finding) = (self.kind, &self.finding);
@@ -78,7 +79,7 @@ impl Serialize for Examined {
 
 /// What the trials of an experiment ask for, each figure of the one that asks for most.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct TrialDemand {
     /// Connections of the agents.
     pub agents: u64,
     /// Addresses that they connect to.
@@ -105,7 +106,7 @@ pub struct Asked {
     pub is_articles: bool,
 }
 
-impl Asked {
+impl TrialDemand {
     /// Of a plan; `missing` is what `install check` says.
     #[must_use]
     pub fn of(plan: &Plan, missing: Vec<String>) -> Self {
@@ -151,7 +152,7 @@ fn services(trial: &Trial) -> u64 {
 fn is_on_loopback(trial: &Trial) -> bool {
     match &trial.target.kind {
         TargetKind::Folder { .. } => trial.lab.hosts.is_empty(),
-        TargetKind::Running { url } | TargetKind::Started { url, .. } => Place::parse(url).is_ok_and(|place| {
+        TargetKind::Running { url } | TargetKind::Started { url, .. } => UrlParts::parse(url).is_ok_and(|place| {
             let address = place.host.parse::<Ipv4Addr>();
             place.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
         }),
@@ -185,11 +186,11 @@ pub struct Measured {
     /// CPUs that we may use.
     pub cpus: Option<u64>,
     /// Who else used the CPU in a second.
-    pub noise: Option<Noise>,
+    pub noise: Option<CpuNoise>,
     /// Smallest step of the monotonic clock's timers.
     pub timer_resolution_ns: Option<u64>,
     /// How late pauses of a millisecond ended.
-    pub late_us: Option<Spread>,
+    pub late_us: Option<MeasuredSpread>,
     /// Whether the kernel says that its clock is synchronised.
     pub is_synchronised: Option<bool>,
     /// The program that synchronises it.
@@ -201,16 +202,16 @@ pub struct Measured {
     /// Type of its file system.
     pub file_system: Option<String>,
     /// How long a write of 4 KiB there takes with its sync.
-    pub sync_us: Option<Spread>,
+    pub sync_us: Option<MeasuredSpread>,
     /// What links can be made like; none without root.
-    pub links: Option<Links>,
+    pub links: Option<LinkSupport>,
     /// Erlang, if it is installed.
     pub erlang: Option<Erlang>,
 }
 
 /// Of repeated measurements, in the unit that the name of the field says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub struct MeasuredSpread {
     /// The median.
     pub p50: f64,
     /// The largest.
@@ -219,7 +220,7 @@ pub struct Spread {
 
 /// What links of virtual hosts can be made like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Links {
+pub struct LinkSupport {
     /// Whether there is a program to make them with.
     pub has_tc: bool,
     /// A limited rate.
@@ -245,7 +246,7 @@ impl Measured {
             late_us,
             timer_resolution_ns: resolution_ns(),
             is_synchronised: linux::is_clock_synchronised(),
-            time_keeper: environment::time_keeper(&Root::at(Path::new("/"))),
+            time_keeper: environment::time_keeper(&RecordedRoot::at(Path::new("/"))),
             links: geteuid().is_root().then(netns::what_links_can_be),
             erlang: erlang(),
             ..Self::without_time(folder)
@@ -274,7 +275,7 @@ fn resolution_ns() -> Option<u64> {
 }
 
 /// How late pauses end, microseconds.
-fn late_us() -> Option<Spread> {
+fn late_us() -> Option<MeasuredSpread> {
     // Nobody ever sends: what ends a pause is its time.
     let (_sender, silence) = channel::<()>();
     let late = (0..PAUSES).map(|_| {
@@ -282,12 +283,12 @@ fn late_us() -> Option<Spread> {
         let _ = silence.recv_timeout(PAUSE);
         begun.elapsed().saturating_sub(PAUSE).as_secs_f64() * 1e6
     });
-    Spread::of(late.collect())
+    MeasuredSpread::of(late.collect())
 }
 
 /// How long writes of 4 KiB in this folder take, each with its sync; the file is removed. None where nothing can be written.
 #[must_use]
-pub fn sync_us(folder: &Path, times: usize) -> Option<Spread> {
+pub fn sync_us(folder: &Path, times: usize) -> Option<MeasuredSpread> {
     let folder = environment::existing(folder)?;
     let path = folder.join(format!(".plimsoll-sync-{}", std::process::id()));
     let file = File::options().write(true).create_new(true).open(&path).ok()?;
@@ -302,10 +303,10 @@ pub fn sync_us(folder: &Path, times: usize) -> Option<Spread> {
         took_us.push(at.elapsed().as_secs_f64() * 1e6);
     }
     let _ = fs::remove_file(&path);
-    Spread::of(took_us)
+    MeasuredSpread::of(took_us)
 }
 
-impl Spread {
+impl MeasuredSpread {
     fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         Some(Self { p50: *values.get(values.len() / 2)?, max: *values.last()? })
@@ -322,7 +323,7 @@ const RECORD_BYTES: u64 = 1 << 20;
 
 /// A machine whose settings are changed.
 #[derive(Debug, Clone)]
-pub struct Remedies {
+pub struct FixSession {
     root: PathBuf,
     /// Where records may be, the first being where new ones go.
     folders: Vec<PathBuf>,
@@ -330,7 +331,7 @@ pub struct Remedies {
 
 /// A line of the record: a change that was about to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Line {
+struct ChangeRecord {
     /// Which boot: nothing of it outlives the next one.
     boot: String,
     root: PathBuf,
@@ -363,7 +364,7 @@ pub enum Undone {
     Failed(String),
 }
 
-impl Remedies {
+impl FixSession {
     /// For the machine whose files are below `root`; the record is where the registry of runs is.
     #[must_use]
     pub fn at(root: &Path) -> Self {
@@ -420,8 +421,8 @@ impl Remedies {
     fn undo_in(&self, folder: &PrivateFolder, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
         let text = folder.read(RECORD, RECORD_BYTES)?;
         // A torn line is of a change that was not made yet.
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-        let (ours, mut kept): (Vec<Line>, Vec<Line>) = lines.partition(|line| line.root == self.root);
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<ChangeRecord>(line).ok());
+        let (ours, mut kept): (Vec<ChangeRecord>, Vec<ChangeRecord>) = lines.partition(|line| line.root == self.root);
         for line in ours.into_iter().rev().filter(|line| line.boot == procfs::boot() && is_setting(&line.path)) {
             let fix = Fix { path: line.path.clone(), from: line.from.clone(), to: line.to.clone() };
             let undone = self.undo_one(&line);
@@ -433,7 +434,7 @@ impl Remedies {
         self.keep(folder, &kept)
     }
 
-    fn undo_one(&self, line: &Line) -> Undone {
+    fn undo_one(&self, line: &ChangeRecord) -> Undone {
         match self.value(&line.path) {
             None => Undone::Failed("it cannot be read".to_owned()),
             Some(now) if now == line.from => Undone::Already,
@@ -446,7 +447,7 @@ impl Remedies {
     }
 
     /// What is still to be undone stays on record, in its order.
-    fn keep(&self, folder: &PrivateFolder, kept: &[Line]) -> Result<(), Error> {
+    fn keep(&self, folder: &PrivateFolder, kept: &[ChangeRecord]) -> Result<(), Error> {
         let record = folder.path(RECORD);
         if kept.is_empty() {
             return folder.remove(RECORD).map_err(Error::system(format!("remove {}", record.display())));
@@ -455,13 +456,13 @@ impl Remedies {
         for line in kept.iter().rev() {
             text.push_str(&in_json(line)?);
         }
-        record::whole::write_whole(&record, text.as_bytes())
+        record::checked_file::write_whole(&record, text.as_bytes())
             .map_err(Error::system(format!("write {}", record.display())))
     }
 
     /// Writes a change down before it is made.
     fn note(&self, fix: &Fix) -> Result<(), Error> {
-        let line = Line {
+        let line = ChangeRecord {
             boot: procfs::boot(),
             root: self.root.clone(),
             path: fix.path.clone(),
@@ -489,7 +490,7 @@ impl Remedies {
     }
 }
 
-fn in_json(line: &Line) -> Result<String, Error> {
+fn in_json(line: &ChangeRecord) -> Result<String, Error> {
     let text = serde_json::to_string(line).map_err(io::Error::other);
     Ok(text.map_err(Error::system("write a change down"))? + "\n")
 }
@@ -541,7 +542,7 @@ pub(crate) fn erlang() -> Option<Erlang> {
     };
     let mut said = None;
     let status = hook.run(&mut |stream, line| {
-        if stream == Stream::Output && said.is_none() {
+        if stream == OutputStream::Output && said.is_none() {
             said = parse_erlang(line);
         }
     });
@@ -569,7 +570,7 @@ const NAMED: usize = 3;
 
 /// What used the processors, in percent of all of them together.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Noise {
+pub struct CpuNoise {
     /// Programs other than this one.
     pub others_pct: f64,
     /// The busiest of them by name, those of one name added up.
@@ -578,21 +579,21 @@ pub struct Noise {
     pub steal_pct: Option<f64>,
 }
 
-struct Look {
-    machine: Ticks,
+struct DoctorMeasurement {
+    machine: CpuTicks,
     programs: BTreeMap<(u32, u64), (String, u64)>,
 }
 
-fn look() -> Option<Look> {
-    let machine = Ticks::parse(&procfs::text(Path::new("/proc/stat"))?, "cpu ")?;
+fn look() -> Option<DoctorMeasurement> {
+    let machine = CpuTicks::parse(&procfs::text(Path::new("/proc/stat"))?, "cpu ")?;
     let programs = procfs::alive()
         .into_iter()
         .map(|stat| ((stat.pid, stat.started_ticks), (stat.name, stat.user_ticks + stat.system_ticks)));
-    Some(Look { machine, programs: programs.collect() })
+    Some(DoctorMeasurement { machine, programs: programs.collect() })
 }
 
 /// Watches for a second, in which `meanwhile` is done.
-fn noise_while<T>(meanwhile: impl FnOnce() -> T) -> (Option<Noise>, T) {
+fn noise_while<T>(meanwhile: impl FnOnce() -> T) -> (Option<CpuNoise>, T) {
     let (begun, before) = (Instant::now(), look());
     let done = meanwhile();
     let (_sender, silence) = channel::<()>();
@@ -601,7 +602,7 @@ fn noise_while<T>(meanwhile: impl FnOnce() -> T) -> (Option<Noise>, T) {
     (noise, done)
 }
 
-fn between(before: &Look, after: &Look, ours: u32) -> Option<Noise> {
+fn between(before: &DoctorMeasurement, after: &DoctorMeasurement, ours: u32) -> Option<CpuNoise> {
     let total = after.machine.total().checked_sub(before.machine.total()).filter(|total| *total > 0)? as f64;
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
     let mut own = 0;
@@ -621,7 +622,7 @@ fn between(before: &Look, after: &Look, ours: u32) -> Option<Noise> {
     busiest.sort_by(|a, b| b.1.total_cmp(&a.1));
     busiest.truncate(NAMED);
     let steal = after.machine.steal.zip(before.machine.steal).map(|(after, before)| after.saturating_sub(before));
-    Some(Noise {
+    Some(CpuNoise {
         others_pct: busy as f64 / total * 100.0,
         busiest,
         steal_pct: steal.map(|steal| steal as f64 / total * 100.0),
@@ -631,7 +632,7 @@ fn between(before: &Look, after: &Look, ours: u32) -> Option<Noise> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Scratch, machine};
+    use crate::fixture::{TestDir, machine};
 
     const QUEUE: &str = "proc/sys/net/core/somaxconn";
 
@@ -643,7 +644,7 @@ mod tests {
         fs::read_to_string(tree.join(path)).unwrap().trim().to_owned()
     }
 
-    fn undo(remedies: &Remedies) -> Vec<(String, Undone)> {
+    fn undo(remedies: &FixSession) -> Vec<(String, Undone)> {
         let mut undone = Vec::new();
         remedies.undo(&mut |fix, came| undone.push((fix.path.clone(), came))).unwrap();
         undone
@@ -652,9 +653,9 @@ mod tests {
     /// Every fix of a machine is made, and then everything is as it was.
     #[test]
     fn what_is_fixed_is_good_and_can_be_undone() {
-        let (tree, registry) = (machine("bad"), Scratch::new());
+        let (tree, registry) = (machine("bad"), TestDir::new());
         let before = examine(&tree, &Measured::default(), None);
-        let remedies = Remedies::in_folder(&tree, &registry);
+        let remedies = FixSession::in_folder(&tree, &registry);
         let fixes: Vec<&Fix> = before.iter().flat_map(|one| &one.finding.fixes).collect();
         assert!(fixes.len() >= 14, "{fixes:?}");
         for fix in &fixes {
@@ -676,8 +677,8 @@ mod tests {
 
     #[test]
     fn what_others_have_changed_is_left_alone() {
-        let (tree, registry) = (machine("bad"), Scratch::new());
-        let remedies = Remedies::in_folder(&tree, &registry);
+        let (tree, registry) = (machine("bad"), TestDir::new());
+        let remedies = FixSession::in_folder(&tree, &registry);
         let change = fix(QUEUE, "128", "4096");
         assert_eq!(remedies.apply(&fix(QUEUE, "100", "4096")).unwrap(), Applied::ChangedSince("128".to_owned()));
         assert_eq!(says(&tree, QUEUE), "128");
@@ -691,8 +692,8 @@ mod tests {
     /// Written down and then killed: before the change was made, after it, and in the middle of the line.
     #[test]
     fn a_kill_at_any_moment_leaves_what_undo_needs() {
-        let (tree, registry) = (machine("bad"), Scratch::new());
-        let remedies = Remedies::in_folder(&tree, &registry);
+        let (tree, registry) = (machine("bad"), TestDir::new());
+        let remedies = FixSession::in_folder(&tree, &registry);
         assert_eq!(remedies.apply(&fix(QUEUE, "128", "4096")).unwrap(), Applied::Done);
         let line = says(&registry, "doctor.undo");
         assert!(line.contains(QUEUE) && line.contains("\"from\":\"128\""), "{line}");
@@ -707,23 +708,23 @@ mod tests {
 
     #[test]
     fn a_change_of_another_boot_or_of_another_machine_is_not_ours_to_undo() {
-        let (tree, other, registry) = (machine("bad"), machine("bad"), Scratch::new());
-        let remedies = Remedies::in_folder(&tree, &registry);
-        assert_eq!(Remedies::in_folder(&other, &registry).apply(&fix(QUEUE, "128", "4096")).unwrap(), Applied::Done);
+        let (tree, other, registry) = (machine("bad"), machine("bad"), TestDir::new());
+        let remedies = FixSession::in_folder(&tree, &registry);
+        assert_eq!(FixSession::in_folder(&other, &registry).apply(&fix(QUEUE, "128", "4096")).unwrap(), Applied::Done);
         assert!(undo(&remedies).is_empty());
         assert_eq!(says(&other, QUEUE), "4096");
         let line = says(&registry, "doctor.undo");
         let boot = procfs::boot();
         registry.write("doctor.undo", &line.replace(&boot, "another-boot"));
-        assert!(undo(&Remedies::in_folder(&other, &registry)).is_empty());
+        assert!(undo(&FixSession::in_folder(&other, &registry)).is_empty());
         assert_eq!(says(&other, QUEUE), "4096");
     }
 
     #[test]
     fn only_settings_are_written_and_nothing_is_created() {
-        let (tree, registry) = (machine("bad"), Scratch::new());
+        let (tree, registry) = (machine("bad"), TestDir::new());
         tree.write("etc/passwd", "root\n");
-        let remedies = Remedies::in_folder(&tree, &registry);
+        let remedies = FixSession::in_folder(&tree, &registry);
         for path in ["etc/passwd", "proc/sys/../../etc/passwd"] {
             assert!(matches!(remedies.apply(&fix(path, "root", "x")).unwrap(), Applied::Refused(_)));
         }
@@ -736,7 +737,7 @@ mod tests {
     fn what_cannot_be_written_down_is_not_changed() {
         let tree = machine("bad");
         let nowhere = tree.join("proc/sys/net/core/somaxconn/registry");
-        assert!(Remedies::in_folder(&tree, &nowhere).apply(&fix(QUEUE, "128", "4096")).is_err());
+        assert!(FixSession::in_folder(&tree, &nowhere).apply(&fix(QUEUE, "128", "4096")).is_err());
         assert_eq!(says(&tree, QUEUE), "128");
     }
 
@@ -745,13 +746,13 @@ mod tests {
         let tree = machine("bad");
         let examined = examine(&tree, &Measured::default(), None);
         assert!(examined.is_sorted_by_key(|one| std::cmp::Reverse(one.finding.state)));
-        assert_eq!(worst(&examined), State::Bad);
-        assert_eq!(worst(&[]), State::Unknown);
+        assert_eq!(worst(&examined), CheckState::Bad);
+        assert_eq!(worst(&[]), CheckState::Unknown);
     }
 
     #[test]
     fn this_machine_can_be_measured() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let measured = Measured::here(&folder);
         assert!(measured.is_root.is_some() && measured.cpus.is_some_and(|cpus| cpus > 0));
         assert!(measured.noise.is_some() && measured.late_us.is_some() && measured.timer_resolution_ns.is_some());
@@ -770,9 +771,9 @@ mod tests {
         assert_eq!(parse_erlang(""), None);
     }
 
-    fn look_with(stat: &str, programs: &[(u32, &str, u64)]) -> Look {
-        Look {
-            machine: Ticks::parse(stat, "cpu ").unwrap(),
+    fn look_with(stat: &str, programs: &[(u32, &str, u64)]) -> DoctorMeasurement {
+        DoctorMeasurement {
+            machine: CpuTicks::parse(stat, "cpu ").unwrap(),
             programs: programs.iter().map(|(pid, name, ticks)| ((*pid, 7), ((*name).to_owned(), *ticks))).collect(),
         }
     }

@@ -9,20 +9,20 @@ use std::sync::OnceLock;
 
 use crc32fast::Hasher;
 use experiment::plan;
-use record::environment::{Build, Cache, Cpu, Disk, Environment, Interface, Limits};
+use record::environment::{Build, Cache, Cpu, Environment, Interface, Limits, RunFolderDisk};
 use record::events::Versions;
 
 use crate::checkups::chosen;
 use crate::linux::cgroup::{Controller, Hierarchies, Version};
 use crate::linux::{self, procfs};
-use crate::placement::{Room, needs_score};
+use crate::placement::{MachineCapacity, needs_score};
 use crate::probes::memory_bytes;
 use crate::runner::machine::score as machine_score;
 
 /// The root of the file system, or a recorded part of one.
-pub(crate) struct Root(PathBuf);
+pub(crate) struct RecordedRoot(PathBuf);
 
-impl Root {
+impl RecordedRoot {
     /// What is below this folder.
     pub(crate) fn at(folder: &Path) -> Self {
         Self(folder.to_path_buf())
@@ -60,13 +60,13 @@ impl Root {
 #[must_use]
 pub fn read(run_folder: &Path) -> Environment {
     let is_synchronised = linux::is_clock_synchronised();
-    Environment { is_synchronised, ..read_at(&Root(PathBuf::from("/")), run_folder) }
+    Environment { is_synchronised, ..read_at(&RecordedRoot(PathBuf::from("/")), run_folder) }
 }
 
 /// What of this machine a lab can use: the CPUs that this program may run on, the memory that is available and, where the
 /// lab's profiles need it, a core's score, which takes a second.
 #[must_use]
-pub fn room(lab: &plan::Lab) -> Room {
+pub fn room(lab: &plan::Lab) -> MachineCapacity {
     // Measured once, because every trial is to be played alike.
     static SCORE: OnceLock<f64> = OnceLock::new();
     let cpus = rustix::thread::sched_getaffinity(None).map(|set| {
@@ -74,7 +74,7 @@ pub fn room(lab: &plan::Lab) -> Room {
         numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
     });
     let memory = procfs::text(Path::new("/proc/meminfo")).unwrap_or_default();
-    Room {
+    MachineCapacity {
         cpus: cpus.unwrap_or_default(),
         memory_bytes: memory_bytes(&memory, "MemAvailable:").unwrap_or(u64::MAX),
         shares_cpus: Hierarchies::detect().of(Controller::Cpuset).is_none(),
@@ -82,7 +82,7 @@ pub fn room(lab: &plan::Lab) -> Room {
     }
 }
 
-fn read_at(root: &Root, run_folder: &Path) -> Environment {
+fn read_at(root: &RecordedRoot, run_folder: &Path) -> Environment {
     let memory = root.text("proc/meminfo").unwrap_or_default();
     Environment {
         plimsoll: Some(env!("CARGO_PKG_VERSION").to_owned()),
@@ -115,7 +115,7 @@ fn read_at(root: &Root, run_folder: &Path) -> Environment {
     }
 }
 
-fn cpu(root: &Root) -> Cpu {
+fn cpu(root: &RecordedRoot) -> Cpu {
     const FREQUENCY: &str = "sys/devices/system/cpu/cpu0/cpufreq";
     let siblings = root.text("sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
     Cpu {
@@ -137,7 +137,7 @@ fn cpu(root: &Root) -> Cpu {
     }
 }
 
-fn limits(root: &Root) -> Limits {
+fn limits(root: &RecordedRoot) -> Limits {
     let limits = root.text("proc/self/limits").unwrap_or_default();
     let files = limit(&limits, "Max open files");
     let ports = root.text("proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
@@ -152,12 +152,12 @@ fn limits(root: &Root) -> Limits {
     }
 }
 
-fn disk(root: &Root, run_folder: &Path) -> Disk {
-    let Some(folder) = existing(run_folder) else { return Disk::default() };
+fn disk(root: &RecordedRoot, run_folder: &Path) -> RunFolderDisk {
+    let Some(folder) = existing(run_folder) else { return RunFolderDisk::default() };
     let mounts = root.text("proc/self/mountinfo").unwrap_or_default();
     let mount = holding(&mounts, &folder);
     let free = rustix::fs::statvfs(&folder).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize));
-    Disk {
+    RunFolderDisk {
         device: mount.as_ref().map(|mount| mount.device.clone()),
         file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
         mount_options: mount.as_ref().map(|mount| mount.options.clone()),
@@ -170,15 +170,15 @@ fn disk(root: &Root, run_folder: &Path) -> Disk {
 }
 
 /// The disk of this machine that a folder lies on.
-pub(crate) fn disk_of(folder: &Path) -> Disk {
-    disk(&Root::at(Path::new("/")), folder)
+pub(crate) fn disk_of(folder: &Path) -> RunFolderDisk {
+    disk(&RecordedRoot::at(Path::new("/")), folder)
 }
 
 // What bounds this very process, whatever the machine has: the quota and the memory of its
 // control group and of those above it.
 
 /// CPUs' worth of time that the tightest quota leaves; none without one.
-pub(crate) fn quota_cores(root: &Root) -> Option<f64> {
+pub(crate) fn quota_cores(root: &RecordedRoot) -> Option<f64> {
     let (version, folders) = groups(root, Controller::Cpu)?;
     let of = |folder: &PathBuf| {
         let (quota, period) = match version {
@@ -195,7 +195,7 @@ pub(crate) fn quota_cores(root: &Root) -> Option<f64> {
 }
 
 /// Memory that the tightest limit leaves; none without one.
-pub(crate) fn memory_limit_bytes(root: &Root) -> Option<u64> {
+pub(crate) fn memory_limit_bytes(root: &RecordedRoot) -> Option<u64> {
     let (version, folders) = groups(root, Controller::Memory)?;
     let name = if version == Version::V2 { "memory.max" } else { "memory.limit_in_bytes" };
     // Version 1 has no word for "no limit", but a number close to the largest.
@@ -208,7 +208,7 @@ fn number<N: std::str::FromStr>(folder: &Path, name: &str) -> Option<N> {
 }
 
 /// Our own group of that controller's tree and all above it.
-fn groups(root: &Root, controller: Controller) -> Option<(Version, Vec<PathBuf>)> {
+fn groups(root: &RecordedRoot, controller: Controller) -> Option<(Version, Vec<PathBuf>)> {
     let hierarchies = Hierarchies::detect_in(root.folder());
     let hierarchy = hierarchies.of(controller)?;
     let text = root.text("proc/self/cgroup")?;
@@ -231,7 +231,7 @@ fn groups(root: &Root, controller: Controller) -> Option<(Version, Vec<PathBuf>)
 const CPUS: &str = "sys/devices/system/cpu";
 
 /// How many packages the processors are in.
-fn sockets(root: &Root) -> Option<u32> {
+fn sockets(root: &RecordedRoot) -> Option<u32> {
     let is_cpu = |name: &String| name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok());
     let package = |cpu: String| root.text(&format!("{CPUS}/{cpu}/topology/physical_package_id"));
     let packages: BTreeSet<String> = root.names(CPUS).into_iter().filter(is_cpu).filter_map(package).collect();
@@ -239,7 +239,7 @@ fn sockets(root: &Root) -> Option<u32> {
 }
 
 /// The caches of the first processor, the nearest first.
-fn caches(root: &Root) -> Vec<Cache> {
+fn caches(root: &RecordedRoot) -> Vec<Cache> {
     let folder = format!("{CPUS}/cpu0/cache");
     let indexes = root.names(&folder).into_iter().filter(|name| name.starts_with("index"));
     let read = |index: String| {
@@ -267,7 +267,7 @@ fn in_bytes(size: &str) -> Option<u64> {
 }
 
 /// The loopback, and the interfaces that are devices: bridges and tunnels come and go.
-pub(crate) fn interfaces(root: &Root) -> Vec<Interface> {
+pub(crate) fn interfaces(root: &RecordedRoot) -> Vec<Interface> {
     const FOLDER: &str = "sys/class/net";
     let names = root.names(FOLDER).into_iter();
     let kept = names.filter(|name| name == "lo" || root.path(&format!("{FOLDER}/{name}/device")).exists());
@@ -286,7 +286,7 @@ pub(crate) fn interfaces(root: &Root) -> Vec<Interface> {
 }
 
 /// What the fastest module of memory runs at, from the firmware's tables, which only root may read.
-fn memory_speed_mt_per_s(root: &Root) -> Option<u64> {
+fn memory_speed_mt_per_s(root: &RecordedRoot) -> Option<u64> {
     memory_speed(&fs::read(root.path("sys/firmware/dmi/tables/DMI")).ok()?)
 }
 
@@ -313,7 +313,7 @@ fn memory_speed(table: &[u8]) -> Option<u64> {
 // Single facts about a machine, each from the file that says it.
 
 /// `Debian GNU/Linux 12 (bookworm)`.
-pub(crate) fn os(root: &Root) -> Option<String> {
+pub(crate) fn os(root: &RecordedRoot) -> Option<String> {
     let text = root.text("etc/os-release").or_else(|| root.text("usr/lib/os-release"))?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim_matches(['"', '\'']).to_owned())
@@ -369,12 +369,12 @@ fn measured_options(line: &str) -> String {
 }
 
 /// As x86 (`model name`), or as ARM boards say it.
-fn cpu_model(root: &Root) -> Option<String> {
+fn cpu_model(root: &RecordedRoot) -> Option<String> {
     of_cpu(root, &["model name", "Model"]).or_else(|| root.text("proc/device-tree/model"))
 }
 
 /// What the kernel says of the first processor under the first of these names that it knows.
-fn of_cpu(root: &Root, names: &[&str]) -> Option<String> {
+fn of_cpu(root: &RecordedRoot, names: &[&str]) -> Option<String> {
     let text = root.text("proc/cpuinfo")?;
     let value = |wanted: &&str| {
         text.lines().find_map(|line| {
@@ -386,7 +386,7 @@ fn of_cpu(root: &Root, names: &[&str]) -> Option<String> {
 }
 
 /// The program that keeps the wall clock right, as the kernel cuts its name.
-pub(crate) fn time_keeper(root: &Root) -> Option<String> {
+pub(crate) fn time_keeper(root: &RecordedRoot) -> Option<String> {
     const KEEPERS: [&str; 6] = ["chronyd", "systemd-timesyn", "ntpd", "openntpd", "ptp4l", "phc2sys"];
     let processes = root.names("proc").into_iter().filter(|name| name.starts_with(|c: char| c.is_ascii_digit()));
     let mut names = processes.filter_map(|process| root.text(&format!("proc/{process}/comm")));
@@ -405,13 +405,13 @@ pub(crate) fn count_listed(list: &str) -> Option<u32> {
 }
 
 /// Intel's driver says it in the negative.
-pub(crate) fn turbo(root: &Root) -> Option<bool> {
+pub(crate) fn turbo(root: &RecordedRoot) -> Option<bool> {
     let off = root.number::<u8>("sys/devices/system/cpu/intel_pstate/no_turbo").map(|off| off == 0);
     off.or_else(|| root.number::<u8>("sys/devices/system/cpu/cpufreq/boost").map(|on| on == 1))
 }
 
 /// `/sys/devices/system/cpu/vulnerabilities`, without those that this processor does not have.
-pub(crate) fn mitigations(root: &Root) -> BTreeMap<String, String> {
+pub(crate) fn mitigations(root: &RecordedRoot) -> BTreeMap<String, String> {
     const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
     let files = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
     let names = files.filter_map(|file| file.file_name().into_string().ok());
@@ -423,7 +423,7 @@ pub(crate) fn mitigations(root: &Root) -> BTreeMap<String, String> {
 }
 
 /// What kind of machine this pretends to be; `none` only where the processor says that it is a real one.
-pub(crate) fn virtualisation(root: &Root) -> Option<String> {
+pub(crate) fn virtualisation(root: &RecordedRoot) -> Option<String> {
     if root.path(".dockerenv").exists() {
         return Some("docker".to_owned());
     }
@@ -451,7 +451,7 @@ pub(crate) fn virtualisation(root: &Root) -> Option<String> {
 const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// A machine that has any controller on version 1 is 1.
-pub(crate) fn cgroup_version(root: &Root) -> Option<u32> {
+pub(crate) fn cgroup_version(root: &RecordedRoot) -> Option<u32> {
     let text = root.text("proc/self/cgroup")?;
     let has_controllers = |line: &str| {
         let controllers = line.split(':').nth(1).unwrap_or_default();
@@ -468,7 +468,7 @@ pub(crate) fn limit(limits: &str, name: &str) -> (Option<u64>, Option<u64>) {
 }
 
 /// `Europe/Zurich`.
-fn time_zone(root: &Root) -> Option<String> {
+fn time_zone(root: &RecordedRoot) -> Option<String> {
     if let Some(zone) = std::env::var("TZ").ok().filter(|zone| !zone.is_empty()) {
         return Some(zone.trim_start_matches(':').to_owned());
     }
@@ -481,7 +481,7 @@ fn time_zone(root: &Root) -> Option<String> {
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mount {
+pub(crate) struct MountPoint {
     /// As mounted: `/dev/sda1`.
     pub device: String,
     /// Its type.
@@ -499,8 +499,8 @@ pub(crate) fn existing(folder: &Path) -> Option<PathBuf> {
 }
 
 /// The mount that holds `folder`, from the text of `/proc/self/mountinfo` (proc(5)).
-pub(crate) fn holding(mountinfo: &str, folder: &Path) -> Option<Mount> {
-    let mut nearest: Option<(usize, Mount)> = None;
+pub(crate) fn holding(mountinfo: &str, folder: &Path) -> Option<MountPoint> {
+    let mut nearest: Option<(usize, MountPoint)> = None;
     for line in mountinfo.lines() {
         let Some((place, kind)) = line.split_once(" - ") else { continue };
         let place: Vec<&str> = place.split(' ').collect();
@@ -511,7 +511,7 @@ pub(crate) fn holding(mountinfo: &str, folder: &Path) -> Option<Mount> {
         let depth = Path::new(&point).components().count();
         // Of two on the same point the later one is on top.
         if folder.starts_with(&point) && nearest.as_ref().is_none_or(|(nearest, _)| depth >= *nearest) {
-            let mount = Mount {
+            let mount = MountPoint {
                 device: unescaped(device),
                 file_system: (*file_system).to_owned(),
                 number: (*number).to_owned(),
@@ -542,16 +542,16 @@ fn unescaped(text: &str) -> String {
 }
 
 /// A partition asks its disk.
-fn is_rotational(root: &Root, number: &str) -> Option<bool> {
+fn is_rotational(root: &RecordedRoot, number: &str) -> Option<bool> {
     of_queue(root, number, "rotational").map(|rotates| rotates == "1")
 }
 
 /// Who orders the requests of a disk.
-fn scheduler(root: &Root, number: &str) -> Option<String> {
+fn scheduler(root: &RecordedRoot, number: &str) -> Option<String> {
     of_queue(root, number, "scheduler").map(|text| chosen(&text))
 }
 
-fn of_queue(root: &Root, number: &str, what: &str) -> Option<String> {
+fn of_queue(root: &RecordedRoot, number: &str, what: &str) -> Option<String> {
     let folder = format!("sys/dev/block/{number}");
     let says = root.text(&format!("{folder}/queue/{what}"));
     says.or_else(|| root.text(&format!("{folder}/../queue/{what}")))
@@ -589,7 +589,7 @@ const SYSCTLS: [&str; 26] = [
 ];
 
 /// Those that stand in no field of their own.
-fn sysctls(root: &Root) -> BTreeMap<String, String> {
+fn sysctls(root: &RecordedRoot) -> BTreeMap<String, String> {
     let value = |name: &str| {
         let text = root.text(&format!("proc/sys/{}", name.replace('.', "/")))?;
         Some(text.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
@@ -598,7 +598,7 @@ fn sysctls(root: &Root) -> BTreeMap<String, String> {
 }
 
 /// Those that have had a name of their own from the first version on.
-pub(crate) fn more(root: &Root) -> BTreeMap<String, String> {
+pub(crate) fn more(root: &RecordedRoot) -> BTreeMap<String, String> {
     const SETTINGS: [(&str, &str); 4] = [
         ("swappiness", "proc/sys/vm/swappiness"),
         ("tcp_congestion_control", "proc/sys/net/ipv4/tcp_congestion_control"),
@@ -678,14 +678,14 @@ fn mark(path: &Path, largest_bytes: u64) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::Scratch;
+    use crate::fixture::TestDir;
 
-    fn root(files: &[(&str, &str)]) -> (Root, Scratch) {
-        let folder = Scratch::new();
+    fn root(files: &[(&str, &str)]) -> (RecordedRoot, TestDir) {
+        let folder = TestDir::new();
         for (path, text) in files {
             folder.write(path, text);
         }
-        (Root(folder.to_path_buf()), folder)
+        (RecordedRoot(folder.to_path_buf()), folder)
     }
 
     #[test]
@@ -818,7 +818,7 @@ mod tests {
 
     #[test]
     fn packages_and_caches_are_counted() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         for (cpu, package) in [("cpu0", "0"), ("cpu1", "1"), ("cpu2", "1"), ("cpufreq", "7")] {
             folder.write(&format!("{CPUS}/{cpu}/topology/physical_package_id"), package);
         }
@@ -829,7 +829,7 @@ mod tests {
                 folder.write(&format!("{CPUS}/cpu0/cache/index{index}/{what}"), value);
             }
         }
-        let root = Root::at(&folder);
+        let root = RecordedRoot::at(&folder);
         assert_eq!(sockets(&root), Some(2));
         let caches = caches(&root);
         assert_eq!((caches.len(), caches[0].size_bytes, caches[1].size_bytes), (2, Some(32 << 10), Some(16 << 20)));
@@ -842,7 +842,7 @@ mod tests {
 
     #[test]
     fn interfaces_are_the_loopback_and_devices() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         folder.write("sys/class/net/lo/mtu", "65536");
         folder.write("sys/class/net/docker0/mtu", "1500");
         folder.write("sys/class/net/eth0/mtu", "1500");
@@ -853,7 +853,7 @@ mod tests {
             folder.join("sys/class/net/eth0/device/driver"),
         )
         .unwrap();
-        let found = interfaces(&Root::at(&folder));
+        let found = interfaces(&RecordedRoot::at(&folder));
         assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["eth0", "lo"]);
         assert_eq!(
             (found[0].driver.as_deref(), found[0].mtu_bytes, found[0].speed_mbit_per_s),
@@ -890,7 +890,7 @@ mod tests {
 
     #[test]
     fn a_changed_byte_shows_and_a_touched_file_does_not() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         folder.write("target.toml", "a = 1\n");
         folder.write("hooks/inspect", "exit 0\n");
         let program = folder.join("target.toml");
@@ -906,7 +906,7 @@ mod tests {
 
     #[test]
     fn what_is_hidden_kept_by_an_interpreter_or_left_by_tests_is_left_out() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         for name in [".git/HEAD", "hooks/__pycache__/a.pyc", "hooks/.swp", "_build/ct/log.html", "a"] {
             folder.write(name, "x");
         }

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::trusted::Distrust;
+use crate::trusted::UntrustedPath;
 
 /// Who holds a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct PortHolder {
     /// Its process.
     pub pid: u32,
     /// The program's name.
@@ -49,7 +49,7 @@ pub enum Error {
         /// The port.
         port: u16,
         /// Who holds it; `None` if that could not be found out.
-        holder: Option<Holder>,
+        holder: Option<PortHolder>,
     },
     /// A process ended before it was ready.
     #[error("`{role}` ended before it was ready ({how}){}", quoted(log))]
@@ -190,10 +190,10 @@ pub enum Error {
     },
     /// Something that another user can have written, where that must not be.
     #[error("{0}")]
-    Distrusted(Box<Distrust>),
+    Distrusted(Box<UntrustedPath>),
     /// There is no place for private files: what is there is not the caller's alone.
     #[error("no place for private files: {0}")]
-    NoPrivateFolder(Box<Distrust>),
+    NoPrivateFolder(Box<UntrustedPath>),
     /// The folder for temporary files is not there.
     #[error("there is no folder {}, where temporary files should go", path.display())]
     NoTemporaryFolder {
@@ -218,7 +218,7 @@ impl Error {
                 format!("`{command}` does this; `plimsoll run --install` does it before the run")
             }
             Self::Packages { packages, .. } => format!("run: {}", crate::targets::install_command(packages)),
-            Self::PortTaken { holder: Some(Holder { pid, .. }), .. } => {
+            Self::PortTaken { holder: Some(PortHolder { pid, .. }), .. } => {
                 format!("end process {pid}, or leave `port` out: then a free one is taken")
             }
             Self::PortTaken { holder: None, .. } => "leave `port` out: then a free one is taken".to_owned(),
@@ -275,8 +275,8 @@ impl Error {
     }
 }
 
-fn holding(holder: Option<&Holder>) -> String {
-    holder.map(|Holder { pid, program }| format!(": process {pid} ({program}) listens on it")).unwrap_or_default()
+fn holding(holder: Option<&PortHolder>) -> String {
+    holder.map(|PortHolder { pid, program }| format!(": process {pid} ({program}) listens on it")).unwrap_or_default()
 }
 
 fn listed(lines: &[String]) -> String {

@@ -21,34 +21,34 @@ mod squeeze;
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Wrong};
+use experiment::catalog::{self, ArgumentProblem};
 use experiment::quantity::Quantity;
 use experiment::{duration, plan};
 use serde_json::Value;
 
-use crate::runner::Control;
-use crate::{Error, Site};
+use crate::runner::Injection;
+use crate::{Deployment, Error};
 
 /// A kind of fault.
-pub struct Kind {
+pub struct FaultKind {
     /// What an experiment sees of it.
     pub info: &'static catalog::Fault,
     /// Injects an occurrence, counted from 1. If it hits several members, those before one that fails are hit; a state of
-    /// hosts is lifted again.
-    pub begin: fn(&plan::Fault, u32, &mut Site) -> Result<Begun, Error>,
+    /// hosts is healed again.
+    pub inject: fn(&plan::Fault, u32, &mut Deployment) -> Result<ActiveFault, Error>,
     /// Undoes it. Nothing happens if there is nothing to undo.
-    pub heal: fn(&plan::Fault, u32, &mut Site) -> Result<(), Error>,
+    pub heal: fn(&plan::Fault, u32, &mut Deployment) -> Result<(), Error>,
 }
 
 /// A fault that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begun {
+pub struct ActiveFault {
     /// The member or host it hit; several are separated by `, `.
     pub on: String,
 }
 
 /// Every kind, sorted by name.
-pub static KINDS: &[&Kind] = &[
+pub static KINDS: &[&FaultKind] = &[
     &call::KIND,
     &clock_skew::KIND,
     &command::KIND,
@@ -70,7 +70,7 @@ pub static KINDS: &[&Kind] = &[
 
 /// The kind of that name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Kind> {
+pub fn find(name: &str) -> Option<&'static FaultKind> {
     KINDS.iter().find(|kind| kind.info.name == name).copied()
 }
 
@@ -79,7 +79,7 @@ fn argument(fault: &plan::Fault, name: &str) -> Option<String> {
     text(&fault.with, name)
 }
 
-/// The name of an occurrence, under which it is imposed and lifted.
+/// The name of an occurrence, under which it is injected and healed.
 fn key(fault: &plan::Fault, number: u32) -> String {
     format!("{}#{number}", fault.name)
 }
@@ -90,7 +90,7 @@ fn refused(reason: impl std::fmt::Display) -> Error {
 }
 
 /// What came of reading the arguments; the plan has seen them, so that this is for whoever did not ask it.
-fn read<T>(read: Result<T, Vec<Wrong>>) -> Result<T, Error> {
+fn read<T>(read: Result<T, Vec<ArgumentProblem>>) -> Result<T, Error> {
     read.map_err(|wrongs| {
         let whats: Vec<String> = wrongs.into_iter().map(|wrong| wrong.what).collect();
         refused(whats.join("; "))
@@ -98,30 +98,35 @@ fn read<T>(read: Result<T, Vec<Wrong>>) -> Result<T, Error> {
 }
 
 /// Makes a state of hosts out of a fault's arguments and the lab's speed.
-type Reads = fn(&BTreeMap<String, Value>, f64) -> Result<Control, Vec<Wrong>>;
+type InjectionOf = fn(&BTreeMap<String, Value>, f64) -> Result<Injection, Vec<ArgumentProblem>>;
 
 /// Begins a fault that is a state of every host it hits: the one that `control` makes of the arguments and the lab's speed.
-fn impose(fault: &plan::Fault, number: u32, site: &mut Site, control: Reads) -> Result<Begun, Error> {
+fn inject_state(
+    fault: &plan::Fault,
+    number: u32,
+    site: &mut Deployment,
+    control: InjectionOf,
+) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, site)?;
     let control = read(control(&fault.with, site.speed()))?;
     let on = hosts.join(", ");
-    impose_each(fault, number, site, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
-    Ok(Begun { on })
+    inject_states(fault, number, site, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
+    Ok(ActiveFault { on })
 }
 
-/// Imposes a control on each host; all of them or none.
-fn impose_each(
+/// Injects a control on each host; all of them or none.
+fn inject_states(
     fault: &plan::Fault,
     number: u32,
-    site: &mut Site,
-    controls: Vec<(String, Control)>,
+    site: &mut Deployment,
+    controls: Vec<(String, Injection)>,
 ) -> Result<(), Error> {
-    site.impose(&key(fault, number), &controls).map_err(refused)
+    site.inject(&key(fault, number), &controls).map_err(refused)
 }
 
 /// Ends a fault that is a state of hosts.
-fn lift(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
-    site.lift(&key(fault, number))
+fn heal_state(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), Error> {
+    site.heal(&key(fault, number))
 }
 
 // The arguments of a fault, read from an experiment's `with`: numbers, texts, quantities with
@@ -130,7 +135,7 @@ fn lift(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> 
 /// Reads one argument after the other and collects what is wrong.
 pub(crate) struct Arguments<'a> {
     with: &'a BTreeMap<String, Value>,
-    wrongs: Vec<Wrong>,
+    wrongs: Vec<ArgumentProblem>,
 }
 
 impl<'a> Arguments<'a> {
@@ -139,13 +144,13 @@ impl<'a> Arguments<'a> {
     }
 
     /// What was made of them, if nothing was wrong.
-    pub fn finish<T>(self, made: T) -> Result<T, Vec<Wrong>> {
+    pub fn finish<T>(self, made: T) -> Result<T, Vec<ArgumentProblem>> {
         if self.wrongs.is_empty() { Ok(made) } else { Err(self.wrongs) }
     }
 
     /// Something is wrong with one of them, or with all.
     pub fn refuse(&mut self, argument: Option<&'static str>, what: impl Into<String>, hint: &str) {
-        self.wrongs.push(Wrong { argument, what: what.into(), hint: Some(hint.to_owned()) });
+        self.wrongs.push(ArgumentProblem { argument, what: what.into(), hint: Some(hint.to_owned()) });
     }
 
     /// It as text.
@@ -245,25 +250,30 @@ pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String>
 // Whom a fault hits: `on` worked out into members or hosts.
 
 /// The hosts whose members this occurrence of the fault hits, at least one. The same seed and number give the same.
-fn choose_members(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
+fn choose_members(fault: &plan::Fault, number: u32, site: &Deployment) -> Result<Vec<String>, Error> {
     choose_of(fault, number, site, site.member_hosts())
 }
 
 /// The same of the hosts that run a process of this role; without a role, of the members.
-fn choose_running(fault: &plan::Fault, number: u32, site: &Site, role: Option<&str>) -> Result<Vec<String>, Error> {
+fn choose_running(
+    fault: &plan::Fault,
+    number: u32,
+    site: &Deployment,
+    role: Option<&str>,
+) -> Result<Vec<String>, Error> {
     let hosts = role.map(|role| site.running(role)).filter(|hosts| !hosts.is_empty());
     choose_of(fault, number, site, hosts.unwrap_or_else(|| site.member_hosts()))
 }
 
 /// The hosts that this occurrence of a fault of hosts hits: those of [`choose_members`], or the host that `on` names, whatever it
 /// runs. This machine as a whole is none.
-fn choose_hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
+fn choose_hosts(fault: &plan::Fault, number: u32, site: &Deployment) -> Result<Vec<String>, Error> {
     let hosts = choose_any_hosts(fault, number, site)?;
     if site.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }
 }
 
 /// The same, where it may be this machine.
-fn choose_any_hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec<String>, Error> {
+fn choose_any_hosts(fault: &plan::Fault, number: u32, site: &Deployment) -> Result<Vec<String>, Error> {
     let members = site.member_hosts();
     if !members.is_empty() && site.host_names().contains(&fault.on) {
         return Ok(vec![fault.on.clone()]);
@@ -271,7 +281,7 @@ fn choose_any_hosts(fault: &plan::Fault, number: u32, site: &Site) -> Result<Vec
     choose_of(fault, number, site, members)
 }
 
-fn choose_of(fault: &plan::Fault, number: u32, site: &Site, members: Vec<String>) -> Result<Vec<String>, Error> {
+fn choose_of(fault: &plan::Fault, number: u32, site: &Deployment, members: Vec<String>) -> Result<Vec<String>, Error> {
     if members.is_empty() {
         return Err(Error::NotOurs { kind: fault.kind.clone() });
     }

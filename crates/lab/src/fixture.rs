@@ -19,21 +19,21 @@ use experiment::plan;
 use record::events::{HostFigures, What};
 use rustix::process::Signal;
 
-use crate::hosts::{self, Ended, Host, Output, Start};
+use crate::deployment::Hosts;
+use crate::hosts::{self, Host, ProcessExit, ProgramOutput, Start};
 use crate::linux::procfs;
-use crate::placement::Ground;
+use crate::placement::ClientPlacement;
 use crate::registry::Registry;
-use crate::runner::session::Session;
-use crate::runner::{Control, Program};
-use crate::site::Hosts;
-use crate::{Build, Caller, Error, NotUp, Observed, Site};
+use crate::runner::session::RunnerSession;
+use crate::runner::{Injection, ProgramSpec};
+use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A folder that is removed when the test is over.
-pub struct Scratch(PathBuf);
+pub struct TestDir(PathBuf);
 
-impl Scratch {
+impl TestDir {
     pub fn new() -> Self {
         let name = format!("plimsoll-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
@@ -55,14 +55,14 @@ impl Scratch {
     }
 }
 
-impl Deref for Scratch {
+impl Deref for TestDir {
     type Target = Path;
     fn deref(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TestDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -137,7 +137,7 @@ pub fn in_pid_namespace_with(test: &str, variables: &[(&str, &std::ffi::OsStr)])
         return false;
     }
     // Folders are named by pids, and those in there are those of others here.
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc"]).args(ourselves(test));
     command.env("TMPDIR", &*folder).envs(variables.iter().copied());
@@ -215,26 +215,31 @@ pub fn folder_trial() -> plan::Trial {
 /// A run with a registry of its own, so that tests do not see each other.
 pub struct Bench {
     pub registry: Registry,
-    pub folder: Scratch,
+    pub folder: TestDir,
 }
 
 impl Bench {
     pub fn new() -> Self {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let registry = Registry::begin_in(&folder.join("registry"), &folder).unwrap();
         Self { registry, folder }
     }
 
-    pub fn up(&self, manifest: &Manifest) -> Result<Site, Error> {
+    pub fn up(&self, manifest: &Manifest) -> Result<Deployment, Error> {
         self.up_with(&folder_trial(), Some(manifest), &AtomicBool::new(false))
     }
 
-    pub fn up_with(&self, trial: &plan::Trial, manifest: Option<&Manifest>, stop: &AtomicBool) -> Result<Site, Error> {
-        Site::up(self.build(trial, manifest), Arc::new(Lines), stop).map_err(|not_up| *not_up.error)
+    pub fn up_with(
+        &self,
+        trial: &plan::Trial,
+        manifest: Option<&Manifest>,
+        stop: &AtomicBool,
+    ) -> Result<Deployment, Error> {
+        Deployment::up(self.build(trial, manifest), Arc::new(LineClient), stop).map_err(|not_up| *not_up.error)
     }
 
-    pub fn build<'a>(&'a self, trial: &'a plan::Trial, manifest: Option<&'a Manifest>) -> Build<'a> {
-        Build {
+    pub fn build<'a>(&'a self, trial: &'a plan::Trial, manifest: Option<&'a Manifest>) -> DeploymentSpec<'a> {
+        DeploymentSpec {
             registry: &self.registry,
             trial,
             manifest,
@@ -257,9 +262,9 @@ impl Bench {
 }
 
 /// Speaks the small server's protocol: a line there, a line back.
-pub struct Lines;
+pub struct LineClient;
 
-impl Lines {
+impl LineClient {
     fn ask(service: &str, operation: &str) -> Result<Option<String>, String> {
         let mut stream = TcpStream::connect(service).map_err(|error| error.to_string())?;
         writeln!(stream, "{operation}").map_err(|error| error.to_string())?;
@@ -271,7 +276,7 @@ impl Lines {
     }
 }
 
-impl Caller for Lines {
+impl Caller for LineClient {
     fn call(&self, service: &str, operation: &str, _with: &BTreeMap<String, String>) -> Result<(), String> {
         match Self::ask(service, operation)?.as_deref() {
             Some("ok") => Ok(()),
@@ -346,8 +351,8 @@ fn serve() {
 }
 
 /// A recorded machine of `tests/machines`, as files below a folder: after `== PATH` comes what the file says.
-pub fn machine(name: &str) -> Scratch {
-    let folder = Scratch::new();
+pub fn machine(name: &str) -> TestDir {
+    let folder = TestDir::new();
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.txt"));
     let text = fs::read_to_string(recorded).unwrap();
     for file in text.split("\n== ").skip(1) {
@@ -362,7 +367,7 @@ pub fn machine(name: &str) -> Scratch {
 
 static PIDS: AtomicU32 = AtomicU32::new(1_000_000);
 
-/// What was done to all hosts of a site, in order, a line each: `n1 impose it#1 …`.
+/// What was done to all hosts of a site, in order, a line each: `n1 inject it#1 …`.
 #[derive(Clone, Default)]
 pub struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -391,7 +396,7 @@ pub struct Strings {
 }
 
 /// What is behind a host.
-enum Behind {
+enum FakeBackend {
     /// This machine: processes are real.
     Machine(Box<dyn Host>),
     /// Nothing but something to connect to, so that its processes are found ready.
@@ -407,7 +412,7 @@ pub struct FakeHost {
     pub storage: Option<HostFigures>,
     notes: Notes,
     strings: Strings,
-    behind: Behind,
+    behind: FakeBackend,
 }
 
 impl FakeHost {
@@ -421,7 +426,7 @@ impl FakeHost {
             figures: HostFigures { cores: Some(4), memory_bytes: Some(512 << 20), ..HostFigures::default() },
             storage: (number == 1).then_some(measured),
             notes: Notes::default(),
-            behind: Behind::Machine(hosts::named(&name, registry)),
+            behind: FakeBackend::Machine(hosts::named(&name, registry)),
             name,
             strings,
         }
@@ -436,7 +441,7 @@ impl FakeHost {
             storage: Some(HostFigures::default()),
             notes: notes.clone(),
             strings,
-            behind: Behind::Paper(listener),
+            behind: FakeBackend::Paper(listener),
         }
     }
 
@@ -468,8 +473,8 @@ impl Host for FakeHost {
 
     fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
         match &self.behind {
-            Behind::Machine(machine) => machine.free_ports(count),
-            Behind::Paper(listener) => Ok(vec![listener.local_addr().unwrap().port(); count]),
+            FakeBackend::Machine(machine) => machine.free_ports(count),
+            FakeBackend::Paper(listener) => Ok(vec![listener.local_addr().unwrap().port(); count]),
         }
     }
 
@@ -483,20 +488,20 @@ impl Host for FakeHost {
 
     fn folder(&self, name: &str) -> Result<PathBuf, Error> {
         match &self.behind {
-            Behind::Machine(machine) => machine.folder(name),
-            Behind::Paper(_) => Ok(PathBuf::from(name)),
+            FakeBackend::Machine(machine) => machine.folder(name),
+            FakeBackend::Paper(_) => Ok(PathBuf::from(name)),
         }
     }
 
     fn remove_folder(&self, name: &str) {
-        if let Behind::Machine(machine) = &self.behind {
+        if let FakeBackend::Machine(machine) = &self.behind {
             machine.remove_folder(name);
         }
     }
 
-    fn start(&self, start: &Start) -> Result<Box<dyn hosts::Process>, Error> {
+    fn start(&self, start: &Start) -> Result<Box<dyn hosts::HostProcess>, Error> {
         self.note(format!("start {}", start.role))?;
-        if let Behind::Machine(machine) = &self.behind {
+        if let FakeBackend::Machine(machine) = &self.behind {
             return machine.start(start);
         }
         let pid = PIDS.fetch_add(1, Ordering::Relaxed);
@@ -512,12 +517,12 @@ impl Host for FakeHost {
         PathBuf::from("/run/plimsoll/plimsoll")
     }
 
-    fn run(&self, program: &Program, _input: &str, within: Duration) -> Result<Output, Error> {
+    fn run(&self, program: &ProgramSpec, _input: &str, within: Duration) -> Result<ProgramOutput, Error> {
         let last = program.command.last().unwrap();
         self.note(format!("run `{last}` within {} s", within.as_secs_f64()))?;
-        if let Behind::Paper(_) = &self.behind {
-            let ended = Ended::Exit(i32::from(last.contains("fail")));
-            return Ok(Output { ended, output: String::new(), errors: "first\nit is broken\n\n".to_owned() });
+        if let FakeBackend::Paper(_) = &self.behind {
+            let ended = ProcessExit::Exit(i32::from(last.contains("fail")));
+            return Ok(ProgramOutput { ended, output: String::new(), errors: "first\nit is broken\n\n".to_owned() });
         }
         let mut command = Command::new(&program.command[0]);
         command.args(&program.command[1..]).envs(&program.environment);
@@ -526,8 +531,8 @@ impl Host for FakeHost {
         }
         let ran = command.output().map_err(Error::system("run a program"))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let ended = Ended::Exit(ran.status.code().unwrap_or(-1));
-        Ok(Output { ended, output: text(&ran.stdout), errors: text(&ran.stderr) })
+        let ended = ProcessExit::Exit(ran.status.code().unwrap_or(-1));
+        Ok(ProgramOutput { ended, output: text(&ran.stdout), errors: text(&ran.stderr) })
     }
 
     fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
@@ -535,12 +540,12 @@ impl Host for FakeHost {
         self.storage.clone().ok_or_else(failed)
     }
 
-    fn impose(&self, key: &str, control: &Control) -> Result<(), Error> {
-        self.note(format!("impose {key} {}", serde_json::to_string(control).unwrap()))
+    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
+        self.note(format!("inject {key} {}", serde_json::to_string(control).unwrap()))
     }
 
-    fn lift(&self, key: &str) -> Result<(), Error> {
-        self.note(format!("lift {key}"))
+    fn heal(&self, key: &str) -> Result<(), Error> {
+        self.note(format!("heal {key}"))
     }
 
     fn crash(&mut self) -> Result<(), Error> {
@@ -559,7 +564,7 @@ impl Host for FakeHost {
         !self.strings.is_lost.load(Ordering::SeqCst)
     }
 
-    fn session(&self) -> Option<Arc<Session>> {
+    fn session(&self) -> Option<Arc<RunnerSession>> {
         None
     }
 }
@@ -569,30 +574,30 @@ struct FakeProcess {
     pid: u32,
     name: String,
     notes: Notes,
-    ended: Option<Ended>,
+    ended: Option<ProcessExit>,
 }
 
-impl hosts::Process for FakeProcess {
+impl hosts::HostProcess for FakeProcess {
     fn pid(&self) -> u32 {
         self.pid
     }
-    fn ended(&mut self) -> Option<Ended> {
+    fn ended(&mut self) -> Option<ProcessExit> {
         self.ended
     }
-    fn wait(&mut self, _within: Duration) -> Option<Ended> {
+    fn wait(&mut self, _within: Duration) -> Option<ProcessExit> {
         self.ended
     }
     fn signal(&mut self, signal: Signal) {
         self.notes.add(&self.name, format!("signal {}", signal.as_raw()));
         if [Signal::TERM, Signal::KILL].contains(&signal) {
-            self.ended = Some(Ended::Signal(signal.as_raw()));
+            self.ended = Some(ProcessExit::Signal(signal.as_raw()));
         }
     }
     fn signal_group(&mut self, signal: Signal) {
         if self.ended.is_none() {
             self.notes.add(&self.name, format!("group signal {}", signal.as_raw()));
             if signal == Signal::KILL {
-                self.ended = Some(Ended::Signal(signal.as_raw()));
+                self.ended = Some(ProcessExit::Signal(signal.as_raw()));
             }
         }
     }
@@ -602,13 +607,13 @@ impl hosts::Process for FakeProcess {
 }
 
 /// Fake hosts for these roles (`""`: all roles), with the strings of each.
-pub struct Lab<'a> {
+pub struct FakeLab<'a> {
     pub bench: &'a Bench,
     pub trial: plan::Trial,
     pub strings: Vec<Strings>,
 }
 
-impl<'a> Lab<'a> {
+impl<'a> FakeLab<'a> {
     pub fn new(bench: &'a Bench, roles: &[&str]) -> Self {
         let mut trial = folder_trial();
         let host = |(index, role): (usize, &&str)| plan::Host {
@@ -626,16 +631,16 @@ impl<'a> Lab<'a> {
         strings.map(|(index, strings)| Box::new(FakeHost::new(index + 1, &self.bench.registry, strings)) as _).collect()
     }
 
-    pub fn up(&self, manifest: &Manifest) -> Result<Site, NotUp> {
+    pub fn up(&self, manifest: &Manifest) -> Result<Deployment, NotUp> {
         let build = self.bench.build(&self.trial, Some(manifest));
-        let (caller, stop) = (Arc::new(Lines), AtomicBool::new(false));
-        Site::up_on(self.hosts(), Ground::default(), &build, caller, &stop)
+        let (caller, stop) = (Arc::new(LineClient), AtomicBool::new(false));
+        Deployment::up_on(self.hosts(), ClientPlacement::default(), &build, caller, &stop)
     }
 }
 
 /// Words for what was observed: `+n1`, `+n1.server`, `-n1.server`.
-pub fn story(observed: &[Observed]) -> Vec<String> {
-    let word = |observed: &Observed| match &observed.what {
+pub fn story(observed: &[HostEvent]) -> Vec<String> {
+    let word = |observed: &HostEvent| match &observed.what {
         What::HostUp { host, .. } => format!("+{host}"),
         What::HostDown { host, expected: true } => format!("-{host}"),
         What::HostDown { host, expected: false } => format!("!{host}"),
@@ -662,23 +667,23 @@ fn listeners(count: u8) -> Vec<TcpListener> {
 }
 
 /// Always answers.
-struct Yes;
+struct AlwaysOk;
 
-impl Caller for Yes {
+impl Caller for AlwaysOk {
     fn call(&self, _service: &str, _operation: &str, _with: &BTreeMap<String, String>) -> Result<(), String> {
         Ok(())
     }
 }
 
 /// A site of a server and an agent on each of several fake hosts, and what was done to them.
-pub struct Stage {
-    pub site: Site,
+pub struct FakeDeployment {
+    pub site: Deployment,
     pub notes: Notes,
     pub refuses: Arc<Mutex<Option<&'static str>>>,
     _bench: Bench,
 }
 
-impl Stage {
+impl FakeDeployment {
     pub fn of(count: u8) -> Self {
         Self::with(count, plan::Lab::default(), |_| {})
     }
@@ -716,9 +721,16 @@ impl Stage {
         });
         let mut trial = folder_trial();
         trial.lab = lab;
-        let build = Build { plimsoll: PathBuf::new(), measures_storage: true, ..bench.build(&trial, Some(manifest)) };
-        let site =
-            Site::up_on(hosts.collect(), Ground::default(), &build, Arc::new(Yes), &AtomicBool::new(false)).unwrap();
+        let build =
+            DeploymentSpec { plimsoll: PathBuf::new(), measures_storage: true, ..bench.build(&trial, Some(manifest)) };
+        let site = Deployment::up_on(
+            hosts.collect(),
+            ClientPlacement::default(),
+            &build,
+            Arc::new(AlwaysOk),
+            &AtomicBool::new(false),
+        )
+        .unwrap();
         notes.take();
         Self { site, notes, refuses, _bench: bench }
     }
@@ -727,7 +739,7 @@ impl Stage {
     pub fn done(&self) -> Vec<String> {
         let mut done = self.notes.take();
         let at_once =
-            ["impose", "lift"].iter().any(|word| done.iter().all(|line| line.split(' ').nth(1) == Some(word)));
+            ["inject", "heal"].iter().any(|word| done.iter().all(|line| line.split(' ').nth(1) == Some(word)));
         if at_once {
             done.sort();
         }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process_group};
 
-use crate::hosts::{Ended, Host, Output};
-use crate::runner::Program;
+use crate::hosts::{Host, ProcessExit, ProgramOutput};
+use crate::runner::ProgramSpec;
 use crate::{Error, linux};
 
 /// Of what a hook writes; see [`Hook::answer_bytes`].
@@ -24,7 +24,7 @@ const LINGER: Duration = Duration::from_millis(300);
 
 /// Where a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Output,
     /// Standard error.
@@ -55,16 +55,16 @@ pub struct Hook {
 
 impl Hook {
     /// Runs it; every line it writes is handed on as it comes.
-    pub fn run(&self, line: &mut dyn FnMut(Stream, &str)) -> Result<ExitStatus, Error> {
+    pub fn run(&self, line: &mut dyn FnMut(OutputStream, &str)) -> Result<ExitStatus, Error> {
         let mut child = self.start()?;
         let (lines_in, lines) = sync_channel(64);
         let streams = (child.stdout.take(), child.stderr.take());
         let read = || -> io::Result<()> {
             if let Some(output) = streams.0 {
-                read_lines(output, (Stream::Output, self.answer_bytes), lines_in.clone())?;
+                read_lines(output, (OutputStream::Output, self.answer_bytes), lines_in.clone())?;
             }
             if let Some(errors) = streams.1 {
-                read_lines(errors, (Stream::Error, ANSWER_BYTES), lines_in)?;
+                read_lines(errors, (OutputStream::Error, ANSWER_BYTES), lines_in)?;
             }
             Ok(())
         };
@@ -83,7 +83,7 @@ impl Hook {
     pub fn ask(&self) -> Result<serde_json::Value, Error> {
         let (mut answer, mut complaint) = (String::new(), String::new());
         let status = self.run(&mut |stream, line| {
-            let text = if stream == Stream::Output { &mut answer } else { &mut complaint };
+            let text = if stream == OutputStream::Output { &mut answer } else { &mut complaint };
             // What is longer is no answer, and need not be gathered to know that.
             if text.len() <= self.answer_bytes {
                 text.push_str(line);
@@ -98,9 +98,9 @@ impl Hook {
     }
 
     /// Runs it on another host, where its paths are.
-    pub fn run_on(&self, host: &dyn Host) -> Result<Output, Error> {
+    pub fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
-        let program = Program {
+        let program = ProgramSpec {
             role: format!("hook {}", self.name),
             command: std::iter::once(text(self.path.as_os_str())).chain(self.arguments.iter().cloned()).collect(),
             environment: self.environment.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
@@ -113,7 +113,7 @@ impl Hook {
     /// [`Hook::ask`] on another host.
     pub fn ask_on(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
         let ran = self.run_on(host)?;
-        if ran.ended != Ended::Exit(0) {
+        if ran.ended != ProcessExit::Exit(0) {
             let last = ran.errors.trim().lines().last().unwrap_or("it wrote nothing");
             return Err(self.failed(format!("{} on {}: {last}", ran.ended, host.name())));
         }
@@ -143,9 +143,9 @@ impl Hook {
     fn follow(
         &self,
         child: &mut Child,
-        lines: &Receiver<(Stream, String)>,
+        lines: &Receiver<(OutputStream, String)>,
         until: Instant,
-        line: &mut dyn FnMut(Stream, &str),
+        line: &mut dyn FnMut(OutputStream, &str),
     ) -> Result<ExitStatus, Error> {
         let mut ended: Option<(ExitStatus, Instant)> = None;
         loop {
@@ -182,8 +182,8 @@ impl Hook {
 
 fn read_lines(
     from: impl Read + Send + 'static,
-    (stream, line_bytes): (Stream, usize),
-    sink: SyncSender<(Stream, String)>,
+    (stream, line_bytes): (OutputStream, usize),
+    sink: SyncSender<(OutputStream, String)>,
 ) -> io::Result<()> {
     let read = move || {
         let mut reader = BufReader::new(from);
@@ -213,10 +213,10 @@ pub fn variable(prefix: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Bench, FakeHost, Scratch, Strings, is_alive, until};
+    use crate::fixture::{Bench, FakeHost, Strings, TestDir, is_alive, until};
     use crate::linux;
 
-    fn hook(folder: &Scratch, script: &str) -> Hook {
+    fn hook(folder: &TestDir, script: &str) -> Hook {
         Hook {
             name: "inspect".to_owned(),
             folder: folder.to_path_buf(),
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_hook_answers_with_an_object() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let answer = hook(
             &folder,
             r#"echo noise >&2; printf '{"at": "%s", "n": "%s",' "$PLIMSOLL_HOST" "$1"; echo '"in": "'$PWD'"}'"#,
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn its_failures_are_told_apart() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let fails = |script: &str| hook(&folder, script).ask().err().unwrap().to_string();
         assert_eq!(fails("echo first >&2; echo no >&2; exit 3"), "hook `inspect` failed: exit status: 3: no");
         assert_eq!(fails("exit 1"), "hook `inspect` failed: exit status: 1: it wrote nothing");
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_hook_that_takes_too_long_is_killed_with_what_it_started() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let note = folder.join("pid");
         let mut slow = hook(&folder, &format!("sleep 1000 & echo $! > {}; wait", note.display()));
         slow.within = Duration::from_millis(500);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_it_leaves_in_the_background_does_not_hold_us_up() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let note = folder.join("pid");
         let leaves = hook(&folder, &format!("sleep 1000 & echo $! > {}; echo '{{}}'", note.display()));
         assert!(leaves.ask().unwrap().is_object());
@@ -287,7 +287,7 @@ mod tests {
     fn a_hook_is_asked_on_another_host_the_same_way() {
         let bench = Bench::new();
         let host = FakeHost::new(2, &bench.registry, Strings::default());
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let answering = r#"printf '{"at": "%s", "n": "%s", "in": "%s"}' "$PLIMSOLL_HOST" "$1" "$PWD""#;
         let answer = hook(&folder, answering).ask_on(&host).unwrap();
         assert_eq!((answer["at"].as_str(), answer["n"].as_str()), (Some("here"), Some("one")));

@@ -19,16 +19,16 @@ use rustix::process::Signal;
 pub(crate) use ssh::{Leftover, folder_name};
 
 use crate::Error;
-use crate::placement::{self, Ground, Placement};
-use crate::process_log::Ears;
-use crate::registry::{Ledger, Registry};
-use crate::runner::session::Session;
-use crate::runner::{Control, Order, Program};
-use crate::site::Build;
+use crate::deployment::DeploymentSpec;
+use crate::placement::{self, ClientPlacement, Placement};
+use crate::process_log::LogWatcher;
+use crate::registry::{Registry, RegistryWriter};
+use crate::runner::session::RunnerSession;
+use crate::runner::{Injection, Order, ProgramSpec};
 
 /// A kind of host.
 #[derive(Debug)]
-pub struct Kind {
+pub struct HostKind {
     /// Its name.
     pub name: &'static str,
     /// One line.
@@ -36,7 +36,7 @@ pub struct Kind {
 }
 
 /// Every kind, sorted by name.
-pub static KINDS: &[&Kind] = &[&local::KIND, &netns::KIND, &ssh::KIND];
+pub static KINDS: &[&HostKind] = &[&local::KIND, &netns::KIND, &ssh::KIND];
 
 /// What a host is asked to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +51,13 @@ pub(crate) struct Start {
     /// Gets standard output and error.
     pub log: PathBuf,
     /// Hear what goes there.
-    pub ears: Ears,
+    pub ears: LogWatcher,
 }
 
 /// What a program that ran to its end came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Output {
-    pub ended: Ended,
+pub(crate) struct ProgramOutput {
+    pub ended: ProcessExit,
     pub output: String,
     pub errors: String,
 }
@@ -94,7 +94,7 @@ pub(crate) trait Host: Send {
     fn remove_folder(&self, name: &str);
 
     /// Starts a process; what it starts carries the run's mark and is registered.
-    fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error>;
+    fn start(&self, start: &Start) -> Result<Box<dyn HostProcess>, Error>;
 
     /// Makes the target's folder available; where it is on this host.
     fn bring(&self, target: &Path) -> Result<PathBuf, Error>;
@@ -103,16 +103,16 @@ pub(crate) trait Host: Send {
     fn plimsoll(&self) -> PathBuf;
 
     /// Runs a program to its end.
-    fn run(&self, program: &Program, input: &str, within: Duration) -> Result<Output, Error>;
+    fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error>;
 
     /// Measures the storage that [`Host::folder`] gives; nothing but `storage_…` is filled in.
     fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error>;
 
-    /// Imposes a fault under a key.
-    fn impose(&self, key: &str, control: &Control) -> Result<(), Error>;
+    /// Injects a fault under a key.
+    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error>;
 
-    /// Lifts it; harmless if there is none.
-    fn lift(&self, key: &str) -> Result<(), Error>;
+    /// Heals it; harmless if there is none.
+    fn heal(&self, key: &str) -> Result<(), Error>;
 
     /// Ends it at once, as if its power failed.
     fn crash(&mut self) -> Result<(), Error>;
@@ -124,26 +124,26 @@ pub(crate) trait Host: Send {
     fn is_up(&self) -> bool;
 
     /// Its runner, for the probes; `None` where there is none.
-    fn session(&self) -> Option<Arc<Session>>;
+    fn session(&self) -> Option<Arc<RunnerSession>>;
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ProcessExit {
     /// With this code.
     Exit(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl Ended {
+impl ProcessExit {
     /// From the way a runner says it: the exit code, or the signal, negative.
     pub fn from_code(how: i32) -> Self {
         if how < 0 { Self::Signal(-how) } else { Self::Exit(how) }
     }
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exit(code) => write!(f, "exit {code}"),
@@ -153,15 +153,15 @@ impl std::fmt::Display for Ended {
 }
 
 /// A process that a host started.
-pub(crate) trait Process: Send {
+pub(crate) trait HostProcess: Send {
     /// Its pid on this machine.
     fn pid(&self) -> u32;
 
     /// How it ended, once it has.
-    fn ended(&mut self) -> Option<Ended>;
+    fn ended(&mut self) -> Option<ProcessExit>;
 
     /// Waits for its end.
-    fn wait(&mut self, within: Duration) -> Option<Ended>;
+    fn wait(&mut self, within: Duration) -> Option<ProcessExit>;
 
     /// Signals it; nothing happens if it has ended.
     fn signal(&mut self, signal: Signal);
@@ -175,16 +175,19 @@ pub(crate) trait Process: Send {
 
 /// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`. Once `stop` is set, none are
 /// made.
-pub(crate) fn of(build: &Build<'_>, stop: &AtomicBool) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
+pub(crate) fn of(
+    build: &DeploymentSpec<'_>,
+    stop: &AtomicBool,
+) -> Result<(Vec<Box<dyn Host>>, ClientPlacement), Error> {
     let (lab, ledger) = (&build.trial.lab, build.registry.ledger());
     if lab.hosts.is_empty() {
-        return Ok((vec![local::make("n1", ledger)], Ground::default()));
+        return Ok((vec![local::make("n1", ledger)], ClientPlacement::default()));
     }
     if lab.is_virtual() {
         let placement = placed(build.trial)?;
         return netns::raise(build, &placement, &ledger, stop);
     }
-    Ok((reach_all(build, &ledger, stop)?, Ground::default()))
+    Ok((reach_all(build, &ledger, stop)?, ClientPlacement::default()))
 }
 
 /// Measures a machine that is reached over ssh at `destination`, with this program sent there: a profile in TOML.
@@ -249,7 +252,11 @@ fn placed(trial: &plan::Trial) -> Result<Placement, Error> {
 }
 
 /// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
-fn reach_all(build: &Build<'_>, ledger: &Arc<Ledger>, stop: &AtomicBool) -> Result<Vec<Box<dyn Host>>, Error> {
+fn reach_all(
+    build: &DeploymentSpec<'_>,
+    ledger: &Arc<RegistryWriter>,
+    stop: &AtomicBool,
+) -> Result<Vec<Box<dyn Host>>, Error> {
     let hosts = build.trial.lab.hosts.iter().collect();
     all_or_none(at_once(hosts, |host| ssh::reach(build, host, ledger, stop)))
 }
@@ -281,7 +288,7 @@ const END_PATIENCE: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What holds a runner: a virtual host, or a real machine behind ssh.
-pub(crate) trait Machine: Send {
+pub(crate) trait HostBackend: Send {
     /// Name of the host's kind.
     fn kind(&self) -> &'static str;
 
@@ -297,10 +304,10 @@ pub(crate) trait Machine: Send {
     fn plimsoll(&self) -> PathBuf;
 
     /// Makes the target's folder available; where it is on it.
-    fn bring(&self, session: &Session, target: &Path) -> Result<PathBuf, Error>;
+    fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error>;
 
     /// Starts it, and its runner.
-    fn boot(&mut self) -> Result<Arc<Session>, Error>;
+    fn boot(&mut self) -> Result<Arc<RunnerSession>, Error>;
 
     /// Ends it at once, as if its power failed.
     fn crash(&mut self) -> Result<(), Error>;
@@ -313,16 +320,16 @@ pub(crate) trait Machine: Send {
 }
 
 /// A host with a runner.
-pub(crate) struct Attended {
+pub(crate) struct ManagedHost {
     name: String,
-    session: Arc<Session>,
-    machine: Box<dyn Machine>,
+    session: Arc<RunnerSession>,
+    machine: Box<dyn HostBackend>,
     figures: HostFigures,
 }
 
-impl Attended {
+impl ManagedHost {
     /// Starts the machine. If it cannot be started, nothing is left of it.
-    pub fn raise(name: &str, mut machine: Box<dyn Machine>) -> Result<Self, Error> {
+    pub fn raise(name: &str, mut machine: Box<dyn HostBackend>) -> Result<Self, Error> {
         let session = machine.boot().inspect_err(|_| machine.close())?;
         // What the runner cannot say is not known; a runner that is gone is noticed soon enough.
         let inside = session.figures().unwrap_or_default();
@@ -353,7 +360,7 @@ fn both(outside: HostFigures, inside: HostFigures) -> HostFigures {
     }
 }
 
-impl Host for Attended {
+impl Host for ManagedHost {
     fn name(&self) -> &str {
         &self.name
     }
@@ -391,7 +398,7 @@ impl Host for Attended {
         let _ = self.session.remove_folder(name);
     }
 
-    fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error> {
+    fn start(&self, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
         self.session.start(start)
     }
 
@@ -403,7 +410,7 @@ impl Host for Attended {
         self.machine.plimsoll()
     }
 
-    fn run(&self, program: &Program, input: &str, within: Duration) -> Result<Output, Error> {
+    fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
         self.session.run(program, input, within)
     }
 
@@ -411,12 +418,12 @@ impl Host for Attended {
         self.session.measure_storage(within)
     }
 
-    fn impose(&self, key: &str, control: &Control) -> Result<(), Error> {
-        self.session.impose(key, control)
+    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
+        self.session.inject(key, control)
     }
 
-    fn lift(&self, key: &str) -> Result<(), Error> {
-        self.session.lift(key)
+    fn heal(&self, key: &str) -> Result<(), Error> {
+        self.session.heal(key)
     }
 
     fn crash(&mut self) -> Result<(), Error> {
@@ -437,12 +444,12 @@ impl Host for Attended {
         self.session.is_open()
     }
 
-    fn session(&self) -> Option<Arc<Session>> {
+    fn session(&self) -> Option<Arc<RunnerSession>> {
         Some(Arc::clone(&self.session))
     }
 }
 
-impl Drop for Attended {
+impl Drop for ManagedHost {
     fn drop(&mut self) {
         if self.session.is_open() {
             self.session.close(END_PATIENCE);
@@ -512,7 +519,7 @@ mod tests {
     use std::thread::JoinHandle;
 
     use super::*;
-    use crate::fixture::{Scratch, is_alive, until};
+    use crate::fixture::{TestDir, is_alive, until};
     use crate::runner::{Setup, VERSION, beside};
 
     const LONG: Duration = Duration::from_secs(30);
@@ -528,7 +535,7 @@ mod tests {
         power: Option<std::io::PipeWriter>,
     }
 
-    impl Machine for Thread {
+    impl HostBackend for Thread {
         fn kind(&self) -> &'static str {
             "thread"
         }
@@ -541,13 +548,13 @@ mod tests {
             PathBuf::from("plimsoll")
         }
 
-        fn bring(&self, session: &Session, target: &Path) -> Result<PathBuf, Error> {
+        fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
             let there = session.make_folder("target")?;
             std::fs::write(there.join("here"), target.as_os_str().as_encoded_bytes()).unwrap();
             Ok(there)
         }
 
-        fn boot(&mut self) -> Result<Arc<Session>, Error> {
+        fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
             self.story.lock().unwrap().push("boot");
             // Other than one whose power fails, this runner ends in good order, and would take what the next one starts with it.
             if let Some(serving) = self.serving.take() {
@@ -557,7 +564,7 @@ mod tests {
             let (from, output) = std::io::pipe().unwrap();
             self.power = Some(to.try_clone().unwrap());
             self.serving = Some(beside(input, output));
-            Session::open(Box::new(to), Box::new(from), &self.setup, LONG, &Default::default())
+            RunnerSession::open(Box::new(to), Box::new(from), &self.setup, LONG, &Default::default())
         }
 
         fn crash(&mut self) -> Result<(), Error> {
@@ -577,8 +584,8 @@ mod tests {
         }
     }
 
-    fn raise() -> (Result<Attended, Error>, Scratch, Story) {
-        let (folder, story) = (Scratch::new(), Story::default());
+    fn raise() -> (Result<ManagedHost, Error>, TestDir, Story) {
+        let (folder, story) = (TestDir::new(), Story::default());
         let setup = Setup {
             version: VERSION.to_owned(),
             host: "n1".to_owned(),
@@ -587,10 +594,10 @@ mod tests {
             ..Setup::default()
         };
         let machine = Thread { setup, serving: None, story: Arc::clone(&story), power: None };
-        (Attended::raise("n1", Box::new(machine)), folder, story)
+        (ManagedHost::raise("n1", Box::new(machine)), folder, story)
     }
 
-    fn sleeper(folder: &Scratch) -> Start {
+    fn sleeper(folder: &TestDir) -> Start {
         Start {
             role: "server".to_owned(),
             program: "sleep".into(),
@@ -615,8 +622,8 @@ mod tests {
         // Another test may be quicker with one of them.
         until("a port is free", || host.check_port(host.free_ports(1).unwrap()[0]).is_ok());
         let command = ["sh", "-c", "cat"].map(str::to_owned).to_vec();
-        let output = host.run(&Program { command, ..Program::default() }, "hello", LONG).unwrap();
-        assert_eq!((output.ended, output.output.as_str()), (Ended::Exit(0), "hello"));
+        let output = host.run(&ProgramSpec { command, ..ProgramSpec::default() }, "hello", LONG).unwrap();
+        assert_eq!((output.ended, output.output.as_str()), (ProcessExit::Exit(0), "hello"));
         let process = host.start(&sleeper(&folder)).unwrap();
         let pid = process.pid();
         assert!(is_alive(pid));
@@ -634,7 +641,8 @@ mod tests {
         let command =
             ["sh", "-c", &format!("head -c {quotes} /dev/zero | tr '\\000' '\"'")].map(str::to_owned).to_vec();
         let run = |keeps_bytes| {
-            host.run(&Program { command: command.clone(), keeps_bytes, ..Program::default() }, "", LONG).unwrap()
+            host.run(&ProgramSpec { command: command.clone(), keeps_bytes, ..ProgramSpec::default() }, "", LONG)
+                .unwrap()
         };
         let whole = run(Some(crate::hooks::AUDIT_BYTES)).output;
         assert!(whole.len() == quotes && whole.bytes().all(|byte| byte == b'"'), "{}", whole.len());
@@ -650,7 +658,7 @@ mod tests {
         let mut process = host.start(&sleeper(&folder)).unwrap();
         host.crash().unwrap();
         assert!(!host.is_up());
-        assert_eq!(process.ended(), Some(Ended::Signal(9)));
+        assert_eq!(process.ended(), Some(ProcessExit::Signal(9)));
         assert!(host.start(&sleeper(&folder)).is_err());
         host.boot().unwrap();
         assert!(host.is_up());
@@ -666,7 +674,7 @@ mod tests {
     fn of_one_that_cannot_be_started_nothing_is_left() {
         let story = Story::default();
         struct Dead(Story);
-        impl Machine for Dead {
+        impl HostBackend for Dead {
             fn kind(&self) -> &'static str {
                 "dead"
             }
@@ -676,10 +684,10 @@ mod tests {
             fn plimsoll(&self) -> PathBuf {
                 PathBuf::new()
             }
-            fn bring(&self, _: &Session, _: &Path) -> Result<PathBuf, Error> {
+            fn bring(&self, _: &RunnerSession, _: &Path) -> Result<PathBuf, Error> {
                 Err(Error::NotAHost)
             }
-            fn boot(&mut self) -> Result<Arc<Session>, Error> {
+            fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
                 Err(Error::Host { host: "n1".to_owned(), reason: "no power".to_owned() })
             }
             fn crash(&mut self) -> Result<(), Error> {
@@ -692,7 +700,7 @@ mod tests {
                 self.0.lock().unwrap().push("close");
             }
         }
-        let error = Attended::raise("n1", Box::new(Dead(Arc::clone(&story)))).err().unwrap();
+        let error = ManagedHost::raise("n1", Box::new(Dead(Arc::clone(&story)))).err().unwrap();
         assert_eq!(error.to_string(), "host n1: no power");
         assert_eq!(*story.lock().unwrap(), ["close"]);
     }

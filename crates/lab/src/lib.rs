@@ -2,6 +2,7 @@
 //! broken, and always taken down.
 
 pub mod checkups;
+mod deployment;
 pub mod doctor;
 pub mod environment;
 mod error;
@@ -22,16 +23,15 @@ mod readiness;
 pub mod registry;
 pub mod runner;
 mod sampling;
-mod site;
 pub mod targets;
 pub mod trusted;
 
 use std::collections::BTreeMap;
 
-pub use error::{Error, Holder};
+pub use deployment::{Deployment, DeploymentSpec, HostEvent, Member, MemberAnswer, NotUp, WatchedProcesses};
+pub use error::{Error, PortHolder};
 pub use linux::ends_with_us;
-pub use placement::Ground;
-pub use site::{Build, Member, NotUp, Observed, Site, Told, Watched};
+pub use placement::ClientPlacement;
 
 /// Speaks the target's protocol for the lab, which does not know it.
 pub trait Caller: Send + Sync {

@@ -32,14 +32,14 @@ use procfs::Stat;
 // Starts processes that end with this program, whatever becomes of it, and that inherit nothing
 // from it.
 
-struct Order {
+struct ProcessOrder {
     command: Command,
     reply: Sender<io::Result<Child>>,
 }
 
 /// The thread that starts everything. The kernel sends the parent's death signal when the *thread* that started a process
 /// ends, so that thread has to live as long as the program.
-static STARTER: Mutex<Option<Sender<Order>>> = Mutex::new(None);
+static STARTER: Mutex<Option<Sender<ProcessOrder>>> = Mutex::new(None);
 
 /// Starts `command` in a process group of its own; the kernel kills it when this program ends, however it ends.
 ///
@@ -60,7 +60,7 @@ pub fn spawn_in(mut command: Command, groups: &[PathBuf]) -> io::Result<Child> {
         joins(&mut command, groups.iter().map(open_group).collect::<io::Result<_>>()?);
     }
     let (reply, answer) = channel();
-    starter()?.send(Order { command, reply }).map_err(|_| gone())?;
+    starter()?.send(ProcessOrder { command, reply }).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?
 }
 
@@ -74,15 +74,15 @@ fn gone() -> io::Error {
     io::Error::other("the thread that starts processes is gone")
 }
 
-fn starter() -> io::Result<Sender<Order>> {
+fn starter() -> io::Result<Sender<ProcessOrder>> {
     let mut slot = STARTER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(starter) = &*slot {
         return Ok(starter.clone());
     }
     keep_files_to_ourselves();
-    let (orders_in, orders) = channel::<Order>();
+    let (orders_in, orders) = channel::<ProcessOrder>();
     std::thread::Builder::new().name("starter".to_owned()).spawn(move || {
-        for Order { mut command, reply } in orders {
+        for ProcessOrder { mut command, reply } in orders {
             // Nobody waits for the answer if the one who asked is gone; then the child is, too.
             if let Err(unheard) = reply.send(command.spawn())
                 && let Ok(mut child) = unheard.0
@@ -181,16 +181,16 @@ const GLANCE: Duration = Duration::from_millis(5);
 
 /// How the processes of a run are told from all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Marks {
+pub struct RunTag {
     /// `PLIMSOLL_RUN=…`, and what else is in the environment of every process meant; none: only the groups count.
     pub variables: Vec<String>,
     /// Process groups. They hold those that wrote over their environment.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ProcessGroup>,
 }
 
 /// The process group of a process that we started, which leads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub struct ProcessGroup {
     /// The leader; also the group's number.
     pub pid: u32,
     /// When that started, clock ticks since boot.
@@ -200,7 +200,7 @@ pub struct Group {
     pub pipes: Vec<u64>,
 }
 
-impl Group {
+impl ProcessGroup {
     /// The group of a process that was started and not waited for yet: until then it is in /proc, dead or alive.
     pub fn of(pid: u32, pipes: Vec<u64>) -> Self {
         Self { pid, started_ticks: procfs::stat(pid).map_or(0, |stat| stat.started_ticks), pipes }
@@ -247,11 +247,11 @@ fn is_marked(stat: &Stat, variables: &[String]) -> bool {
     !variables.is_empty() && variables.iter().all(|variable| procfs::was_started_with(stat.pid, variable))
 }
 
-impl Marks {
+impl RunTag {
     /// Every process of the run that is alive, without ourselves and those that we come from.
     pub fn find(&self) -> Vec<Stat> {
         let all = procfs::alive();
-        let is_ours = |group: &&Group| group.is_still_ours(&all, &self.variables);
+        let is_ours = |group: &&ProcessGroup| group.is_still_ours(&all, &self.variables);
         let groups: Vec<u32> = self.groups.iter().filter(is_ours).map(|group| group.pid).collect();
         let us = lineage(&all);
         all.into_iter()

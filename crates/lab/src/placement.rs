@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched
 
 use crate::Error;
 use crate::runner::Envelope;
-use crate::runner::session::Session;
+use crate::runner::session::RunnerSession;
 
 /// As much of the CPUs may be asked for: beyond, hosts wait for each other and no core gets what it was promised.
 const USABLE: f64 = 0.8;
@@ -26,7 +26,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// What of this machine matters to a lab.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Room {
+pub struct MachineCapacity {
     /// CPUs that may be used, by number, ascending.
     pub cpus: Vec<u32>,
     /// Memory that is available, bytes.
@@ -56,7 +56,7 @@ pub fn needs_score(lab: &plan::Lab) -> bool {
 ///
 /// # Errors
 /// [`Error::DoesNotFit`], with the largest `lab.speed` that would.
-pub fn place(lab: &plan::Lab, room: &Room) -> Result<Placement, Error> {
+pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error> {
     if !lab.is_virtual() {
         return Ok(Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(); lab.hosts.len()] });
     }
@@ -71,7 +71,7 @@ pub fn place(lab: &plan::Lab, room: &Room) -> Result<Placement, Error> {
 }
 
 /// CPUs for the hosts and, the last ones, for the clients alone.
-fn divide(lab: &plan::Lab, room: &Room) -> Result<(Vec<u32>, Vec<u32>), Error> {
+fn divide(lab: &plan::Lab, room: &MachineCapacity) -> Result<(Vec<u32>, Vec<u32>), Error> {
     let all = room.cpus.len();
     let unasked = if room.shares_cpus { 0 } else { all / 2 };
     let clients = lab.generator_cpus.map_or(unasked, |asked| asked as usize);
@@ -88,12 +88,12 @@ fn cpus_of(count: usize) -> String {
 }
 
 /// What each core of a profile can do at `lab.speed` = 1; `None`: whatever the machine's can.
-fn core_speed(profile: &Profile, room: &Room) -> Option<f64> {
+fn core_speed(profile: &Profile, room: &MachineCapacity) -> Option<f64> {
     let by_score = || Some(profile.score? / room.score?);
     profile.core_speed.or_else(by_score).or_else(|| profile.cores.map(|_| 1.0))
 }
 
-fn envelope(lab: &plan::Lab, host: &plan::Host, room: &Room) -> Envelope {
+fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envelope {
     let nothing = Profile::default();
     let profile = lab.profile_of(host).unwrap_or(&nothing);
     let speed = lab.speed;
@@ -144,14 +144,14 @@ fn tighter(a: &Link, b: &Link) -> Link {
 }
 
 /// What the hosts of one profile ask for.
-struct Claim<'a> {
+struct ProfileDemand<'a> {
     profile: &'a Profile,
     hosts: usize,
     cores: f64,
     core_speed: f64,
 }
 
-impl Claim<'_> {
+impl ProfileDemand<'_> {
     #[expect(clippy::cast_precision_loss, reason = "a few hundred hosts")]
     fn sum(&self) -> f64 {
         self.hosts as f64 * self.cores * self.core_speed
@@ -165,13 +165,13 @@ impl Claim<'_> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few hundred CPUs")]
-fn claims<'a>(lab: &'a plan::Lab, room: &Room, cpus: usize) -> Vec<Claim<'a>> {
+fn claims<'a>(lab: &'a plan::Lab, room: &MachineCapacity, cpus: usize) -> Vec<ProfileDemand<'a>> {
     let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
     for profile in lab.hosts.iter().filter(|host| host.ssh.is_none()).filter_map(|host| host.profile.as_deref()) {
         *hosts.entry(profile).or_default() += 1;
     }
     let claim = |profile: &'a Profile| {
-        Some(Claim {
+        Some(ProfileDemand {
             profile,
             hosts: *hosts.get(profile.name.as_str())?,
             cores: profile.cores.map_or(cpus as f64, f64::from),
@@ -182,14 +182,14 @@ fn claims<'a>(lab: &'a plan::Lab, room: &Room, cpus: usize) -> Vec<Claim<'a>> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few hundred CPUs")]
-fn fits(lab: &plan::Lab, room: &Room, cpus: usize) -> Result<(), Error> {
+fn fits(lab: &plan::Lab, room: &MachineCapacity, cpus: usize) -> Result<(), Error> {
     if let (true, None) = (needs_score(lab), room.score) {
         let what = "a profile gives a score and no speed, and this machine's own score is not known".to_owned();
         return Err(Error::DoesNotFit { what, speed: None });
     }
     let claims = claims(lab, room, cpus);
     let usable = USABLE * cpus as f64;
-    let asked: f64 = claims.iter().map(Claim::sum).sum();
+    let asked: f64 = claims.iter().map(ProfileDemand::sum).sum();
     let fastest = claims.iter().map(|claim| claim.core_speed).fold(0.0, f64::max);
     let slowest = claims.iter().map(|claim| claim.core_speed).fold(f64::INFINITY, f64::min);
     let largest = rounded_down((usable / asked).min(1.0 / fastest));
@@ -205,7 +205,7 @@ fn fits(lab: &plan::Lab, room: &Room, cpus: usize) -> Result<(), Error> {
     Err(Error::DoesNotFit { what: wrong.join("; "), speed: slower_helps.then_some(largest) })
 }
 
-fn too_much_cpu(speed: f64, claims: &[Claim<'_>], asked: f64, cpus: usize, usable: f64) -> Vec<String> {
+fn too_much_cpu(speed: f64, claims: &[ProfileDemand<'_>], asked: f64, cpus: usize, usable: f64) -> Vec<String> {
     let mut wrong = Vec::new();
     for claim in claims.iter().filter(|claim| claim.core_speed * speed > 1.0 + ROUNDING) {
         let share = three_digits(claim.core_speed * speed);
@@ -225,7 +225,7 @@ fn too_much_cpu(speed: f64, claims: &[Claim<'_>], asked: f64, cpus: usize, usabl
 }
 
 /// `smallest`: the `lab.speed` from which on it is not, if the hosts fit at that.
-fn too_small(speed: f64, claims: &[Claim<'_>], smallest: Option<f64>) -> Option<String> {
+fn too_small(speed: f64, claims: &[ProfileDemand<'_>], smallest: Option<f64>) -> Option<String> {
     let claim = claims.iter().find(|claim| claim.core_speed * speed < SMALLEST_SHARE - ROUNDING)?;
     let remedy = match smallest {
         Some(smallest) => format!(": lab.speed has to be {smallest} at least"),
@@ -238,7 +238,7 @@ fn too_small(speed: f64, claims: &[Claim<'_>], smallest: Option<f64>) -> Option<
     ))
 }
 
-fn too_much_memory(lab: &plan::Lab, room: &Room) -> Option<String> {
+fn too_much_memory(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
     let hosts = lab.hosts.iter().filter(|host| host.ssh.is_none());
     let asked = hosts.filter_map(|host| lab.profile_of(host)?.memory_bytes).fold(0_u64, u64::saturating_add);
     (asked > room.memory_bytes).then(|| {
@@ -275,25 +275,25 @@ fn scale(value: f64) -> f64 {
 
 /// Where the clients are. The default: this machine as it is.
 #[derive(Debug, Default)]
-pub struct Ground {
+pub struct ClientPlacement {
     /// The network namespace; `None`: this program's own.
     pub(crate) network: Option<OwnedFd>,
     /// Who keeps that network, if somebody does.
-    pub(crate) switch: Option<Arc<Session>>,
+    pub(crate) switch: Option<Arc<RunnerSession>>,
     /// CPUs of the machine; empty: all.
     pub(crate) cpus: Vec<u32>,
     /// What the user should know of how it was made.
     pub(crate) notices: Vec<String>,
 }
 
-impl Ground {
+impl ClientPlacement {
     /// CPUs that the clients have to themselves; empty: they share all.
     #[must_use]
     pub fn cpus(&self) -> &[u32] {
         &self.cpus
     }
 
-    /// Why the network has no keeper any more, if that went by itself.
+    /// Why the network has no shim any more, if that went by itself.
     pub(crate) fn lost_switch(&self) -> Option<String> {
         self.switch.as_ref()?.lost_by_itself()
     }
@@ -342,8 +342,8 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn room(cpus: u32) -> Room {
-        Room { cpus: (0..cpus).collect(), memory_bytes: 16 * GIB, ..Room::default() }
+    fn room(cpus: u32) -> MachineCapacity {
+        MachineCapacity { cpus: (0..cpus).collect(), memory_bytes: 16 * GIB, ..MachineCapacity::default() }
     }
 
     fn pi() -> Profile {
@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    fn refused(lab: &Lab, room: &Room) -> (String, Option<f64>) {
+    fn refused(lab: &Lab, room: &MachineCapacity) -> (String, Option<f64>) {
         match place(lab, room).unwrap_err() {
             Error::DoesNotFit { what, speed } => (what, speed),
             other => panic!("{other}"),
@@ -516,7 +516,7 @@ mod tests {
         let lab = lab(1, Some(measured));
         assert!(needs_score(&lab));
         assert_eq!(refused(&lab, &room(4)).1, None);
-        let placed = place(&lab, &Room { score: Some(2000.0), ..room(4) }).unwrap();
+        let placed = place(&lab, &MachineCapacity { score: Some(2000.0), ..room(4) }).unwrap();
         assert_eq!(placed.envelopes[0].core_speed, Some(0.25));
     }
 
@@ -546,7 +546,7 @@ mod tests {
 
     #[test]
     fn without_cpusets_the_clients_get_no_cpus_of_their_own_unless_asked() {
-        let shared = Room { shares_cpus: true, ..room(4) };
+        let shared = MachineCapacity { shares_cpus: true, ..room(4) };
         let placed = place(&lab(2, None), &shared).unwrap();
         assert!(placed.generator_cpus.is_empty() && placed.envelopes.iter().all(|envelope| envelope.cpus.is_empty()));
         let asked = place(&Lab { generator_cpus: Some(1), ..lab(2, None) }, &shared).unwrap();

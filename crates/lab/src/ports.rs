@@ -11,9 +11,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Holder};
+use crate::error::{Error, PortHolder};
 use crate::linux::procfs::{self, Stat};
-use crate::sampling::Proc;
+use crate::sampling::ProcDir;
 
 /// Tries for each port before giving up.
 const TRIES: usize = 200;
@@ -85,13 +85,13 @@ pub fn check_at(address: Ipv4Addr, port: u16) -> Result<(), Error> {
 }
 
 /// Who listens on this port, if we may see it.
-pub fn holder(port: u16) -> Option<Holder> {
+pub fn holder(port: u16) -> Option<PortHolder> {
     let inodes = all_listeners(Path::new("/proc/net")).into_iter().filter(|one| one.address.port() == port);
     let links: Vec<String> = inodes.map(|one| one.link()).collect();
     procfs::numbers(Path::new("/proc")).into_iter().find_map(|pid| {
         let files = PathBuf::from(format!("/proc/{pid}/fd"));
         holds(&files, &links).filter(|holds| *holds)?;
-        Some(Holder { pid, program: procfs::stat(pid)?.name })
+        Some(PortHolder { pid, program: procfs::stat(pid)?.name })
     })
 }
 
@@ -124,7 +124,7 @@ const JOB_RUNNERS: [&str; 4] = ["atd.service", "cron.service", "cronie.service",
 
 /// A TCP socket that waits for connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listener {
+pub struct ListeningSocket {
     /// Of an IPv6 socket for an IPv4 address, that address; unspecified: all addresses.
     pub address: SocketAddr,
     /// The user that made it.
@@ -133,7 +133,7 @@ pub struct Listener {
     pub inode: u64,
 }
 
-impl Listener {
+impl ListeningSocket {
     /// As what it stands among the open files of those who hold it.
     pub fn link(&self) -> String {
         format!("socket:[{}]", self.inode)
@@ -167,17 +167,17 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 
 /// All listeners of a network namespace, `net` being its folder in `/proc`. The kernel lists them before all connections, which are
 /// not read.
-fn all_listeners(net: &Path) -> Vec<Listener> {
+fn all_listeners(net: &Path) -> Vec<ListeningSocket> {
     let table = |name: &str| {
         let lines = fs::File::open(net.join(name)).ok().map(|file| BufReader::new(file).lines().skip(1));
-        lines.into_iter().flatten().map_while(|line| Listener::parse(&line.ok()?)).collect::<Vec<_>>()
+        lines.into_iter().flatten().map_while(|line| ListeningSocket::parse(&line.ok()?)).collect::<Vec<_>>()
     };
     [table("tcp"), table("tcp6")].concat()
 }
 
 /// Of these, whom the kernel gives a connection to that address: those of just that address before those of all addresses, those
 /// of IPv4 before those of both. There are several where they share the port (`SO_REUSEPORT`).
-fn serving(listeners: &[Listener], address: SocketAddr) -> Vec<&Listener> {
+fn serving(listeners: &[ListeningSocket], address: SocketAddr) -> Vec<&ListeningSocket> {
     let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let own = address.ip().to_canonical();
     let wanted = if own.is_ipv4() { vec![own, any[0], any[1]] } else { vec![own, any[1]] };
@@ -217,7 +217,7 @@ fn has_v4(trie: &str, ip: Ipv4Addr) -> bool {
 
 /// Where a target is that Plimsoll did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum TargetLocation {
     /// On this machine: these processes.
     Here(ServerProcesses),
     /// On another machine.
@@ -240,8 +240,8 @@ pub struct Finder {
     address: SocketAddr,
     /// This program.
     us: u32,
-    place: Option<Place>,
-    known: HashMap<u32, Known>,
+    place: Option<AddressNamespace>,
+    known: HashMap<u32, ListenerOwner>,
     /// Of the sockets that were looked for last.
     links: BTreeSet<String>,
     had_holders: bool,
@@ -251,7 +251,7 @@ pub struct Finder {
 
 /// The network namespace that an address is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum AddressNamespace {
     /// With this folder in `/proc`.
     Net(PathBuf),
     Elsewhere,
@@ -260,7 +260,7 @@ enum Place {
 
 /// What was found of a process.
 #[derive(Debug, Default)]
-struct Known {
+struct ListenerOwner {
     /// A pid alone is no name.
     started_ticks: u64,
     looks: u8,
@@ -278,24 +278,24 @@ impl Finder {
     }
 
     /// Looks again, among these processes.
-    pub fn look(&mut self, proc: &Proc, all: &HashMap<u32, Stat>) -> Whereabouts {
+    pub fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> TargetLocation {
         let address = self.address;
         let place = self.place.get_or_insert_with(|| place_of(proc, all, address.ip())).clone();
         match place {
-            Place::Net(net) => self.look_in(proc, all, &net),
-            Place::Elsewhere => Whereabouts::Elsewhere,
-            Place::Unreadable => {
-                Whereabouts::Unknown("the addresses of this machine cannot be read in `/proc/net`".to_owned())
+            AddressNamespace::Net(net) => self.look_in(proc, all, &net),
+            AddressNamespace::Elsewhere => TargetLocation::Elsewhere,
+            AddressNamespace::Unreadable => {
+                TargetLocation::Unknown("the addresses of this machine cannot be read in `/proc/net`".to_owned())
             }
         }
     }
 
-    fn look_in(&mut self, proc: &Proc, all_processes: &HashMap<u32, Stat>, net: &Path) -> Whereabouts {
+    fn look_in(&mut self, proc: &ProcDir, all_processes: &HashMap<u32, Stat>, net: &Path) -> TargetLocation {
         let address = self.address;
         let listeners = all_listeners(net);
         let serving = serving(&listeners, address);
         let Some(first) = serving.first() else {
-            return Whereabouts::Unknown(format!(
+            return TargetLocation::Unknown(format!(
                 "no process that listens at {address} can be seen here; the kernel may pass its connections on to another address"
             ));
         };
@@ -307,7 +307,7 @@ impl Finder {
                 true => format!("belongs to user {}, into whose processes this user may not look", first.uid),
                 false => "is held by no process that can be seen here".to_owned(),
             };
-            return Whereabouts::Unknown(format!("the socket that listens at {address} {why}"));
+            return TargetLocation::Unknown(format!("the socket that listens at {address} {why}"));
         }
         let named = |name: &str| -> BTreeSet<u32> {
             holders.iter().copied().filter(|pid| all_processes.get(pid).is_some_and(|stat| stat.name == name)).collect()
@@ -319,7 +319,7 @@ impl Finder {
         for name in FORWARDERS {
             if let Some(pid) = named(name).first() {
                 let text = format!("`{name}` (pid {pid}) passes connections to {address} on, and to whom is not known");
-                return Whereabouts::Unknown(text);
+                return TargetLocation::Unknown(text);
             }
         }
         self.with_company(all_processes, holders)
@@ -328,33 +328,33 @@ impl Finder {
     /// Into the container whose port Docker's proxy publishes.
     fn follow(
         &self,
-        proc: &Proc,
+        proc: &ProcDir,
         all_processes: &HashMap<u32, Stat>,
         proxy: u32,
         proxies: BTreeSet<u32>,
-    ) -> Whereabouts {
+    ) -> TargetLocation {
         let lost = |why: &str| {
-            Whereabouts::Unknown(format!("`{DOCKER_PROXY}` (pid {proxy}) passes connections to a container, {why}"))
+            TargetLocation::Unknown(format!("`{DOCKER_PROXY}` (pid {proxy}) passes connections to a container, {why}"))
         };
         let Some(inside) = container_address(&proc.text(&format!("{proxy}/cmdline")).unwrap_or_default()) else {
             return lost("and its arguments do not say which");
         };
-        let Place::Net(net) = namespace_of(proc, all_processes, inside.ip()) else {
+        let AddressNamespace::Net(net) = namespace_of(proc, all_processes, inside.ip()) else {
             return lost("whose processes this user may not look into");
         };
         let mut finder = Self::new(inside, self.us);
         match finder.look_in(proc, all_processes, &net) {
-            Whereabouts::Here(mut found) => {
+            TargetLocation::Here(mut found) => {
                 found.more.extend(proxies);
-                Whereabouts::Here(found)
+                TargetLocation::Here(found)
             }
-            Whereabouts::Unknown(why) => lost(&format!("where {why}")),
-            Whereabouts::Elsewhere => lost("and that is not on this machine"),
+            TargetLocation::Unknown(why) => lost(&format!("where {why}")),
+            TargetLocation::Elsewhere => lost("and that is not on this machine"),
         }
     }
 
     /// Looks at processes that are new, and at all of them where the sockets have changed, or all holders are gone.
-    fn get_to_know(&mut self, proc: &Proc, all_processes: &HashMap<u32, Stat>, links: BTreeSet<String>) {
+    fn get_to_know(&mut self, proc: &ProcDir, all_processes: &HashMap<u32, Stat>, links: BTreeSet<String>) {
         let started = |pid: &u32| all_processes.get(pid).map(|stat| stat.started_ticks);
         self.known.retain(|pid, known| started(pid) == Some(known.started_ticks));
         let is_held = self.known.values().any(|known| known.holds);
@@ -377,7 +377,7 @@ impl Finder {
     }
 
     /// What belongs to those who hold the socket.
-    fn with_company(&self, all_processes: &HashMap<u32, Stat>, holders: BTreeSet<u32>) -> Whereabouts {
+    fn with_company(&self, all_processes: &HashMap<u32, Stat>, holders: BTreeSet<u32>) -> TargetLocation {
         let above_us = ancestors(self.us, all_processes);
         let keeps = |pid: &u32| {
             // Whoever starts everything has all sockets that it hands on.
@@ -388,7 +388,7 @@ impl Finder {
             let keeper = keepers.first().copied().unwrap_or_default();
             let name = all_processes.get(&keeper).map_or("", |stat| stat.name.as_str());
             let address = self.address;
-            return Whereabouts::Unknown(format!(
+            return TargetLocation::Unknown(format!(
                 "`{name}` (pid {keeper}) keeps the socket that listens at {address} for a service that does not have it"
             ));
         }
@@ -398,7 +398,7 @@ impl Finder {
         for group in roots.iter().filter_map(|pid| self.group_of_its_own(*pid, all_processes)) {
             more.extend(self.known.iter().filter(|(_, known)| group.holds(&known.groups)).map(|(pid, _)| *pid));
         }
-        Whereabouts::Here(ServerProcesses { more: &more - &roots, roots })
+        TargetLocation::Here(ServerProcesses { more: &more - &roots, roots })
     }
 
     /// The control group of a process, if everything in it serves one purpose: a service's or a container's; or another one, if
@@ -434,17 +434,17 @@ fn ancestors(of: u32, all_processes: &HashMap<u32, Stat>) -> BTreeSet<u32> {
 }
 
 /// Of this network namespace or, for a container's address, of another one on this machine.
-fn place_of(proc: &Proc, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> Place {
+fn place_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> AddressNamespace {
     let ours = proc.path().join("net");
     match has_address(&ours, ip.to_canonical()) {
-        Some(true) => Place::Net(ours),
+        Some(true) => AddressNamespace::Net(ours),
         Some(false) => namespace_of(proc, all_processes, ip.to_canonical()),
-        None => Place::Unreadable,
+        None => AddressNamespace::Unreadable,
     }
 }
 
 /// Of the namespaces of all processes that may be looked into, the one with that address.
-fn namespace_of(proc: &Proc, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> Place {
+fn namespace_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> AddressNamespace {
     let mut namespaces: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     for pid in all_processes.keys() {
         let folder = proc.path().join(pid.to_string());
@@ -453,7 +453,7 @@ fn namespace_of(proc: &Proc, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> 
         }
     }
     let mut nets = namespaces.into_values();
-    nets.find(|net| has_address(net, ip) == Some(true)).map_or(Place::Elsewhere, Place::Net)
+    nets.find(|net| has_address(net, ip) == Some(true)).map_or(AddressNamespace::Elsewhere, AddressNamespace::Net)
 }
 
 /// From the arguments of Docker's proxy: where it passes connections on to.

@@ -10,14 +10,14 @@ mod pressure;
 
 use record::rows::Sample;
 
-pub use crate::sampling::{Endpoint, Probes, Sources};
-pub(crate) use cpu::Ticks;
+pub use crate::sampling::{Endpoint, ProbeSources, Probes};
+pub(crate) use cpu::CpuTicks;
 pub(crate) use memory::bytes as memory_bytes;
 
-use crate::sampling::Source;
+use crate::sampling::SampleSource;
 
 /// A kind of figure about the machine.
-pub struct Kind {
+pub struct ProbeKind {
     /// Its name.
     pub name: &'static str,
     /// One line.
@@ -26,7 +26,7 @@ pub struct Kind {
 }
 
 /// Every kind, sorted by name.
-pub static KINDS: &[&Kind] = &[
+pub static KINDS: &[&ProbeKind] = &[
     &cpu::KIND,
     &disk::KIND,
     &load_average::KIND,
@@ -39,7 +39,7 @@ pub static KINDS: &[&Kind] = &[
 /// Reads figures of the machine, or of a host that it plays. Counters are taken as differences from the reading before.
 pub(crate) trait Probe: Send {
     /// Fills its fields of `host`; those that the kernel does not offer, or that need a reading before, stay empty.
-    fn read(&mut self, source: &Source, interval_s: f64, host: &mut Sample);
+    fn read(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample);
 }
 
 /// How much a counter grew; `None` without a reading before, or if it was set back.
@@ -52,17 +52,17 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::fixture::Scratch;
-    use crate::linux::cgroup::{self, CpuTime, Stall};
+    use crate::fixture::TestDir;
+    use crate::linux::cgroup::{self, CpuTime, PressureTotals};
     use crate::runner::groups::Usage;
-    use crate::sampling::{Bounds, Proc};
+    use crate::sampling::{HostBounds, ProcDir};
 
     /// Two readings of a recorded machine, a second apart.
     fn second_of(before: &Path, after: &Path) -> Sample {
         let mut probes: Vec<Box<dyn Probe>> = KINDS.iter().map(|kind| (kind.make)()).collect();
         let mut read = |folder: &Path| {
             let mut host = Sample::default();
-            probes.iter_mut().for_each(|probe| probe.read(&Source::machine(Proc::at(folder)), 1.0, &mut host));
+            probes.iter_mut().for_each(|probe| probe.read(&SampleSource::machine(ProcDir::at(folder)), 1.0, &mut host));
             host
         };
         let first = read(before);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_a_kernel_does_not_offer_is_empty() {
-        let (before, after) = (Scratch::new(), Scratch::new());
+        let (before, after) = (TestDir::new(), TestDir::new());
         // As of Linux 2.4: four columns, no MemAvailable, no pressure, nothing else.
         before.write("stat", "cpu  100 10 50 840\ncpu0 100 10 50 840\n");
         after.write("stat", "cpu  120 10 60 910\ncpu0 120 10 60 910\n");
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn torn_and_strange_texts_are_empty_too() {
-        let (before, after) = (Scratch::new(), Scratch::new());
+        let (before, after) = (TestDir::new(), TestDir::new());
         for machine in [&before, &after] {
             machine.write("stat", "cpu  1 2\n");
             machine.write("loadavg", "");
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn counters_that_are_set_back_are_unknown() {
-        let (before, after) = (Scratch::new(), Scratch::new());
+        let (before, after) = (TestDir::new(), TestDir::new());
         let disk = |sectors: u32| format!("   8       0 sda 5 0 {sectors} 0 5 0 {sectors} 0 0 0 0\n");
         before.write("diskstats", &disk(100));
         after.write("diskstats", &disk(40));
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn kills_for_want_of_memory_are_counted() {
-        let (before, after) = (Scratch::new(), Scratch::new());
+        let (before, after) = (TestDir::new(), TestDir::new());
         before.write("vmstat", "nr_free_pages 1\noom_kill 3\n");
         after.write("vmstat", "nr_free_pages 1\noom_kill 5\n");
         assert_eq!(second_of(&before, &after).oom_kills, Some(2));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn run_delay_is_summed_over_the_cpus() {
-        let (before, after) = (Scratch::new(), Scratch::new());
+        let (before, after) = (TestDir::new(), TestDir::new());
         // The layout of version 15 to 17; domain lines are not CPUs.
         before.write(
             "schedstat",
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn all_interfaces_count_with_or_without_a_space_after_the_colon() {
-        let (before, after) = (Scratch::new(), Scratch::new());
+        let (before, after) = (TestDir::new(), TestDir::new());
         let dev = |bytes: u64| {
             format!(
                 "Inter-|\n face |\n    lo:{bytes} 1 0 0 0 0 0 0 {bytes} 1 0 0 0 0 0 0\n  eth0: 7 1 0 0 0 0 0 0 {bytes} 1 0 0 0 0 0 0\n"
@@ -214,13 +214,14 @@ mod tests {
     }
 
     /// Two readings of a host of two cores that can do a fifth each, 1.52 s apart; its processes' own account says 77 bytes.
-    fn host_of(machine: &Scratch, device: Option<&str>, moments: [(Usage, &dyn Fn()); 2]) -> Sample {
+    fn host_of(machine: &TestDir, device: Option<&str>, moments: [(Usage, &dyn Fn()); 2]) -> Sample {
         let mut probes: Vec<Box<dyn Probe>> = KINDS.iter().map(|kind| (kind.make)()).collect();
         let mut host = Sample::default();
         for (usage, happen) in moments {
             happen();
-            let bounds = Bounds { usage, capacity: 0.4, device: device.map(str::to_owned), ..Bounds::default() };
-            let source = Source { proc: Proc::at(machine), host: Some(bounds) };
+            let bounds =
+                HostBounds { usage, capacity: 0.4, device: device.map(str::to_owned), ..HostBounds::default() };
+            let source = SampleSource { proc: ProcDir::at(machine), host: Some(bounds) };
             host = Sample { disk_write_bytes: Some(77), ..Sample::default() };
             probes.iter_mut().for_each(|probe| probe.read(&source, 1.52, &mut host));
         }
@@ -229,11 +230,11 @@ mod tests {
 
     #[test]
     fn a_host_of_slow_cores_one_of_which_is_busy() {
-        let machine = Scratch::new();
+        let machine = TestDir::new();
         // As recorded on Linux 6.18: a busy thread on one core and, on the other, one that was killed for want of memory.
-        let stall = |some_us| Some(Stall { some_us, full_us: None });
+        let stall = |some_us| Some(PressureTotals { some_us, full_us: None });
         let memory = |used_bytes, inactive_file_bytes, kills| {
-            Some(cgroup::Memory {
+            Some(cgroup::MemoryUsage {
                 used_bytes,
                 inactive_file_bytes,
                 limit_bytes: Some(50_331_648),
@@ -278,13 +279,13 @@ mod tests {
     #[test]
     fn no_core_waits_longer_than_there_was() {
         let usage = |throttled_ns| Usage { throttled_ns: Some(throttled_ns), cores: 2, ..Usage::default() };
-        let host = host_of(&Scratch::new(), None, [(usage(0), &|| ()), (usage(9_000_000_000), &|| ())]);
+        let host = host_of(&TestDir::new(), None, [(usage(0), &|| ()), (usage(9_000_000_000), &|| ())]);
         near(host.cpu_throttled_pct, 100.0);
     }
 
     #[test]
     fn a_device_of_its_own_is_a_hosts_disk_and_its_loopback_no_network() {
-        let machine = Scratch::new();
+        let machine = TestDir::new();
         let write = |sectors: u64| {
             let disk = format!(" 7 3 loop3 1 0 {sectors} 0 3 0 4 0\n 254 0 vda 1 0 9 0 3 0 9 0\n");
             machine.write("diskstats", &disk);
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn without_control_groups_the_processes_own_account_stands() {
-        let host = host_of(&Scratch::new(), None, [(Usage::default(), &|| ()), (Usage::default(), &|| ())]);
+        let host = host_of(&TestDir::new(), None, [(Usage::default(), &|| ()), (Usage::default(), &|| ())]);
         assert_eq!(host, Sample { disk_write_bytes: Some(77), ..Sample::default() });
     }
 }

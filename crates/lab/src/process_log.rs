@@ -24,16 +24,16 @@ const LINE_BYTES: usize = 500;
 const HEARD_BYTES: usize = 16 << 10;
 
 /// A log that is being written from a pipe.
-pub struct Log {
+pub struct ProcessLog {
     lines: Tail,
     /// Closed by the reader when it is done.
     done: Receiver<()>,
 }
 
-impl Log {
+impl ProcessLog {
     /// Appends what comes from `pipe` to the file, until every writer has closed it; `ears` hear it.
-    pub fn begin(pipe: PipeReader, path: &Path, ears: &Ears) -> io::Result<Self> {
-        let sink = Sink::open(path, ears)?;
+    pub fn begin(pipe: PipeReader, path: &Path, ears: &LogWatcher) -> io::Result<Self> {
+        let sink = LogSink::open(path, ears)?;
         let lines = sink.lines();
         let (until_done, done) = channel::<()>();
         let read = move || {
@@ -53,14 +53,14 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for ProcessLog {
     fn drop(&mut self) {
         // So that the file is whole; but what escaped the lab may hold the other end of the pipe for ever.
         let _ = self.done.recv_timeout(Duration::from_secs(1));
     }
 }
 
-fn read(mut pipe: PipeReader, mut sink: Sink) {
+fn read(mut pipe: PipeReader, mut sink: LogSink) {
     let mut buffer = [0; 16 << 10];
     loop {
         match pipe.read(&mut buffer) {
@@ -73,24 +73,24 @@ fn read(mut pipe: PipeReader, mut sink: Sink) {
 }
 
 /// Where a process's output goes. Dropped, the file is whole.
-pub struct Sink {
-    kept: Kept,
+pub struct LogSink {
+    kept: KeptLines,
     lines: Tail,
-    ears: Ears,
+    ears: LogWatcher,
     /// Of the line that is still being written.
-    open: Open<HEARD_BYTES>,
+    open: OpenLine<HEARD_BYTES>,
 }
 
-impl Sink {
+impl LogSink {
     /// Appends to the file, with the folders above it.
-    pub fn open(path: &Path, ears: &Ears) -> io::Result<Self> {
+    pub fn open(path: &Path, ears: &LogWatcher) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
         let file = record::private::append(path)?;
         let head_left = HEAD_BYTES.saturating_sub(file.metadata()?.len());
-        let kept = Kept { head_left, file, tail: VecDeque::new(), left_out: 0 };
-        Ok(Self { kept, lines: Tail::default(), ears: ears.clone(), open: Open::default() })
+        let kept = KeptLines { head_left, file, tail: VecDeque::new(), left_out: 0 };
+        Ok(Self { kept, lines: Tail::default(), ears: ears.clone(), open: OpenLine::default() })
     }
 
     /// Takes what was written.
@@ -108,7 +108,7 @@ impl Sink {
     }
 }
 
-impl Drop for Sink {
+impl Drop for LogSink {
     fn drop(&mut self) {
         self.kept.end();
         self.ears.hear(&self.open.0);
@@ -117,7 +117,7 @@ impl Drop for Sink {
 
 /// The last lines of a log.
 #[derive(Clone, Default)]
-pub struct Tail(Arc<Mutex<Lines>>);
+pub struct Tail(Arc<Mutex<LineSplitter>>);
 
 impl Tail {
     /// Oldest first.
@@ -125,20 +125,20 @@ impl Tail {
         self.lock().last()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
+    fn lock(&self) -> MutexGuard<'_, LineSplitter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What of a log goes to disk: its beginning, and its end.
-struct Kept {
+struct KeptLines {
     file: File,
     head_left: u64,
     tail: VecDeque<u8>,
     left_out: u64,
 }
 
-impl Kept {
+impl KeptLines {
     fn take(&mut self, bytes: &[u8]) {
         let head = usize::try_from(self.head_left).unwrap_or(usize::MAX).min(bytes.len());
         // A full disk must not stop the target; that the records suffer is said where they are written.
@@ -162,9 +162,9 @@ impl Kept {
 
 /// The line that is still being written; of one that is longer, so many bytes.
 #[derive(Default)]
-struct Open<const MOST: usize>(Vec<u8>);
+struct OpenLine<const MOST: usize>(Vec<u8>);
 
-impl<const MOST: usize> Open<MOST> {
+impl<const MOST: usize> OpenLine<MOST> {
     /// Takes what was written; whoever wants the lines gets each that it ends.
     fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
@@ -180,12 +180,12 @@ impl<const MOST: usize> Open<MOST> {
 }
 
 #[derive(Default)]
-struct Lines {
+struct LineSplitter {
     whole: VecDeque<String>,
-    open: Open<LINE_BYTES>,
+    open: OpenLine<LINE_BYTES>,
 }
 
-impl Lines {
+impl LineSplitter {
     fn take(&mut self, bytes: &[u8]) {
         self.open.take(bytes, |line| {
             self.whole.push_back(readable(line));
@@ -222,31 +222,31 @@ const BEFORE_BYTES: usize = 100;
 
 /// Hears for one process, however often it is started again. The default hears nothing.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ears(Arc<Inner>);
+pub(crate) struct LogWatcher(Arc<SharedLog>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    texts: Vec<Text>,
-    heard: Mutex<State>,
+struct SharedLog {
+    texts: Vec<LogText>,
+    heard: Mutex<LogState>,
 }
 
 #[derive(Debug)]
-struct Text {
+struct LogText {
     text: String,
     alarming: bool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     /// Not asked for yet.
-    heard: Vec<Heard>,
+    heard: Vec<LogMatch>,
     /// Of each text: how many lines, and the last that was not told of.
     counts: Vec<(u64, Option<(Instant, String)>)>,
 }
 
 /// A line that was heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct LogMatch {
     /// When it was read.
     pub at: Instant,
     /// The text that it has in it.
@@ -259,22 +259,22 @@ pub(crate) struct Heard {
     pub left_out: u64,
 }
 
-impl PartialEq for Ears {
+impl PartialEq for LogWatcher {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Ears {}
+impl Eq for LogWatcher {}
 
-impl Ears {
+impl LogWatcher {
     /// For these texts. Of a line with several the first counts, and what is alarming comes first.
     pub fn of(log: &LogTexts) -> Self {
-        let text = |text: &String, alarming| Text { text: text.clone(), alarming };
+        let text = |text: &String, alarming| LogText { text: text.clone(), alarming };
         let alarming = log.alarming.iter().map(|one| text(one, true));
-        let texts: Vec<Text> = alarming.chain(log.notable.iter().map(|one| text(one, false))).collect();
+        let texts: Vec<LogText> = alarming.chain(log.notable.iter().map(|one| text(one, false))).collect();
         let counts = texts.iter().map(|_| (0, None)).collect();
-        Self(Arc::new(Inner { texts, heard: Mutex::new(State { heard: Vec::new(), counts }) }))
+        Self(Arc::new(SharedLog { texts, heard: Mutex::new(LogState { heard: Vec::new(), counts }) }))
     }
 
     /// Whether there is anything to hear.
@@ -297,28 +297,28 @@ impl Ears {
             *last = Some((now, line));
             return;
         }
-        state.heard.push(Heard { at: now, text: text.text.clone(), alarming: text.alarming, line, left_out: 0 });
+        state.heard.push(LogMatch { at: now, text: text.text.clone(), alarming: text.alarming, line, left_out: 0 });
     }
 
     /// What was heard since somebody asked.
-    pub fn take(&self) -> Vec<Heard> {
+    pub fn take(&self) -> Vec<LogMatch> {
         std::mem::take(&mut self.state().heard)
     }
 
     /// At the end: how much was not told of, by text.
-    pub fn take_left_out(&self) -> Vec<Heard> {
+    pub fn take_left_out(&self) -> Vec<LogMatch> {
         let mut state = self.state();
         let left = self.0.texts.iter().zip(&mut state.counts).filter_map(|(text, (count, last))| {
             let (at, line) = last.take()?;
             let left_out = count.saturating_sub(MOST);
             // Whoever asks again is told of what came since.
             *count = MOST;
-            Some(Heard { at, text: text.text.clone(), alarming: text.alarming, line, left_out })
+            Some(LogMatch { at, text: text.text.clone(), alarming: text.alarming, line, left_out })
         });
         left.collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -340,9 +340,12 @@ fn boundary(line: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn ears() -> Ears {
+    fn ears() -> LogWatcher {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        Ears::of(&LogTexts { notable: texts(&["waits for", "cannot"]), alarming: texts(&["inconsistent_database"]) })
+        LogWatcher::of(&LogTexts {
+            notable: texts(&["waits for", "cannot"]),
+            alarming: texts(&["inconsistent_database"]),
+        })
     }
 
     #[test]
@@ -358,8 +361,8 @@ mod tests {
         ];
         assert_eq!(heard, expected.map(|(text, alarming, line)| (text.to_owned(), alarming, line.to_owned())));
         assert!(ears.take().is_empty() && ears.take_left_out().is_empty());
-        assert!(!Ears::default().listens() && ears.listens());
-        Ears::default().hear(b"cannot");
+        assert!(!LogWatcher::default().listens() && ears.listens());
+        LogWatcher::default().hear(b"cannot");
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use record::events::ProcessShare;
 use record::rows::Sample;
 
+use crate::deployment::Member;
 use crate::linux::procfs::{self, Stat};
-use crate::ports::{Finder, ServerProcesses, Whereabouts};
-use crate::sampling::{Proc, Source};
-use crate::site::Member;
+use crate::ports::{Finder, ServerProcesses, TargetLocation};
+use crate::sampling::{ProcDir, SampleSource};
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
 const TICKS_PER_S: f64 = 100.0;
@@ -23,57 +23,57 @@ const THREADS_MAX: u64 = 2000;
 
 /// The trees of all roles, and what was read of them last time.
 #[derive(Default)]
-pub struct Forest {
+pub struct ProcessForest {
     /// By host and role.
-    trees: BTreeMap<(String, String), Tree>,
+    trees: BTreeMap<(String, String), TreeSnapshot>,
     /// This program.
-    own: Tree,
+    own: TreeSnapshot,
     /// Everything but this program and the host's first process.
-    whole: Tree,
+    whole: TreeSnapshot,
     /// After the first reading, a process that was not there before has used all its time since.
     has_base: bool,
     /// Of every process.
-    before: Before,
-    sought: Option<Sought>,
-    shares: Option<Shares>,
+    before: LastTicks,
+    sought: Option<ExternalTarget>,
+    shares: Option<CpuShares>,
 }
 
 /// A target that is not, or not only, what the lab has started.
-pub struct Sought {
+pub struct ExternalTarget {
     /// Finds its processes; `None` where there is no address to find them by.
     finder: Option<Finder>,
     /// Host and role of its row.
     name: (String, String),
     /// What was found last. A server that was found and does not listen any more is one that is down.
-    pub found: Option<Whereabouts>,
+    pub found: Option<TargetLocation>,
 }
 
-impl Sought {
+impl ExternalTarget {
     /// Of whoever answers there, if that is known, by the name of its row: host and role.
     pub fn new(address: Result<SocketAddr, String>, name: (String, String)) -> Self {
         match address {
             Ok(address) => Self { finder: Some(Finder::new(address, std::process::id())), name, found: None },
-            Err(why) => Self { finder: None, name, found: Some(Whereabouts::Unknown(why)) },
+            Err(why) => Self { finder: None, name, found: Some(TargetLocation::Unknown(why)) },
         }
     }
 
-    fn look(&mut self, proc: &Proc, all: &HashMap<u32, Stat>) -> Option<ServerProcesses> {
-        let was_here = matches!(self.found, Some(Whereabouts::Here(_)));
+    fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> Option<ServerProcesses> {
+        let was_here = matches!(self.found, Some(TargetLocation::Here(_)));
         if let Some(finder) = &mut self.finder {
             self.found = Some(match finder.look(proc, all) {
-                Whereabouts::Unknown(_) if was_here => Whereabouts::Here(ServerProcesses::default()),
+                TargetLocation::Unknown(_) if was_here => TargetLocation::Here(ServerProcesses::default()),
                 found => found,
             });
         }
         match &self.found {
-            Some(Whereabouts::Here(found)) => Some(found.clone()),
+            Some(TargetLocation::Here(found)) => Some(found.clone()),
             _ => None,
         }
     }
 }
 
 /// What a reading found.
-pub struct Reading {
+pub struct TreeReading {
     /// A row for each role that runs.
     pub roles: Vec<Sample>,
     /// One for this program, `process` being empty.
@@ -84,20 +84,20 @@ pub struct Reading {
 
 /// Whose tree it is: what the lab has started, what was found, or both.
 #[derive(Default)]
-struct Roots {
+struct TreeRoots {
     started: Option<u32>,
     found: ServerProcesses,
 }
 
-impl Forest {
+impl ProcessForest {
     /// Also tells what the run and each other process of the machine used: of a target that has to be found, and beside a lab in
     /// this control group.
-    pub fn share_out(&mut self, sought: Option<Sought>, lab: Option<String>) {
-        (self.sought, self.shares) = (sought, Some(Shares::beside(lab)));
+    pub fn share_out(&mut self, sought: Option<ExternalTarget>, lab: Option<String>) {
+        (self.sought, self.shares) = (sought, Some(CpuShares::beside(lab)));
     }
 
     /// The target that has to be found.
-    pub fn sought(&self) -> Option<&Sought> {
+    pub fn sought(&self) -> Option<&ExternalTarget> {
         self.sought.as_ref()
     }
 
@@ -109,13 +109,19 @@ impl Forest {
 
     /// Reads the processes of `members` and this program. `host` gives time, and host of this program's row; where the
     /// source is a host that Plimsoll made, what runs there is added up into it.
-    pub fn read(&mut self, source: &Source, members: &[Member], interval_s: f64, host: &mut Sample) -> Reading {
+    pub fn read(
+        &mut self,
+        source: &SampleSource,
+        members: &[Member],
+        interval_s: f64,
+        host: &mut Sample,
+    ) -> TreeReading {
         let proc = &source.proc;
         let all: HashMap<u32, Stat> =
             procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
         let scale = Scale { interval_s, cores: source.capacity().filter(|_| self.has_base) };
         let before = std::mem::take(&mut self.before);
-        let mut scan = Scan { proc, all: &all, before: &before, threads: HashMap::new() };
+        let mut scan = ProcessScan { proc, all: &all, before: &before, threads: HashMap::new() };
         let row = |on: &str, process: &str| Sample {
             at_s: host.at_s,
             host: on.to_owned(),
@@ -160,68 +166,73 @@ impl Forest {
         }
         let run = self.shares.as_mut().and_then(|shares| {
             // Programs that are operations are its children, too.
-            let ours = descendants(&Roots { started: Some(us), ..Roots::default() }, us, &all, &HashMap::new());
+            let ours = descendants(&TreeRoots { started: Some(us), ..TreeRoots::default() }, us, &all, &HashMap::new());
             shares.read(proc, &all, &before, (target.iter().copied().chain(ours).collect(), &target), scale)
         });
-        self.before = all.iter().map(|(pid, stat)| (*pid, (stat.started_ticks, Ticks::of(stat)))).collect();
+        self.before = all.iter().map(|(pid, stat)| (*pid, (stat.started_ticks, ProcessTicks::of(stat)))).collect();
         self.has_base = true;
-        Reading { roles, own, run }
+        TreeReading { roles, own, run }
     }
 
     /// Of each tree that there is now: those of the members, and the one that was found.
-    fn roots(&mut self, proc: &Proc, members: &[Member], all: &HashMap<u32, Stat>) -> Vec<((String, String), Roots)> {
+    fn roots(
+        &mut self,
+        proc: &ProcDir,
+        members: &[Member],
+        all: &HashMap<u32, Stat>,
+    ) -> Vec<((String, String), TreeRoots)> {
         let started = |member: &Member| {
-            let roots = Roots { started: Some(member.pid), ..Roots::default() };
+            let roots = TreeRoots { started: Some(member.pid), ..TreeRoots::default() };
             ((member.host.clone(), member.role.clone()), roots)
         };
-        let mut trees: Vec<((String, String), Roots)> = members.iter().map(started).collect();
+        let mut trees: Vec<((String, String), TreeRoots)> = members.iter().map(started).collect();
         let Some(sought) = &mut self.sought else { return trees };
         let Some(found) = sought.look(proc, all) else { return trees };
         match trees.iter_mut().find(|(name, _)| *name == sought.name) {
             Some((_, roots)) => roots.found = found,
-            None => trees.push((sought.name.clone(), Roots { started: None, found })),
+            None => trees.push((sought.name.clone(), TreeRoots { started: None, found })),
         }
         trees
     }
 }
 
 /// One look at all processes.
-struct Scan<'a> {
-    proc: &'a Proc,
+struct ProcessScan<'a> {
+    proc: &'a ProcDir,
     all: &'a HashMap<u32, Stat>,
-    before: &'a Before,
+    before: &'a LastTicks,
     /// Process to its threads, once they were looked at.
-    threads: HashMap<u32, Vec<Thread>>,
+    threads: HashMap<u32, Vec<TrackedThread>>,
 }
 
-struct Thread {
+struct TrackedThread {
     number: u32,
     waits_for_disk: bool,
     run_delay_ns: Option<u64>,
 }
 
-impl Scan<'_> {
-    fn threads(&mut self, pid: u32) -> &[Thread] {
+impl ProcessScan<'_> {
+    fn threads(&mut self, pid: u32) -> &[TrackedThread] {
         let proc = self.proc;
         self.threads.entry(pid).or_insert_with(|| {
             let threads = threads(proc, pid).into_iter().filter_map(|(number, folder)| {
                 // A thread that ended meanwhile is none that waits.
                 let stat = procfs::stat_at(&folder)?;
                 let run_delay_ns = procfs::text(&folder.join("schedstat")).and_then(|text| run_delay_ns(&text));
-                Some(Thread { number, waits_for_disk: stat.state == 'D', run_delay_ns })
+                Some(TrackedThread { number, waits_for_disk: stat.state == 'D', run_delay_ns })
             });
             threads.collect()
         })
     }
 }
 
-fn stat(proc: &Proc, pid: u32) -> Option<Stat> {
+fn stat(proc: &ProcDir, pid: u32) -> Option<Stat> {
     procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead())
 }
 
 /// The roots and all that came of them: children of children, the process group of what the lab has started, and what was in the
 /// tree before and has been adopted by init since; but never `us`, unless that is what was started.
-fn descendants(roots: &Roots, us: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
+fn descendants(roots: &TreeRoots, us: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for stat in all.values() {
         children.entry(stat.parent).or_default().push(stat.pid);
@@ -250,14 +261,14 @@ struct Scale {
 
 /// What was read of a tree last time.
 #[derive(Default)]
-struct Tree {
+struct TreeSnapshot {
     /// Pid to start: a pid alone is no name.
     seen: HashMap<u32, u64>,
-    ticks: HashMap<u32, Ticks>,
+    ticks: HashMap<u32, ProcessTicks>,
     /// Thread to the time it waited for a CPU so far, nanoseconds.
     run_delay_ns: HashMap<u32, u64>,
     /// Who is there since when, and who went.
-    staff: Staff,
+    staff: RestartDetector,
     /// Process to bytes read and written so far.
     io_bytes: HashMap<u32, (u64, u64)>,
     /// Children that ended are somebody else's.
@@ -266,13 +277,13 @@ struct Tree {
 
 /// CPU time of a process, user and system, and of those of its children that ended and were waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Ticks {
+struct ProcessTicks {
     own: (u64, u64),
     children: (u64, u64),
 }
 
-impl Tree {
-    fn read(&mut self, scan: &mut Scan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
+impl TreeSnapshot {
+    fn read(&mut self, scan: &mut ProcessScan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
         let (proc, all) = (scan.proc, scan.all);
         let stats: Vec<&Stat> = pids.iter().filter_map(|pid| all.get(pid)).collect();
         row.threads = Some(stats.iter().map(|stat| stat.threads).sum());
@@ -281,7 +292,7 @@ impl Tree {
         row.rss_bytes = Some(stats.iter().map(|stat| stat.resident_pages * page_bytes).sum());
         let joined = self.joined(scan.before, &stats);
         row.fds = stats.iter().map(|stat| open_files(&proc.path().join(stat.pid.to_string()))).sum();
-        let ticks = stats.iter().map(|stat| (stat.pid, Ticks::of(stat))).collect();
+        let ticks = stats.iter().map(|stat| (stat.pid, ProcessTicks::of(stat))).collect();
         if let Some(cores) = scale.cores {
             let (user, system) = used(&self.ticks, &ticks, self.own_only);
             let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
@@ -294,7 +305,7 @@ impl Tree {
     }
 
     /// Those that were there before and were not known to be of this tree: what they had used by then is not the tree's.
-    fn joined(&mut self, before: &Before, stats: &[&Stat]) -> BTreeSet<u32> {
+    fn joined(&mut self, before: &LastTicks, stats: &[&Stat]) -> BTreeSet<u32> {
         let mut joined = BTreeSet::new();
         for stat in stats {
             let then = before.get(&stat.pid).filter(|(started, _)| *started == stat.started_ticks);
@@ -308,7 +319,7 @@ impl Tree {
 
     fn read_threads(
         &mut self,
-        scan: &mut Scan<'_>,
+        scan: &mut ProcessScan<'_>,
         stats: &[&Stat],
         (scale, joined): (Scale, BTreeSet<u32>),
         row: &mut Sample,
@@ -345,7 +356,7 @@ impl Tree {
 
     /// What the processes had read from disks, and what they caused to be written, whenever that comes to pass. What one
     /// that ended had done since the last reading is lost.
-    fn read_io(&mut self, scan: &mut Scan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
+    fn read_io(&mut self, scan: &mut ProcessScan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
         let folder = |pid: &u32| scan.proc.path().join(pid.to_string());
         let now: HashMap<u32, (u64, u64)> =
             pids.iter().filter_map(|pid| Some((*pid, io_bytes(&procfs::text(&folder(pid).join("io"))?)?))).collect();
@@ -362,7 +373,7 @@ impl Tree {
     }
 }
 
-impl Ticks {
+impl ProcessTicks {
     fn of(stat: &Stat) -> Self {
         Self {
             own: (stat.user_ticks, stat.system_ticks),
@@ -373,8 +384,8 @@ impl Ticks {
 
 /// Ticks used since last time, user and system. A child that ended and was waited for is in its parent's account now, with
 /// all it ever used; what it had used by last time is taken off again.
-fn used(before: &HashMap<u32, Ticks>, now: &HashMap<u32, Ticks>, own_only: bool) -> (u64, u64) {
-    let one = |pick: fn(&Ticks) -> (u64, u64)| {
+fn used(before: &HashMap<u32, ProcessTicks>, now: &HashMap<u32, ProcessTicks>, own_only: bool) -> (u64, u64) {
+    let one = |pick: fn(&ProcessTicks) -> (u64, u64)| {
         let (mut own, mut children, mut gone) = (0, 0, 0);
         for (pid, ticks) in now {
             let (own_now, children_now) = pick(ticks);
@@ -391,7 +402,7 @@ fn used(before: &HashMap<u32, Ticks>, now: &HashMap<u32, Ticks>, own_only: bool)
     (one(|ticks| (ticks.own.0, ticks.children.0)), one(|ticks| (ticks.own.1, ticks.children.1)))
 }
 
-fn threads(proc: &Proc, pid: u32) -> Vec<(u32, PathBuf)> {
+fn threads(proc: &ProcDir, pid: u32) -> Vec<(u32, PathBuf)> {
     let folder = proc.path().join(pid.to_string()).join("task");
     procfs::numbers(&folder).into_iter().map(|thread| (thread, folder.join(thread.to_string()))).collect()
 }
@@ -426,27 +437,27 @@ const TOLD: usize = 16;
 
 /// What was read of all processes last time, and what each has used since the first.
 #[derive(Default)]
-pub struct Shares {
+pub struct CpuShares {
     /// Control group of the lab whose processes are accounted for elsewhere.
     lab: Option<String>,
     /// Who belonged to the run at the last reading.
     run: HashSet<u32>,
     /// By pid and start: processes that used any time, or are the target's.
-    accounts: BTreeMap<(u32, u64), Account>,
+    accounts: BTreeMap<(u32, u64), RoleAccount>,
     time_s: f64,
     cores: f64,
 }
 
-struct Account {
+struct RoleAccount {
     name: String,
     ticks: u64,
     is_target: bool,
 }
 
 /// What all processes had used when they were last read: pid to start and time.
-type Before = HashMap<u32, (u64, Ticks)>;
+type LastTicks = HashMap<u32, (u64, ProcessTicks)>;
 
-impl Shares {
+impl CpuShares {
     /// Beside a lab whose processes are in this control group.
     pub fn beside(lab: Option<String>) -> Self {
         Self { lab, ..Self::default() }
@@ -456,9 +467,9 @@ impl Shares {
     /// belong to it now, `target` those of the target. `None` at the first reading.
     fn read(
         &mut self,
-        proc: &Proc,
+        proc: &ProcDir,
         all: &HashMap<u32, Stat>,
-        before: &Before,
+        before: &LastTicks,
         (run, target): (HashSet<u32>, &HashSet<u32>),
         scale: Scale,
     ) -> Option<(f64, f64)> {
@@ -470,7 +481,7 @@ impl Shares {
         };
         let then = before.iter().filter(|(pid, (started, _))| counts(pid, *started));
         let then = then.map(|(pid, (_, ticks))| (*pid, *ticks)).collect();
-        let now = run.iter().filter_map(|pid| Some((*pid, Ticks::of(all.get(pid)?)))).collect();
+        let now = run.iter().filter_map(|pid| Some((*pid, ProcessTicks::of(all.get(pid)?)))).collect();
         let (user, system) = used(&then, &now, false);
         self.run = run;
         let cores = scale.cores?;
@@ -483,13 +494,13 @@ impl Shares {
     }
 
     /// Adds up what a process used itself.
-    fn note(&mut self, proc: &Proc, stat: &Stat, before: &Before, is_target: bool) {
+    fn note(&mut self, proc: &ProcDir, stat: &Stat, before: &LastTicks, is_target: bool) {
         if self.run.contains(&stat.pid) && !is_target {
             return;
         }
-        let ticks = |ticks: &Ticks| ticks.own.0 + ticks.own.1;
+        let ticks = |ticks: &ProcessTicks| ticks.own.0 + ticks.own.1;
         let then = before.get(&stat.pid).filter(|(started, _)| *started == stat.started_ticks);
-        let used = ticks(&Ticks::of(stat)).saturating_sub(then.map_or(0, |(_, then)| ticks(then)));
+        let used = ticks(&ProcessTicks::of(stat)).saturating_sub(then.map_or(0, |(_, then)| ticks(then)));
         if used == 0 && !is_target {
             return;
         }
@@ -500,7 +511,7 @@ impl Shares {
         if self.lab.as_ref().is_some_and(is_labs) {
             return;
         }
-        let account = self.accounts.entry((stat.pid, stat.started_ticks)).or_insert_with(|| Account {
+        let account = self.accounts.entry((stat.pid, stat.started_ticks)).or_insert_with(|| RoleAccount {
             name: stat.name.clone(),
             ticks: 0,
             is_target,
@@ -515,7 +526,7 @@ impl Shares {
     pub fn told(&self, of_target: bool) -> Vec<ProcessShare> {
         let accounts = self.accounts.iter().filter(|(_, account)| account.is_target == of_target);
         let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / self.time_s / self.cores * 100.0;
-        let share = |(pid, account): (u32, &Account)| ProcessShare {
+        let share = |(pid, account): (u32, &RoleAccount)| ProcessShare {
             name: account.name.clone(),
             pid,
             cpu_pct: (percent(account.ticks) * 100.0).round() / 100.0,
@@ -537,16 +548,16 @@ const PATIENCE: u32 = 10;
 
 /// What was seen of a tree.
 #[derive(Debug, Default)]
-pub struct Staff {
+pub struct RestartDetector {
     /// Pid to what it is.
-    there: HashMap<u32, Worker>,
+    there: HashMap<u32, TrackedProcess>,
     /// Who had settled and went, and at how many readings nobody had taken its place.
-    gone: Vec<(Worker, u32)>,
+    gone: Vec<(TrackedProcess, u32)>,
     has_base: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Worker {
+struct TrackedProcess {
     name: String,
     parent: u32,
     started_ticks: u64,
@@ -554,13 +565,13 @@ struct Worker {
     readings: u32,
 }
 
-impl Worker {
+impl TrackedProcess {
     fn replaces(&self, other: &Self) -> bool {
         (self.name.as_str(), self.parent) == (other.name.as_str(), other.parent)
     }
 }
 
-impl Staff {
+impl RestartDetector {
     /// Looks at the tree again, and says how many were replaced since the last time; nothing at the first.
     pub fn read(&mut self, pids: &[u32], all: &HashMap<u32, Stat>, row: &mut Sample) {
         let mut before = std::mem::take(&mut self.there);
@@ -568,7 +579,7 @@ impl Staff {
         for stat in pids.iter().filter_map(|pid| all.get(pid)) {
             // A pid alone is no name.
             let known = before.remove(&stat.pid).filter(|worker| worker.started_ticks == stat.started_ticks);
-            let mut worker = known.unwrap_or_else(|| Worker {
+            let mut worker = known.unwrap_or_else(|| TrackedProcess {
                 name: stat.name.clone(),
                 parent: stat.parent,
                 started_ticks: stat.started_ticks,
@@ -592,7 +603,7 @@ impl Staff {
         self.has_base = true;
     }
 
-    fn is_replacement(&mut self, worker: &Worker) -> bool {
+    fn is_replacement(&mut self, worker: &TrackedProcess) -> bool {
         let place = self.gone.iter().position(|(gone, _)| worker.replaces(gone));
         place.map(|place| self.gone.swap_remove(place)).is_some()
     }
@@ -601,8 +612,8 @@ impl Staff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Bench, Scratch, manifest, server};
-    use crate::sampling::Bounds;
+    use crate::fixture::{Bench, TestDir, manifest, server};
+    use crate::sampling::HostBounds;
 
     /// A line as of Linux 6: 22 figures after the state are enough.
     fn stat_line(
@@ -617,11 +628,11 @@ mod tests {
         )
     }
 
-    struct Machine(Scratch);
+    struct Machine(TestDir);
 
     impl Machine {
         fn with(processes: &[(u32, String)]) -> Self {
-            let machine = Self(Scratch::new());
+            let machine = Self(TestDir::new());
             machine.0.write("stat", "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n");
             for (pid, stat) in processes {
                 machine.0.write(&format!("{pid}/stat"), stat);
@@ -631,10 +642,10 @@ mod tests {
             machine
         }
 
-        fn read(&self, forest: &mut Forest) -> Sample {
+        fn read(&self, forest: &mut ProcessForest) -> Sample {
             let members = [Member { host: "n1".to_owned(), role: "server".to_owned(), pid: 10 }];
             let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
-            let reading = forest.read(&Source::machine(Proc::at(&self.0)), &members, 1.0, &mut host);
+            let reading = forest.read(&SampleSource::machine(ProcDir::at(&self.0)), &members, 1.0, &mut host);
             assert_eq!(host, Sample { host: "n1".to_owned(), ..Sample::default() }, "the machine is the probes'");
             reading.roles.into_iter().next().unwrap_or_default()
         }
@@ -645,10 +656,10 @@ mod tests {
         }
 
         /// As seen from inside a host that can do as much as two of the machine's cores.
-        fn whole(&self, forest: &mut Forest) -> Sample {
-            let host = Some(Bounds { capacity: 2.0, ..Bounds::default() });
+        fn whole(&self, forest: &mut ProcessForest) -> Sample {
+            let host = Some(HostBounds { capacity: 2.0, ..HostBounds::default() });
             let mut sample = Sample::default();
-            forest.read(&Source { proc: Proc::at(&self.0), host }, &[], 1.0, &mut sample);
+            forest.read(&SampleSource { proc: ProcDir::at(&self.0), host }, &[], 1.0, &mut sample);
             sample
         }
     }
@@ -681,7 +692,7 @@ mod tests {
             line(21, 20, 20),
         ]);
         let descendants = |root, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>| {
-            descendants(&Roots { started: Some(root), ..Roots::default() }, 1, all, seen)
+            descendants(&TreeRoots { started: Some(root), ..TreeRoots::default() }, 1, all, seen)
         };
         assert_eq!(descendants(10, &all, &HashMap::new()), [10, 11, 12, 13]);
         // 20 was seen below 10 before its parent died; with another start time it would be another process.
@@ -694,7 +705,7 @@ mod tests {
 
     #[test]
     fn a_tree_is_added_up() {
-        let mut forest = Forest::default();
+        let mut forest = ProcessForest::default();
         let line = |pid, parent, user| (pid, stat_line(pid, parent, 10, (user, 10), (0, 0)));
         let first = Machine::with(&[line(10, 1, 100), line(11, 10, 50)]).read(&mut forest);
         assert_eq!((first.cpu_user_pct, first.run_delay_pct), (None, None), "no base yet");
@@ -708,7 +719,7 @@ mod tests {
 
     #[test]
     fn a_role_that_comes_back_has_used_all_its_time_since() {
-        let mut forest = Forest::default();
+        let mut forest = ProcessForest::default();
         Machine::with(&[]).read(&mut forest);
         let sample = Machine::with(&[(10, stat_line(10, 1, 10, (40, 20), (0, 0)))]).read(&mut forest);
         assert_eq!((sample.cpu_user_pct, sample.cpu_system_pct), (Some(20.0), Some(10.0)));
@@ -716,25 +727,25 @@ mod tests {
     }
 
     /// A target that the search has come to this about.
-    fn sought(found: Whereabouts) -> Sought {
-        Sought { finder: None, name: ("local".to_owned(), "target".to_owned()), found: Some(found) }
+    fn sought(found: TargetLocation) -> ExternalTarget {
+        ExternalTarget { finder: None, name: ("local".to_owned(), "target".to_owned()), found: Some(found) }
     }
 
-    fn here(roots: &[u32], more: &[u32]) -> Whereabouts {
+    fn here(roots: &[u32], more: &[u32]) -> TargetLocation {
         let set = |pids: &[u32]| pids.iter().copied().collect();
-        Whereabouts::Here(ServerProcesses { roots: set(roots), more: set(more) })
+        TargetLocation::Here(ServerProcesses { roots: set(roots), more: set(more) })
     }
 
     impl Machine {
-        fn share_out(&self, forest: &mut Forest) -> Reading {
+        fn share_out(&self, forest: &mut ProcessForest) -> TreeReading {
             let mut host = Sample::default();
-            forest.read(&Source::machine(Proc::at(&self.0)), &[], 1.0, &mut host)
+            forest.read(&SampleSource::machine(ProcDir::at(&self.0)), &[], 1.0, &mut host)
         }
     }
 
     #[test]
     fn a_server_that_was_found_is_the_target_and_the_rest_are_others() {
-        let mut forest = Forest::default();
+        let mut forest = ProcessForest::default();
         forest.share_out(Some(sought(here(&[10], &[30]))), None);
         let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
         // Master, worker, a process of the same control group with a child elsewhere, and a hog with a child.
@@ -758,8 +769,8 @@ mod tests {
 
     #[test]
     fn what_a_server_had_used_before_it_was_found_is_not_of_the_load() {
-        let mut forest = Forest::default();
-        forest.share_out(Some(sought(Whereabouts::Unknown("it does not listen yet".to_owned()))), None);
+        let mut forest = ProcessForest::default();
+        forest.share_out(Some(sought(TargetLocation::Unknown("it does not listen yet".to_owned()))), None);
         let line = |pid, user| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
         assert_eq!(Machine::with(&[line(10, 5_000)]).share_out(&mut forest).roles, []);
         forest.sought.as_mut().unwrap().found = Some(here(&[10], &[]));
@@ -772,7 +783,7 @@ mod tests {
 
     #[test]
     fn what_runs_in_the_labs_control_group_is_no_other_process() {
-        let mut forest = Forest::default();
+        let mut forest = ProcessForest::default();
         forest.share_out(None, Some("plimsoll-run".to_owned()));
         let machine = |user| {
             let line = |pid| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
@@ -788,7 +799,7 @@ mod tests {
 
     #[test]
     fn in_a_host_everything_that_runs_is_added_up() {
-        let mut forest = Forest::default();
+        let mut forest = ProcessForest::default();
         let line = |pid, user| (pid, stat_line(pid, 1, pid, (user, 0), (0, 0)));
         let machine = Machine::with(&[line(10, 100), line(20, 100)]);
         machine.reads(10, 0);
@@ -808,7 +819,7 @@ mod tests {
 
     #[test]
     fn a_child_that_ended_is_counted_once() {
-        let ticks = |own: u64, children: u64| Ticks { own: (own, 0), children: (children, 0) };
+        let ticks = |own: u64, children: u64| ProcessTicks { own: (own, 0), children: (children, 0) };
         let before = HashMap::from([(10, ticks(100, 0)), (11, ticks(50, 0))]);
         // 11 used 5 more, ended and was waited for: its 55 are in 10's account.
         let after = HashMap::from([(10, ticks(103, 55))]);
@@ -826,8 +837,8 @@ mod tests {
         let bench = Bench::new();
         let site = bench.up(&manifest(vec![server("server")])).unwrap();
         let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
-        let source = Source::machine(Proc::at(Path::new("/proc")));
-        let reading = Forest::default().read(&source, &site.members(), f64::NAN, &mut host);
+        let source = SampleSource::machine(ProcDir::at(Path::new("/proc")));
+        let reading = ProcessForest::default().read(&source, &site.members(), f64::NAN, &mut host);
         let (rows, own) = (reading.roles, reading.own.unwrap());
         let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
         assert_eq!((roles.as_slice(), own.process.as_str(), own.host.as_str()), (["server"].as_slice(), "", "n1"));
@@ -839,7 +850,7 @@ mod tests {
     }
 
     /// Processes as pid, parent and name; the pid tells the start as well. Returns how many were replaced.
-    fn look(staff: &mut Staff, processes: &[(u32, u32, &str)]) -> Option<u64> {
+    fn look(staff: &mut RestartDetector, processes: &[(u32, u32, &str)]) -> Option<u64> {
         let stat = |pid: u32, parent: u32, name: &str| {
             Stat::parse(&format!("{pid} ({name}) S {parent} 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 2 0 1{pid} 1000 7 0"))
                 .unwrap()
@@ -856,7 +867,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_its_master_starts_again_was_replaced() {
-        let mut staff = Staff::default();
+        let mut staff = RestartDetector::default();
         assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), None, "no base yet");
         assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
         assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(1));
@@ -865,7 +876,7 @@ mod tests {
 
     #[test]
     fn a_master_may_take_its_time() {
-        let mut staff = Staff::default();
+        let mut staff = RestartDetector::default();
         look(&mut staff, &[MASTER, (11, 10, "worker")]);
         look(&mut staff, &[MASTER, (11, 10, "worker")]);
         for _ in 0..3 {
@@ -876,7 +887,7 @@ mod tests {
 
     #[test]
     fn what_comes_and_goes_for_each_request_is_not_replaced() {
-        let mut staff = Staff::default();
+        let mut staff = RestartDetector::default();
         look(&mut staff, &[MASTER]);
         for pid in 20..30 {
             assert_eq!(look(&mut staff, &[MASTER, (pid, 10, "cgi")]), Some(0));
@@ -885,7 +896,7 @@ mod tests {
 
     #[test]
     fn a_worker_more_or_of_another_name_or_parent_replaces_nobody() {
-        let mut staff = Staff::default();
+        let mut staff = RestartDetector::default();
         look(&mut staff, &[MASTER, (11, 10, "worker")]);
         look(&mut staff, &[MASTER, (11, 10, "worker")]);
         assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
@@ -894,7 +905,7 @@ mod tests {
 
     #[test]
     fn a_target_that_was_restarted_as_a_whole_is_not_its_own_workers_doing() {
-        let mut staff = Staff::default();
+        let mut staff = RestartDetector::default();
         look(&mut staff, &[MASTER, (11, 10, "worker")]);
         look(&mut staff, &[MASTER, (11, 10, "worker")]);
         assert_eq!(look(&mut staff, &[(30, 1, "master"), (31, 30, "worker")]), Some(0));

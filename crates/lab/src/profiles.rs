@@ -75,11 +75,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::fixture::Scratch;
+    use crate::fixture::TestDir;
 
     #[test]
     fn the_first_of_a_name_counts_and_what_is_no_profile_does_not() {
-        let (near, far) = (Scratch::new(), Scratch::new());
+        let (near, far) = (TestDir::new(), TestDir::new());
         near.write("board.toml", "near");
         far.write("board.toml", "far");
         far.write("server.toml", "server");

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
-use crate::hosts::{Ended, Process};
+use crate::hosts::{HostProcess, ProcessExit};
 use crate::{Caller, Error};
 
 /// Between attempts.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A readiness check with nothing left to fill in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Check {
+pub enum ReadinessCheck {
     /// This operation of the target's protocol is `ok`.
     Call {
         /// `host:port` or URL.
@@ -29,7 +29,7 @@ pub enum Check {
     Http(String),
 }
 
-impl std::fmt::Display for Check {
+impl std::fmt::Display for ReadinessCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Call { service, operation } => write!(f, "call `{operation}` to {service}"),
@@ -40,11 +40,11 @@ impl std::fmt::Display for Check {
 }
 
 /// What is waited for.
-pub struct Waiting<'a> {
+pub struct ReadinessWait<'a> {
     /// The process, for messages.
     pub role: &'a str,
     /// What is tried.
-    pub check: &'a Check,
+    pub check: &'a ReadinessCheck,
     /// Seconds it may take.
     pub within_s: f64,
     /// Whether it may end with exit 0 before it is ready, as a command that starts something in the background does.
@@ -53,8 +53,8 @@ pub struct Waiting<'a> {
 
 /// Tries every 20 ms until the process is ready.
 pub fn wait(
-    waiting: &Waiting<'_>,
-    process: &mut dyn Process,
+    waiting: &ReadinessWait<'_>,
+    process: &mut dyn HostProcess,
     caller: &dyn Caller,
     must_stop: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
@@ -66,7 +66,7 @@ pub fn wait(
         let tried = attempt(waiting.check, caller);
         // After the attempt: it may have been another process that answered on the port of one that died.
         match process.ended() {
-            Some(Ended::Exit(0)) if waiting.may_detach => {}
+            Some(ProcessExit::Exit(0)) if waiting.may_detach => {}
             Some(ended) => {
                 let (how, log) = (ended.to_string(), process.last_lines());
                 return Err(Error::DiedAtStart { role: waiting.role.to_owned(), how, log });
@@ -87,26 +87,26 @@ pub fn wait(
     }
 }
 
-fn attempt(check: &Check, caller: &dyn Caller) -> Result<(), String> {
+fn attempt(check: &ReadinessCheck, caller: &dyn Caller) -> Result<(), String> {
     match check {
         // A connection first: it is refused at once, where a caller would try for longer.
-        Check::Call { service, operation } => {
-            connect(&Place::parse(service)?)?;
+        ReadinessCheck::Call { service, operation } => {
+            connect(&UrlParts::parse(service)?)?;
             caller.call(service, operation, &BTreeMap::new())
         }
-        Check::Tcp(place) => connect(&Place::parse(place)?).map(drop),
-        Check::Http(url) => get(url, caller),
+        ReadinessCheck::Tcp(place) => connect(&UrlParts::parse(place)?).map(drop),
+        ReadinessCheck::Http(url) => get(url, caller),
     }
 }
 
 /// Whether something accepts connections at a URL or `host:port`; in words why not.
 pub fn reach(url: &str) -> Result<(), String> {
-    connect(&Place::parse(url)?).map(drop)
+    connect(&UrlParts::parse(url)?).map(drop)
 }
 
 /// Where the load's clients connect to: of several addresses, to the first that accepts a connection; in words why nowhere.
 pub fn address(url: &str) -> Result<SocketAddr, String> {
-    let place = Place::parse(url)?;
+    let place = UrlParts::parse(url)?;
     let found = (place.host.as_str(), place.port).to_socket_addrs().map_err(|error| error.to_string())?;
     let addresses: Vec<SocketAddr> = found.collect();
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, PATIENCE).is_ok();
@@ -114,7 +114,7 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
     accepting.or(addresses.first()).copied().ok_or_else(|| format!("`{}` has no address", place.host))
 }
 
-fn connect(place: &Place) -> Result<TcpStream, String> {
+fn connect(place: &UrlParts) -> Result<TcpStream, String> {
     let addresses = (place.host.as_str(), place.port).to_socket_addrs().map_err(|error| error.to_string())?;
     let mut refused = format!("`{}` has no address", place.host);
     for address in addresses {
@@ -127,7 +127,7 @@ fn connect(place: &Place) -> Result<TcpStream, String> {
 }
 
 fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
-    let place = Place::parse(url)?;
+    let place = UrlParts::parse(url)?;
     let mut stream = connect(&place)?;
     match place.scheme.as_str() {
         "http" => {}
@@ -173,7 +173,7 @@ fn in_words(error: &io::Error) -> String {
 
 /// Parts of a URL, or of a bare `host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct UrlParts {
     /// `http`, …; empty in a bare `host:port`.
     pub scheme: String,
     /// Name or address, without brackets.
@@ -184,7 +184,7 @@ pub struct Place {
     pub path: String,
 }
 
-impl Place {
+impl UrlParts {
     /// Takes a URL apart; in words why it cannot.
     pub fn parse(url: &str) -> Result<Self, String> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
@@ -223,7 +223,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::fixture::Lines;
+    use crate::fixture::LineClient;
 
     /// A server that gives one answer to each connection, at its address.
     fn answering(answer: &'static str) -> String {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn http_is_ready_with_2xx_only() {
-        let get = |answer| get(&format!("http://{}/health", answering(answer)), &Lines);
+        let get = |answer| get(&format!("http://{}/health", answering(answer)), &LineClient);
         assert_eq!(get("HTTP/1.1 200 OK\r\n\r\n"), Ok(()));
         assert_eq!(get("HTTP/1.0 204 \r\n\r\n"), Ok(()));
         assert_eq!(get("HTTP/1.1 503 Service Unavailable\r\n\r\n"), Err("status 503".to_owned()));
@@ -255,30 +255,30 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_is_said() {
         let other = format!("ftp://{}/", answering(""));
-        assert_eq!(get(&other, &Lines), Err("readiness is asked by http or https, not by `ftp`".to_owned()));
+        assert_eq!(get(&other, &LineClient), Err("readiness is asked by http or https, not by `ftp`".to_owned()));
         let secret = format!("https://{}/health?now", answering(""));
         assert_eq!(
-            get(&secret, &Lines),
+            get(&secret, &LineClient),
             Err(format!("asked `/health?now` of {}", secret.trim_end_matches("/health?now")))
         );
         let free = crate::ports::free(1).unwrap()[0];
         assert_eq!(reach(&format!("127.0.0.1:{free}")), Err("connection refused".to_owned()));
-        let check = Check::Call { service: format!("127.0.0.1:{free}"), operation: "ping".to_owned() };
-        assert_eq!(attempt(&check, &Lines), Err("connection refused".to_owned()));
+        let check = ReadinessCheck::Call { service: format!("127.0.0.1:{free}"), operation: "ping".to_owned() };
+        assert_eq!(attempt(&check, &LineClient), Err("connection refused".to_owned()));
         assert_eq!(check.to_string(), format!("call `ping` to 127.0.0.1:{free}"));
     }
 
     #[test]
     fn a_call_must_be_ok() {
-        let check = |answer| Check::Call { service: answering(answer), operation: "ping".to_owned() };
-        assert_eq!(attempt(&check("ok\n"), &Lines), Ok(()));
-        assert!(attempt(&check("busy\n"), &Lines).is_err());
-        assert_eq!(attempt(&Check::Tcp(answering("")), &Lines), Ok(()));
+        let check = |answer| ReadinessCheck::Call { service: answering(answer), operation: "ping".to_owned() };
+        assert_eq!(attempt(&check("ok\n"), &LineClient), Ok(()));
+        assert!(attempt(&check("busy\n"), &LineClient).is_err());
+        assert_eq!(attempt(&ReadinessCheck::Tcp(answering("")), &LineClient), Ok(()));
     }
 
     #[test]
     fn places() {
-        let place = |url: &str| Place::parse(url).map(|place| (place.scheme, place.host, place.port, place.path));
+        let place = |url: &str| UrlParts::parse(url).map(|place| (place.scheme, place.host, place.port, place.path));
         let is = |scheme: &str, host: &str, port, path: &str| {
             Ok((scheme.to_owned(), host.to_owned(), port, path.to_owned()))
         };

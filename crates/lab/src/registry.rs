@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::hosts::{Leftover, remove_remote};
 use crate::linux::cgroup::{self, Device};
-use crate::linux::{Group, Marks, mount, procfs};
+use crate::linux::{ProcessGroup, RunTag, mount, procfs};
 use crate::runner::groups::top_of;
 use crate::trusted::{self, PrivateFolder};
 
@@ -28,35 +28,35 @@ static BEGUN: AtomicU32 = AtomicU32::new(0);
 /// A run's entry. When it goes, everything that is left of the run goes with it.
 #[derive(Debug)]
 pub struct Registry {
-    ledger: Arc<Ledger>,
+    ledger: Arc<RegistryWriter>,
 }
 
 /// What parts of the lab write into the entry.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct RegistryWriter {
     id: String,
     folder: PrivateFolder,
     /// The entry, in the folder.
     name: String,
-    written: Mutex<Written>,
-    made: Mutex<Made>,
+    written: Mutex<EntryFile>,
+    made: Mutex<MadeResource>,
 }
 
 /// The entry's file.
 #[derive(Debug)]
-struct Written {
+struct EntryFile {
     file: File,
-    lines: Vec<Line>,
+    lines: Vec<RegistryLine>,
     bytes: usize,
     /// When it is this long, what is over is left out.
     at_most: usize,
 }
 
 #[derive(Debug, Default)]
-struct Made {
+struct MadeResource {
     scratch: Option<PathBuf>,
-    groups: Vec<Group>,
-    kernel: Kernel,
+    groups: Vec<ProcessGroup>,
+    kernel: KernelResource,
 }
 
 impl Registry {
@@ -78,15 +78,16 @@ impl Registry {
 
     pub(crate) fn begin_in(folder: &Path, run_folder: &Path) -> Result<Self, Error> {
         let folder = PrivateFolder::make(folder)?;
-        let owner = Owner::this_process();
+        let owner = RunOwner::this_process();
         let boot = owner.boot.get(..8).unwrap_or("unknown");
         // Counted per process, not per folder: two runs of one process must differ wherever they are registered.
         let numbers = std::iter::repeat_with(|| BEGUN.fetch_add(1, Ordering::Relaxed) + 1);
         let ids = numbers.map(|number| format!("{boot}-{}-{}-{number}", owner.pid, owner.started_ticks));
         let (id, name, file) = create_entry(&folder, ids)?;
-        let written = Written { file, lines: Vec::new(), bytes: 0, at_most: ENTRY_BYTES as usize / 2 };
-        let ledger = Ledger { id: id.clone(), folder, name, written: Mutex::new(written), made: Mutex::default() };
-        ledger.note(&Line::Run { id, owner, folder: run_folder.to_path_buf() })?;
+        let written = EntryFile { file, lines: Vec::new(), bytes: 0, at_most: ENTRY_BYTES as usize / 2 };
+        let ledger =
+            RegistryWriter { id: id.clone(), folder, name, written: Mutex::new(written), made: Mutex::default() };
+        ledger.note(&RegistryLine::Run { id, owner, folder: run_folder.to_path_buf() })?;
         Ok(Self { ledger: Arc::new(ledger) })
     }
 
@@ -110,7 +111,7 @@ impl Registry {
         self.ledger.scratch()
     }
 
-    pub(crate) fn ledger(&self) -> Arc<Ledger> {
+    pub(crate) fn ledger(&self) -> Arc<RegistryWriter> {
         Arc::clone(&self.ledger)
     }
 
@@ -133,12 +134,12 @@ impl Drop for Registry {
     }
 }
 
-impl Ledger {
-    fn made(&self) -> std::sync::MutexGuard<'_, Made> {
+impl RegistryWriter {
+    fn made(&self) -> std::sync::MutexGuard<'_, MadeResource> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, line: &Line) -> Result<(), Error> {
+    fn note(&self, line: &RegistryLine) -> Result<(), Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let writing = || format!("write {}", self.folder.path(&self.name).display());
         written.bytes += append_lines(&written.file, line).map_err(Error::system(writing()))?;
@@ -150,7 +151,7 @@ impl Ledger {
     }
 
     /// Writes the entry anew without what is over: a run of many trials makes much, and what is too long is not read.
-    fn rewrite(&self, written: &mut Written) -> io::Result<()> {
+    fn rewrite(&self, written: &mut EntryFile) -> io::Result<()> {
         let lines = still_needed(std::mem::take(&mut written.lines));
         let name = rewritten(&self.name);
         self.folder.remove(&name)?;
@@ -162,7 +163,7 @@ impl Ledger {
         self.folder.rename(&name, &self.name)?;
         // Where much is alive, not again with the next line.
         let at_most = written.at_most.max(2 * bytes);
-        *written = Written { file, lines, bytes, at_most };
+        *written = EntryFile { file, lines, bytes, at_most };
         Ok(())
     }
 
@@ -173,13 +174,13 @@ impl Ledger {
 
     /// A process is about to be started.
     pub(crate) fn announce(&self, host: &str, role: &str) -> Result<(), Error> {
-        self.note(&Line::Process { host: host.to_owned(), role: role.to_owned() })
+        self.note(&RegistryLine::Process { host: host.to_owned(), role: role.to_owned() })
     }
 
     /// A process was started: it leads a process group.
-    pub(crate) fn started(&self, group: &Group) -> Result<(), Error> {
+    pub(crate) fn started(&self, group: &ProcessGroup) -> Result<(), Error> {
         self.made().groups.push(group.clone());
-        self.note(&Line::Group(group.clone()))
+        self.note(&RegistryLine::Group(group.clone()))
     }
 
     /// The run's control group at the top of every hierarchy is about to be made.
@@ -187,7 +188,7 @@ impl Ledger {
         let name = top_of(&self.id);
         let mut made = self.made();
         if !made.kernel.cgroups.contains(&name) {
-            self.note(&Line::Cgroups { name: name.clone() })?;
+            self.note(&RegistryLine::Cgroups { name: name.clone() })?;
             made.kernel.cgroups.push(name);
         }
         Ok(())
@@ -195,21 +196,21 @@ impl Ledger {
 
     /// A file is about to be attached to a loop device.
     pub(crate) fn looped(&self, device: &Path, file: &Path) -> Result<(), Error> {
-        self.note(&Line::Loop { device: device.to_path_buf(), file: file.to_path_buf() })?;
+        self.note(&RegistryLine::Loop { device: device.to_path_buf(), file: file.to_path_buf() })?;
         self.made().kernel.loops.push((device.to_path_buf(), file.to_path_buf()));
         Ok(())
     }
 
     /// A loop device of the run is about to be limited.
     pub(crate) fn throttled(&self, device: &Path) -> Result<(), Error> {
-        self.note(&Line::Throttle { device: device.to_path_buf() })?;
+        self.note(&RegistryLine::Throttle { device: device.to_path_buf() })?;
         self.made().kernel.throttles.push(device.to_path_buf());
         Ok(())
     }
 
     /// A folder is about to be made on another machine.
     pub(crate) fn remote(&self, destination: &str, folder: &str) -> Result<(), Error> {
-        self.note(&Line::Remote(Leftover { destination: destination.to_owned(), folder: folder.to_owned() }))
+        self.note(&RegistryLine::Remote(Leftover { destination: destination.to_owned(), folder: folder.to_owned() }))
     }
 
     pub(crate) fn scratch(&self) -> Result<PathBuf, Error> {
@@ -218,15 +219,15 @@ impl Ledger {
             return Ok(scratch.clone());
         }
         let scratch = scratch_of(&self.id);
-        self.note(&Line::Scratch { path: scratch.clone() })?;
+        self.note(&RegistryLine::Scratch { path: scratch.clone() })?;
         make_scratch(&scratch).map_err(Error::for_private_files)?;
         made.scratch = Some(scratch.clone());
         Ok(scratch)
     }
 
     /// How the run's processes are found.
-    pub(crate) fn marks(&self) -> Marks {
-        Marks { variables: vec![self.variable()], groups: self.made().groups.clone() }
+    pub(crate) fn marks(&self) -> RunTag {
+        RunTag { variables: vec![self.variable()], groups: self.made().groups.clone() }
     }
 
     /// What is in the environment of each of the run's processes.
@@ -237,7 +238,7 @@ impl Ledger {
 
 /// What came of [`clean`].
 #[derive(Debug, Default)]
-pub struct Cleaned {
+pub struct CleanupReport {
     /// A line for each thing that was removed: a process, a loop device, a folder, a run.
     pub removed: Vec<String>,
     /// A line for each machine that could not be reached to see what is left there.
@@ -248,7 +249,7 @@ pub struct Cleaned {
     pub failed: Vec<Error>,
 }
 
-impl Cleaned {
+impl CleanupReport {
     /// What another can have written is named, and neither obeyed nor removed.
     fn failed(&mut self, error: Error) {
         match error {
@@ -264,15 +265,15 @@ impl Cleaned {
 /// when the process that began it is gone; live ones are not touched, nor are those of which that cannot be seen from here. All is
 /// tried, whatever fails.
 #[must_use]
-pub fn clean() -> Cleaned {
-    let mut cleaned = Cleaned::default();
+pub fn clean() -> CleanupReport {
+    let mut cleaned = CleanupReport::default();
     for folder in folders() {
         clean_in(&folder, &mut cleaned);
     }
     cleaned
 }
 
-pub(crate) fn clean_in(folder: &Path, cleaned: &mut Cleaned) {
+pub(crate) fn clean_in(folder: &Path, cleaned: &mut CleanupReport) {
     let folder = match PrivateFolder::find(folder) {
         Ok(Some(folder)) => folder,
         Ok(None) => return,
@@ -296,13 +297,18 @@ pub(crate) fn clean_in(folder: &Path, cleaned: &mut Cleaned) {
 }
 
 /// Removes what a run left, if it is over.
-fn tidy(folder: &PrivateFolder, name: &str, mut record: Record, cleaned: &mut Cleaned) -> Result<(), Error> {
+fn tidy(
+    folder: &PrivateFolder,
+    name: &str,
+    mut record: RegistryEntry,
+    cleaned: &mut CleanupReport,
+) -> Result<(), Error> {
     match record.owner.standing() {
-        Standing::Alive => return Ok(()),
-        Standing::Gone => {}
+        OwnerState::Alive => return Ok(()),
+        OwnerState::Gone => {}
         // Its numbers mean other processes here.
-        Standing::GoneWithNamespace => record.groups.clear(),
-        Standing::Elsewhere => {
+        OwnerState::GoneWithNamespace => record.groups.clear(),
+        OwnerState::Elsewhere => {
             cleaned.left_alone.push(format!(
                 "run {} ({}) began in another pid namespace, so that it cannot be seen from here whether it goes on; `plimsoll clean` \
                  looks after it there, or as root outside of all containers; its entry is {}",
@@ -316,10 +322,15 @@ fn tidy(folder: &PrivateFolder, name: &str, mut record: Record, cleaned: &mut Cl
     remove(folder, name, &record, cleaned)
 }
 
-fn remove(folder: &PrivateFolder, name: &str, record: &Record, cleaned: &mut Cleaned) -> Result<(), Error> {
+fn remove(
+    folder: &PrivateFolder,
+    name: &str,
+    record: &RegistryEntry,
+    cleaned: &mut CleanupReport,
+) -> Result<(), Error> {
     // Nothing survives a reboot but files.
     if record.owner.is_of_this_boot() {
-        let marks = Marks { variables: vec![format!("{MARK}={}", record.id)], groups: record.groups.clone() };
+        let marks = RunTag { variables: vec![format!("{MARK}={}", record.id)], groups: record.groups.clone() };
         let (ended, left) = marks.end(true);
         cleaned.removed.extend(ended.iter().map(|stat| format!("process {} ({})", stat.pid, stat.name)));
         if !left.is_empty() {
@@ -363,13 +374,13 @@ const YOUNG: Duration = Duration::from_secs(60);
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "made", rename_all = "snake_case")]
-pub(crate) enum Line {
+pub(crate) enum RegistryLine {
     /// First line: the run.
     Run {
         /// What tells it from every other; also the value of the mark.
         id: String,
         /// The process that plays it.
-        owner: Owner,
+        owner: RunOwner,
         /// Where its records are.
         folder: PathBuf,
     },
@@ -403,14 +414,14 @@ pub(crate) enum Line {
         role: String,
     },
     /// A process group: that of a process that was started.
-    Group(Group),
+    Group(ProcessGroup),
     /// A folder on another machine, which removes it itself when the connection ends.
     Remote(Leftover),
 }
 
 /// The process that plays a run. A pid alone is no name: it is used again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Owner {
+pub(crate) struct RunOwner {
     /// Its pid.
     pub pid: u32,
     /// When it started, clock ticks since boot.
@@ -424,7 +435,7 @@ pub(crate) struct Owner {
 
 /// What can be said of the process that plays a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum OwnerState {
     /// It runs.
     Alive,
     /// It is gone.
@@ -435,7 +446,7 @@ enum Standing {
     Elsewhere,
 }
 
-impl Owner {
+impl RunOwner {
     /// This process.
     pub fn this_process() -> Self {
         let pid = std::process::id();
@@ -444,22 +455,22 @@ impl Owner {
     }
 
     /// Whether it still runs, as far as can be seen from here.
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> OwnerState {
         if !self.is_of_this_boot() {
-            return Standing::Gone;
+            return OwnerState::Gone;
         }
         match (self.pid_namespace, procfs::pid_namespace()) {
             (Some(theirs), Some(ours)) if theirs == ours => {}
             // Written by a version that did not say.
             (None, _) => {}
             (Some(theirs), Some(procfs::FIRST_PID_NAMESPACE)) if !procfs::has_processes(theirs) => {
-                return Standing::GoneWithNamespace;
+                return OwnerState::GoneWithNamespace;
             }
-            (Some(_), _) => return Standing::Elsewhere,
+            (Some(_), _) => return OwnerState::Elsewhere,
         }
         let now = procfs::stat(self.pid).filter(|stat| !stat.is_dead());
         let is_alive = now.is_some_and(|stat| stat.started_ticks == self.started_ticks);
-        if is_alive { Standing::Alive } else { Standing::Gone }
+        if is_alive { OwnerState::Alive } else { OwnerState::Gone }
     }
 
     /// Whether the machine was not started anew since.
@@ -470,19 +481,19 @@ impl Owner {
 
 /// An entry, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Record {
+struct RegistryEntry {
     /// The run's id.
     pub id: String,
     /// Who plays it.
-    pub owner: Owner,
+    pub owner: RunOwner,
     /// Where its records are.
     pub folder: PathBuf,
     /// Its private folders.
     pub scratch: Vec<PathBuf>,
     /// Its process groups.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ProcessGroup>,
     /// What it made in the kernel.
-    pub kernel: Kernel,
+    pub kernel: KernelResource,
     /// Folders on other machines, each once.
     pub remotes: Vec<Leftover>,
 }
@@ -578,7 +589,7 @@ fn create_entry(folder: &PrivateFolder, ids: impl Iterator<Item = String>) -> Re
 }
 
 /// Appends a line in one write, and says how long it is.
-fn append_lines(mut file: &File, line: &Line) -> io::Result<usize> {
+fn append_lines(mut file: &File, line: &RegistryLine) -> io::Result<usize> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     file.write_all(text.as_bytes())?;
@@ -591,14 +602,14 @@ fn rewritten(name: &str) -> String {
 }
 
 /// Of the lines of an entry those that there still is something to: each once, and no group that is empty.
-fn still_needed(lines: Vec<Line>) -> Vec<Line> {
+fn still_needed(lines: Vec<RegistryLine>) -> Vec<RegistryLine> {
     let all = procfs::alive();
-    let mut kept: Vec<Line> = Vec::new();
+    let mut kept: Vec<RegistryLine> = Vec::new();
     for line in lines {
         let is_needed = match &line {
             // Found by its mark, as before.
-            Line::Process { .. } => false,
-            Line::Group(group) => all.iter().any(|stat| stat.group == group.pid),
+            RegistryLine::Process { .. } => false,
+            RegistryLine::Group(group) => all.iter().any(|stat| stat.group == group.pid),
             _ => true,
         };
         if is_needed && !kept.contains(&line) {
@@ -620,29 +631,29 @@ pub(crate) fn entries(folder: &PrivateFolder) -> Vec<String> {
 ///
 /// # Errors
 /// [`Error::Distrusted`] if it is not ours alone; [`Error::System`] if it cannot be read.
-fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<Record>, Error> {
+fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<RegistryEntry>, Error> {
     let text = folder.read(name, ENTRY_BYTES)?;
-    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    let Some(Line::Run { id, owner, folder }) = lines.next() else { return Ok(None) };
-    let mut record = Record {
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<RegistryLine>(line).ok());
+    let Some(RegistryLine::Run { id, owner, folder }) = lines.next() else { return Ok(None) };
+    let mut record = RegistryEntry {
         id,
         owner,
         folder,
         scratch: Vec::new(),
         groups: Vec::new(),
-        kernel: Kernel::default(),
+        kernel: KernelResource::default(),
         remotes: Vec::new(),
     };
     for line in lines {
         match line {
-            Line::Scratch { path } => record.scratch.push(path),
-            Line::Group(group) => record.groups.push(group),
-            Line::Cgroups { name } => record.kernel.cgroups.push(name),
-            Line::Loop { device, file } => record.kernel.loops.push((device, file)),
-            Line::Throttle { device } => record.kernel.throttles.push(device),
+            RegistryLine::Scratch { path } => record.scratch.push(path),
+            RegistryLine::Group(group) => record.groups.push(group),
+            RegistryLine::Cgroups { name } => record.kernel.cgroups.push(name),
+            RegistryLine::Loop { device, file } => record.kernel.loops.push((device, file)),
+            RegistryLine::Throttle { device } => record.kernel.throttles.push(device),
             // A line for every trial.
-            Line::Remote(left) if !record.remotes.contains(&left) => record.remotes.push(left),
-            Line::Remote(_) | Line::Run { .. } | Line::Process { .. } => {}
+            RegistryLine::Remote(left) if !record.remotes.contains(&left) => record.remotes.push(left),
+            RegistryLine::Remote(_) | RegistryLine::Run { .. } | RegistryLine::Process { .. } => {}
         }
     }
     Ok(Some(record))
@@ -664,7 +675,7 @@ fn remove_unreadable(folder: &PrivateFolder, name: &str) -> Result<bool, Error> 
 
 /// What was written down before it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Kernel {
+struct KernelResource {
     /// Names of groups, in whatever hierarchies there are.
     pub cgroups: Vec<String>,
     /// Device and the file that is attached to it. Another may have got the device at the last moment.
@@ -673,7 +684,7 @@ struct Kernel {
     pub throttles: Vec<PathBuf>,
 }
 
-impl Kernel {
+impl KernelResource {
     /// Removes it; a line for each thing that was there. All is tried, whatever fails.
     pub fn remove(&self, id: &str, removed: &mut Vec<String>) -> Result<(), Error> {
         let mut failed = None;
@@ -717,7 +728,7 @@ fn can_be(device: &Path, file: &Path, id: &str) -> bool {
     mount::is_loop_device(device) && file.ancestors().skip(1).any(|folder| belongs_to(folder, id))
 }
 
-fn refused(doing: String, error: cgroup::Error) -> Error {
+fn refused(doing: String, error: cgroup::CgroupError) -> Error {
     Error::System { doing, error: io::Error::other(error) }
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod cores;
 pub(crate) mod groups;
 mod load_average;
 pub mod machine;
-pub(crate) mod said;
+pub(crate) mod messages;
 mod serve;
 pub(crate) mod session;
 
@@ -19,12 +19,12 @@ use std::path::PathBuf;
 use experiment::profile::{Disk, Link};
 use serde::{Deserialize, Serialize};
 
-pub use said::{Answer, HostLines, LINE_BYTES, Refusal, Said};
+pub use messages::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
 #[cfg(test)]
 pub(crate) use serve::beside;
 pub use serve::serve;
 
-use crate::linux::network::{self, Trouble};
+use crate::linux::network::{self, NetworkError};
 
 /// The variable with the host's name that every process of a host has beside the run's mark.
 pub(crate) const HOST_MARK: &str = "PLIMSOLL_HOST";
@@ -61,7 +61,7 @@ pub struct Isolation {
     /// Folders and files that are shown inside: its private `/tmp`, its data, the target's folder, this program.
     pub binds: Vec<Bind>,
     /// A file system of its own for data, in a file: loop device, ext4.
-    pub volume: Option<Volume>,
+    pub volume: Option<VolumeSpec>,
 }
 
 /// Something of the machine that is shown at another place inside a host.
@@ -77,7 +77,7 @@ pub struct Bind {
 
 /// A file system in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Volume {
+pub struct VolumeSpec {
     /// The file, on the machine; made, sparse, by whoever sets the host up.
     pub file: PathBuf,
     /// The loop device it is bound to, already attached and registered: `/dev/loop3`.
@@ -107,7 +107,7 @@ pub struct Envelope {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wiring {
     /// Its interfaces.
-    pub interfaces: Vec<Interface>,
+    pub interfaces: Vec<InterfaceSpec>,
     /// Networks that are reached through another host: network, prefix length, that host's address.
     pub routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
     /// Whether it passes packets on.
@@ -116,7 +116,7 @@ pub struct Wiring {
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interface {
+pub struct InterfaceSpec {
     /// `eth0`, …
     pub name: String,
     /// Its address.
@@ -127,7 +127,7 @@ pub struct Interface {
 
 /// A request; `number` comes back with the answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Request {
+pub struct NumberedOrder {
     /// From 1, ascending.
     pub number: u64,
     /// What is to be done.
@@ -135,15 +135,15 @@ pub struct Request {
     pub order: Order,
 }
 
-/// What a runner does. Each order is answered by [`Said::Done`] or [`Said::Refused`].
+/// What a runner does. Each order is answered by [`RunnerMessage::Done`] or [`RunnerMessage::Refused`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Order {
     /// Configures the interfaces: addresses, up, routes, the profile's link limits.
     Wire(Wiring),
-    /// Starts a process in a process group of its own, in the host's groups. Its output comes back as [`Said::Wrote`], its
-    /// end as [`Said::Ended`], both with this request's number. Answers [`Answer::Started`].
-    Start(Program),
+    /// Starts a process in a process group of its own, in the host's groups. Its output comes back as [`RunnerMessage::Wrote`], its
+    /// end as [`RunnerMessage::Ended`], both with this request's number. Answers [`OrderReply::Started`].
+    Start(ProgramSpec),
     /// Signals a process that `Start` with this number started, or its whole group.
     Signal {
         /// Number of the request that started it.
@@ -153,16 +153,16 @@ pub enum Order {
         /// Also all that it started which has not left its group; then it may have ended itself.
         group: bool,
     },
-    /// Runs a program to its end. Answers [`Answer::Ran`].
+    /// Runs a program to its end. Answers [`OrderReply::Ran`].
     Run {
         /// What.
-        program: Program,
+        program: ProgramSpec,
         /// Given to it on standard input.
         input: String,
         /// Killed after so long, seconds.
         within_s: f64,
     },
-    /// Answers [`Answer::Ports`]: so many different ones on which nothing listens.
+    /// Answers [`OrderReply::Ports`]: so many different ones on which nothing listens.
     Ports {
         /// How many.
         count: usize,
@@ -172,7 +172,7 @@ pub enum Order {
         /// Which.
         port: u16,
     },
-    /// Makes an empty private folder of that name. Answers [`Answer::Folder`].
+    /// Makes an empty private folder of that name. Answers [`OrderReply::Folder`].
     Folder {
         /// Its name.
         name: String,
@@ -182,37 +182,37 @@ pub enum Order {
         /// Its name.
         name: String,
     },
-    /// Reads the probes. Answers [`Answer::Samples`]: the host's row first, then one for each running role; `at_s` and `host`
+    /// Reads the probes. Answers [`OrderReply::Samples`]: the host's row first, then one for each running role; `at_s` and `host`
     /// are left for the asker to fill in. The first answer is empty: it is the base of the next.
     Sample,
-    /// Imposes a fault, under a key that no other has.
-    Impose {
-        /// By which it is lifted.
+    /// Injects a fault, under a key that no other has.
+    Inject {
+        /// By which it is healed.
         key: String,
         /// What.
-        control: Control,
+        control: Injection,
     },
-    /// Lifts it; what other keys impose stays. Nothing happens if there is no such key.
-    Lift {
+    /// Heals it; what other keys inject stays. Nothing happens if there is no such key.
+    Heal {
         /// The key.
         key: String,
     },
-    /// Measures the storage in the host's folder, for so long in all. Answers [`Answer::Figures`].
+    /// Measures the storage in the host's folder, for so long in all. Answers [`OrderReply::Figures`].
     MeasureStorage {
         /// Seconds.
         for_s: f64,
     },
-    /// What the host is and got. Answers [`Answer::Figures`].
+    /// What the host is and got. Answers [`OrderReply::Figures`].
     Figures,
-    /// Measures the machine for a profile: answers [`Answer::Text`], a profile in TOML.
+    /// Measures the machine for a profile: answers [`OrderReply::Text`], a profile in TOML.
     MeasureMachine,
-    /// Ends every process, lifts everything, removes what it made, answers and ends.
+    /// Ends every process, heals everything, removes what it made, answers and ends.
     End,
 }
 
 /// A program to be started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
+pub struct ProgramSpec {
     /// A role of the target, or what it is for; names its rows.
     pub role: String,
     /// The program, then its arguments.
@@ -225,10 +225,10 @@ pub struct Program {
     pub keeps_bytes: Option<usize>,
 }
 
-/// A state that a fault puts a host into, as long as it is imposed. Of two of one kind the later holds; cuts add up.
+/// A state that a fault puts a host into, as long as it is injected. Of two of one kind the later holds; cuts add up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "control", rename_all = "snake_case")]
-pub enum Control {
+pub enum Injection {
     /// Its processes stand still and its network is silent. The runner goes on.
     Freeze,
     /// Packets from and to these are dropped without a word. `None`: from and to everybody.
@@ -294,11 +294,11 @@ pub enum Control {
 ///
 /// # Errors
 /// What `ip` or `tc` refused, or what of the profile this kernel cannot do.
-pub(crate) fn wire(wiring: &Wiring, envelope: &Envelope) -> Result<(), Refusal> {
+pub(crate) fn wire(wiring: &Wiring, envelope: &Envelope) -> Result<(), OrderRefusal> {
     network::ip(&batch(wiring))?;
     network::forward(wiring.forwards)?;
     for interface in &wiring.interfaces {
-        network::impose(&interface.name, network::Limits::of(&envelope.link))?;
+        network::inject(&interface.name, network::LinkLimits::of(&envelope.link))?;
     }
     Ok(())
 }
@@ -320,12 +320,12 @@ fn batch(wiring: &Wiring) -> String {
     text
 }
 
-impl From<Trouble> for Refusal {
-    fn from(trouble: Trouble) -> Self {
+impl From<NetworkError> for OrderRefusal {
+    fn from(trouble: NetworkError) -> Self {
         match trouble {
-            Trouble::NoProgram(program) => Self::NoProgram { program },
-            Trouble::NoKernel(_) => Self::Cannot { reason: trouble.to_string() },
-            Trouble::System { doing, error } => Self::System { doing, error },
+            NetworkError::NoProgram(program) => Self::NoProgram { program },
+            NetworkError::NoKernel(_) => Self::Cannot { reason: trouble.to_string() },
+            NetworkError::System { doing, error } => Self::System { doing, error },
         }
     }
 }
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn addresses_come_before_the_routes_that_need_them() {
-        let interface = |number: u8| Interface {
+        let interface = |number: u8| InterfaceSpec {
             name: format!("eth{number}"),
             address: Ipv4Addr::new(10, 83, number, 1),
             prefix: 24,
@@ -360,7 +360,7 @@ route add 10.83.2.0/24 via 10.83.1.7
 
     #[test]
     fn what_the_kernel_cannot_do_is_refused_as_such() {
-        let refusal = Refusal::from(Trouble::NoKernel("netem is missing".to_owned()));
-        assert_eq!(refusal, Refusal::Cannot { reason: "not on this kernel: netem is missing".to_owned() });
+        let refusal = OrderRefusal::from(NetworkError::NoKernel("netem is missing".to_owned()));
+        assert_eq!(refusal, OrderRefusal::Cannot { reason: "not on this kernel: netem is missing".to_owned() });
     }
 }

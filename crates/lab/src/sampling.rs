@@ -22,21 +22,21 @@ use record::events::What;
 use record::rows::{Metric, Sample};
 
 use reader::RunGroup;
-pub(crate) use reader::{Bounds, Proc, Reader, Source, strangers_pct};
+pub(crate) use reader::{HostBounds, ProcDir, SampleReader, SampleSource, strangers_pct};
 
-use crate::linux::cgroup::Own;
-use crate::ports::Whereabouts;
-use crate::probes::Ticks;
-use crate::readiness::Place;
+use crate::deployment::WatchedProcesses;
+use crate::linux::cgroup::OwnCgroups;
+use crate::ports::TargetLocation;
+use crate::probes::CpuTicks;
+use crate::readiness::UrlParts;
 use crate::runner::groups::top_of;
-use crate::runner::session::Session;
-use crate::site::Watched;
+use crate::runner::session::RunnerSession;
 use crate::{Error, plain_text};
 
 /// The threads that read.
 pub struct Probes {
     readers: Vec<(Sender<()>, JoinHandle<()>)>,
-    machine: Arc<Mutex<Machine>>,
+    machine: Arc<Mutex<ProbedMachine>>,
 }
 
 /// For a host to answer; so it has, or loses its row, before the next is due.
@@ -48,9 +48,9 @@ impl Probes {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn start(watched: Watched, clock: Clock, sink: SyncSender<Sample>) -> Result<Self, Error> {
+    pub fn start(watched: WatchedProcesses, clock: Clock, sink: SyncSender<Sample>) -> Result<Self, Error> {
         let hosts = watched.sources.hosts();
-        let machine = Arc::new(Mutex::new(Machine::new(watched.clone())));
+        let machine = Arc::new(Mutex::new(ProbedMachine::new(watched.clone())));
         let mut probes = Self { readers: Vec::new(), machine: Arc::clone(&machine) };
         for host in hosts {
             let (sources, sink) = (watched.sources.clone(), sink.clone());
@@ -70,7 +70,7 @@ impl Probes {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn scrape(&mut self, watched: &Watched, clock: Clock, sink: &SyncSender<Metric>) -> Result<(), Error> {
+    pub fn scrape(&mut self, watched: &WatchedProcesses, clock: Clock, sink: &SyncSender<Metric>) -> Result<(), Error> {
         for endpoint in watched.sources.endpoints() {
             let (endpoint, sink) = (endpoint.clone(), sink.clone());
             self.read_with(&format!("scrape-{}", endpoint.host), clock, move || {
@@ -116,7 +116,7 @@ impl Probes {
 }
 
 /// What the host's runner read; nothing if it is down, or did not answer in time.
-fn sample_host(sources: &Sources, host: &str, clock: Clock) -> Vec<Sample> {
+fn sample_host(sources: &ProbeSources, host: &str, clock: Clock) -> Vec<Sample> {
     let Some(session) = sources.session(host) else { return Vec::new() };
     let at_s = in_ms(clock.at_s());
     let rows = session.sample(PATIENCE).unwrap_or_default();
@@ -132,19 +132,19 @@ fn in_ms(at_s: f64) -> f64 {
 }
 
 /// This machine, as the probes see it.
-struct Machine {
-    watched: Watched,
-    reader: Reader,
+struct ProbedMachine {
+    watched: WatchedProcesses,
+    reader: SampleReader,
     run: Option<RunGroup>,
-    clients: Clients,
+    clients: ScrapeClients,
     last: Option<Instant>,
 }
 
-impl Machine {
-    fn new(watched: Watched) -> Self {
+impl ProbedMachine {
+    fn new(watched: WatchedProcesses) -> Self {
         let run = watched.sources.run().map(RunGroup::of);
-        let clients = Clients::new(Arc::clone(&watched.clients_cpus), Own::detect());
-        let mut reader = Reader::new(Source::machine(Proc::at(Path::new("/proc"))));
+        let clients = ScrapeClients::new(Arc::clone(&watched.clients_cpus), OwnCgroups::detect());
+        let mut reader = SampleReader::new(SampleSource::machine(ProcDir::at(Path::new("/proc"))));
         reader.share_out(watched.sought(), watched.sources.run().map(top_of));
         Self { watched, reader, run, clients, last: None }
     }
@@ -180,7 +180,7 @@ impl Machine {
     /// Why nobody can say which processes are other than the target's.
     fn why_not_judged(&self) -> Option<String> {
         match &self.reader.forest().sought()?.found {
-            Some(Whereabouts::Unknown(why)) => Some(why.clone()),
+            Some(TargetLocation::Unknown(why)) => Some(why.clone()),
             _ => None,
         }
     }
@@ -219,21 +219,21 @@ fn sleep_until(clock: Clock, at_s: f64, stopped: &Receiver<()>) -> bool {
 // the groups it is in.
 
 /// The readings, and what they were last time.
-struct Clients {
+struct ScrapeClients {
     /// CPUs that are the clients' alone; empty: there are none.
     cpus: Arc<[u32]>,
     last: Option<(u64, u64)>,
-    own: Own,
+    own: OwnCgroups,
     last_throttled_ns: Vec<Option<u64>>,
 }
 
-impl Clients {
-    pub fn new(cpus: Arc<[u32]>, own: Own) -> Self {
+impl ScrapeClients {
+    pub fn new(cpus: Arc<[u32]>, own: OwnCgroups) -> Self {
         Self { cpus, last: None, own, last_throttled_ns: Vec::new() }
     }
 
     /// Fills in this program's row, which has its CPU time; nothing at the first reading.
-    pub fn read(&mut self, proc: &Proc, interval_s: f64, own: Option<&mut Sample>) {
+    pub fn read(&mut self, proc: &ProcDir, interval_s: f64, own: Option<&mut Sample>) {
         let throttled_pct = self.throttled_pct(interval_s);
         let busy_pct = self.busy_pct(proc);
         let Some(own) = own else { return };
@@ -246,14 +246,14 @@ impl Clients {
     }
 
     /// How busy the clients' CPUs were since the last reading, percent of them.
-    fn busy_pct(&mut self, proc: &Proc) -> Option<f64> {
+    fn busy_pct(&mut self, proc: &ProcDir) -> Option<f64> {
         if self.cpus.is_empty() {
             return None;
         }
         let stat = proc.text("stat")?;
         let mut now = (0, 0);
         for cpu in self.cpus.iter() {
-            let ticks = Ticks::parse(&stat, &format!("cpu{cpu} "))?;
+            let ticks = CpuTicks::parse(&stat, &format!("cpu{cpu} "))?;
             now = (now.0 + ticks.busy(), now.1 + ticks.total());
         }
         let last = self.last.replace(now)?;
@@ -278,15 +278,15 @@ impl Clients {
 /// The site keeps one and hands out copies, which see what it is told: that a host has another runner since it was booted
 /// again, or none since it crashed.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct ProbeSources {
     is_lab: bool,
     /// Id of the run whose control group on this machine holds the lab.
     run: Option<String>,
-    sessions: Arc<Mutex<BTreeMap<String, Option<Arc<Session>>>>>,
+    sessions: Arc<Mutex<BTreeMap<String, Option<Arc<RunnerSession>>>>>,
     endpoints: Arc<[Endpoint]>,
 }
 
-impl Sources {
+impl ProbeSources {
     /// Of hosts of these kinds, in the run of that id; none of them is up yet.
     pub(crate) fn of<'k>(kinds: impl Iterator<Item = &'k str> + Clone, run: &str) -> Self {
         let has = |kind: &str| kinds.clone().any(|has| has == kind);
@@ -300,7 +300,7 @@ impl Sources {
 
     /// Says by which runner a host of a lab is asked from now on; `None`: it is down. To be said of every host before the
     /// probes start, for they ask only those.
-    pub(crate) fn set(&self, host: &str, session: Option<Arc<Session>>) {
+    pub(crate) fn set(&self, host: &str, session: Option<Arc<RunnerSession>>) {
         if self.is_lab {
             self.lock().insert(host.to_owned(), session);
         }
@@ -319,7 +319,7 @@ impl Sources {
         self.lock().keys().cloned().collect()
     }
 
-    fn session(&self, host: &str) -> Option<Arc<Session>> {
+    fn session(&self, host: &str) -> Option<Arc<RunnerSession>> {
         self.lock().get(host).cloned().flatten()
     }
 
@@ -331,7 +331,7 @@ impl Sources {
         self.run.as_deref()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Option<Arc<Session>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Option<Arc<RunnerSession>>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -376,7 +376,7 @@ impl Endpoint {
 
 /// The whole answer, head and body.
 fn fetch(url: &str) -> io::Result<Vec<u8>> {
-    let place = Place::parse(url).map_err(io::Error::other)?;
+    let place = UrlParts::parse(url).map_err(io::Error::other)?;
     let until = Instant::now() + SCRAPE_PATIENCE;
     let left = || match until.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(io::Error::from(io::ErrorKind::TimedOut)),
@@ -470,7 +470,7 @@ fn unchunked(mut body: &[u8]) -> Option<Vec<u8>> {
 
 /// A figure: its name, the same with its labels, and its value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure<'a> {
+pub struct ScrapedValue<'a> {
     /// `http_requests_total`
     pub name: &'a str,
     /// `{method="get"}`, or nothing.
@@ -480,11 +480,11 @@ pub struct Figure<'a> {
 }
 
 /// Every figure that has a finite value: one that is not a number says that there was nothing to measure.
-pub fn figures(text: &str) -> impl Iterator<Item = Figure<'_>> {
+pub fn figures(text: &str) -> impl Iterator<Item = ScrapedValue<'_>> {
     text.lines().filter_map(figure)
 }
 
-fn figure(line: &str) -> Option<Figure<'_>> {
+fn figure(line: &str) -> Option<ScrapedValue<'_>> {
     let line = line.trim();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let (name, rest) = line.split_at(line.find(|c| !is_name(c))?);
@@ -495,7 +495,7 @@ fn figure(line: &str) -> Option<Figure<'_>> {
     let (labels, rest) = rest.split_at(if rest.starts_with('{') { labels_end(rest)? } else { 0 });
     // Without labels there has to be space, which the name's end has shown; after them there need not be.
     let value = rest.split_ascii_whitespace().next()?.parse().ok().filter(|value: &f64| value.is_finite())?;
-    Some(Figure { name, labels: if labels == "{}" { "" } else { labels }, value })
+    Some(ScrapedValue { name, labels: if labels == "{}" { "" } else { labels }, value })
 }
 
 /// Where the closing brace ends; one within quotes does not close.
@@ -519,13 +519,13 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use super::*;
-    use crate::fixture::{Scratch, until};
+    use crate::fixture::{TestDir, until};
     use crate::runner::{Setup, VERSION, beside};
 
     /// What is sampled of a lab for two seconds in which there are rows of each of these hosts.
-    fn sampled(sources: Sources, hosts: &[&str]) -> Vec<Sample> {
+    fn sampled(sources: ProbeSources, hosts: &[&str]) -> Vec<Sample> {
         let (sink, samples) = sync_channel(1000);
-        let mut watched = Watched::default();
+        let mut watched = WatchedProcesses::default();
         watched.sources = sources;
         let probes = Probes::start(watched, Clock::starting_in(Duration::from_millis(5)), sink).unwrap();
         let mut rows: Vec<Sample> = Vec::new();
@@ -540,7 +540,7 @@ mod tests {
 
     #[test]
     fn a_lab_has_a_row_for_this_machine_and_none_for_a_host_that_is_down() {
-        let sources = Sources::of(["netns", "netns"].into_iter(), "no-such-run");
+        let sources = ProbeSources::of(["netns", "netns"].into_iter(), "no-such-run");
         sources.set("n1", None);
         let rows = sampled(sources, &["local"]);
         assert!(rows.iter().all(|row| row.host == "local" && (row.process.is_empty() || row.process == "generator")));
@@ -549,7 +549,7 @@ mod tests {
 
     #[test]
     fn a_host_is_asked_by_the_runner_that_it_has_at_the_time() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let runner = |name: &str| {
             let (input, to) = io::pipe().unwrap();
             let (from, output) = io::pipe().unwrap();
@@ -558,13 +558,13 @@ mod tests {
             let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
             let setup = Setup { version, run, host: name.to_owned(), folder: folder.join(name), ..Setup::default() };
             (
-                Session::open(Box::new(to), Box::new(from), &setup, Duration::from_secs(30), &Default::default())
+                RunnerSession::open(Box::new(to), Box::new(from), &setup, Duration::from_secs(30), &Default::default())
                     .unwrap(),
                 serving,
             )
         };
         let (session, serving) = runner("n2");
-        let sources = Sources::of(["ssh", "ssh"].into_iter(), "none");
+        let sources = ProbeSources::of(["ssh", "ssh"].into_iter(), "none");
         sources.set("n1", None);
         sources.set("n2", Some(session));
         let rows = sampled(sources.clone(), &["local", "n2"]);
@@ -588,7 +588,7 @@ mod tests {
 
     #[test]
     fn hosts_of_a_run_on_this_machine_are_no_lab_of_their_own() {
-        let sources = Sources::of(["local"].into_iter(), "run");
+        let sources = ProbeSources::of(["local"].into_iter(), "run");
         sources.set("n1", None);
         assert!(!sources.is_lab() && sources.run().is_none() && sources.hosts().is_empty());
     }
@@ -606,7 +606,7 @@ mod tests {
     fn rows_come_until_stopped_and_know_this_program() {
         let (sink, samples) = sync_channel(1000);
         let clock = Clock::starting_in(Duration::from_millis(5));
-        let probes = Probes::start(Watched::default(), clock, sink).unwrap();
+        let probes = Probes::start(WatchedProcesses::default(), clock, sink).unwrap();
         let mut rows: Vec<Sample> = Vec::new();
         until("two seconds have rows", || {
             rows.extend(samples.try_iter());
@@ -637,12 +637,12 @@ mod tests {
     /// Strangers on these CPUs over a second in which the first CPU was busy to 80 % and the second to 30 %, and this program used
     /// 20 % of the machine.
     fn strangers(cpus: &[u32]) -> Option<f64> {
-        let proc = Scratch::new();
-        let mut clients = Clients::new(cpus.into(), Own::default());
+        let proc = TestDir::new();
+        let mut clients = ScrapeClients::new(cpus.into(), OwnCgroups::default());
         let mut read = |text: String| {
             proc.write("stat", &text);
             let mut row = own(20.0);
-            clients.read(&Proc::at(&proc), 1.0, Some(&mut row));
+            clients.read(&ProcDir::at(&proc), 1.0, Some(&mut row));
             row
         };
         assert_eq!(read(stat((100, 100), (100, 100))).cpu_strangers_pct, None, "no base yet");
@@ -660,7 +660,7 @@ mod tests {
 
     #[test]
     fn a_quota_of_any_group_above_shows() {
-        let machine = Scratch::new();
+        let machine = TestDir::new();
         machine.write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         machine.write("proc/self/cgroup", "0::/a/b\n");
         let account = |group: &str, us: u64| {
@@ -669,10 +669,10 @@ mod tests {
         };
         account("a", 500);
         account("a/b", 0);
-        let mut clients = Clients::new([].into(), Own::detect_in(&machine));
+        let mut clients = ScrapeClients::new([].into(), OwnCgroups::detect_in(&machine));
         let mut read = || {
             let mut row = own(1.0);
-            clients.read(&Proc::at(&machine.join("proc")), 2.0, Some(&mut row));
+            clients.read(&ProcDir::at(&machine.join("proc")), 2.0, Some(&mut row));
             row.cpu_throttled_pct
         };
         assert_eq!(read(), None, "no base yet");

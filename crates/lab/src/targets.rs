@@ -12,7 +12,7 @@ use experiment::duration::{self, DurationError};
 use experiment::manifest::{Manifest, Takes};
 use rustix::process::geteuid;
 
-use crate::hooks::{self, Hook, Stream};
+use crate::hooks::{self, Hook, OutputStream};
 use crate::{Error, trusted};
 
 /// The variable with more folders of targets, separated by `:`.
@@ -41,23 +41,23 @@ pub struct TargetFolder {
 
 /// What is in the folders of targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct TargetScan {
     /// Every target that may be run, sorted by name.
     pub targets: Vec<TargetFolder>,
     /// Those that may not, by name.
-    pub refused: BTreeMap<String, Refused>,
+    pub refused: BTreeMap<String, UntrustedTarget>,
 }
 
 /// Why a target is not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct UntrustedTarget {
     /// What is wrong, and where.
     pub why: String,
     /// What to do.
     pub remedy: String,
 }
 
-impl From<&Error> for Refused {
+impl From<&Error> for UntrustedTarget {
     fn from(error: &Error) -> Self {
         let remedy = match error {
             Error::Distrusted(found) => format!("{}; {VARIABLE} names more folders with targets", found.remedy()),
@@ -71,15 +71,15 @@ impl From<&Error> for Refused {
 /// where there is none), and in `targets` beside this program; where two have the same name, the first counts. Targets are
 /// code, so one that another user can have written is refused. `echo` is built in, always there, and cannot be replaced.
 #[must_use]
-pub fn all(experiment: Option<&Path>) -> Found {
+pub fn all(experiment: Option<&Path>) -> TargetScan {
     all_in(&search_path(VARIABLE, "targets", experiment))
 }
 
-fn all_in(path: &[PathBuf]) -> Found {
+fn all_in(path: &[PathBuf]) -> TargetScan {
     let mut targets = BTreeMap::from([(BUILT_IN.to_owned(), built_in())]);
-    let mut refused: BTreeMap<String, Refused> = BTreeMap::new();
+    let mut refused: BTreeMap<String, UntrustedTarget> = BTreeMap::new();
     for shelf in path {
-        let trusted = trusted::folder(shelf).map_err(|error| Refused::from(&error));
+        let trusted = trusted::folder(shelf).map_err(|error| UntrustedTarget::from(&error));
         for name in names_in(shelf) {
             if name == BUILT_IN {
                 // One that cannot be trusted is not even read; the built-in one is there anyway.
@@ -91,13 +91,13 @@ fn all_in(path: &[PathBuf]) -> Found {
             if targets.contains_key(&name) || refused.contains_key(&name) {
                 continue;
             }
-            match trusted.clone().and_then(|shelf| read(&shelf, &name).map_err(|error| Refused::from(&error))) {
+            match trusted.clone().and_then(|shelf| read(&shelf, &name).map_err(|error| UntrustedTarget::from(&error))) {
                 Ok(found) => drop(targets.insert(name, found)),
                 Err(why) => drop(refused.insert(name, why)),
             }
         }
     }
-    Found { targets: targets.into_values().collect(), refused }
+    TargetScan { targets: targets.into_values().collect(), refused }
 }
 
 fn built_in() -> TargetFolder {
@@ -122,10 +122,10 @@ fn read(shelf: &Path, name: &str) -> Result<TargetFolder, Error> {
 }
 
 /// A folder that is named like the built-in target, and is not the one that was built in.
-fn replaces_built_in(path: &Path) -> Option<Refused> {
+fn replaces_built_in(path: &Path) -> Option<UntrustedTarget> {
     let source = trusted::read(&path.join(FILE), MANIFEST_BYTES);
     let is_same = source.is_ok_and(|source| source == built_in().source);
-    (!is_same).then(|| Refused {
+    (!is_same).then(|| UntrustedTarget {
         why: format!("{} is named like the built-in target, which cannot be replaced", path.display()),
         remedy: "give the folder another name".to_owned(),
     })
@@ -199,8 +199,8 @@ pub fn packages(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, Stri
     let Some(hook) = hook(folder, manifest, ("install", Some("packages")), with)? else { return Ok(Vec::new()) };
     let mut packages = Vec::new();
     let status = hook.run(&mut |stream, line| match stream {
-        Stream::Output => packages.extend(line.split_whitespace().map(str::to_owned)),
-        Stream::Error => {}
+        OutputStream::Output => packages.extend(line.split_whitespace().map(str::to_owned)),
+        OutputStream::Error => {}
     })?;
     Ok(if status.success() { packages } else { Vec::new() })
 }
@@ -238,9 +238,9 @@ pub fn versions(folder: &Path, manifest: &Manifest, with: &BTreeMap<String, Stri
 fn run_check(hook: &Hook) -> Result<Vec<String>, Error> {
     let (mut missing, mut complaint) = (Vec::new(), None);
     let status = hook.run(&mut |stream, line| match stream {
-        Stream::Output if line.trim().is_empty() => {}
-        Stream::Output => missing.push(line.to_owned()),
-        Stream::Error => complaint = Some(line.to_owned()),
+        OutputStream::Output if line.trim().is_empty() => {}
+        OutputStream::Output => missing.push(line.to_owned()),
+        OutputStream::Error => complaint = Some(line.to_owned()),
     })?;
     match status.code() {
         Some(0) => Ok(Vec::new()),
@@ -308,14 +308,14 @@ pub fn install_packages(packages: &[String]) -> Result<(), Error> {
 
 /// Placeholder to value, for one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Values {
+pub(crate) struct PlaceholderValues {
     /// The process, for messages.
     pub role: String,
     /// Name without braces to value.
     pub values: BTreeMap<String, String>,
 }
 
-impl Values {
+impl PlaceholderValues {
     /// `text` with every placeholder replaced; `{{` and `}}` are braces.
     pub fn fill(&self, text: &str) -> Result<String, Error> {
         let mut filled = String::with_capacity(text.len());
@@ -420,11 +420,11 @@ mod tests {
     use experiment::manifest::Parameter;
 
     use super::*;
-    use crate::fixture::{Scratch, manifest};
+    use crate::fixture::{TestDir, manifest};
 
     #[test]
     fn the_first_of_a_name_counts_and_what_is_no_target_does_not() {
-        let (near, far) = (Scratch::new(), Scratch::new());
+        let (near, far) = (TestDir::new(), TestDir::new());
         near.write("vsns/target.toml", "near");
         far.write("vsns/target.toml", "far");
         far.write("redis/target.toml", "redis");
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn the_built_in_target_cannot_be_replaced() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let manifest = folder.write("echo/target.toml", &built_in().source);
         let found = all_in(&[folder.to_path_buf()]);
         assert!(found.refused.is_empty() && found.targets == [built_in()], "a checkout has the same one: {found:?}");
@@ -463,7 +463,7 @@ mod tests {
     #[test]
     fn a_target_that_others_can_write_is_refused() {
         let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let manifest = folder.write("vsns/target.toml", "vsns");
         let hook = folder.script("vsns/hooks/install", "true");
         let refused = || all_in(&[folder.to_path_buf()]).refused.get("vsns").cloned();
@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn the_first_of_a_name_counts_also_if_it_is_refused() {
-        let (near, far) = (Scratch::new(), Scratch::new());
+        let (near, far) = (TestDir::new(), TestDir::new());
         near.write("vsns/target.toml", "near");
         far.write("vsns/target.toml", "far");
         fs::set_permissions(near.join("vsns"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -500,8 +500,8 @@ mod tests {
     }
 
     /// A target whose hook `install` is this script.
-    fn installable(script: &str) -> (Scratch, Manifest) {
-        let folder = Scratch::new();
+    fn installable(script: &str) -> (TestDir, Manifest) {
+        let folder = TestDir::new();
         folder.script("hooks/install", script);
         let mut manifest = manifest(Vec::new());
         manifest.hooks.insert("install".to_owned(), "hooks/install".to_owned());
@@ -565,7 +565,7 @@ mod tests {
 
     #[test]
     fn a_target_without_the_hook_needs_nothing() {
-        let (folder, manifest, with) = (Scratch::new(), manifest(Vec::new()), BTreeMap::new());
+        let (folder, manifest, with) = (TestDir::new(), manifest(Vec::new()), BTreeMap::new());
         assert_eq!(missing(&folder, &manifest, &with).unwrap(), [""; 0]);
         assert_eq!(packages(&folder, &manifest, &with).unwrap(), [""; 0]);
         assert!(apply(&folder, &manifest, &with, &mut |line| panic!("{line}")).is_ok());
@@ -574,7 +574,7 @@ mod tests {
     #[test]
     fn versions_are_those_of_what_is_installed() {
         let versions = |script: &str| {
-            let folder = Scratch::new();
+            let folder = TestDir::new();
             folder.script("hooks/versions", script);
             let mut manifest = manifest(Vec::new());
             manifest.hooks.insert("versions".to_owned(), "hooks/versions".to_owned());
@@ -590,7 +590,7 @@ mod tests {
     }
 
     /// Runs the script with an `apt-get` of the test's own.
-    fn script(bin: &Scratch, apt: &str) -> Command {
+    fn script(bin: &TestDir, apt: &str) -> Command {
         bin.script("apt-get", apt);
         let mut command = Command::new("bash");
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", bin.display());
@@ -608,7 +608,7 @@ mod tests {
 
     #[test]
     fn lists_are_fetched_where_the_first_attempt_fails_and_the_last_lines_are_said() {
-        let bin = Scratch::new();
+        let bin = TestDir::new();
         let calls = bin.join("calls");
         let apt = format!(
             "shift 4; echo \"$@\" >>{}; case $1 in update) touch {1} ;; install) [ -e {1} ] ;; esac",
@@ -633,7 +633,7 @@ mod tests {
         if !starter.exists() || !may_mount.is_ok_and(|output| output.status.success()) {
             return;
         }
-        let bin = Scratch::new();
+        let bin = TestDir::new();
         let (seen, go) = (bin.join("seen"), bin.join("go"));
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -663,10 +663,10 @@ mod tests {
         fs::write(&go, "end\n").unwrap();
     }
 
-    fn values() -> Values {
+    fn values() -> PlaceholderValues {
         let values = [("data", "/d"), ("port.http", "8080"), ("state", "ets")];
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Values { role: "server".to_owned(), values }
+        PlaceholderValues { role: "server".to_owned(), values }
     }
 
     #[test]
@@ -735,7 +735,7 @@ mod tests {
 
     #[test]
     fn what_another_put_beside_ours_is_left_out() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let (file, targets) = (folder.join("x.toml"), folder.join("targets"));
         fs::create_dir(&targets).unwrap();
         fs::set_permissions(&*folder, fs::Permissions::from_mode(0o1777)).unwrap();

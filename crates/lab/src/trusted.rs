@@ -27,7 +27,7 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// A file or folder that somebody else can have written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Distrust {
+pub struct UntrustedPath {
     /// Which.
     pub path: PathBuf,
     /// Its owner.
@@ -35,12 +35,12 @@ pub struct Distrust {
     /// Its permissions.
     pub mode: u32,
     /// What is wrong with it.
-    pub why: Why,
+    pub why: TrustProblem,
 }
 
 /// What is wrong with a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum TrustProblem {
     /// It belongs to neither root nor the caller, or not to the one who alone may own it.
     Owner,
     /// Its group may write to it, and others than the caller are in that.
@@ -57,25 +57,25 @@ pub enum Why {
     Long(u64),
 }
 
-impl fmt::Display for Distrust {
+impl fmt::Display for UntrustedPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, uid, mode, why } = self;
         let mode = mode & 0o7777;
         write!(out, "{} belongs to {} and has mode {mode:04o}", path.display(), user(*uid))?;
         match why {
-            Why::Owner => Ok(()),
-            Why::Group(gid) => write!(out, ": the group {gid} may write to it"),
-            Why::Everybody => write!(out, ": everybody may write to it"),
-            Why::Kind(kind) => write!(out, ": it is a {kind}"),
-            Why::Dangling => write!(out, ": it is a link to what is not there"),
-            Why::Links(count) => write!(out, ": it has {count} names"),
-            Why::Long(bytes) => write!(out, ": it is longer than {} KiB", bytes >> 10),
+            TrustProblem::Owner => Ok(()),
+            TrustProblem::Group(gid) => write!(out, ": the group {gid} may write to it"),
+            TrustProblem::Everybody => write!(out, ": everybody may write to it"),
+            TrustProblem::Kind(kind) => write!(out, ": it is a {kind}"),
+            TrustProblem::Dangling => write!(out, ": it is a link to what is not there"),
+            TrustProblem::Links(count) => write!(out, ": it has {count} names"),
+            TrustProblem::Long(bytes) => write!(out, ": it is longer than {} KiB", bytes >> 10),
         }
     }
 }
 
-impl Distrust {
-    fn of(path: &Path, found: &Metadata, why: Why) -> Self {
+impl UntrustedPath {
+    fn of(path: &Path, found: &Metadata, why: TrustProblem) -> Self {
         Self { path: path.to_path_buf(), uid: found.uid(), mode: found.mode(), why }
     }
 
@@ -84,18 +84,22 @@ impl Distrust {
     pub fn remedy(&self) -> String {
         let (path, owner, me) = (self.path.display(), user(self.uid), user(geteuid().as_raw()));
         match self.why {
-            Why::Owner => format!(
+            TrustProblem::Owner => format!(
                 "run Plimsoll as {owner}; or, if you trust what is in there, chown it to {me}, or copy it to a folder that only \
                  {me} can write to"
             ),
-            Why::Group(_) | Why::Everybody => format!("if you trust what is in there: chmod go-w {path}"),
-            Why::Kind(_) | Why::Dangling | Why::Links(_) | Why::Long(_) => format!("remove {path}"),
+            TrustProblem::Group(_) | TrustProblem::Everybody => {
+                format!("if you trust what is in there: chmod go-w {path}")
+            }
+            TrustProblem::Kind(_) | TrustProblem::Dangling | TrustProblem::Links(_) | TrustProblem::Long(_) => {
+                format!("remove {path}")
+            }
         }
     }
 }
 
-impl From<Distrust> for Error {
-    fn from(found: Distrust) -> Self {
+impl From<UntrustedPath> for Error {
+    fn from(found: UntrustedPath) -> Self {
         Self::Distrusted(Box::new(found))
     }
 }
@@ -140,19 +144,19 @@ fn resolved(path: &Path, may_be_shared: bool) -> Result<PathBuf, Error> {
 }
 
 /// Whether only root and the caller can write to it. A shared folder is one in which others may have entries of their own.
-fn judge(path: &Path, found: &Metadata, is_shared: bool) -> Result<(), Distrust> {
+fn judge(path: &Path, found: &Metadata, is_shared: bool) -> Result<(), UntrustedPath> {
     let (mode, uid) = (found.mode(), geteuid().as_raw());
     if found.uid() != 0 && found.uid() != uid {
-        return Err(Distrust::of(path, found, Why::Owner));
+        return Err(UntrustedPath::of(path, found, TrustProblem::Owner));
     }
     if is_shared && mode & STICKY != 0 {
         return Ok(());
     }
     if mode & OTHERS_WRITE != 0 {
-        return Err(Distrust::of(path, found, Why::Everybody));
+        return Err(UntrustedPath::of(path, found, TrustProblem::Everybody));
     }
     if mode & GROUP_WRITES != 0 && !is_own_group(found.gid(), uid) {
-        return Err(Distrust::of(path, found, Why::Group(found.gid())));
+        return Err(UntrustedPath::of(path, found, TrustProblem::Group(found.gid())));
     }
     Ok(())
 }
@@ -212,12 +216,12 @@ pub fn text(file: &File, path: &Path, at_most: u64) -> Result<String, Error> {
     let reading = || format!("read {}", path.display());
     let found = file.metadata().map_err(Error::system(reading()))?;
     if !found.is_file() {
-        return Err(Distrust::of(path, &found, Why::Kind(kind(&found))).into());
+        return Err(UntrustedPath::of(path, &found, TrustProblem::Kind(kind(&found))).into());
     }
     let mut bytes = Vec::new();
     file.take(at_most + 1).read_to_end(&mut bytes).map_err(Error::system(reading()))?;
     if bytes.len() as u64 > at_most {
-        return Err(Distrust::of(path, &found, Why::Long(at_most)).into());
+        return Err(UntrustedPath::of(path, &found, TrustProblem::Long(at_most)).into());
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -226,22 +230,22 @@ pub fn text(file: &File, path: &Path, at_most: u64) -> Result<String, Error> {
 ///
 /// # Errors
 /// If it is not.
-pub fn own(path: &Path, found: &Metadata) -> Result<(), Distrust> {
+pub fn own(path: &Path, found: &Metadata) -> Result<(), UntrustedPath> {
     let why = match found.mode() {
-        _ if found.uid() != geteuid().as_raw() => Why::Owner,
-        mode if mode & OTHERS_WRITE != 0 => Why::Everybody,
-        mode if mode & GROUP_WRITES != 0 => Why::Group(found.gid()),
+        _ if found.uid() != geteuid().as_raw() => TrustProblem::Owner,
+        mode if mode & OTHERS_WRITE != 0 => TrustProblem::Everybody,
+        mode if mode & GROUP_WRITES != 0 => TrustProblem::Group(found.gid()),
         // Without a name it was removed a moment ago.
-        _ if found.is_file() && found.nlink() > 1 => Why::Links(found.nlink()),
-        _ if !found.is_file() && !found.is_dir() => Why::Kind(kind(found)),
+        _ if found.is_file() && found.nlink() > 1 => TrustProblem::Links(found.nlink()),
+        _ if !found.is_file() && !found.is_dir() => TrustProblem::Kind(kind(found)),
         _ => return Ok(()),
     };
-    Err(Distrust::of(path, found, why))
+    Err(UntrustedPath::of(path, found, why))
 }
 
 /// What stands at a path that could not be opened as the file or folder that it should be.
-pub fn no_such(path: &Path, found: &Metadata) -> Distrust {
-    Distrust::of(path, found, Why::Kind(kind(found)))
+pub fn no_such(path: &Path, found: &Metadata) -> UntrustedPath {
+    UntrustedPath::of(path, found, TrustProblem::Kind(kind(found)))
 }
 
 fn kind(found: &Metadata) -> &'static str {
@@ -288,7 +292,7 @@ pub fn tree(path: &Path) -> Result<(), Error> {
 /// Where a link leads; the folder, if it is one.
 fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
     if found.uid() != 0 && found.uid() != geteuid().as_raw() {
-        return Err(Distrust::of(link, found, Why::Owner).into());
+        return Err(UntrustedPath::of(link, found, TrustProblem::Owner).into());
     }
     match resolved(link, false) {
         Ok(path) => Ok(path.is_dir().then_some(path)),
@@ -297,7 +301,7 @@ fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
             let to = fs::read_link(link).map_err(Error::system(format!("look at {}", link.display())))?;
             let parent = link.parent().map(|folder| folder.join(to)).and_then(|to| to.parent().map(Path::to_path_buf));
             let is_safe = parent.is_some_and(|parent| folder(&parent).is_ok());
-            if is_safe { Ok(None) } else { Err(Distrust::of(link, found, Why::Dangling).into()) }
+            if is_safe { Ok(None) } else { Err(UntrustedPath::of(link, found, TrustProblem::Dangling).into()) }
         }
         Err(error) => Err(error),
     }
@@ -471,13 +475,13 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
     use super::*;
-    use crate::fixture::Scratch;
+    use crate::fixture::TestDir;
 
     fn mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn distrusted(error: Error) -> Distrust {
+    fn distrusted(error: Error) -> UntrustedPath {
         match error {
             Error::Distrusted(found) => *found,
             other => panic!("{other}"),
@@ -486,13 +490,13 @@ mod tests {
 
     #[test]
     fn what_others_may_write_to_is_not_trusted() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let path = folder.write("inner/file", "text");
         assert_eq!(read(&path, 10).unwrap(), "text");
-        assert_eq!(distrusted(read(&path, 3).unwrap_err()).why, Why::Long(3));
+        assert_eq!(distrusted(read(&path, 3).unwrap_err()).why, TrustProblem::Long(3));
         mode(&path, 0o646);
         let found = distrusted(read(&path, 10).unwrap_err());
-        assert_eq!((found.path.as_path(), found.why), (&*path.canonicalize().unwrap(), Why::Everybody));
+        assert_eq!((found.path.as_path(), found.why), (&*path.canonicalize().unwrap(), TrustProblem::Everybody));
         assert!(found.to_string().contains("mode 0646: everybody may write to it"), "{found}");
         mode(&path, 0o644);
         mode(&folder.join("inner"), 0o777);
@@ -507,18 +511,18 @@ mod tests {
 
     #[test]
     fn a_pipe_is_not_waited_for() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let pipe = folder.join("pipe");
         rustix::fs::mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
-        assert_eq!(distrusted(read(&pipe, 10).unwrap_err()).why, Why::Kind("pipe"));
-        assert_eq!(distrusted(read_regular(&pipe, 10).unwrap_err()).why, Why::Kind("pipe"));
+        assert_eq!(distrusted(read(&pipe, 10).unwrap_err()).why, TrustProblem::Kind("pipe"));
+        assert_eq!(distrusted(read_regular(&pipe, 10).unwrap_err()).why, TrustProblem::Kind("pipe"));
         let endless = distrusted(read_regular(Path::new("/dev/zero"), 10).unwrap_err());
-        assert_eq!(endless.why, Why::Kind("device"));
+        assert_eq!(endless.why, TrustProblem::Kind("device"));
     }
 
     #[test]
     fn a_link_is_as_good_as_where_it_leads() {
-        let (folder, other) = (Scratch::new(), Scratch::new());
+        let (folder, other) = (TestDir::new(), TestDir::new());
         let theirs = other.write("theirs/program", "x");
         symlink(&theirs, folder.join("link")).unwrap();
         tree(&folder).unwrap();
@@ -527,7 +531,7 @@ mod tests {
         mode(&theirs, 0o666);
         assert_eq!(distrusted(tree(&folder).unwrap_err()).path, theirs.canonicalize().unwrap());
         fs::remove_file(&theirs).unwrap();
-        assert_eq!(distrusted(tree(&folder).unwrap_err()).why, Why::Dangling, "anybody can make it");
+        assert_eq!(distrusted(tree(&folder).unwrap_err()).why, TrustProblem::Dangling, "anybody can make it");
         fs::remove_file(folder.join("link")).unwrap();
         symlink("me@here.1:2", folder.join(".#file")).unwrap();
         tree(&folder).unwrap();
@@ -539,11 +543,11 @@ mod tests {
             // Only root can give files away.
             return;
         }
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let path = folder.write("inner/hook", "x");
         chown(&path, Some(65534), Some(65534)).unwrap();
         let found = distrusted(tree(&folder).unwrap_err());
-        assert_eq!((found.uid, found.why), (65534, Why::Owner));
+        assert_eq!((found.uid, found.why), (65534, TrustProblem::Owner));
         assert!(found.to_string().contains("(uid 65534) and has mode 06"), "{found}");
         assert!(found.remedy().contains("chown it to root (uid 0)"), "{}", found.remedy());
         chown(folder.join("inner"), Some(65534), None).unwrap();
@@ -552,7 +556,7 @@ mod tests {
         // The group of a user alone, and one that he shares.
         chown(folder.join("inner"), Some(0), Some(65534)).unwrap();
         mode(&folder.join("inner"), 0o775);
-        assert_eq!(distrusted(super::folder(&folder.join("inner")).unwrap_err()).why, Why::Group(65534));
+        assert_eq!(distrusted(super::folder(&folder.join("inner")).unwrap_err()).why, TrustProblem::Group(65534));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Order, Rate, Retry, Step, Warmup, WhenFailed};
-use load::{Orders, Purpose};
+use experiment::plan::{Load, Rate, Retry, Step, StepOrder, Warmup, WhenFailed};
+use load::{LoadOrder, LoadPurpose};
 use record::clock::Clock;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,17 +43,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rate: rest.get(3).map(|text| text.parse()).transpose()?.map(Rate::Constant),
         backlog: None,
         threads: Some(number(2, 1)?),
-        order: Order::Cycle,
+        order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: vec![step],
         feeds: Vec::new(),
         script: None,
     };
-    let orders = Orders {
+    let orders = LoadOrder {
         protocol: protocol.clone(),
         services: service.split(',').map(str::to_owned).collect(),
         load,
-        purpose: Purpose::Measure,
+        purpose: LoadPurpose::Measure,
         seed: 1,
         tls: Default::default(),
         files: ".".into(),
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn print(interval: &load::Interval) {
+fn print(interval: &load::ThreadInterval) {
     let second = &interval.generator;
     println!(
         "{:5.2} s thread {}: {} operations, {:.0} % CPU, {:.0} operations/CPU-second, in flight {:.1} (Little {:.1}), late p99 {:?} max {:?} us",

@@ -28,18 +28,18 @@ impl Budget {
 
 /// What one of them has taken. Dropped, it has given it back.
 #[derive(Debug)]
-pub struct Held {
+pub struct BudgetShare {
     budget: &'static Budget,
     bytes: usize,
 }
 
-impl Default for Held {
+impl Default for BudgetShare {
     fn default() -> Self {
         Self::of(&ANSWERS)
     }
 }
 
-impl Held {
+impl BudgetShare {
     /// Nothing yet, of that budget.
     pub const fn of(budget: &'static Budget) -> Self {
         Self { budget, bytes: 0 }
@@ -65,7 +65,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn what_all_hold_together_is_bounded_and_given_back() {
         static BUDGET: Budget = Budget::of(4 * STEP_BYTES);
-        let (mut one, mut other) = (Held::of(&BUDGET), Held::of(&BUDGET));
+        let (mut one, mut other) = (BudgetShare::of(&BUDGET), BudgetShare::of(&BUDGET));
         assert!(one.grow_to(FREE_BYTES));
         assert_eq!(BUDGET.held.load(Ordering::Relaxed), 0, "short answers are not counted");
         assert!(one.grow_to(3 * STEP_BYTES) && one.grow_to(3 * STEP_BYTES));

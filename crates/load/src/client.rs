@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::Trust;
-use crate::protocols::{Answer as Whole, Asked, Call, Cause, Progress, Protocol};
-use crate::tls::{Peers, Session};
-use crate::values::{Argument, Source, Template, Values};
+use crate::TlsTrust;
+use crate::protocols::{Answer as Whole, AttemptCause, Call, Progress, Protocol, RequestContext};
+use crate::tls::{TlsPeers, TlsSession};
+use crate::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
 const BUFFER: usize = 64 * 1024;
 
@@ -40,7 +40,7 @@ pub enum CallError {
 
 /// The answer to a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ClientAnswer {
     /// Whether the target did what it was asked. `not_found` is an answer and so `ok`.
     pub ok: bool,
     /// The protocol's word: `ok`, `not_found`, `busy`, `200`.
@@ -48,7 +48,7 @@ pub struct Answer {
     fields: BTreeMap<String, Vec<u8>>,
 }
 
-impl Answer {
+impl ClientAnswer {
     /// A field of the answer, by its name in the protocol's catalog; `None` if this answer has none. Headers of an HTTP answer are
     /// not here.
     #[must_use]
@@ -58,16 +58,16 @@ impl Answer {
 }
 
 /// A connection to a service.
-pub struct Client(Box<dyn Conversation>);
+pub struct Client(Box<dyn ProtocolClient>);
 
 /// What a protocol's client can do.
-pub trait Conversation: Send {
+pub trait ProtocolClient: Send {
     /// Sends a call and waits for its answer; connects first if the last call lost the connection.
-    fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError>;
+    fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError>;
 }
 
 /// A client's conversation, or why there is none.
-pub type Connected = Result<Box<dyn Conversation>, CallError>;
+pub type ConnectResult = Result<Box<dyn ProtocolClient>, CallError>;
 
 impl Client {
     /// Connects to `service`. `timeout` bounds the connect and each call. By TLS, whom this machine trusts is trusted.
@@ -75,7 +75,7 @@ impl Client {
     /// # Errors
     /// If there is no such protocol or no connection.
     pub fn connect(protocol: &str, service: &str, timeout: Duration) -> Result<Self, CallError> {
-        Self::connect_trusting(protocol, service, &Trust::default(), timeout)
+        Self::connect_trusting(protocol, service, &TlsTrust::default(), timeout)
     }
 
     /// The same, where it is said whom to trust by TLS.
@@ -85,7 +85,7 @@ impl Client {
     pub fn connect_trusting(
         protocol: &str,
         service: &str,
-        trust: &Trust,
+        trust: &TlsTrust,
         timeout: Duration,
     ) -> Result<Self, CallError> {
         let kind = crate::protocols::find(protocol)
@@ -97,7 +97,7 @@ impl Client {
     ///
     /// # Errors
     /// If there is none. The next call connects again.
-    pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
+    pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         self.0.call(operation, with)
     }
 }
@@ -109,14 +109,14 @@ impl std::fmt::Debug for Client {
 }
 
 /// [`Client::connect_trusting`] for a protocol.
-pub fn connect<P: Protocol>(service: &str, trust: &Trust, timeout: Duration) -> Connected {
+pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) -> ConnectResult {
     if P::RUNS_PROGRAMS {
         return Err(CallError::Invalid(format!("`{}` has no single calls: programs are run by a load", P::INFO.name)));
     }
     let wrong = |reason| CallError::Connect { service: service.to_owned(), reason };
     let protocol = P::open(service).map_err(wrong)?;
-    let peers = Peers::of(trust, P::ALPN, &[protocol.tls_host()]).map_err(wrong)?;
-    let mut talk = Talk {
+    let peers = TlsPeers::of(trust, P::ALPN, &[protocol.tls_host()]).map_err(wrong)?;
+    let mut talk = ClientExchange {
         protocol,
         peers,
         timeout,
@@ -129,27 +129,27 @@ pub fn connect<P: Protocol>(service: &str, trust: &Trust, timeout: Duration) -> 
     Ok(Box::new(talk))
 }
 
-struct Talk<P: Protocol> {
+struct ClientExchange<P: Protocol> {
     protocol: P,
-    peers: Option<Peers>,
+    peers: Option<TlsPeers>,
     timeout: Duration,
-    pipe: Option<Pipe>,
+    pipe: Option<ClientConnection>,
     decoder: P::Decoder,
     memory: P::Memory,
     last_id: u32,
 }
 
-impl<P: Protocol> Conversation for Talk<P> {
-    fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<Answer, CallError> {
+impl<P: Protocol> ProtocolClient for ClientExchange<P> {
+    fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         let wants = wants::<P>(operation)?;
         let (request, arguments) = self.compile(operation, with, &wants)?;
         // Each call compiles its own request, so what was remembered of the last one's answer is of no use.
         self.memory = P::Memory::default();
         self.last_id = self.last_id.wrapping_add(1).max(1);
-        let source = Source { agent: 0, seq: 0, draw: 0, slots: &[], kept: 0, feeds: &[], rows: &[] };
+        let source = ValueSource { agent: 0, seq: 0, draw: 0, slots: &[], kept: 0, feeds: &[], rows: &[] };
         let mut bytes = Vec::new();
-        P::encode(&request, self.last_id, &Values { source, arguments: &arguments }, &mut bytes);
-        let mut pipe = match self.pipe.take().and_then(Pipe::if_silent) {
+        P::encode(&request, self.last_id, &OperationValues { source, arguments: &arguments }, &mut bytes);
+        let mut pipe = match self.pipe.take().and_then(ClientConnection::if_silent) {
             Some(pipe) => pipe,
             None => self.open()?,
         };
@@ -174,14 +174,14 @@ fn wants<P: Protocol>(operation: &str) -> Result<Vec<String>, CallError> {
     Ok(known.answers.iter().filter(|field| !field.name.ends_with('*')).map(|field| field.name.to_owned()).collect())
 }
 
-impl<P: Protocol> Talk<P> {
-    fn open(&self) -> Result<Pipe, CallError> {
+impl<P: Protocol> ClientExchange<P> {
+    fn open(&self) -> Result<ClientConnection, CallError> {
         let authority = self.protocol.authority();
         let wrong = |reason: String| CallError::Connect { service: authority.to_owned(), reason };
         let address = crate::engine::resolve(authority).map_err(|error| wrong(error.to_string()))?;
         let session = self.peers.as_ref().and_then(|peers| peers.session(0)).transpose();
         let session = session.map_err(|cause| wrong(cause.text(&[])))?;
-        let opened = Pipe::open(&address, session, self.timeout).map_err(|error| match error.kind() {
+        let opened = ClientConnection::open(&address, session, self.timeout).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => wrong(format!("not within {:?}", self.timeout)),
             _ => wrong(error.to_string()),
         });
@@ -191,7 +191,7 @@ impl<P: Protocol> Talk<P> {
     }
 
     /// What the protocol says first, and the answers to that.
-    fn greet(&self, pipe: &mut Pipe) -> Result<(), CallError> {
+    fn greet(&self, pipe: &mut ClientConnection) -> Result<(), CallError> {
         let Some(greeting) = self.protocol.greeting() else { return Ok(()) };
         let refused = |why: String| CallError::Connect { service: self.protocol.authority().to_owned(), reason: why };
         // Nothing was asked yet, so nothing can have taken effect.
@@ -205,8 +205,10 @@ impl<P: Protocol> Talk<P> {
         let mut buffer = vec![0; BUFFER];
         loop {
             match P::greeted(greeting, &input) {
-                Progress::Answer(answer) if answer.result == Cause::Ok && answer.used == input.len() => return Ok(()),
-                Progress::Answer(Whole { result: Cause::Ok, .. }) => {
+                Progress::Answer(answer) if answer.result == AttemptCause::Ok && answer.used == input.len() => {
+                    return Ok(());
+                }
+                Progress::Answer(Whole { result: AttemptCause::Ok, .. }) => {
                     return Err(refused("more than one answer to the greeting".to_owned()));
                 }
                 Progress::Answer(Whole { result: cause, .. }) | Progress::Bad(cause) => {
@@ -230,7 +232,10 @@ impl<P: Protocol> Talk<P> {
         let known = known.ok_or_else(|| CallError::Invalid(format!("there is no operation `{operation}`")))?;
         let arguments: Vec<Argument> = with
             .iter()
-            .map(|(name, value)| Argument { name: name.clone(), template: Template::constant(value.as_bytes()) })
+            .map(|(name, value)| Argument {
+                name: name.clone(),
+                template: CompiledTemplate::constant(value.as_bytes()),
+            })
             .collect();
         let call = Call { number: 0, operation: known, arguments: &arguments, wants, closes: false };
         let request = self.protocol.compile(&call).map_err(CallError::Invalid)?;
@@ -238,10 +243,15 @@ impl<P: Protocol> Talk<P> {
     }
 
     /// Sends and receives; the bytes that the answer's fields are in.
-    fn exchange(&mut self, pipe: &mut Pipe, request: &P::Request, bytes: &[u8]) -> Result<(Vec<u8>, Whole), CallError> {
+    fn exchange(
+        &mut self,
+        pipe: &mut ClientConnection,
+        request: &P::Request,
+        bytes: &[u8],
+    ) -> Result<(Vec<u8>, Whole), CallError> {
         let deadline = Instant::now() + self.timeout;
         pipe.send(bytes, deadline).map_err(|error| self.lost(&error))?;
-        let asked = Asked { request, id: self.last_id };
+        let asked = RequestContext { request, id: self.last_id };
         let mut input = Vec::new();
         let mut buffer = vec![0; BUFFER];
         loop {
@@ -264,7 +274,7 @@ impl<P: Protocol> Talk<P> {
         }
     }
 
-    fn read_fields(&self, request: &P::Request, wants: &[String], input: &[u8], whole: Whole) -> Answer {
+    fn read_fields(&self, request: &P::Request, wants: &[String], input: &[u8], whole: Whole) -> ClientAnswer {
         let mut scratch = Vec::new();
         let status = String::from_utf8_lossy(P::status(&self.decoder, input, &mut scratch)).into_owned();
         let mut fields = BTreeMap::new();
@@ -274,19 +284,19 @@ impl<P: Protocol> Talk<P> {
                 fields.insert(name.clone(), value.to_vec());
             }
         }
-        Answer { ok: whole.result == Cause::Ok, status, fields }
+        ClientAnswer { ok: whole.result == AttemptCause::Ok, status, fields }
     }
 }
 
 /// An open connection.
-pub struct Pipe {
+pub struct ClientConnection {
     socket: TcpStream,
-    session: Option<Box<Session>>,
+    session: Option<Box<TlsSession>>,
 }
 
-impl Pipe {
+impl ClientConnection {
     /// Connects, and agrees on keys if there is a session.
-    pub fn open(address: &SocketAddr, session: Option<Session>, timeout: Duration) -> io::Result<Self> {
+    pub fn open(address: &SocketAddr, session: Option<TlsSession>, timeout: Duration) -> io::Result<Self> {
         let deadline = Instant::now() + timeout;
         let socket = TcpStream::connect_timeout(address, timeout)?;
         socket.set_nodelay(true)?;
@@ -300,7 +310,7 @@ impl Pipe {
         while self.session.as_ref().is_some_and(|session| session.is_shaking()) {
             self.write(deadline)?;
             if self.receive(&mut buffer, &mut Vec::new(), deadline)? {
-                return Err(in_words(Cause::TlsClosed));
+                return Err(in_words(AttemptCause::TlsClosed));
             }
         }
         self.write(deadline)
@@ -402,7 +412,7 @@ impl Pipe {
 }
 
 /// Whether what has come by now, if anything has, is for the session itself.
-fn means_nothing(mut socket: &TcpStream, session: &mut Session) -> bool {
+fn means_nothing(mut socket: &TcpStream, session: &mut TlsSession) -> bool {
     let mut buffer = [0; 4096];
     // As much as a session may say of itself; who says more is not trusted to stop.
     for _ in 0..16 {
@@ -425,6 +435,6 @@ fn is_empty(read: &io::Result<usize>) -> bool {
     matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
-fn in_words(cause: Cause) -> io::Error {
+fn in_words(cause: AttemptCause) -> io::Error {
     io::Error::other(cause.text(&[]))
 }

@@ -25,10 +25,9 @@ use std::time::Duration;
 use record::clock::Clock;
 
 use crate::protocols::Protocol;
-use crate::{Error, Interval, Orders};
+use crate::{Error, LoadOrder, ThreadInterval};
 
 mod backlog;
-mod carried;
 mod connection;
 pub mod expectation;
 mod limits;
@@ -36,21 +35,22 @@ mod operation;
 pub mod pointer;
 mod run_delay;
 pub mod script;
-mod sealed;
-pub mod tally;
-pub mod wheel;
+pub mod thread_stats;
+pub mod timer_wheel;
+mod tls_stream;
+mod uring;
 mod worker;
 
-use limits::Sources;
+use limits::SourceAddresses;
 use script::Script;
-use tally::Totals;
-use worker::{Ways, Worker};
+use thread_stats::ThreadTotals;
+use worker::{ConnectPaths, Worker};
 
 /// How long each of several addresses of a service is tried before the load.
 const PROBE: Duration = Duration::from_secs(1);
 
 /// [`crate::check`] for a protocol.
-pub fn check<P: Protocol>(orders: &Orders) -> Result<(), Error> {
+pub fn check<P: Protocol>(orders: &LoadOrder) -> Result<(), Error> {
     let script = Script::<P>::compile(orders)?;
     limits::check(&script)?;
     // Where a name leads to is seen at the start.
@@ -60,16 +60,20 @@ pub fn check<P: Protocol>(orders: &Orders) -> Result<(), Error> {
 }
 
 /// [`crate::start`] for a protocol.
-pub fn start<P: Protocol>(orders: &Orders, clock: Clock, sink: SyncSender<Interval>) -> Result<Running, Error> {
+pub fn start<P: Protocol>(
+    orders: &LoadOrder,
+    clock: Clock,
+    sink: SyncSender<ThreadInterval>,
+) -> Result<RunningLoad, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
     limits::check(&script)?;
     let addresses: Arc<[SocketAddr]> = script.services.iter().map(address_of).collect::<Result<_, _>>()?;
     let sources = Arc::new(sources_of(orders, &script, &addresses)?);
     sources.try_out()?;
-    let control = Arc::new(Control::default());
+    let control = Arc::new(LoadControl::default());
     let mut threads = Vec::new();
     for number in 0..script.threads {
-        let ways = Ways { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
+        let ways = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
         let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), ways, number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
@@ -85,20 +89,24 @@ pub fn start<P: Protocol>(orders: &Orders, clock: Clock, sink: SyncSender<Interv
             }
         }
     }
-    Ok(Running::new(control, threads))
+    Ok(RunningLoad::new(control, threads))
 }
 
 /// Where the connections to each service come from; from nowhere where programs are run.
-fn sources_of<P: Protocol>(orders: &Orders, script: &Script<P>, services: &[SocketAddr]) -> Result<Sources, Error> {
+fn sources_of<P: Protocol>(
+    orders: &LoadOrder,
+    script: &Script<P>,
+    services: &[SocketAddr],
+) -> Result<SourceAddresses, Error> {
     if P::RUNS_PROGRAMS {
-        return Ok(Sources::default());
+        return Ok(SourceAddresses::default());
     }
     let each = script.places.connections.div_ceil(script.places.services.max(1));
-    Sources::of(&orders.load.from, services, each, limits::ports())
+    SourceAddresses::of(&orders.load.from, services, each, limits::ports())
 }
 
 /// Ends the other threads when one ends badly: what they measured would be of a load that nobody asked for.
-struct Alarm(Arc<Control>);
+struct Alarm(Arc<LoadControl>);
 
 impl Alarm {
     fn around<T>(self, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
@@ -141,14 +149,14 @@ const ABORT: u8 = 2;
 
 /// What the threads are told. They look at it at least every 10 ms.
 #[derive(Debug, Default)]
-pub struct Control {
+pub struct LoadControl {
     orders: AtomicU8,
     is_flooded: AtomicBool,
     has_told_of_redirects: AtomicBool,
     has_told_of_budget: AtomicBool,
 }
 
-impl Control {
+impl LoadControl {
     pub fn stop(&self) {
         self.orders.fetch_max(STOP, Ordering::Relaxed);
     }
@@ -209,13 +217,13 @@ pub struct Summary {
 
 /// A load that runs. Dropping it aborts the load and waits for the threads.
 #[derive(Debug)]
-pub struct Running {
-    control: Arc<Control>,
-    threads: Vec<JoinHandle<Result<Totals, Error>>>,
+pub struct RunningLoad {
+    control: Arc<LoadControl>,
+    threads: Vec<JoinHandle<Result<ThreadTotals, Error>>>,
 }
 
-impl Running {
-    fn new(control: Arc<Control>, threads: Vec<JoinHandle<Result<Totals, Error>>>) -> Self {
+impl RunningLoad {
+    fn new(control: Arc<LoadControl>, threads: Vec<JoinHandle<Result<ThreadTotals, Error>>>) -> Self {
         Self { control, threads }
     }
 
@@ -253,7 +261,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningLoad {
     fn drop(&mut self) {
         self.control.abort();
         for thread in self.threads.drain(..) {
@@ -264,7 +272,7 @@ impl Drop for Running {
 }
 
 impl Summary {
-    fn add(&mut self, totals: &Totals) {
+    fn add(&mut self, totals: &ThreadTotals) {
         let [ok, failed, timeout, wrong, unfinished] = totals.outcomes;
         self.ok += ok;
         self.failed += failed;

@@ -7,22 +7,22 @@ use std::path::Path;
 
 use experiment::plan::Expected;
 
-use crate::engine::expectation::{Check, Compiler};
-use crate::engine::pointer::Pointer;
-use crate::protocols::command::{Command, Order, Outcome, measured};
+use crate::engine::expectation::{ExpectationCompiler, TextCheck};
+use crate::engine::pointer::CompiledPointer;
+use crate::protocols::command::{Command, ProgramOutcome, ProgramRun, measured};
 use crate::protocols::http::Http;
 use crate::protocols::lines::Lines;
 use crate::protocols::redis::Redis;
 use crate::protocols::vsns::Vsns;
-use crate::protocols::{Asked, Call, Progress, Protocol};
+use crate::protocols::{Call, Progress, Protocol, RequestContext};
 use crate::schedules::Schedule;
 use crate::schedules::replay::Replay;
-use crate::values::words::Words;
-use crate::values::{Argument, Names, Source, Template};
+use crate::values::words::TemplateWords;
+use crate::values::{Argument, CompiledTemplate, TemplateNames, ValueSource};
 
 /// A question, and the bytes that come back.
 #[derive(Debug, Clone, Copy)]
-pub struct Talk<'a> {
+pub struct Exchange<'a> {
     /// Name of the operation.
     pub operation: &'a str,
     /// Its arguments, as they are.
@@ -39,7 +39,7 @@ pub struct Talk<'a> {
 
 /// What a protocol made of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum Decoded {
     /// No whole answer.
     More,
     /// No answer, with the word for it.
@@ -61,9 +61,9 @@ pub enum Seen {
 
 /// What came of a talk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct ExchangeResult {
     /// What was seen.
-    pub seen: Seen,
+    pub seen: Decoded,
     /// Most bytes that had to be shown again.
     pub held_bytes: usize,
 }
@@ -72,7 +72,7 @@ pub struct Heard {
 ///
 /// # Errors
 /// If there is no such protocol or operation, or a decoder uses more bytes than it was shown.
-pub fn hear(protocol: &str, talk: &Talk<'_>) -> Result<[Heard; 2], String> {
+pub fn hear(protocol: &str, talk: &Exchange<'_>) -> Result<[ExchangeResult; 2], String> {
     match protocol {
         "command" => hear_in::<Command>(talk),
         "http" => hear_in::<Http>(talk),
@@ -83,27 +83,31 @@ pub fn hear(protocol: &str, talk: &Talk<'_>) -> Result<[Heard; 2], String> {
     }
 }
 
-fn hear_in<P: Protocol>(talk: &Talk<'_>) -> Result<[Heard; 2], String> {
+fn hear_in<P: Protocol>(talk: &Exchange<'_>) -> Result<[ExchangeResult; 2], String> {
     let operation = P::INFO.operations.iter().find(|known| known.name == talk.operation);
     let operation = operation.ok_or_else(|| format!("there is no operation `{}`", talk.operation))?;
     let argument = |(name, value): &(&str, &str)| Argument {
         name: (*name).to_owned(),
-        template: Template::constant(value.as_bytes()),
+        template: CompiledTemplate::constant(value.as_bytes()),
     };
     let arguments: Vec<Argument> = talk.with.iter().map(argument).collect();
     let wants: Vec<String> = talk.wants.iter().map(|want| (*want).to_owned()).collect();
     let call = Call { number: 0, operation, arguments: &arguments, wants: &wants, closes: false };
     let request = P::open("127.0.0.1:1")?.compile(&call)?;
-    let asked = Asked::<'_, P> { request: &request, id: talk.id };
+    let asked = RequestContext::<'_, P> { request: &request, id: talk.id };
     let mut memory = P::Memory::default();
     Ok([feed(&asked, &mut memory, talk)?, feed(&asked, &mut memory, talk)?])
 }
 
 /// As the engine does it: what is not used is shown again with what comes next.
-fn feed<P: Protocol>(asked: &Asked<'_, P>, memory: &mut P::Memory, talk: &Talk<'_>) -> Result<Heard, String> {
+fn feed<P: Protocol>(
+    asked: &RequestContext<'_, P>,
+    memory: &mut P::Memory,
+    talk: &Exchange<'_>,
+) -> Result<ExchangeResult, String> {
     let mut decoder = P::Decoder::default();
     let (mut input, mut passed, mut held_bytes) = (Vec::new(), 0, 0);
-    let mut seen = Seen::More;
+    let mut seen = Decoded::More;
     let end = talk.ends.then_some((&[][..], true));
     for (piece, ended) in talk.pieces.iter().map(|piece| (*piece, false)).chain(end) {
         input.extend_from_slice(piece);
@@ -117,11 +121,11 @@ fn feed<P: Protocol>(asked: &Asked<'_, P>, memory: &mut P::Memory, talk: &Talk<'
                 held_bytes = held_bytes.max(input.len());
             }
             Progress::Bad(cause) => {
-                seen = Seen::Bad(cause.text(P::REFUSALS));
+                seen = Decoded::Bad(cause.text(P::REFUSALS));
                 break;
             }
             Progress::Answer(answer) => {
-                seen = Seen::Answer {
+                seen = Decoded::Answer {
                     result: answer.result.text(P::REFUSALS),
                     reusable: answer.reusable,
                     bytes: passed + answer.used,
@@ -133,16 +137,21 @@ fn feed<P: Protocol>(asked: &Asked<'_, P>, memory: &mut P::Memory, talk: &Talk<'
         }
     }
     P::rest(&mut decoder, memory);
-    Ok(Heard { seen, held_bytes })
+    Ok(ExchangeResult { seen, held_bytes })
 }
 
-fn field<P: Protocol>(asked: &Asked<'_, P>, decoder: &P::Decoder, want: usize, input: &[u8]) -> Option<Vec<u8>> {
+fn field<P: Protocol>(
+    asked: &RequestContext<'_, P>,
+    decoder: &P::Decoder,
+    want: usize,
+    input: &[u8],
+) -> Option<Vec<u8>> {
     P::field(asked.request, decoder, want, input, &mut Vec::new()).map(<[u8]>::to_vec)
 }
 
 /// What a template writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct RenderedTemplate {
     /// Its value.
     pub value: Vec<u8>,
     /// The same, written a second time.
@@ -154,23 +163,24 @@ pub struct Written {
 }
 
 /// Of what cannot be known before a load, nothing.
-fn compile(text: &str) -> Result<Template, String> {
-    Template::compile(text, 0, &Names { slots: &[], feeds: &[], program: None, own: BTreeMap::new() })
+fn compile(text: &str) -> Result<CompiledTemplate, String> {
+    CompiledTemplate::compile(text, 0, &TemplateNames { slots: &[], feeds: &[], program: None, own: BTreeMap::new() })
 }
 
-const SOURCE: Source<'static> = Source { agent: 3, seq: 12, draw: 99, slots: &[], kept: 0, feeds: &[], rows: &[] };
+const SOURCE: ValueSource<'static> =
+    ValueSource { agent: 3, seq: 12, draw: 99, slots: &[], kept: 0, feeds: &[], rows: &[] };
 
 /// Compiles a template, without slots and feeds, and writes it.
 ///
 /// # Errors
 /// If it is none.
-pub fn write(text: &str) -> Result<Written, String> {
+pub fn write(text: &str) -> Result<RenderedTemplate, String> {
     let template = compile(text)?;
     let (mut value, mut again) = (Vec::new(), Vec::new());
     template.write(&SOURCE, &mut value);
     template.write(&SOURCE, &mut again);
     let constant = template.as_constant().map(<[u8]>::to_vec);
-    Ok(Written { value, again, fixed_length: template.fixed_length(), constant })
+    Ok(RenderedTemplate { value, again, fixed_length: template.fixed_length(), constant })
 }
 
 /// Cuts a template into words, as a command is cut; the words as they are written.
@@ -178,7 +188,7 @@ pub fn write(text: &str) -> Result<Written, String> {
 /// # Errors
 /// If it is no template, or a quote is left open.
 pub fn words(text: &str) -> Result<Vec<Vec<u8>>, String> {
-    let words = Words::cut(&compile(text)?)?;
+    let words = TemplateWords::cut(&compile(text)?)?;
     let mut saying = words.say(&SOURCE);
     let next = |_| {
         let mut word = Vec::new();
@@ -228,14 +238,14 @@ fn greet_in<P: Protocol>(service: &str, input: &[u8]) -> Result<Option<Greeted>,
 #[must_use]
 pub fn outcome(frame: &[u8]) -> Option<Vec<u8>> {
     let mut written = Vec::new();
-    Outcome::read(frame)?.write(&mut written);
+    ProgramOutcome::read(frame)?.write(&mut written);
     Some(written)
 }
 
 /// Reads a frame as an order for a program; the order written anew, if it is one.
 #[must_use]
 pub fn order(frame: &[u8]) -> Option<Vec<u8>> {
-    let order = Order::read(frame)?;
+    let order = ProgramRun::read(frame)?;
     let mut written = u32::try_from(order.words.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
     for part in order.words.into_iter().chain(order.stdin) {
         measured(&mut written, |written| written.extend_from_slice(part));
@@ -248,7 +258,7 @@ pub fn order(frame: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// If the pointer is none.
 pub fn find(pointer: &str, json: &[u8]) -> Result<Option<Vec<u8>>, String> {
-    Ok(Pointer::compile(pointer)?.find(json, &mut Vec::new()).map(<[u8]>::to_vec))
+    Ok(CompiledPointer::compile(pointer)?.find(json, &mut Vec::new()).map(<[u8]>::to_vec))
 }
 
 /// Whether a text is as expected; templates in it are without slots and feeds, and there is no script.
@@ -256,7 +266,8 @@ pub fn find(pointer: &str, json: &[u8]) -> Result<Option<Vec<u8>>, String> {
 /// # Errors
 /// If the expectation makes no sense.
 pub fn holds(expected: &Expected, text: &[u8]) -> Result<bool, String> {
-    let check = Check::compile(expected, Compiler { template: &mut |text| compile(text), program: None })?;
+    let check =
+        TextCheck::compile(expected, ExpectationCompiler { template: &mut |text| compile(text), program: None })?;
     let holds = check.holds(text, &SOURCE, &mut Vec::new());
     assert!(check.is_filled(&SOURCE), "it has no slots");
     Ok(holds)

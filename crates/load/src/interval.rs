@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use hdrhistogram::Histogram;
 use record::clock::Clock;
-use record::events::{History, Outcome};
+use record::events::{HistoryEntry, Outcome};
 use record::hlog::Time;
 use record::rows::GeneratorSecond;
 
@@ -18,7 +18,7 @@ const DIGITS: u8 = 3;
 
 /// A thread's second.
 #[derive(Debug)]
-pub struct Interval {
+pub struct ThreadInterval {
     /// The clock that every time here counts on.
     pub clock: Clock,
     /// Number of the thread, from 0.
@@ -42,11 +42,11 @@ pub struct Interval {
     /// The thread's own health.
     pub generator: GeneratorSecond,
     /// Operations on audited keys.
-    pub history: Vec<History>,
+    pub history: Vec<HistoryEntry>,
     /// What a reader must know.
     pub notices: Vec<String>,
     /// Times of the operations that ended.
-    pub sheet: Sheet,
+    pub sheet: HistogramSet,
 }
 
 /// What ended in a slot.
@@ -76,15 +76,15 @@ pub struct AttemptCount {
 /// Histograms by operation, outcome and time, each made when it is first needed. When it is dropped it goes back, emptied, to the
 /// thread that filled it, so that a running thread allocates nothing.
 #[derive(Debug)]
-pub struct Sheet {
+pub struct HistogramSet {
     names: Arc<[String]>,
     cells: Vec<Option<Box<Histogram<u64>>>>,
-    home: Option<SyncSender<Sheet>>,
+    home: Option<SyncSender<HistogramSet>>,
 }
 
 const TIMES: [Time; 2] = [Time::Latency, Time::Service];
 
-impl Sheet {
+impl HistogramSet {
     /// An empty sheet for operations of these names, to be sent `home` when done with.
     #[must_use]
     pub fn new(names: &Arc<[String]>, home: Option<SyncSender<Self>>) -> Self {
@@ -152,7 +152,7 @@ impl Sheet {
     }
 }
 
-impl Drop for Sheet {
+impl Drop for HistogramSet {
     fn drop(&mut self) {
         let Some(home) = self.home.take() else { return };
         for histogram in self.cells.iter_mut().flatten().filter(|histogram| !histogram.is_empty()) {

@@ -8,13 +8,13 @@ use experiment::plan::{Load, Tls};
 use record::clock::Clock;
 
 pub(crate) mod answer_budget;
-pub mod attendant;
 pub mod client;
 mod engine;
 mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod interval;
+pub mod program_worker;
 pub mod protocols;
 pub mod recorder;
 mod ring;
@@ -22,14 +22,14 @@ mod schedules;
 mod tls;
 mod values;
 
-pub use engine::{Running, Summary};
+pub use engine::{RunningLoad, Summary};
 pub use error::Error;
-pub use interval::{AttemptCount, Interval, Sheet, SlotCounts};
-pub use tls::Trust;
+pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval};
+pub use tls::TlsTrust;
 
 /// A load to be put on a service.
 #[derive(Debug, Clone)]
-pub struct Orders {
+pub struct LoadOrder {
     /// Name of the protocol.
     pub protocol: String,
     /// Where: `host:port`, or a URL if the protocol has one; at least one. Agents are spread over them evenly: the first goes to
@@ -38,7 +38,7 @@ pub struct Orders {
     /// What: agents, steps, times.
     pub load: Load,
     /// What for.
-    pub purpose: Purpose,
+    pub purpose: LoadPurpose,
     /// Every random choice follows from it.
     pub seed: u64,
     /// Whom to trust, where the services are spoken to by TLS.
@@ -49,14 +49,14 @@ pub struct Orders {
     pub slot_s: f64,
     /// What ties programs that are run to this process, where the protocol runs some. Without it they are killed when the load ends, and
     /// outlive a kill of this process.
-    pub tether: Option<attendant::Tether>,
+    pub tether: Option<program_worker::DeathSignal>,
     /// Whether bytes go by a system call each also where the kernel has an io_uring for them.
     pub without_ring: bool,
 }
 
 /// What a load is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum LoadPurpose {
     /// To be measured, for `load.time_s`.
     Measure,
     /// To bring the target into a state: ends after `count` cycles, whose `{seq}` runs from 1 to `count` over all agents, or
@@ -72,19 +72,19 @@ pub enum Purpose {
 ///
 /// # Errors
 /// What stands in the way, with the remedy.
-pub fn check(orders: &Orders) -> Result<(), Error> {
+pub fn check(orders: &LoadOrder) -> Result<(), Error> {
     (kind(orders)?.check)(orders)
 }
 
-/// Starts the engine's threads. They wait for the clock's zero, hand over an [`Interval`] each at every whole second, and drop
+/// Starts the engine's threads. They wait for the clock's zero, hand over an [`ThreadInterval`] each at every whole second, and drop
 /// the sender when they are done.
 ///
 /// # Errors
 /// As [`check`], or if a service's name cannot be resolved or a thread not be started.
-pub fn start(orders: Orders, clock: Clock, sink: SyncSender<Interval>) -> Result<Running, Error> {
+pub fn start(orders: LoadOrder, clock: Clock, sink: SyncSender<ThreadInterval>) -> Result<RunningLoad, Error> {
     (kind(&orders)?.start)(&orders, clock, sink)
 }
 
-fn kind(orders: &Orders) -> Result<&'static protocols::Kind, Error> {
+fn kind(orders: &LoadOrder) -> Result<&'static protocols::ProtocolKind, Error> {
     protocols::find(&orders.protocol).ok_or_else(|| Error::Protocol(orders.protocol.clone()))
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use experiment::catalog;
 use record::clock::Clock;
 
-use crate::client::Connected;
-use crate::tls::Trust;
-use crate::values::{Argument, Values};
-use crate::{Error, Interval, Orders, Running};
+use crate::client::ConnectResult;
+use crate::tls::TlsTrust;
+use crate::values::{Argument, OperationValues};
+use crate::{Error, LoadOrder, RunningLoad, ThreadInterval};
 
 pub(crate) mod command;
 pub(crate) mod http;
@@ -19,31 +19,31 @@ pub(crate) mod redis;
 pub(crate) mod vsns;
 
 /// Every protocol, by name.
-pub static KINDS: &[&Kind] = &[
-    &Kind::of::<command::Command>(),
-    &Kind::of::<http::Http>(),
-    &Kind::of::<lines::Lines>(),
-    &Kind::of::<redis::Redis>(),
-    &Kind::of::<vsns::Vsns>(),
+pub static KINDS: &[&ProtocolKind] = &[
+    &ProtocolKind::of::<command::Command>(),
+    &ProtocolKind::of::<http::Http>(),
+    &ProtocolKind::of::<lines::Lines>(),
+    &ProtocolKind::of::<redis::Redis>(),
+    &ProtocolKind::of::<vsns::Vsns>(),
 ];
 
 /// The protocol of this name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Kind> {
+pub fn find(name: &str) -> Option<&'static ProtocolKind> {
     KINDS.iter().copied().find(|kind| kind.info.name == name)
 }
 
 /// A protocol, and the engine and client compiled for it.
 #[derive(Debug)]
-pub struct Kind {
+pub struct ProtocolKind {
     /// What an experiment may say in it.
     pub info: &'static catalog::Protocol,
-    pub(crate) check: fn(&Orders) -> Result<(), Error>,
-    pub(crate) start: fn(&Orders, Clock, SyncSender<Interval>) -> Result<Running, Error>,
-    pub(crate) connect: fn(&str, &Trust, Duration) -> Connected,
+    pub(crate) check: fn(&LoadOrder) -> Result<(), Error>,
+    pub(crate) start: fn(&LoadOrder, Clock, SyncSender<ThreadInterval>) -> Result<RunningLoad, Error>,
+    pub(crate) connect: fn(&str, &TlsTrust, Duration) -> ConnectResult,
 }
 
-impl Kind {
+impl ProtocolKind {
     const fn of<P: Protocol>() -> Self {
         Self {
             info: P::INFO,
@@ -59,7 +59,7 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// What an experiment may say in it.
     const INFO: &'static catalog::Protocol;
 
-    /// Answers that refuse or fail an operation in the protocol's own words; [`Cause::Answer`] counts along it.
+    /// Answers that refuse or fail an operation in the protocol's own words; [`AttemptCause::Answer`] counts along it.
     const REFUSALS: &'static [Refusal];
 
     /// What it is called in a TLS handshake (ALPN, RFC 7301), if anything.
@@ -94,9 +94,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Looks at all that came in answer to the greeting. A result that is not [`Cause::Ok`] refuses the connection.
+    /// Looks at all that came in answer to the greeting. A result that is not [`AttemptCause::Ok`] refuses the connection.
     fn greeted(_greeting: &Greeting, _input: &[u8]) -> Progress {
-        Progress::Bad(Cause::BadAnswer)
+        Progress::Bad(AttemptCause::BadAnswer)
     }
 
     /// Compiles a step.
@@ -107,14 +107,14 @@ pub trait Protocol: Sized + Send + Sync + 'static {
 
     /// What an answer that fails an operation says about the data, if it is about them and comes from a server that is well. The
     /// operation had no effect then, and where its step expects otherwise it was answered wrong.
-    fn about_data(failure: Cause) -> Option<AboutData>;
+    fn about_data(failure: AttemptCause) -> Option<AboutData>;
 
     /// Appends the request; `id` is its number on this connection.
-    fn encode(request: &Self::Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>);
+    fn encode(request: &Self::Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>);
 
     /// Looks at the bytes that came; `ended` if no more will. Called again with what was not used and what came since.
     fn decode(
-        asked: &Asked<'_, Self>,
+        asked: &RequestContext<'_, Self>,
         decoder: &mut Self::Decoder,
         memory: &mut Self::Memory,
         input: &[u8],
@@ -199,7 +199,7 @@ fn named<'a>(fields: &'a [catalog::Field], name: &str) -> Option<&'a catalog::Fi
 }
 
 /// What was asked, as far as the answer depends on it.
-pub struct Asked<'a, P: Protocol> {
+pub struct RequestContext<'a, P: Protocol> {
     /// The request.
     pub request: &'a P::Request,
     /// Its number on this connection.
@@ -217,7 +217,7 @@ pub enum Progress {
     /// The answer is whole.
     Answer(Answer),
     /// These bytes are no answer; the connection is of no use any more.
-    Bad(Cause),
+    Bad(AttemptCause),
 }
 
 /// A whole answer.
@@ -225,8 +225,8 @@ pub enum Progress {
 pub struct Answer {
     /// Bytes of the input that belong to it.
     pub used: usize,
-    /// [`Cause::Ok`], or why the answer is a failure.
-    pub result: Cause,
+    /// [`AttemptCause::Ok`], or why the answer is a failure.
+    pub result: AttemptCause,
     /// Whether the connection takes another request.
     pub reusable: bool,
 }
@@ -251,7 +251,7 @@ pub struct Refusal {
 
 /// What became of an attempt. Texts for them are made when records are written, not per operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cause {
+pub enum AttemptCause {
     /// Answered as it should be.
     Ok,
     /// Answered, and contradicted an expectation.
@@ -300,7 +300,7 @@ pub enum Cause {
     Status(u16),
 }
 
-impl Cause {
+impl AttemptCause {
     /// The word in `attempts.csv`.
     pub fn text(self, refusals: &[Refusal]) -> String {
         match self {
@@ -356,7 +356,7 @@ impl Cause {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::values::Template;
+    use crate::values::CompiledTemplate;
     use crate::values::tests::{names, source};
 
     /// A compiled request with its arguments.
@@ -370,8 +370,8 @@ pub(crate) mod tests {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub enum Seen {
         More,
-        Bad(Cause),
-        Answer { result: Cause, reusable: bool, surplus: Vec<u8>, fields: Vec<Option<String>>, status: String },
+        Bad(AttemptCause),
+        Answer { result: AttemptCause, reusable: bool, surplus: Vec<u8>, fields: Vec<Option<String>>, status: String },
     }
 
     /// Compiles a step.
@@ -398,7 +398,7 @@ pub(crate) mod tests {
             .enumerate()
             .map(|(stream, (name, text))| Argument {
                 name: (*name).to_owned(),
-                template: Template::compile(text, stream as u64, &names()).unwrap(),
+                template: CompiledTemplate::compile(text, stream as u64, &names()).unwrap(),
             })
             .collect();
         let wants: Vec<String> = wants.iter().map(|want| (*want).to_owned()).collect();
@@ -409,7 +409,7 @@ pub(crate) mod tests {
     /// The bytes of a request.
     pub fn encode<P: Protocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
         let mut out = Vec::new();
-        let values = Values { source: source(3, 12), arguments: &compiled.arguments };
+        let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments };
         P::encode(&compiled.request, id, &values, &mut out);
         out
     }
@@ -422,7 +422,7 @@ pub(crate) mod tests {
         pieces: &[&[u8]],
         ends: bool,
     ) -> Seen {
-        let asked = Asked { request: &compiled.request, id };
+        let asked = RequestContext { request: &compiled.request, id };
         let mut decoder = P::Decoder::default();
         let mut input = Vec::new();
         let mut fed = pieces.iter().map(|piece| (*piece, false)).chain(ends.then_some((&[][..], true)));
@@ -485,17 +485,17 @@ pub(crate) mod tests {
     fn causes_have_words() {
         let refusals = vsns::Vsns::REFUSALS;
         for (cause, text) in [
-            (Cause::Ok, "ok"),
-            (Cause::ConnectRefused, "connect refused"),
-            (Cause::Reset, "connection reset"),
-            (Cause::Answer(1), "answer: unavailable"),
-            (Cause::Answer(2), "answer: busy"),
-            (Cause::Status(503), "status 503"),
-            (Cause::BadAnswer, "bad answer"),
+            (AttemptCause::Ok, "ok"),
+            (AttemptCause::ConnectRefused, "connect refused"),
+            (AttemptCause::Reset, "connection reset"),
+            (AttemptCause::Answer(1), "answer: unavailable"),
+            (AttemptCause::Answer(2), "answer: busy"),
+            (AttemptCause::Status(503), "status 503"),
+            (AttemptCause::BadAnswer, "bad answer"),
         ] {
             assert_eq!(cause.text(refusals), text);
         }
-        assert!(Cause::Answer(2).is_harmless(refusals) && Cause::ConnectTimeout.is_harmless(refusals));
-        assert!(!Cause::Answer(1).is_harmless(refusals) && !Cause::Timeout.is_harmless(refusals));
+        assert!(AttemptCause::Answer(2).is_harmless(refusals) && AttemptCause::ConnectTimeout.is_harmless(refusals));
+        assert!(!AttemptCause::Answer(1).is_harmless(refusals) && !AttemptCause::Timeout.is_harmless(refusals));
     }
 }

@@ -6,14 +6,14 @@ use std::io;
 use std::path::PathBuf;
 
 use record::clock::Clock;
-use record::events::History;
+use record::events::HistoryEntry;
 use record::folder::TrialFolder;
 use record::hlog::{self, Tag};
 use record::lines;
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot};
 
 use crate::Error;
-use crate::interval::{Interval, Sheet, SlotCounts};
+use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
 
 /// An interval shorter than this in which nothing happened is a rounding error, not a second of the generator.
 const NOTHING_S: f64 = 0.001;
@@ -22,15 +22,15 @@ const NOTHING_S: f64 = 0.001;
 /// threads have handed over, everything is with the kernel: a SIGKILL loses at most what is younger.
 pub struct Recorder {
     clock: Clock,
-    histograms: hlog::Writer,
-    outcomes: Writer,
-    attempts: rows::Writer<Attempts>,
-    generator: rows::Writer<GeneratorSecond>,
-    history: lines::Writer<History>,
+    histograms: hlog::HlogWriter,
+    outcomes: OutcomeWriter,
+    attempts: rows::CsvWriter<Attempts>,
+    generator: rows::CsvWriter<GeneratorSecond>,
+    history: lines::JsonLinesWriter<HistoryEntry>,
     keys: SampledKeys,
     paths: Paths,
     /// Seconds that not all threads have handed over, by their number.
-    pending: BTreeMap<u64, Second>,
+    pending: BTreeMap<u64, PartialSecond>,
     /// Slots that may still grow, by their number.
     slots: BTreeMap<u64, SlotCounts>,
     slot_s: f64,
@@ -69,7 +69,7 @@ impl SampledKeys {
 
     /// Whether the key of this line is one of them.
     #[must_use]
-    pub fn have(&self, line: &History) -> bool {
+    pub fn have(&self, line: &HistoryEntry) -> bool {
         // What concerns all keys of a space has none.
         self.one_in == 1 || line.key.is_empty() || self.mark(&line.space, &line.key).is_multiple_of(self.one_in)
     }
@@ -88,10 +88,10 @@ impl SampledKeys {
 
 /// A second, as far as threads have handed it over.
 #[derive(Default)]
-struct Second {
+struct PartialSecond {
     start_s: f64,
     end_s: f64,
-    sheet: Option<Sheet>,
+    sheet: Option<HistogramSet>,
     attempts: BTreeMap<(String, String), u64>,
     generator: Vec<GeneratorSecond>,
 }
@@ -111,12 +111,13 @@ impl Recorder {
         };
         Ok(Self {
             clock,
-            histograms: hlog::Writer::create(&paths.histograms, clock.unix_s()).map_err(disk(&paths.histograms))?,
-            outcomes: Writer::create(&paths.outcomes, folder.fine_outcomes(), load_s).map_err(disk(&paths.outcomes))?,
-            attempts: rows::Writer::create(&paths.attempts).map_err(disk(&paths.attempts))?,
-            generator: rows::Writer::create(&paths.generator).map_err(disk(&paths.generator))?,
+            histograms: hlog::HlogWriter::create(&paths.histograms, clock.unix_s()).map_err(disk(&paths.histograms))?,
+            outcomes: OutcomeWriter::create(&paths.outcomes, folder.fine_outcomes(), load_s)
+                .map_err(disk(&paths.outcomes))?,
+            attempts: rows::CsvWriter::create(&paths.attempts).map_err(disk(&paths.attempts))?,
+            generator: rows::CsvWriter::create(&paths.generator).map_err(disk(&paths.generator))?,
             keys: SampledKeys::default(),
-            history: lines::Writer::create(&paths.history).map_err(disk(&paths.history))?,
+            history: lines::JsonLinesWriter::create(&paths.history).map_err(disk(&paths.history))?,
             paths,
             pending: BTreeMap::new(),
             slots: BTreeMap::new(),
@@ -134,7 +135,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn history(&mut self, lines: &[History]) -> Result<(), Error> {
+    pub fn history(&mut self, lines: &[HistoryEntry]) -> Result<(), Error> {
         for line in lines.iter().filter(|line| self.keys.have(line)) {
             self.history.write(line).map_err(disk(&self.paths.history))?;
         }
@@ -146,7 +147,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn take(&mut self, mut interval: Interval) -> Result<(), Error> {
+    pub fn take(&mut self, mut interval: ThreadInterval) -> Result<(), Error> {
         let ahead_s = self.clock.at_s_of(interval.clock.origin());
         for line in interval.history.iter_mut().filter(|line| self.keys.have(line)) {
             line.at_s += ahead_s;
@@ -193,9 +194,9 @@ impl Recorder {
         self.history.flush().map_err(disk(&self.paths.history))
     }
 
-    fn write(&mut self, second: Second) -> Result<(), Error> {
+    fn write(&mut self, second: PartialSecond) -> Result<(), Error> {
         let length_s = second.end_s - second.start_s;
-        for (operation, outcome, time, histogram) in second.sheet.iter().flat_map(Sheet::histograms) {
+        for (operation, outcome, time, histogram) in second.sheet.iter().flat_map(HistogramSet::histograms) {
             let tag = Tag { operation: operation.to_owned(), outcome, time }.to_string();
             let written = self.histograms.write(&tag, second.start_s, length_s, histogram);
             written.map_err(disk(&self.paths.histograms))?;
@@ -236,8 +237,8 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-impl Second {
-    fn add(&mut self, interval: Interval) {
+impl PartialSecond {
+    fn add(&mut self, interval: ThreadInterval) {
         self.start_s = interval.start_s;
         self.end_s = self.end_s.max(interval.end_s);
         for attempts in interval.attempts {
@@ -315,21 +316,21 @@ pub fn most_rows(load_s: f64) -> f64 {
 }
 
 /// Writes the slots of a load, which come in order.
-pub struct Writer {
-    wide: rows::Writer<OutcomeSlot>,
+pub struct OutcomeWriter {
+    wide: rows::CsvWriter<OutcomeSlot>,
     /// Narrow slots of a wide one; one: all slots are alike, and there is one file.
     per_wide: u64,
     now: Option<(u64, SlotCounts)>,
-    close: Option<Close>,
+    close: Option<CloseUp>,
 }
 
 /// What is written closely.
-struct Close {
+struct CloseUp {
     path: PathBuf,
     /// Made when there is something for it.
-    rows: Option<rows::Writer<OutcomeSlot>>,
+    rows: Option<rows::CsvWriter<OutcomeSlot>>,
     /// Seconds that may still have to be written.
-    held: VecDeque<Held>,
+    held: VecDeque<PendingSecond>,
     /// The next second to be looked at.
     next: u64,
     /// Seconds before this one are to be written.
@@ -344,20 +345,20 @@ struct Close {
 }
 
 /// A second, as far as anything ended in it.
-struct Held {
+struct PendingSecond {
     second: u64,
     slots: Vec<(u64, SlotCounts)>,
     is_wanted: bool,
 }
 
-impl Writer {
+impl OutcomeWriter {
     /// Begins both files as they are for a load of so many seconds; `fine` is made when there is something for it.
     ///
     /// # Errors
     /// If the file cannot be created.
     pub fn create(wide: &std::path::Path, fine: PathBuf, load_s: f64) -> io::Result<Self> {
         let [narrow_us, wide_us] = widths_us(load_s);
-        let close = (wide_us > narrow_us).then(|| Close {
+        let close = (wide_us > narrow_us).then(|| CloseUp {
             path: fine,
             rows: None,
             held: VecDeque::new(),
@@ -368,7 +369,7 @@ impl Writer {
             left: AT_ONCE,
             more_per_s: OVER_ALL / load_s.max(1.0),
         });
-        Ok(Self { wide: rows::Writer::create(wide)?, per_wide: wide_us / narrow_us, now: None, close })
+        Ok(Self { wide: rows::CsvWriter::create(wide)?, per_wide: wide_us / narrow_us, now: None, close })
     }
 
     /// Adds the next narrow slot, which is so long. What was there before it is complete.
@@ -380,7 +381,7 @@ impl Writer {
         let second = (number as f64 * slot_s + slot_s * 1e-6) as u64;
         match close.held.back_mut().filter(|last| last.second == second) {
             Some(last) => last.slots.push((number, counts)),
-            None => close.held.push_back(Held { second, slots: vec![(number, counts)], is_wanted: false }),
+            None => close.held.push_back(PendingSecond { second, slots: vec![(number, counts)], is_wanted: false }),
         }
         let wide = number / self.per_wide;
         match &mut self.now {
@@ -423,7 +424,7 @@ impl Writer {
     }
 }
 
-impl Close {
+impl CloseUp {
     fn look_at(&mut self, second: u64) {
         self.until = self.until.max(second + AFTER_S);
         let wanted = second.saturating_sub(BEFORE_S)..second + AFTER_S;
@@ -493,7 +494,7 @@ impl Close {
                 break;
             }
         }
-        self.rows.as_mut().map_or(Ok(()), rows::Writer::flush)
+        self.rows.as_mut().map_or(Ok(()), rows::CsvWriter::flush)
     }
 
     fn write_second(&mut self, slots: &[(u64, SlotCounts)], slot_s: f64) -> io::Result<()> {
@@ -515,7 +516,7 @@ impl Close {
         self.left -= slots.len() as f64;
         let rows = match &mut self.rows {
             Some(rows) => rows,
-            none => none.insert(rows::Writer::create(&self.path)?),
+            none => none.insert(rows::CsvWriter::create(&self.path)?),
         };
         slots.iter().try_for_each(|(number, counts)| rows.write(&row(number * width, width, slot_s, counts)))
     }

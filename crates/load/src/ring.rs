@@ -27,7 +27,7 @@ const GENERATION_BITS: u32 = 30;
 
 /// What a completion is about: a connection's number, and which of its sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token {
+pub struct RingToken {
     /// Number of the connection.
     pub number: u32,
     generation: u32,
@@ -35,11 +35,11 @@ pub struct Token {
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
+pub enum Completion {
     /// Bytes came, so many, to be taken from that place.
     Bytes {
         /// On which socket.
-        token: Token,
+        token: RingToken,
         /// Where they are.
         place: u16,
         /// How many they are.
@@ -48,25 +48,25 @@ pub enum Arrival {
         is_last: bool,
     },
     /// There was no room for what came: the receiving ended.
-    Starved(Token),
+    Starved(RingToken),
     /// The peer has ended its side.
-    Ended(Token),
+    Ended(RingToken),
     /// The socket is broken.
-    Broken(Token, Errno),
+    Broken(RingToken, Errno),
     /// The socket took only so many bytes of what was sent.
     Unsent {
         /// Which socket.
-        token: Token,
+        token: RingToken,
         /// How many.
         taken: usize,
     },
     /// Nothing can be sent on the socket any more. Whoever receives may hear of an end in order.
-    Mute(Token, Errno),
+    Mute(RingToken, Errno),
 }
 
-impl Arrival {
+impl Completion {
     /// What it is about.
-    pub fn token(&self) -> Token {
+    pub fn token(&self) -> RingToken {
         match self {
             Self::Bytes { token, .. } | Self::Unsent { token, .. } => *token,
             Self::Starved(token) | Self::Ended(token) | Self::Broken(token, _) | Self::Mute(token, _) => *token,
@@ -76,22 +76,22 @@ impl Arrival {
 
 /// So many arrivals are waited for, if they come soon: to be woken for each would cost more than to receive it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gathering {
+pub struct WakePolicy {
     /// How many.
     pub arrivals: usize,
     /// How soon. Afterwards one is enough.
     pub within_us: u32,
 }
 
-impl Gathering {
+impl WakePolicy {
     /// Whatever comes is told at once.
     pub const NONE: Self = Self { arrivals: 1, within_us: 0 };
 }
 
 /// A send that is to be handed over, or was and has not completed yet.
 #[derive(Debug, Clone, Copy)]
-struct Sending {
-    token: Token,
+struct PendingSend {
+    token: RingToken,
     socket: types::Fd,
     from: usize,
     to: usize,
@@ -102,7 +102,7 @@ pub struct Ring {
     // Before the buffers: they must outlive it.
     ring: IoUring,
     buffers: Buffers,
-    sends: Vec<Sending>,
+    sends: Vec<PendingSend>,
     /// Of `sends`, how many were handed over.
     handed: usize,
     /// The bytes of `sends`.
@@ -115,20 +115,20 @@ pub struct Ring {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum CompletionKind {
     Receive = 0,
     Send = 1,
     Watch = 2,
 }
 
-impl Token {
+impl RingToken {
     /// The connection of that number, with the socket of that generation.
     pub fn new(number: usize, generation: u32) -> Self {
         // Numbers fit: there are fewer connections than numbers for them.
         Self { number: number as u32, generation: generation & ((1 << GENERATION_BITS) - 1) }
     }
 
-    fn data(self, kind: Kind) -> u64 {
+    fn data(self, kind: CompletionKind) -> u64 {
         (kind as u64) << 62 | u64::from(self.generation) << 32 | u64::from(self.number)
     }
 
@@ -174,14 +174,14 @@ impl Ring {
     ///
     /// # Errors
     /// If the kernel takes no request.
-    pub fn receive(&mut self, token: Token, socket: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn receive(&mut self, token: RingToken, socket: BorrowedFd<'_>) -> io::Result<()> {
         let socket = types::Fd(socket.as_raw_fd());
-        let request = opcode::RecvMulti::new(socket, GROUP).build().user_data(token.data(Kind::Receive));
+        let request = opcode::RecvMulti::new(socket, GROUP).build().user_data(token.data(CompletionKind::Receive));
         self.push(&request)
     }
 
     /// The bytes go out when requests are handed over next. Until then there must be no other send on that socket.
-    pub fn send(&mut self, token: Token, socket: BorrowedFd<'_>, bytes: &[u8]) {
+    pub fn send(&mut self, token: RingToken, socket: BorrowedFd<'_>, bytes: &[u8]) {
         if std::mem::take(&mut self.is_settled) {
             self.sends.clear();
             self.outgoing.clear();
@@ -190,11 +190,11 @@ impl Ring {
         let from = self.outgoing.len();
         self.outgoing.extend_from_slice(bytes);
         let socket = types::Fd(socket.as_raw_fd());
-        self.sends.push(Sending { token, socket, from, to: self.outgoing.len() });
+        self.sends.push(PendingSend { token, socket, from, to: self.outgoing.len() });
     }
 
     /// What the socket did not take of the bytes that were sent last on it.
-    pub fn unsent(&self, token: Token, taken: usize) -> &[u8] {
+    pub fn unsent(&self, token: RingToken, taken: usize) -> &[u8] {
         let sending = self.sends.iter().rfind(|sending| sending.token == token);
         sending.and_then(|sending| self.outgoing.get(sending.from + taken..sending.to)).unwrap_or_default()
     }
@@ -231,7 +231,7 @@ impl Ring {
     ///
     /// # Errors
     /// If the kernel does not take the requests, or refuses to wait.
-    pub fn wait(&mut self, left_ns: u64, gathering: Gathering, arrivals: &mut Vec<Arrival>) -> io::Result<()> {
+    pub fn wait(&mut self, left_ns: u64, gathering: WakePolicy, arrivals: &mut Vec<Completion>) -> io::Result<()> {
         self.push_sends()?;
         let most = types::Timespec::new().sec(left_ns / 1_000_000_000).nsec((left_ns % 1_000_000_000) as u32);
         let args = types::SubmitArgs::new().timespec(&most);
@@ -252,15 +252,15 @@ impl Ring {
         Ok(())
     }
 
-    fn collect(&mut self, arrivals: &mut Vec<Arrival>) -> io::Result<()> {
+    fn collect(&mut self, arrivals: &mut Vec<Completion>) -> io::Result<()> {
         let mut is_watch_over = false;
         for completion in self.ring.completion() {
             let data = completion.user_data();
-            let token = Token::of(data);
+            let token = RingToken::of(data);
             let goes_on = cqueue::more(completion.flags());
             let result =
                 usize::try_from(completion.result()).map_err(|_| Errno::from_raw_os_error(-completion.result()));
-            if data >> 62 == Kind::Watch as u64 {
+            if data >> 62 == CompletionKind::Watch as u64 {
                 self.is_watched_ready = true;
                 is_watch_over = !goes_on;
                 continue;
@@ -268,24 +268,24 @@ impl Ring {
             if let Some(buffer) = cqueue::buffer_select(completion.flags()) {
                 self.buffers.taken(buffer);
             }
-            arrivals.push(if data >> 62 == Kind::Send as u64 {
+            arrivals.push(if data >> 62 == CompletionKind::Send as u64 {
                 match result {
-                    Ok(taken) => Arrival::Unsent { token, taken },
-                    Err(Errno::AGAIN | Errno::INTR) => Arrival::Unsent { token, taken: 0 },
-                    Err(errno) => Arrival::Mute(token, errno),
+                    Ok(taken) => Completion::Unsent { token, taken },
+                    Err(Errno::AGAIN | Errno::INTR) => Completion::Unsent { token, taken: 0 },
+                    Err(errno) => Completion::Mute(token, errno),
                 }
             } else {
                 match (result, cqueue::buffer_select(completion.flags())) {
                     (Ok(length), Some(place)) if length > 0 => {
-                        Arrival::Bytes { token, place, length, is_last: !goes_on }
+                        Completion::Bytes { token, place, length, is_last: !goes_on }
                     }
                     (Ok(_), Some(buffer)) => {
                         self.buffers.give_back(buffer);
-                        Arrival::Ended(token)
+                        Completion::Ended(token)
                     }
-                    (Ok(_), None) => Arrival::Ended(token),
-                    (Err(Errno::NOBUFS | Errno::AGAIN | Errno::INTR), _) => Arrival::Starved(token),
-                    (Err(errno), _) => Arrival::Broken(token, errno),
+                    (Ok(_), None) => Completion::Ended(token),
+                    (Err(Errno::NOBUFS | Errno::AGAIN | Errno::INTR), _) => Completion::Starved(token),
+                    (Err(errno), _) => Completion::Broken(token, errno),
                 }
             });
         }
@@ -295,7 +295,7 @@ impl Ring {
 
     fn watch(&mut self) -> io::Result<()> {
         let request = opcode::PollAdd::new(self.watched, u32::from(rustix::event::PollFlags::IN.bits())).multi(true);
-        self.push(&request.build().user_data(Token::new(0, 0).data(Kind::Watch)))
+        self.push(&request.build().user_data(RingToken::new(0, 0).data(CompletionKind::Watch)))
     }
 
     fn push(&mut self, request: &squeue::Entry) -> io::Result<()> {
@@ -314,14 +314,14 @@ impl Ring {
         // To take a part only is then a failure, and told.
         let flags = (SendFlags::NOSIGNAL | SendFlags::DONTWAIT).bits() | RecvFlags::WAITALL.bits();
         for place in self.handed..self.sends.len() {
-            let Sending { token, socket, from, to } = self.sends[place];
+            let PendingSend { token, socket, from, to } = self.sends[place];
             let bytes = &self.outgoing[from..to];
             // A request is at most as long as its protocol's limits, far below 4 GiB.
             let request = opcode::Send::new(socket, bytes.as_ptr(), bytes.len() as u32)
                 .flags(flags.cast_signed())
                 .build()
                 .flags(squeue::Flags::SKIP_SUCCESS)
-                .user_data(token.data(Kind::Send));
+                .user_data(token.data(CompletionKind::Send));
             self.push(&request)?;
         }
         self.handed = self.sends.len();
@@ -483,14 +483,14 @@ mod tests {
     }
 
     /// What happens next.
-    fn next(ring: &mut Ring) -> Vec<Arrival> {
+    fn next(ring: &mut Ring) -> Vec<Completion> {
         let mut arrivals = Vec::new();
-        ring.wait(SECOND_NS, Gathering::NONE, &mut arrivals).unwrap();
+        ring.wait(SECOND_NS, WakePolicy::NONE, &mut arrivals).unwrap();
         arrivals
     }
 
     /// All bytes until something else happens, or a second without anything.
-    fn drain(ring: &mut Ring, socket: &UnixStream) -> (Vec<u8>, Option<Arrival>) {
+    fn drain(ring: &mut Ring, socket: &UnixStream) -> (Vec<u8>, Option<Completion>) {
         let (mut bytes, mut into) = (Vec::new(), vec![0; 64 * 1024]);
         loop {
             let arrivals = next(ring);
@@ -499,14 +499,14 @@ mod tests {
             }
             for arrival in arrivals {
                 match arrival {
-                    Arrival::Bytes { token, place, length, is_last } => {
+                    Completion::Bytes { token, place, length, is_last } => {
                         let length = ring.take(place, length, &mut into);
                         bytes.extend_from_slice(&into[..length]);
                         if is_last {
                             ring.receive(token, socket.as_fd()).unwrap();
                         }
                     }
-                    Arrival::Starved(token) => ring.receive(token, socket.as_fd()).unwrap(),
+                    Completion::Starved(token) => ring.receive(token, socket.as_fd()).unwrap(),
                     other => return (bytes, Some(other)),
                 }
             }
@@ -517,7 +517,7 @@ mod tests {
     fn bytes_go_out_and_come_in() {
         let Some((mut ring, _epoll)) = ring() else { return };
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let token = Token::new(7, 3);
+        let token = RingToken::new(7, 3);
         ring.receive(token, ours.as_fd()).unwrap();
         for round in 0..100 {
             ring.send(token, ours.as_fd(), format!("question {round}").as_bytes());
@@ -526,13 +526,13 @@ mod tests {
             let count = theirs.read(&mut asked).unwrap();
             assert_eq!(&asked[..count], format!("question {round}").as_bytes());
             theirs.write_all(format!("answer {round}").as_bytes()).unwrap();
-            let [Arrival::Bytes { token: of, place, length, .. }] = next(&mut ring)[..] else { panic!("no bytes") };
+            let [Completion::Bytes { token: of, place, length, .. }] = next(&mut ring)[..] else { panic!("no bytes") };
             let mut answer = [0; 64];
             let length = ring.take(place, length, &mut answer);
             assert_eq!((of, &answer[..length]), (token, format!("answer {round}").as_bytes()));
         }
         drop(theirs);
-        assert_eq!(next(&mut ring), [Arrival::Ended(token)]);
+        assert_eq!(next(&mut ring), [Completion::Ended(token)]);
     }
 
     #[test]
@@ -542,11 +542,11 @@ mod tests {
         let flood: Vec<u8> = (0..4_000_000_u32).flat_map(u32::to_le_bytes).collect();
         let sent = flood.clone();
         let writer = std::thread::Builder::new().spawn(move || theirs.write_all(&sent)).unwrap();
-        let token = Token::new(0, 0);
+        let token = RingToken::new(0, 0);
         ring.receive(token, ours.as_fd()).unwrap();
         let (bytes, end) = drain(&mut ring, &ours);
         assert!(bytes == flood, "{} of {} bytes", bytes.len(), flood.len());
-        assert_eq!(end, Some(Arrival::Ended(token)));
+        assert_eq!(end, Some(Completion::Ended(token)));
         writer.join().unwrap().unwrap();
     }
 
@@ -554,10 +554,10 @@ mod tests {
     fn what_a_full_socket_does_not_take_is_told() {
         let Some((mut ring, _epoll)) = ring() else { return };
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let token = Token::new(1, 1 << 29);
+        let token = RingToken::new(1, 1 << 29);
         let long: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
         ring.send(token, ours.as_fd(), &long);
-        let [Arrival::Unsent { token: of, taken }] = next(&mut ring)[..] else { panic!("all of it was taken") };
+        let [Completion::Unsent { token: of, taken }] = next(&mut ring)[..] else { panic!("all of it was taken") };
         assert_eq!(of, token);
         assert!(taken > 0 && taken < long.len());
         assert!(ring.unsent(token, taken) == &long[taken..]);
@@ -577,7 +577,7 @@ mod tests {
     fn a_closed_socket_is_mute_and_ended() {
         let Some((mut ring, _epoll)) = ring() else { return };
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let token = Token::new(2, 0);
+        let token = RingToken::new(2, 0);
         ring.receive(token, ours.as_fd()).unwrap();
         drop(theirs);
         ring.send(token, ours.as_fd(), b"hello");
@@ -587,7 +587,10 @@ mod tests {
             assert!(!more.is_empty(), "{told:?}");
             told.extend(more);
         }
-        assert!(told.contains(&Arrival::Mute(token, Errno::PIPE)) && told.contains(&Arrival::Ended(token)), "{told:?}");
+        assert!(
+            told.contains(&Completion::Mute(token, Errno::PIPE)) && told.contains(&Completion::Ended(token)),
+            "{told:?}"
+        );
     }
 
     #[test]
@@ -595,7 +598,7 @@ mod tests {
         let Some((mut ring, _epoll)) = ring() else { return };
         let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
         for (number, (ours, _)) in pairs.iter().enumerate() {
-            ring.receive(Token::new(number, 0), ours.as_fd()).unwrap();
+            ring.receive(RingToken::new(number, 0), ours.as_fd()).unwrap();
         }
         for (here, wanted, within_us) in [(3, 3, 400_000), (2, 3, 1_000), (1, 3, 0), (3, 1, 1_000)] {
             for (_, theirs) in &pairs[..here] {
@@ -604,11 +607,11 @@ mod tests {
             let mut came = 0;
             while came < here {
                 let mut arrivals = Vec::new();
-                ring.wait(SECOND_NS, Gathering { arrivals: wanted, within_us }, &mut arrivals).unwrap();
+                ring.wait(SECOND_NS, WakePolicy { arrivals: wanted, within_us }, &mut arrivals).unwrap();
                 assert!(!arrivals.is_empty(), "{came} of {here}");
                 came += arrivals.len();
                 for arrival in arrivals {
-                    let Arrival::Bytes { place, length, .. } = arrival else { panic!("{arrival:?}") };
+                    let Completion::Bytes { place, length, .. } = arrival else { panic!("{arrival:?}") };
                     ring.take(place, length, &mut [0]);
                 }
             }
@@ -620,14 +623,14 @@ mod tests {
     fn the_watched_is_told_of() {
         let Some((mut ring, epoll)) = ring() else { return };
         let mut arrivals = Vec::new();
-        ring.wait(0, Gathering::NONE, &mut arrivals).unwrap();
+        ring.wait(0, WakePolicy::NONE, &mut arrivals).unwrap();
         assert!(arrivals.is_empty() && !ring.is_watched_ready());
         for _ in 0..3 {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&epoll, &ours, epoll::EventData::new_u64(1), flags).unwrap();
             theirs.write_all(b"x").unwrap();
-            ring.wait(SECOND_NS, Gathering::NONE, &mut arrivals).unwrap();
+            ring.wait(SECOND_NS, WakePolicy::NONE, &mut arrivals).unwrap();
             assert!(arrivals.is_empty() && ring.is_watched_ready());
             let mut events: Vec<epoll::Event> = Vec::with_capacity(4);
             epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&Default::default())).unwrap();

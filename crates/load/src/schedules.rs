@@ -111,7 +111,7 @@ mod tests {
     //! What holds of every open loop, whatever its rate: each agent's starts ascend, are found again from any moment, and are counted once
     //! wherever time is cut.
 
-    use experiment::plan::Stage;
+    use experiment::plan::RateStage;
     use fastrand::Rng;
 
     use super::constant::Constant;
@@ -144,8 +144,8 @@ mod tests {
     }
 
     /// From one rate to another in so many seconds.
-    pub fn stage(from: f64, to: f64, over_s: f64) -> Stage {
-        Stage { from, to, over_s }
+    pub fn stage(from: f64, to: f64, over_s: f64) -> RateStage {
+        RateStage { from, to, over_s }
     }
 
     /// A recorded schedule of that file's text.

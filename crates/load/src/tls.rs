@@ -16,21 +16,21 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use crate::protocols::Cause;
+use crate::protocols::AttemptCause;
 
 /// Sessions that a thread remembers, to resume them: more than the services it goes to.
 const SESSIONS: usize = 256;
 
 /// Whom a client trusts at the other end of a TLS connection.
 #[derive(Debug, Clone, Default)]
-pub struct Trust {
+pub struct TlsTrust {
     /// What the experiment says.
     pub tls: plan::Tls,
     /// The folder that its paths are relative to.
     pub files: PathBuf,
 }
 
-impl Trust {
+impl TlsTrust {
     /// What sessions are made by; they are spoken to in one of the `protocols` (ALPN, RFC 7301), if any are given.
     fn config(&self, protocols: &[&[u8]]) -> Result<ClientConfig, String> {
         let provider = Arc::new(ring::default_provider());
@@ -38,7 +38,7 @@ impl Trust {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let mut config = if self.tls.insecure {
-            let anybody = Arc::new(Anybody(provider));
+            let anybody = Arc::new(AnyCertificate(provider));
             builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
         } else if let Some(ca) = &self.tls.ca {
             let named = Arc::new(self.named(ca, provider)?);
@@ -51,7 +51,7 @@ impl Trust {
     }
 
     /// Whom a file vouches for.
-    fn named(&self, ca: &str, provider: Arc<CryptoProvider>) -> Result<Named, String> {
+    fn named(&self, ca: &str, provider: Arc<CryptoProvider>) -> Result<CustomRoots, String> {
         let mut roots = RootCertStore::empty();
         let mut known = Vec::new();
         let path = self.files.join(ca);
@@ -67,7 +67,7 @@ impl Trust {
         }
         let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let authorities = authorities.map_err(|error| wrong(error.to_string()))?;
-        Ok(Named { authorities, certificates: known })
+        Ok(CustomRoots { authorities, certificates: known })
     }
 
     fn name(&self, host: &str) -> Result<ServerName<'static>, String> {
@@ -92,18 +92,18 @@ fn roots_of_this_machine() -> Result<RootCertStore, String> {
 
 /// The services of a load that are spoken to by TLS.
 #[derive(Debug, Clone)]
-pub struct Peers {
+pub struct TlsPeers {
     config: Arc<ClientConfig>,
     /// Of each service; `None` where it is spoken to in the clear.
     names: Vec<Option<ServerName<'static>>>,
 }
 
-impl Peers {
+impl TlsPeers {
     /// Of the services with these hosts, where each that is spoken to by TLS has one. None where no service is.
     ///
     /// # Errors
     /// In words, if a file of certificates cannot be read, or a name makes no sense.
-    pub fn of(trust: &Trust, protocols: &[&[u8]], hosts: &[Option<&str>]) -> Result<Option<Self>, String> {
+    pub fn of(trust: &TlsTrust, protocols: &[&[u8]], hosts: &[Option<&str>]) -> Result<Option<Self>, String> {
         if hosts.iter().all(Option::is_none) {
             return Ok(None);
         }
@@ -120,23 +120,23 @@ impl Peers {
     }
 
     /// A new session with a service; `None` where it is spoken to in the clear.
-    pub fn session(&self, service: usize) -> Option<Result<Session, Cause>> {
+    pub fn session(&self, service: usize) -> Option<Result<TlsSession, AttemptCause>> {
         let name = self.names.get(service)?.clone()?;
-        Some(Session::new(Arc::clone(&self.config), name))
+        Some(TlsSession::new(Arc::clone(&self.config), name))
     }
 }
 
 /// A session, from its first word to its last.
 #[derive(Debug)]
-pub struct Session {
+pub struct TlsSession {
     connection: ClientConnection,
     /// Why the peer's certificate was refused.
     refused: Option<Error>,
 }
 
-impl Session {
-    fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Cause> {
-        let mut session = ClientConnection::new(config, name).map_err(|_| Cause::TlsHandshake)?;
+impl TlsSession {
+    fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, AttemptCause> {
+        let mut session = ClientConnection::new(config, name).map_err(|_| AttemptCause::TlsHandshake)?;
         // A request is taken whole, however long it is: it is in memory anyway.
         session.set_buffer_limit(None);
         Ok(Self { connection: session, refused: None })
@@ -148,16 +148,16 @@ impl Session {
     }
 
     /// Takes some of the bytes that came. What they mean is to be [read](Self::read) before more are taken.
-    pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), Cause> {
+    pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), AttemptCause> {
         let is_shaking = self.connection.is_handshaking();
         let before = sealed.len();
         let took = self.connection.read_tls(sealed);
         if took.is_err() || sealed.len() == before {
-            return Err(if is_shaking { Cause::TlsHandshake } else { Cause::TlsBroken });
+            return Err(if is_shaking { AttemptCause::TlsHandshake } else { AttemptCause::TlsBroken });
         }
         self.connection.process_new_packets().map(drop).map_err(|error| {
             let cause = cause(&error, is_shaking);
-            self.refused = Some(error).filter(|_| cause == Cause::TlsCertificate);
+            self.refused = Some(error).filter(|_| cause == AttemptCause::TlsCertificate);
             cause
         })
     }
@@ -173,8 +173,8 @@ impl Session {
     }
 
     /// Says something; it is sent by [`Self::write_to`].
-    pub fn say(&mut self, clear: &[u8]) -> Result<(), Cause> {
-        self.connection.writer().write_all(clear).map_err(|_| Cause::TlsBroken)
+    pub fn say(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
+        self.connection.writer().write_all(clear).map_err(|_| AttemptCause::TlsBroken)
     }
 
     /// Ends the session; this is said, too.
@@ -194,20 +194,20 @@ impl Session {
 }
 
 /// What an error is to an attempt. As long as the two have not agreed, no request was sent.
-fn cause(error: &Error, is_shaking: bool) -> Cause {
+fn cause(error: &Error, is_shaking: bool) -> AttemptCause {
     match error {
-        Error::InvalidCertificate(_) => Cause::TlsCertificate,
-        _ if !is_shaking => Cause::TlsBroken,
-        Error::AlertReceived(_) => Cause::TlsRefused,
-        _ => Cause::TlsHandshake,
+        Error::InvalidCertificate(_) => AttemptCause::TlsCertificate,
+        _ if !is_shaking => AttemptCause::TlsBroken,
+        Error::AlertReceived(_) => AttemptCause::TlsRefused,
+        _ => AttemptCause::TlsHandshake,
     }
 }
 
 /// Trusts anybody.
 #[derive(Debug)]
-pub struct Anybody(pub Arc<CryptoProvider>);
+pub struct AnyCertificate(pub Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,
@@ -244,14 +244,14 @@ impl ServerCertVerifier for Anybody {
 
 /// Trusts whom a file names.
 #[derive(Debug)]
-pub struct Named {
+pub struct CustomRoots {
     /// Judges by the certificates as authorities.
     pub authorities: Arc<WebPkiServerVerifier>,
     /// The certificates themselves.
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Named {
+impl ServerCertVerifier for CustomRoots {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -306,13 +306,13 @@ mod tests {
 
     use super::*;
 
-    fn insecure() -> Peers {
-        let trust = Trust { tls: plan::Tls { insecure: true, ..plan::Tls::default() }, files: PathBuf::new() };
-        Peers::of(&trust, &[b"http/1.1"], &[None, Some("127.0.0.1"), Some("example.org")]).unwrap().unwrap()
+    fn insecure() -> TlsPeers {
+        let trust = TlsTrust { tls: plan::Tls { insecure: true, ..plan::Tls::default() }, files: PathBuf::new() };
+        TlsPeers::of(&trust, &[b"http/1.1"], &[None, Some("127.0.0.1"), Some("example.org")]).unwrap().unwrap()
     }
 
     /// The first words of a session.
-    fn hello(session: &mut Session) -> Vec<u8> {
+    fn hello(session: &mut TlsSession) -> Vec<u8> {
         let mut said = Vec::new();
         while session.wants_write() {
             session.write_to(&mut said).unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     /// Takes all of the bytes, or says why not.
-    fn take(session: &mut Session, mut bytes: &[u8]) -> Result<(), Cause> {
+    fn take(session: &mut TlsSession, mut bytes: &[u8]) -> Result<(), AttemptCause> {
         let mut clear = [0; 64];
         while !bytes.is_empty() {
             session.take(&mut bytes)?;
@@ -348,12 +348,12 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_for_certificates_where_nothing_is_encrypted() {
-        let trust = Trust {
+        let trust = TlsTrust {
             tls: plan::Tls { ca: Some("no-such-file.pem".into()), ..plan::Tls::default() },
-            ..Trust::default()
+            ..TlsTrust::default()
         };
-        assert!(Peers::of(&trust, &[], &[None, None]).unwrap().is_none());
-        let error = Peers::of(&trust, &[], &[Some("host")]).unwrap_err();
+        assert!(TlsPeers::of(&trust, &[], &[None, None]).unwrap().is_none());
+        let error = TlsPeers::of(&trust, &[], &[Some("host")]).unwrap_err();
         assert!(error.contains("no-such-file.pem"), "{error}");
     }
 
@@ -361,15 +361,15 @@ mod tests {
     fn files_and_names_that_make_no_sense() {
         let file = std::env::temp_dir().join(format!("plimsoll-tls-{}.pem", std::process::id()));
         let tls = plan::Tls { ca: Some(file.display().to_string()), ..plan::Tls::default() };
-        let trust = Trust { tls, files: PathBuf::new() };
+        let trust = TlsTrust { tls, files: PathBuf::new() };
         for text in ["", "nothing\n", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
             std::fs::write(&file, text).unwrap();
-            let error = Peers::of(&trust, &[], &[Some("host")]).unwrap_err();
+            let error = TlsPeers::of(&trust, &[], &[Some("host")]).unwrap_err();
             assert!(error.contains("plimsoll-tls-"), "{error}");
         }
         std::fs::remove_file(&file).unwrap();
         let tls = plan::Tls { insecure: true, server_name: Some("a b".into()), ca: None };
-        let error = Peers::of(&Trust { tls, files: PathBuf::new() }, &[], &[Some("host")]).unwrap_err();
+        let error = TlsPeers::of(&TlsTrust { tls, files: PathBuf::new() }, &[], &[Some("host")]).unwrap_err();
         assert!(error.contains("`a b`"), "{error}");
     }
 
@@ -380,12 +380,12 @@ mod tests {
         {
             let mut session = peers.session(1).unwrap().unwrap();
             hello(&mut session);
-            assert_eq!(take(&mut session, bytes), Err(Cause::TlsHandshake));
+            assert_eq!(take(&mut session, bytes), Err(AttemptCause::TlsHandshake));
         }
         // An alert: handshake_failure (40).
         let mut session = peers.session(1).unwrap().unwrap();
         hello(&mut session);
-        assert_eq!(take(&mut session, &[21, 3, 3, 0, 2, 2, 40]), Err(Cause::TlsRefused));
+        assert_eq!(take(&mut session, &[21, 3, 3, 0, 2, 2, 40]), Err(AttemptCause::TlsRefused));
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use experiment::plan;
-use experiment::template::{Arithmetic, Part};
+use experiment::template::{Arithmetic, TemplatePart};
 use fastrand::Rng;
 
 use crate::Error;
@@ -22,7 +22,7 @@ pub mod words;
 
 /// Everything a value depends on.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct ValueSource<'a> {
     /// The agent's number, from 1.
     pub agent: u64,
     /// Its cycle, from 1.
@@ -34,21 +34,21 @@ pub struct Source<'a> {
     /// Which of the slots were filled in this cycle, a bit each.
     pub kept: u32,
     /// All feeds.
-    pub feeds: &'a [Feed],
+    pub feeds: &'a [FeedRows],
     /// The agent's row in each of them.
     pub rows: &'a [u32],
 }
 
 /// A compiled template.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Template {
-    pieces: Box<[Piece]>,
+pub struct CompiledTemplate {
+    pieces: Box<[TemplatePiece]>,
     /// Distinguishes the random numbers of an operation's templates from each other.
     stream: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Piece {
+enum TemplatePiece {
     Text(Box<[u8]>),
     Env(Box<[u8]>),
     Agent(Arithmetic),
@@ -58,20 +58,20 @@ enum Piece {
     Zipf(Zipf),
     Feed { feed: u16, column: u16 },
     Slot(u8),
-    Whole(Template),
+    Whole(CompiledTemplate),
     Script(lua::Function),
 }
 
 /// What the names in templates stand for.
-pub struct Names<'a> {
+pub struct TemplateNames<'a> {
     /// Slots of the cycle, by number.
     pub slots: &'a [String],
     /// Feeds, by number.
-    pub feeds: &'a [Feed],
+    pub feeds: &'a [FeedRows],
     /// The script, if there is one.
     pub program: Option<&'a Arc<lua::Program>>,
     /// Slots that stand for an argument of the same operation.
-    pub own: BTreeMap<&'a str, Template>,
+    pub own: BTreeMap<&'a str, CompiledTemplate>,
 }
 
 /// An argument of an operation.
@@ -80,19 +80,19 @@ pub struct Argument {
     /// Its name.
     pub name: String,
     /// Its value.
-    pub template: Template,
+    pub template: CompiledTemplate,
 }
 
 /// The arguments of an operation, ready to be written.
 #[derive(Clone, Copy)]
-pub struct Values<'a> {
+pub struct OperationValues<'a> {
     /// What they depend on.
-    pub source: Source<'a>,
+    pub source: ValueSource<'a>,
     /// The arguments.
     pub arguments: &'a [Argument],
 }
 
-impl Values<'_> {
+impl OperationValues<'_> {
     /// Appends the value of argument number `index`.
     pub fn write(&self, index: usize, out: &mut Vec<u8>) {
         if let Some(argument) = self.arguments.get(index) {
@@ -101,24 +101,25 @@ impl Values<'_> {
     }
 }
 
-impl Template {
+impl CompiledTemplate {
     /// Compiles `text`; `stream` is its number among the templates of its operation.
-    pub fn compile(text: &str, stream: u64, names: &Names<'_>) -> Result<Self, String> {
+    pub fn compile(text: &str, stream: u64, names: &TemplateNames<'_>) -> Result<Self, String> {
         let parsed = experiment::template::Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
-        let pieces = parsed.parts.into_iter().map(|part| Piece::compile(part, names)).collect::<Result<_, _>>()?;
+        let pieces =
+            parsed.parts.into_iter().map(|part| TemplatePiece::compile(part, names)).collect::<Result<_, _>>()?;
         Ok(Self { pieces, stream: stream.wrapping_add(1) })
     }
 
     /// A template that is just this text.
     pub fn constant(text: &[u8]) -> Self {
-        Self { pieces: Box::new([Piece::Text(text.into())]), stream: 0 }
+        Self { pieces: Box::new([TemplatePiece::Text(text.into())]), stream: 0 }
     }
 
     /// The text, if it never changes.
     pub fn as_constant(&self) -> Option<&[u8]> {
         match &*self.pieces {
             [] => Some(b""),
-            [Piece::Text(text) | Piece::Env(text)] => Some(text),
+            [TemplatePiece::Text(text) | TemplatePiece::Env(text)] => Some(text),
             _ => None,
         }
     }
@@ -126,17 +127,17 @@ impl Template {
     /// The length of every value, if it is always the same.
     pub fn fixed_length(&self) -> Option<usize> {
         self.pieces.iter().try_fold(0, |sum, piece| match piece {
-            Piece::Text(text) | Piece::Env(text) => Some(sum + text.len()),
-            Piece::Bytes(count) => Some(sum + *count as usize),
+            TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),
+            TemplatePiece::Bytes(count) => Some(sum + *count as usize),
             _ => None,
         })
     }
 
     /// Whether every slot that this template uses was filled in this cycle.
-    pub fn is_filled(&self, source: &Source<'_>) -> bool {
+    pub fn is_filled(&self, source: &ValueSource<'_>) -> bool {
         self.pieces.iter().all(|piece| match piece {
-            Piece::Slot(slot) => source.kept >> slot & 1 == 1,
-            Piece::Whole(template) => template.is_filled(source),
+            TemplatePiece::Slot(slot) => source.kept >> slot & 1 == 1,
+            TemplatePiece::Whole(template) => template.is_filled(source),
             _ => true,
         })
     }
@@ -144,22 +145,22 @@ impl Template {
     /// Whether it takes calling a script.
     pub fn asks_script(&self) -> bool {
         self.pieces.iter().any(|piece| match piece {
-            Piece::Script(_) => true,
-            Piece::Whole(template) => template.asks_script(),
+            TemplatePiece::Script(_) => true,
+            TemplatePiece::Whole(template) => template.asks_script(),
             _ => false,
         })
     }
 
     /// The value itself, if it is just what a slot holds.
-    pub fn as_slot<'a>(&self, source: &Source<'a>) -> Option<&'a [u8]> {
+    pub fn as_slot<'a>(&self, source: &ValueSource<'a>) -> Option<&'a [u8]> {
         match &*self.pieces {
-            [Piece::Slot(slot)] => source.slots.get(usize::from(*slot)).map(Vec::as_slice),
+            [TemplatePiece::Slot(slot)] => source.slots.get(usize::from(*slot)).map(Vec::as_slice),
             _ => None,
         }
     }
 
     /// Appends the value. A slot that was not filled in this cycle is empty.
-    pub fn write(&self, source: &Source<'_>, out: &mut Vec<u8>) {
+    pub fn write(&self, source: &ValueSource<'_>, out: &mut Vec<u8>) {
         let mut random = Rng::with_seed(mix(source.draw ^ mix(self.stream)));
         for piece in &self.pieces {
             piece.write(source, &mut random, out);
@@ -167,32 +168,32 @@ impl Template {
     }
 }
 
-impl Piece {
-    fn compile(part: Part, names: &Names<'_>) -> Result<Self, String> {
+impl TemplatePiece {
+    fn compile(part: TemplatePart, names: &TemplateNames<'_>) -> Result<Self, String> {
         Ok(match part {
-            Part::Text(text) => Self::Text(text.into_bytes().into()),
-            Part::Agent(arithmetic) => Self::Agent(arithmetic),
-            Part::Seq(arithmetic) => Self::Seq(arithmetic),
-            Part::Bytes(count) => Self::Bytes(count),
-            Part::Uniform { from, to } => Self::Uniform { from, to },
-            Part::Zipf { from, to, exponent } => Self::Zipf(Zipf::new(from, to, exponent)),
-            Part::Feed { feed, column } => feed_cell(&feed, &column, names)?,
-            Part::Slot(name) => match names.own.get(name.as_str()) {
+            TemplatePart::Text(text) => Self::Text(text.into_bytes().into()),
+            TemplatePart::Agent(arithmetic) => Self::Agent(arithmetic),
+            TemplatePart::Seq(arithmetic) => Self::Seq(arithmetic),
+            TemplatePart::Bytes(count) => Self::Bytes(count),
+            TemplatePart::Uniform { from, to } => Self::Uniform { from, to },
+            TemplatePart::Zipf { from, to, exponent } => Self::Zipf(Zipf::new(from, to, exponent)),
+            TemplatePart::Feed { feed, column } => feed_cell(&feed, &column, names)?,
+            TemplatePart::Slot(name) => match names.own.get(name.as_str()) {
                 Some(template) => Self::Whole(template.clone()),
                 None => Self::Slot(slot_number(&name, names)?),
             },
-            Part::Script(name) => {
+            TemplatePart::Script(name) => {
                 let program = names.program.ok_or_else(|| format!("there is no script to ask `{name}`"))?;
                 Self::Script(lua::Program::function(program, &name)?)
             }
-            Part::Env(name) => {
+            TemplatePart::Env(name) => {
                 let value = std::env::var(&name).map_err(|_| format!("the environment has no `{name}`"))?;
                 Self::Env(value.into_bytes().into())
             }
         })
     }
 
-    fn write(&self, source: &Source<'_>, random: &mut Rng, out: &mut Vec<u8>) {
+    fn write(&self, source: &ValueSource<'_>, random: &mut Rng, out: &mut Vec<u8>) {
         match self {
             Self::Text(text) | Self::Env(text) => out.extend_from_slice(text),
             Self::Agent(arithmetic) => write_decimal(arithmetic.apply(source.agent), out),
@@ -218,12 +219,12 @@ impl Piece {
     }
 }
 
-fn slot_number(name: &str, names: &Names<'_>) -> Result<u8, String> {
+fn slot_number(name: &str, names: &TemplateNames<'_>) -> Result<u8, String> {
     let place = names.slots.iter().position(|slot| slot == name);
     place.and_then(|place| u8::try_from(place).ok()).ok_or_else(|| format!("no earlier step keeps `{name}`"))
 }
 
-fn feed_cell(feed: &str, column: &str, names: &Names<'_>) -> Result<Piece, String> {
+fn feed_cell(feed: &str, column: &str, names: &TemplateNames<'_>) -> Result<TemplatePiece, String> {
     let place = names.feeds.iter().position(|known| known.name() == feed);
     let number =
         place.and_then(|place| u16::try_from(place).ok()).ok_or_else(|| format!("there is no feed `{feed}`"))?;
@@ -231,7 +232,7 @@ fn feed_cell(feed: &str, column: &str, names: &Names<'_>) -> Result<Piece, Strin
     let column = known
         .column(column)
         .ok_or_else(|| format!("feed `{feed}` has no column `{column}`; it has {}", known.columns().join(", ")))?;
-    Ok(Piece::Feed { feed: number, column })
+    Ok(TemplatePiece::Feed { feed: number, column })
 }
 
 /// Spreads a number over all 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
@@ -244,7 +245,7 @@ pub fn mix(number: u64) -> u64 {
 
 /// A CSV file in memory.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Feed {
+pub struct FeedRows {
     name: String,
     random: bool,
     columns: Vec<String>,
@@ -253,7 +254,7 @@ pub struct Feed {
     ends: Vec<usize>,
 }
 
-impl Feed {
+impl FeedRows {
     /// Reads the feed; its file is relative to `folder`.
     ///
     /// # Errors
@@ -437,23 +438,23 @@ pub(crate) mod tests {
     use super::*;
 
     /// Names without slots or feeds.
-    pub fn names() -> Names<'static> {
-        Names { slots: &[], feeds: &[], program: None, own: BTreeMap::new() }
+    pub fn names() -> TemplateNames<'static> {
+        TemplateNames { slots: &[], feeds: &[], program: None, own: BTreeMap::new() }
     }
 
     /// A source without slots or feeds.
-    pub fn source(agent: u64, seq: u64) -> Source<'static> {
-        Source { agent, seq, draw: 99, slots: &[], kept: 0, feeds: &[], rows: &[] }
+    pub fn source(agent: u64, seq: u64) -> ValueSource<'static> {
+        ValueSource { agent, seq, draw: 99, slots: &[], kept: 0, feeds: &[], rows: &[] }
     }
 
-    fn written(template: &Template, source: &Source<'_>) -> String {
+    fn written(template: &CompiledTemplate, source: &ValueSource<'_>) -> String {
         let mut out = Vec::new();
         template.write(source, &mut out);
         String::from_utf8(out).unwrap()
     }
 
-    fn compile(text: &str) -> Template {
-        Template::compile(text, 0, &names()).unwrap()
+    fn compile(text: &str) -> CompiledTemplate {
+        CompiledTemplate::compile(text, 0, &names()).unwrap()
     }
 
     #[test]
@@ -477,9 +478,9 @@ pub(crate) mod tests {
 
     #[test]
     fn random_values_differ_by_operation_and_argument_but_not_by_writing() {
-        let first = Template::compile("{bytes:20} {uniform:1..1000000}", 0, &names()).unwrap();
-        let second = Template::compile("{bytes:20} {uniform:1..1000000}", 1, &names()).unwrap();
-        let (now, later) = (source(1, 1), Source { draw: 100, ..source(1, 1) });
+        let first = CompiledTemplate::compile("{bytes:20} {uniform:1..1000000}", 0, &names()).unwrap();
+        let second = CompiledTemplate::compile("{bytes:20} {uniform:1..1000000}", 1, &names()).unwrap();
+        let (now, later) = (source(1, 1), ValueSource { draw: 100, ..source(1, 1) });
         assert_eq!(written(&first, &now), written(&first, &now));
         assert_ne!(written(&first, &now), written(&second, &now));
         assert_ne!(written(&first, &now), written(&first, &later));
@@ -489,18 +490,18 @@ pub(crate) mod tests {
     fn slots() {
         let slots = vec!["a".to_owned(), "b".to_owned()];
         let own = BTreeMap::from([("mine", compile("<{seq}>"))]);
-        let names = Names { slots: &slots, feeds: &[], program: None, own };
-        let template = Template::compile("{a}+{b}", 0, &names).unwrap();
+        let names = TemplateNames { slots: &slots, feeds: &[], program: None, own };
+        let template = CompiledTemplate::compile("{a}+{b}", 0, &names).unwrap();
         let kept = [b"left".to_vec(), b"right".to_vec()];
-        let full = Source { slots: &kept, kept: 3, ..source(1, 7) };
-        let half = Source { kept: 1, ..full };
+        let full = ValueSource { slots: &kept, kept: 3, ..source(1, 7) };
+        let half = ValueSource { kept: 1, ..full };
         assert_eq!(written(&template, &full), "left+right");
         assert_eq!(written(&template, &half), "left+");
         assert!(template.is_filled(&full) && !template.is_filled(&half));
-        let alone = Template::compile("{b}", 0, &names).unwrap();
+        let alone = CompiledTemplate::compile("{b}", 0, &names).unwrap();
         assert_eq!(alone.as_slot(&full), Some(&b"right"[..]));
-        assert_eq!(written(&Template::compile("{mine}", 0, &names).unwrap(), &full), "<7>");
-        let missing = Template::compile("{c}", 0, &names).unwrap_err();
+        assert_eq!(written(&CompiledTemplate::compile("{mine}", 0, &names).unwrap(), &full), "<7>");
+        let missing = CompiledTemplate::compile("{c}", 0, &names).unwrap_err();
         assert!(missing.contains("`c`"), "{missing}");
     }
 
@@ -511,17 +512,17 @@ pub(crate) mod tests {
         std::fs::write(folder.join("users.csv"), "name,mail\nann,a@x\n\"b,ob\",b@x\n").unwrap();
         std::fs::write(folder.join("empty.csv"), "name\n").unwrap();
         let plan = |file: &str| plan::Feed { name: "users".into(), file: file.into(), random: false };
-        let feed = Feed::read(&plan("users.csv"), &folder);
-        let empty = Feed::read(&plan("empty.csv"), &folder);
-        let missing = Feed::read(&plan("none.csv"), &folder);
+        let feed = FeedRows::read(&plan("users.csv"), &folder);
+        let empty = FeedRows::read(&plan("empty.csv"), &folder);
+        let missing = FeedRows::read(&plan("none.csv"), &folder);
         std::fs::remove_dir_all(&folder).unwrap();
         let feeds = [feed.unwrap()];
-        let names = Names { slots: &[], feeds: &feeds, program: None, own: BTreeMap::new() };
-        let template = Template::compile("{feed.users.mail}:{feed.users.name}", 0, &names).unwrap();
-        assert_eq!(written(&template, &Source { feeds: &feeds, rows: &[0], ..source(1, 1) }), "a@x:ann");
-        assert_eq!(written(&template, &Source { feeds: &feeds, rows: &[1], ..source(1, 1) }), "b@x:b,ob");
-        assert!(Template::compile("{feed.users.age}", 0, &names).unwrap_err().contains("name, mail"));
-        assert!(Template::compile("{feed.cities.name}", 0, &names).is_err());
+        let names = TemplateNames { slots: &[], feeds: &feeds, program: None, own: BTreeMap::new() };
+        let template = CompiledTemplate::compile("{feed.users.mail}:{feed.users.name}", 0, &names).unwrap();
+        assert_eq!(written(&template, &ValueSource { feeds: &feeds, rows: &[0], ..source(1, 1) }), "a@x:ann");
+        assert_eq!(written(&template, &ValueSource { feeds: &feeds, rows: &[1], ..source(1, 1) }), "b@x:b,ob");
+        assert!(CompiledTemplate::compile("{feed.users.age}", 0, &names).unwrap_err().contains("name, mail"));
+        assert!(CompiledTemplate::compile("{feed.cities.name}", 0, &names).is_err());
         assert!(empty.is_err() && missing.is_err());
     }
 
@@ -529,7 +530,7 @@ pub(crate) mod tests {
     fn the_environment_is_read_once() {
         let template = compile("{env:PATH}");
         assert_eq!(template.as_constant(), Some(std::env::var("PATH").unwrap().as_bytes()));
-        assert!(Template::compile("{env:NO_SUCH_VARIABLE_HERE}", 0, &names()).is_err());
+        assert!(CompiledTemplate::compile("{env:NO_SUCH_VARIABLE_HERE}", 0, &names()).is_err());
     }
 
     #[test]

@@ -9,8 +9,10 @@ use std::net::TcpListener;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Backlog, Connections, Load, Order, Overflow, Rate, Retry, Stage, Step, Warmup, WhenFailed};
-use load::{Orders, Purpose};
+use experiment::plan::{
+    Backlog, Connections, Load, Overflow, Rate, RateStage, Retry, Step, StepOrder, Warmup, WhenFailed,
+};
+use load::{LoadOrder, LoadPurpose};
 use record::clock::Clock;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -89,7 +91,7 @@ fn load(think_s: f64, rate: Option<Rate>) -> Load {
         rate,
         backlog: None,
         threads: Some(1),
-        order: Order::Cycle,
+        order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: steps(),
         feeds: Vec::new(),
@@ -99,11 +101,11 @@ fn load(think_s: f64, rate: Option<Rate>) -> Load {
 
 /// Operations and allocations in the third and fourth second of the load.
 fn count(load: Load) -> (u64, usize) {
-    let orders = Orders {
+    let orders = LoadOrder {
         protocol: "vsns".into(),
         services: vec![serve()],
         load,
-        purpose: Purpose::Measure,
+        purpose: LoadPurpose::Measure,
         seed: 1,
         tls: Default::default(),
         files: ".".into(),
@@ -130,7 +132,7 @@ fn count(load: Load) -> (u64, usize) {
 #[test]
 fn an_operation_allocates_nothing() {
     let at = |rate: Rate| load(0.0, Some(rate));
-    let ramp = vec![Stage { from: 500.0, to: 3_000.0, over_s: 3.0 }];
+    let ramp = vec![RateStage { from: 500.0, to: 3_000.0, over_s: 3.0 }];
     let bounded = Backlog { most: 1_000, overflow: Overflow::Drop };
     let shared = Load { connections: Connections { keep_alive: true, pipeline: 4 }, ..load(0.0001, None) };
     for load in [

@@ -8,12 +8,12 @@ use experiment::manifest::{self, Manifest};
 use experiment::profile::{self, Profile};
 use experiment::source::Source;
 use lab::profiles::ProfileFile;
-use lab::targets::Refused;
+use lab::targets::UntrustedTarget;
 
 use crate::exit::Failure;
 
 /// A target folder with its manifest.
-pub struct Target {
+pub struct FoundTarget {
     /// What `target.toml` says.
     pub manifest: Manifest,
     /// Where the folder is.
@@ -21,19 +21,19 @@ pub struct Target {
 }
 
 /// Every target found, and the catalog.
-pub struct Known {
+pub struct TargetCatalog {
     /// Sorted by name.
-    pub targets: Vec<Target>,
+    pub targets: Vec<FoundTarget>,
     /// Those that may not be run.
-    refused: BTreeMap<String, Refused>,
+    refused: BTreeMap<String, UntrustedTarget>,
     /// What an experiment may name.
     pub catalog: Catalog,
 }
 
-impl Known {
+impl TargetCatalog {
     /// The target of that name.
     #[must_use]
-    pub fn target(&self, name: &str) -> Option<&Target> {
+    pub fn target(&self, name: &str) -> Option<&FoundTarget> {
         self.targets.iter().find(|target| target.manifest.name == name)
     }
 
@@ -41,8 +41,8 @@ impl Known {
     ///
     /// # Errors
     /// If there is none, or if another user can have written what would be run.
-    pub fn trusted_target(&self, name: &str) -> Result<&Target, Failure> {
-        let refused = |why: &Refused| Failure::Bad {
+    pub fn trusted_target(&self, name: &str) -> Result<&FoundTarget, Failure> {
+        let refused = |why: &UntrustedTarget| Failure::Bad {
             what: format!("the target `{name}` is not run: {}", why.why),
             remedy: why.remedy.clone(),
         };
@@ -53,12 +53,12 @@ impl Known {
             what: format!("no target `{name}`"),
             remedy: "`plimsoll targets` lists them".to_owned(),
         })?;
-        lab::targets::check(&target.path).map_err(|error| refused(&Refused::from(&error)))?;
+        lab::targets::check(&target.path).map_err(|error| refused(&UntrustedTarget::from(&error)))?;
         Ok(target)
     }
 
     /// Targets that were found and may not be run, by name, and why not.
-    pub fn refused(&self) -> impl Iterator<Item = (&str, &Refused)> {
+    pub fn refused(&self) -> impl Iterator<Item = (&str, &UntrustedTarget)> {
         self.refused.iter().map(|(name, why)| (name.as_str(), why))
     }
 }
@@ -81,7 +81,7 @@ pub fn profiles(experiment: Option<&Path>) -> Result<BTreeMap<String, Profile>, 
 ///
 /// # Errors
 /// If a `target.toml` is wrong: a bad target must not pass for an unknown one.
-pub fn known(experiment: Option<&Path>) -> Result<Known, Failure> {
+pub fn known(experiment: Option<&Path>) -> Result<TargetCatalog, Failure> {
     let found = lab::targets::all(experiment);
     let mut targets = Vec::new();
     for folder in found.targets {
@@ -89,7 +89,7 @@ pub fn known(experiment: Option<&Path>) -> Result<Known, Failure> {
             Source { name: folder.path.join("target.toml").display().to_string(), text: folder.source.clone() };
         let manifest = manifest::parse(&folder.name, &source)
             .map_err(|problems| Failure::Problems(problems.render(crate::output::colour_on_stderr())))?;
-        targets.push(Target { manifest, path: folder.path });
+        targets.push(FoundTarget { manifest, path: folder.path });
     }
     let catalog = Catalog {
         targets: targets.iter().map(|target| (target.manifest.name.clone(), target.manifest.clone())).collect(),
@@ -103,5 +103,5 @@ pub fn known(experiment: Option<&Path>) -> Result<Known, Failure> {
         faults: lab::faults::KINDS.iter().map(|kind| kind.info).collect(),
         metrics: analysis::metric_paths(),
     };
-    Ok(Known { targets, refused: found.refused, catalog })
+    Ok(TargetCatalog { targets, refused: found.refused, catalog })
 }

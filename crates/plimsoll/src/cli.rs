@@ -15,7 +15,7 @@ const EXIT_CODES: &str = "Exit codes:
   4    the target failed to start
   5    a requirement was violated
   6    the result is void
-  130  interrupted (Ctrl-C, SIGTERM, SIGHUP, or nobody is left to read what it prints); the records are
+  130  interrupted (Ctrl-C, SIGTERM, SIGHUP, or its output is closed); the records are
        kept, and a partial report is written";
 
 const COMPARING: &str = "Examples:
@@ -39,10 +39,10 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Put a load on a URL and say how fast it answers: one line, no file
+    /// Load a URL and report throughput and latency: one line, no file
     #[command(after_long_help = EXAMPLES)]
     Hit(Box<Hit>),
-    /// Play an experiment: start the target, load it, break it, report
+    /// Run an experiment: start the target, load it, break it, report
     #[command(after_long_help = EXIT_CODES)]
     Run(Run),
     /// Check an experiment file and print its trials, their timeline and how long they will take
@@ -51,16 +51,16 @@ pub enum Command {
     Analyze(OneRun),
     /// Print a run's summary again
     Show(OneRun),
-    /// Hold runs against each other, or the variants of one, with significance; a gate for builds
+    /// Compare runs, or the variants of one, with significance tests; a gate for builds
     #[command(after_long_help = COMPARING)]
     Compare(Compare),
-    /// Follow the figures of an experiment over its runs, and find where they changed
+    /// Show how an experiment's figures developed over its runs, and where they changed
     History(History),
     /// Write one page that lists several runs and links their reports
     Contents(Contents),
     /// Open a run's report in the browser
     Open(Folder),
-    /// Look for what on this machine would spoil a measurement, and say what to do about it
+    /// Check this machine for what would distort a measurement, and suggest what to do
     Doctor(Doctor),
     /// Print a commented experiment file to start from
     New(New),
@@ -103,7 +103,7 @@ pub struct Run {
     /// Override a value of the file, such as load.time=30s or fault.oops.at=15s
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
-    /// Go on with the trials that this run has not done yet
+    /// Resume an interrupted run: play its remaining trials
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "sets"])]
     pub resume: Option<PathBuf>,
     /// Print analysis.json instead of the summary
@@ -358,7 +358,7 @@ translates the options of wrk, hey, oha, k6, ab and vegeta.";
 pub struct Hit {
     /// What to hit, such as http://localhost:8080/
     pub url: String,
-    /// Agents, each with a connection: the next request when the last is answered
+    /// Agents (concurrent clients), each with a connection and one request at a time
     #[arg(
         short = 'c',
         long,
@@ -368,16 +368,16 @@ pub struct Hit {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub agents: u32,
-    /// How long, such as 500ms, 10s or 2m [default: 10s]
+    /// Duration of the load, such as 500ms, 10s or 2m [default: 10s]
     #[arg(short, long, value_name = "DURATION")]
     pub time: Option<String>,
-    /// Requests per second in all, whatever the answers do (open loop); left out, agents wait for answers
+    /// Requests per second in total, whether or not answers come (open loop); without it agents wait for answers
     #[arg(short, long, value_name = "N")]
     pub rate: Option<f64>,
-    /// With --rate: at random, as if by many users who know nothing of each other (a Poisson process)
+    /// With --rate: at random times (a Poisson process), as from many independent users
     #[arg(long)]
     pub poisson: bool,
-    /// So many requests in all, instead of --time; needs --rate
+    /// Total number of requests, instead of --time; needs --rate
     #[arg(
         short = 'n',
         long,
@@ -385,7 +385,7 @@ pub struct Hit {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub requests: Option<u64>,
-    /// GET without a body, POST with one, or this
+    /// HTTP method; without it GET, or POST where there is a body
     #[arg(short, long, value_name = "METHOD")]
     pub method: Option<String>,
     /// A header of the request, 'Name: value'; may be repeated
@@ -394,49 +394,49 @@ pub struct Hit {
     /// The request's body, or @FILE
     #[arg(short = 'd', long = "data", value_name = "BODY", allow_hyphen_values = true)]
     pub body: Option<String>,
-    /// What no record may have, beside credentials: the name of a header, or body; may be repeated
+    /// Keep this out of all records, as credentials are: the name of a header, or body; may be repeated
     #[arg(long = "secret", value_name = "NAME")]
     pub secrets: Vec<String>,
-    /// What the answer has to be: status=200, header.content-type=text/html, body=ok, or in JSON body/items/0/id=7; may be repeated
+    /// The expected answer: status=200, header.content-type=text/html, body=ok, or in JSON body/items/0/id=7; may be repeated
     #[arg(long = "expect", value_name = "FIELD=VALUE")]
     pub expects: Vec<String>,
-    /// A connection for each request, whose latency contains that
+    /// Open a connection for each request; latency includes connecting
     #[arg(long, visible_alias = "disable-keepalive")]
     pub no_keep_alive: bool,
-    /// So many agents share a connection, each with a request in flight on it [default: 1]
+    /// Agents that share a connection, each with one request in flight [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub pipeline: Option<u32>,
-    /// https: trust only what the certificates in this PEM file vouch for
+    /// https: trust only the certificate authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
-    /// https: take any certificate
+    /// https: accept any certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,
-    /// https: the name to ask for and to find in the certificate, if it is not the URL's
+    /// https: the server name to send (SNI) and to verify, if it is not the URL's host
     #[arg(long, value_name = "NAME")]
     pub server_name: Option<String>,
     /// Of each request [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
-    /// Cut off before figures are taken: a duration, or auto
+    /// Warm-up, which is left out of the results: a duration, or auto
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     pub warmup: String,
     /// Generator threads [default: one for every two cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
-    /// Where all randomness comes from [default: 1]
+    /// Seed of all random values [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u32>,
-    /// Take braces in URL, headers, body and expectations for placeholders, such as {seq} or {env:TOKEN}
+    /// Replace placeholders in URL, headers, body and expectations, such as {seq} or {env:TOKEN}
     #[arg(long)]
     pub templates: bool,
-    /// Print the experiment that this is, and do nothing
+    /// Print the same load as an experiment file, and exit
     #[arg(long)]
     pub print: bool,
     /// Write the page with charts into this file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Keep the run folder, in this one
+    /// Keep the run folder, below this directory
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print analysis.json instead of the summary

@@ -10,7 +10,7 @@ use record::ReadError;
 
 /// What a command came to, if not to an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum Exit {
     /// As asked.
     Well,
     /// The user ended it.
@@ -154,12 +154,12 @@ fn bug(thread: &str, panic: &std::panic::PanicHookInfo<'_>) -> String {
 }
 
 /// Says what went wrong, if anything, and gives the exit code.
-pub fn code(done: Result<Done, Failure>) -> ExitCode {
+pub fn code(done: Result<Exit, Failure>) -> ExitCode {
     match done {
-        Ok(Done::Well) => ExitCode::SUCCESS,
-        Ok(Done::Violated) => ExitCode::from(5),
-        Ok(Done::Void) => ExitCode::from(6),
-        Ok(Done::Interrupted) => ExitCode::from(130),
+        Ok(Exit::Well) => ExitCode::SUCCESS,
+        Ok(Exit::Violated) => ExitCode::from(5),
+        Ok(Exit::Void) => ExitCode::from(6),
+        Ok(Exit::Interrupted) => ExitCode::from(130),
         Err(failure @ Failure::Problems(_)) => {
             output::say_text(&failure.to_string());
             ExitCode::from(failure.code())

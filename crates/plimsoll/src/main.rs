@@ -3,10 +3,10 @@
 mod catalog;
 mod cli;
 mod commands;
-mod examined;
+mod doctor_text;
 mod exit;
 mod output;
-mod placing;
+mod placement_text;
 mod progress;
 mod signals;
 

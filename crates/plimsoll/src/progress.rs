@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use conduct::{Audience, News, Second};
+use conduct::{Observer, ProgressEvent, SecondTotals};
 use experiment::plan::Trial;
 use indicatif::{ProgressBar, ProgressStyle};
 use record::events::{Ending, Phase, What};
@@ -13,7 +13,7 @@ use crate::output;
 
 /// The audience for this stderr.
 #[must_use]
-pub fn audience(plain: bool) -> Box<dyn Audience> {
+pub fn audience(plain: bool) -> Box<dyn Observer> {
     if plain || !output::is_watched() { Box::new(Plain::default()) } else { Box::new(Live::new()) }
 }
 
@@ -21,8 +21,8 @@ pub fn audience(plain: bool) -> Box<dyn Audience> {
 #[derive(Default)]
 struct Plain {
     told_s: f64,
-    now: Tally,
-    teller: Teller,
+    now: ProgressTotals,
+    teller: ProgressPrinter,
 }
 
 impl Plain {
@@ -30,20 +30,20 @@ impl Plain {
     const EVERY_S: f64 = 10.0;
 }
 
-impl Audience for Plain {
-    fn tell(&mut self, news: &News<'_>) {
-        if let News::Second(second) = news {
+impl Observer for Plain {
+    fn tell(&mut self, news: &ProgressEvent<'_>) {
+        if let ProgressEvent::Second(second) = news {
             self.now.add(second);
             if second.at_s - self.told_s >= Self::EVERY_S {
                 output::say(&format!("  {:>6.0} s  {}", second.at_s, self.now.words()));
                 self.told_s = second.at_s;
-                self.now = Tally::default();
+                self.now = ProgressTotals::default();
             }
             return;
         }
-        if let News::TrialBegins { .. } = news {
+        if let ProgressEvent::TrialBegins { .. } = news {
             self.told_s = 0.0;
-            self.now = Tally::default();
+            self.now = ProgressTotals::default();
         }
         if let Some(line) = self.teller.line(news) {
             output::say(&line);
@@ -54,7 +54,7 @@ impl Audience for Plain {
 /// The same lines, with one below them that moves.
 struct Live {
     bar: ProgressBar,
-    teller: Teller,
+    teller: ProgressPrinter,
 }
 
 impl Live {
@@ -63,15 +63,15 @@ impl Live {
         if let Ok(style) = ProgressStyle::with_template("  {bar:24} {pos:>4}/{len} s  {msg}") {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        Self { bar, teller: Teller::default() }
+        Self { bar, teller: ProgressPrinter::default() }
     }
 }
 
-impl Audience for Live {
-    fn tell(&mut self, news: &News<'_>) {
+impl Observer for Live {
+    fn tell(&mut self, news: &ProgressEvent<'_>) {
         match news {
-            News::Second(second) => {
-                let mut tally = Tally::default();
+            ProgressEvent::Second(second) => {
+                let mut tally = ProgressTotals::default();
                 tally.add(second);
                 self.bar.set_length(whole(second.of_s));
                 self.bar.set_position(whole(second.at_s.min(second.of_s)));
@@ -94,15 +94,15 @@ impl Drop for Live {
 
 /// What ended since the last line.
 #[derive(Default)]
-struct Tally {
+struct ProgressTotals {
     ok: u64,
     not_ok: u64,
     seconds: f64,
     last_s: Option<f64>,
 }
 
-impl Tally {
-    fn add(&mut self, second: &Second) {
+impl ProgressTotals {
+    fn add(&mut self, second: &SecondTotals) {
         self.ok += second.ok;
         self.not_ok += second.not_ok();
         // Several generator threads report the same second.
@@ -132,7 +132,7 @@ fn whole(number: f64) -> u64 {
 
 /// Puts what happens into lines.
 #[derive(Default)]
-struct Teller {
+struct ProgressPrinter {
     /// Hosts of the trial's lab.
     of_hosts: usize,
     /// How many of them came up.
@@ -143,11 +143,11 @@ struct Teller {
     is_loading: bool,
 }
 
-impl Teller {
+impl ProgressPrinter {
     /// The line for what happened, if it deserves one.
-    fn line(&mut self, news: &News<'_>) -> Option<String> {
+    fn line(&mut self, news: &ProgressEvent<'_>) -> Option<String> {
         match news {
-            News::TrialBegins { trial, number, of } => {
+            ProgressEvent::TrialBegins { trial, number, of } => {
                 *self = Self { of_hosts: trial.lab.hosts.len(), ..Self::default() };
                 let of = of.map_or_else(String::new, |of| format!(" of {of}"));
                 let mut words = vec![format!("trial {number}{of}")];
@@ -161,13 +161,13 @@ impl Teller {
                 }
                 Some(words.join(" · "))
             }
-            News::Happened { at_s, what } => {
+            ProgressEvent::Happened { at_s, what } => {
                 let words = self.host(what).or_else(|| self.said(what)).or_else(|| happening(what))?;
                 Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
             }
-            News::TrialEnds { how: Ending::Done, .. } | News::Second(_) => None,
-            News::Answered { trial, step } => Some(answered(trial, step)),
-            News::TrialEnds { reason, .. } => reason.map(|reason| format!("            {reason}")),
+            ProgressEvent::TrialEnds { how: Ending::Done, .. } | ProgressEvent::Second(_) => None,
+            ProgressEvent::Answered { trial, step } => Some(answered(trial, step)),
+            ProgressEvent::TrialEnds { reason, .. } => reason.map(|reason| format!("            {reason}")),
         }
     }
 
@@ -197,7 +197,7 @@ impl Teller {
     }
 }
 
-impl Teller {
+impl ProgressPrinter {
     /// What a member said that the target calls alarming, the first time.
     fn said(&mut self, what: &What) -> Option<String> {
         let What::Log { host, line, text, alarming: true, .. } = what else { return None };

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use analysis::{Rule, Threshold};
 use experiment::catalog::{Effect, Fault, Heals, Operation, Protocol};
-use lab::checkups::{self, About, Kind};
+use lab::checkups::{self, CheckKind, CheckScope};
 use serde_json::{Map, Value};
 
 /// A page of the reference.
@@ -80,7 +80,7 @@ without it `--fix` prints the commands. Nothing of it outlives a boot.
 
 fn doctor_page() -> String {
     let mut page = DOCTOR_INTRODUCTION.to_owned();
-    let mut kinds: Vec<&Kind> = checkups::KINDS.to_vec();
+    let mut kinds: Vec<&CheckKind> = checkups::KINDS.to_vec();
     kinds.sort_by_key(|kind| (kind.about, kind.name));
     let mut about = None;
     for kind in kinds {
@@ -95,23 +95,23 @@ fn doctor_page() -> String {
     page
 }
 
-fn heading(about: About) -> &'static str {
+fn heading(about: CheckScope) -> &'static str {
     match about {
-        About::Experiment => "What the experiment needs",
-        About::Noise => "What else runs here",
-        About::Processor => "Processors",
-        About::Memory => "Memory",
-        About::Time => "Clocks and timers",
-        About::Network => "Network",
-        About::Limits => "Limits of processes",
-        About::Disk => "The disk of the run folder",
-        About::Lab => "What virtual hosts are made of",
-        About::Hardware => "Hardware",
-        About::Erlang => "Erlang, for targets written in it",
+        CheckScope::Experiment => "What the experiment needs",
+        CheckScope::Noise => "What else runs here",
+        CheckScope::Processor => "Processors",
+        CheckScope::Memory => "Memory",
+        CheckScope::Time => "Clocks and timers",
+        CheckScope::Network => "Network",
+        CheckScope::Limits => "Limits of processes",
+        CheckScope::Disk => "The disk of the run folder",
+        CheckScope::Lab => "What virtual hosts are made of",
+        CheckScope::Hardware => "Hardware",
+        CheckScope::Erlang => "Erlang, for targets written in it",
     }
 }
 
-fn add_checkup(page: &mut String, kind: &Kind) {
+fn add_checkup(page: &mut String, kind: &CheckKind) {
     let _ = write!(page, "\n### {}\n\n{}\n\n- Reads: {}.\n", kind.name, sentence(kind.why), kind.reads);
     if !kind.caught_by.is_empty() {
         let rules: Vec<String> = kind.caught_by.iter().map(|rule| format!("`{rule}`")).collect();

@@ -23,7 +23,7 @@ pub struct Compared {
     /// How much worse is too much, percent; null without a gate.
     pub gate_pct: Option<f64>,
     /// The comparisons.
-    pub comparisons: Vec<Judged>,
+    pub comparisons: Vec<GatedComparison>,
 }
 
 /// One or several runs of an experiment, taken together.
@@ -63,7 +63,7 @@ pub struct Surrounding {
 /// A comparison, and what a gate makes of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Judged {
+pub struct GatedComparison {
     /// The comparison.
     #[serde(flatten)]
     pub comparison: Comparison,
@@ -87,7 +87,7 @@ pub enum Gated {
 
 impl Compared {
     /// Comparisons of which the gate made this.
-    pub fn gated(&self, gated: Gated) -> impl Iterator<Item = &Judged> {
+    pub fn gated(&self, gated: Gated) -> impl Iterator<Item = &GatedComparison> {
         self.comparisons.iter().filter(move |judged| judged.gate == Some(gated))
     }
 

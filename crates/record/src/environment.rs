@@ -52,7 +52,7 @@ pub struct Environment {
     /// What the kernel allows.
     pub limits: Limits,
     /// Where the run folder lies.
-    pub disk: Disk,
+    pub disk: RunFolderDisk,
     /// Plimsoll ran as root.
     pub root: Option<bool>,
     /// Time zone of the machine.
@@ -163,7 +163,7 @@ pub struct Limits {
 /// Where the run folder lies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Disk {
+pub struct RunFolderDisk {
     /// The device, as mounted.
     pub device: Option<String>,
     /// Type of the file system.

@@ -276,7 +276,7 @@ pub struct RunEnding {
 
 /// One line of `history.jsonl`: an operation on audited keys, or the read-back of one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct History {
+pub struct HistoryEntry {
     /// When it ended (operations) or was read (read-back).
     pub at_s: f64,
     /// Who did it.

@@ -6,11 +6,11 @@ use std::{fs, io};
 
 use jiff::Zoned;
 
+use crate::checked_file::{ReadError, read_json_up_to, refuse_later, write_json};
 use crate::environment::Environment;
 use crate::events::RunEnding;
 use crate::private;
 use crate::results::{self, Results};
-use crate::whole::{ReadError, read_json_up_to, refuse_later, write_json};
 
 /// Characters of a title that go into a folder's name.
 const SLUG: usize = 60;
@@ -300,9 +300,9 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
+    use crate::checked_file::write_whole;
     use crate::events::Ending;
     use crate::tests::Scratch;
-    use crate::whole::write_whole;
 
     #[test]
     fn titles_become_names() {

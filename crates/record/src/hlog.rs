@@ -17,8 +17,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 
+use crate::checked_file::{LineFile, ReadError, read_lines};
 use crate::events::Outcome;
-use crate::whole::{LineFile, ReadError, read_lines};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -73,14 +73,14 @@ impl std::fmt::Display for Tag {
 }
 
 /// Writes an interval log.
-pub struct Writer {
+pub struct HlogWriter {
     file: LineFile,
     serializer: V2DeflateSerializer,
     payload: Vec<u8>,
     line: String,
 }
 
-impl Writer {
+impl HlogWriter {
     /// Begins a log whose intervals count from the Unix time `unix_start_s`.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ fn header(unix_start_s: f64) -> String {
 
 /// An interval log, as far as it is whole.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Log {
+pub struct IntervalLog {
     /// The intervals, in file order; empty after [`visit`], which has handed them over.
     pub intervals: Vec<Interval>,
     /// Unix time that the intervals count from, seconds; `None` if the file is missing or was cut off before it.
@@ -166,7 +166,7 @@ pub struct Counted {
     /// Length, seconds.
     pub length_s: f64,
     /// The values, nanoseconds.
-    pub counts: Counts,
+    pub counts: HistogramCounts,
 }
 
 impl From<&Interval> for Counted {
@@ -175,7 +175,7 @@ impl From<&Interval> for Counted {
             tag: interval.tag.clone(),
             start_s: interval.start_s,
             length_s: interval.length_s,
-            counts: Counts::of(&interval.histogram),
+            counts: HistogramCounts::of(&interval.histogram),
         }
     }
 }
@@ -185,7 +185,7 @@ impl From<&Interval> for Counted {
 ///
 /// # Errors
 /// If the file cannot be read, or a line other than the last one is broken.
-pub fn visit(path: &Path, mut take: impl FnMut(&Counted)) -> Result<Log, ReadError> {
+pub fn visit(path: &Path, mut take: impl FnMut(&Counted)) -> Result<IntervalLog, ReadError> {
     let mut counted = Counted::default();
     visit_lines(path, |line, payload, decoder| {
         decoder.counts(payload, &mut counted.counts)?;
@@ -202,7 +202,7 @@ pub fn visit(path: &Path, mut take: impl FnMut(&Counted)) -> Result<Log, ReadErr
 ///
 /// # Errors
 /// As [`visit`].
-pub fn read(path: &Path) -> Result<Log, ReadError> {
+pub fn read(path: &Path) -> Result<IntervalLog, ReadError> {
     let mut intervals = Vec::new();
     let mut deserializer = Deserializer::new();
     let log = visit_lines(path, |line, payload, decoder| {
@@ -214,16 +214,16 @@ pub fn read(path: &Path) -> Result<Log, ReadError> {
         });
         Ok(())
     })?;
-    Ok(Log { intervals, ..log })
+    Ok(IntervalLog { intervals, ..log })
 }
 
 /// Hands over each interval's line and its payload.
 fn visit_lines(
     path: &Path,
-    mut take: impl FnMut(&IntervalLogHistogram<'_>, &[u8], &mut Decoder) -> Result<(), String>,
-) -> Result<Log, ReadError> {
-    let mut log = Log::default();
-    let mut decoder = Decoder::new();
+    mut take: impl FnMut(&IntervalLogHistogram<'_>, &[u8], &mut PayloadDecoder) -> Result<(), String>,
+) -> Result<IntervalLog, ReadError> {
+    let mut log = IntervalLog::default();
+    let mut decoder = PayloadDecoder::new();
     let (mut ended, mut payload) = (Vec::new(), Vec::new());
     let lines = read_lines(path, |line| {
         ended.clear();
@@ -278,14 +278,14 @@ pub struct Bucket {
 
 /// What a histogram holds, without the room for what it does not: a second of a load has some hundreds of buckets of tens of thousands.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Counts {
+pub struct HistogramCounts {
     /// Buckets that hold anything, lowest first.
     pub buckets: Vec<Bucket>,
     /// Lowest value that is told from zero, highest value, and significant digits of the histogram that it was.
     bounds: (u64, u64, u8),
 }
 
-impl Counts {
+impl HistogramCounts {
     /// What a histogram holds.
     #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Self {
@@ -328,12 +328,12 @@ impl Counts {
 
 /// Reads payloads one after the other, with the same memory.
 #[derive(Debug)]
-struct Decoder {
+struct PayloadDecoder {
     inflate: Decompress,
     plain: Vec<u8>,
 }
 
-impl Decoder {
+impl PayloadDecoder {
     /// A new one.
     fn new() -> Self {
         Self { inflate: Decompress::new(true), plain: Vec::new() }
@@ -352,7 +352,7 @@ impl Decoder {
     ///
     /// # Errors
     /// What is wrong with it.
-    fn counts(&mut self, payload: &[u8], counts: &mut Counts) -> Result<(), String> {
+    fn counts(&mut self, payload: &[u8], counts: &mut HistogramCounts) -> Result<(), String> {
         let length = self.inflate_checked(payload)?;
         let word = |at: usize| self.plain.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
         let long = |at: usize| self.plain.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
@@ -365,7 +365,7 @@ impl Decoder {
         }
         counts.bounds = (low, high, digits);
         counts.buckets.clear();
-        let layout = Layout::of(low, high, digits).ok_or("a histogram of a kind that is not known")?;
+        let layout = BucketLayout::of(low, high, digits).ok_or("a histogram of a kind that is not known")?;
         let mut index: u64 = 0;
         let mut rest = self.plain.get(HEAD..HEAD + length).unwrap_or_default();
         while !rest.is_empty() {
@@ -434,7 +434,7 @@ impl Decoder {
 }
 
 /// Which values a place in the counts stands for, as in HdrHistogram: buckets that double, of equal sub-buckets.
-struct Layout {
+struct BucketLayout {
     unit_magnitude: u32,
     /// Sub-buckets of a bucket are two to the power of this, twice.
     half_magnitude: u32,
@@ -442,7 +442,7 @@ struct Layout {
     length: u64,
 }
 
-impl Layout {
+impl BucketLayout {
     fn of(low: u64, high: u64, digits: u8) -> Option<Self> {
         let unit_magnitude = low.ilog2();
         // Sub-buckets of a unit tell so many digits apart.
@@ -508,7 +508,7 @@ mod tests {
 
     fn written(scratch: &Scratch) -> std::path::PathBuf {
         let path = scratch.path("load.hlog");
-        let mut writer = Writer::create(&path, 1_795_170_665.25).unwrap();
+        let mut writer = HlogWriter::create(&path, 1_795_170_665.25).unwrap();
         writer.write("save/ok/latency", 0.0, 1.0, &histogram(&[1_000, 2_000_000, 2_000_000])).unwrap();
         writer.write("save/ok/service", 0.0, 1.0, &histogram(&[900])).unwrap();
         writer.write("save/failed/latency", 1.0, 1.0, &histogram(&[59_000_000_000])).unwrap();
@@ -585,7 +585,7 @@ mod tests {
     #[test]
     fn what_a_log_line_cannot_hold_is_refused() {
         let scratch = Scratch::new("hlog");
-        let mut writer = Writer::create(&scratch.path("load.hlog"), 0.0).unwrap();
+        let mut writer = HlogWriter::create(&scratch.path("load.hlog"), 0.0).unwrap();
         let empty = histogram(&[]);
         for (tag, start_s) in
             [("a,b", 0.0), ("", 0.0), ("a b", 0.0), ("a", -1.0), ("a", f64::NAN), ("a", f64::INFINITY)]
@@ -628,16 +628,16 @@ mod tests {
 
     /// Both ways of reading agree on what they read and on what they refuse.
     fn read_payload(payload: &[u8]) -> Result<Histogram<u64>, String> {
-        let mut decoder = Decoder::new();
+        let mut decoder = PayloadDecoder::new();
         let histogram = decoder.histogram(payload, &mut Deserializer::new());
-        let mut counts = Counts::default();
+        let mut counts = HistogramCounts::default();
         let counted = decoder.counts(payload, &mut counts);
         assert_eq!(counted.is_ok(), histogram.is_ok(), "{counted:?}");
         if let Ok(histogram) = &histogram {
             let mut sum = None;
             counts.add_to(&mut sum);
             assert_eq!(sum.as_ref(), Some(histogram));
-            assert_eq!((counts.len(), counts.clone()), (histogram.len(), Counts::of(histogram)));
+            assert_eq!((counts.len(), counts.clone()), (histogram.len(), HistogramCounts::of(histogram)));
         }
         histogram
     }

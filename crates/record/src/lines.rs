@@ -7,24 +7,24 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::checked_file::{LineFile, open, read_lines, refuse_later_head};
 use crate::events::{Event, What};
 use crate::folder::FORMAT;
-use crate::whole::{LineFile, open, read_lines, refuse_later_head};
 
-pub use crate::whole::{ReadError, Records};
+pub use crate::checked_file::{ReadError, Records};
 
 /// The first event is short; a longer line has no format to be looked for.
 const FIRST_LINE: u64 = 64 << 10;
 
-/// Writes items as lines. They are on their way to the disk after [`Writer::flush`], or when enough have come together.
+/// Writes items as lines. They are on their way to the disk after [`JsonLinesWriter::flush`], or when enough have come together.
 #[derive(Debug)]
-pub struct Writer<T> {
+pub struct JsonLinesWriter<T> {
     file: LineFile,
     line: Vec<u8>,
     items: PhantomData<fn(&T)>,
 }
 
-impl<T: Serialize> Writer<T> {
+impl<T: Serialize> JsonLinesWriter<T> {
     /// Begins a file; one that exists is emptied.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::events::{By, Ending, History, Outcome, Phase};
+    use crate::events::{By, Ending, HistoryEntry, Outcome, Phase};
     use crate::tests::Scratch;
 
     fn events() -> Vec<Event> {
@@ -126,7 +126,7 @@ mod tests {
     fn what_is_written_is_read() {
         let scratch = Scratch::new("lines");
         let path = scratch.path("events.jsonl");
-        let mut writer = Writer::create(&path).unwrap();
+        let mut writer = JsonLinesWriter::create(&path).unwrap();
         for event in events() {
             writer.write(&event).unwrap();
         }
@@ -138,7 +138,7 @@ mod tests {
     fn a_file_cut_off_at_any_byte_is_readable_up_to_there() {
         let scratch = Scratch::new("lines");
         let path = scratch.path("events.jsonl");
-        let mut writer = Writer::create(&path).unwrap();
+        let mut writer = JsonLinesWriter::create(&path).unwrap();
         for event in events() {
             writer.write(&event).unwrap();
         }
@@ -191,7 +191,7 @@ mod tests {
     fn a_history_keeps_what_nobody_knows_apart_from_what_did_not_happen() {
         let scratch = Scratch::new("lines");
         let path = scratch.path("history.jsonl");
-        let line = |applied, outcome| History {
+        let line = |applied, outcome| HistoryEntry {
             at_s: 1.0,
             by: By::Load,
             agent: Some(3),
@@ -204,11 +204,11 @@ mod tests {
         };
         let items =
             vec![line(Some(true), Outcome::Ok), line(Some(false), Outcome::Failed), line(None, Outcome::Timeout)];
-        let mut writer = Writer::append(&path).unwrap();
+        let mut writer = JsonLinesWriter::append(&path).unwrap();
         for item in &items {
             writer.write(item).unwrap();
         }
         drop(writer);
-        assert_eq!(read::<History>(&path).unwrap().items, items);
+        assert_eq!(read::<HistoryEntry>(&path).unwrap().items, items);
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::whole::WITHOUT_WAITING;
+use crate::checked_file::WITHOUT_WAITING;
 
 const FILE: u32 = 0o600;
 const FOLDER: u32 = 0o700;

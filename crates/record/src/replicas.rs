@@ -9,12 +9,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::lines::{self, Writer};
-use crate::whole::{ReadError, Records};
+use crate::checked_file::{ReadError, Records};
+use crate::lines::{self, JsonLinesWriter};
 
 /// What a member holds under a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Held {
+pub struct ReplicaValue {
     /// The value, as clients write it.
     pub value: String,
     /// What the target itself counts changes by, if it tells that; replicas are to agree on it as well.
@@ -23,7 +23,7 @@ pub struct Held {
 }
 
 /// All that a member holds: key (`SPACE/KEY` where the protocol has spaces) to what is there.
-pub type Table = BTreeMap<String, Held>;
+pub type ReplicaContents = BTreeMap<String, ReplicaValue>;
 
 /// A member that was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,18 +31,18 @@ pub struct Replica {
     /// Name of its host.
     pub member: String,
     /// What it holds, or why that is not known.
-    pub holds: Result<Table, String>,
+    pub holds: Result<ReplicaContents, String>,
 }
 
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Line {
+enum ReplicaLine {
     Record {
         member: String,
         key: String,
         #[serde(flatten)]
-        held: Held,
+        held: ReplicaValue,
     },
     Failed {
         member: String,
@@ -59,14 +59,14 @@ enum Line {
 /// # Errors
 /// If it cannot be written.
 pub fn write(path: &Path, replicas: &[Replica]) -> io::Result<()> {
-    let mut writer = Writer::create(path)?;
+    let mut writer = JsonLinesWriter::create(path)?;
     for Replica { member, holds } in replicas {
         match holds {
-            Err(failed) => writer.write(&Line::Failed { member: member.clone(), failed: failed.clone() })?,
+            Err(failed) => writer.write(&ReplicaLine::Failed { member: member.clone(), failed: failed.clone() })?,
             Ok(table) => {
-                writer.write(&Line::Asked { member: member.clone(), records: table.len() as u64 })?;
+                writer.write(&ReplicaLine::Asked { member: member.clone(), records: table.len() as u64 })?;
                 for (key, held) in table {
-                    let line = Line::Record { member: member.clone(), key: key.clone(), held: held.clone() };
+                    let line = ReplicaLine::Record { member: member.clone(), key: key.clone(), held: held.clone() };
                     writer.write(&line)?;
                 }
             }
@@ -80,14 +80,16 @@ pub fn write(path: &Path, replicas: &[Replica]) -> io::Result<()> {
 /// # Errors
 /// If it cannot be read, or is broken elsewhere than at its end.
 pub fn read(path: &Path) -> Result<Records<Replica>, ReadError> {
-    let lines = lines::read::<Line>(path)?;
+    let lines = lines::read::<ReplicaLine>(path)?;
     // Each with the number of records that its first line tells of.
     let mut found: Vec<(Replica, u64)> = Vec::new();
     for line in lines.items {
         match line {
-            Line::Asked { member, records } => found.push((Replica { member, holds: Ok(Table::new()) }, records)),
-            Line::Failed { member, failed } => found.push((Replica { member, holds: Err(failed) }, 0)),
-            Line::Record { member, key, held } => {
+            ReplicaLine::Asked { member, records } => {
+                found.push((Replica { member, holds: Ok(ReplicaContents::new()) }, records))
+            }
+            ReplicaLine::Failed { member, failed } => found.push((Replica { member, holds: Err(failed) }, 0)),
+            ReplicaLine::Record { member, key, held } => {
                 let known = found.iter_mut().rev().find(|(replica, _)| replica.member == member);
                 if let Some(Replica { holds: Ok(table), .. }) = known.map(|(replica, _)| replica) {
                     table.insert(key, held);
@@ -111,18 +113,19 @@ mod tests {
     use super::*;
     use crate::tests::Scratch;
 
-    fn held(value: &str, version: Option<&str>) -> Held {
-        Held { value: value.to_owned(), version: version.map(str::to_owned) }
+    fn held(value: &str, version: Option<&str>) -> ReplicaValue {
+        ReplicaValue { value: value.to_owned(), version: version.map(str::to_owned) }
     }
 
     fn replicas() -> Vec<Replica> {
-        let table =
-            |records: &[(&str, Held)]| records.iter().map(|(key, held)| ((*key).to_owned(), held.clone())).collect();
+        let table = |records: &[(&str, ReplicaValue)]| {
+            records.iter().map(|(key, held)| ((*key).to_owned(), held.clone())).collect()
+        };
         let two = table(&[("a", held("{\"party\": \"x\"}\n", Some("2"))), ("records", held("", None))]);
         vec![
             Replica { member: "n1".to_owned(), holds: Ok(two) },
             Replica { member: "n2".to_owned(), holds: Err("hook `audit` failed: exit 7".to_owned()) },
-            Replica { member: "n3".to_owned(), holds: Ok(Table::new()) },
+            Replica { member: "n3".to_owned(), holds: Ok(ReplicaContents::new()) },
         ]
     }
 

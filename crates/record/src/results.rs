@@ -121,6 +121,22 @@ pub struct Trial {
     pub cost: Cost,
 }
 
+impl Trial {
+    /// Whether its figures count: not those of a void trial.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.verdict.is != Trust::Void
+    }
+}
+
+/// The trials of a run whose figures count. Where none does, all of them, so that what was measured can be shown; the verdict says that
+/// nothing follows from it, and neither claims, requirements nor comparisons are held against it.
+pub fn counting<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a Trial> {
+    let trials: Vec<&Trial> = trials.into_iter().collect();
+    let none = !trials.iter().any(|trial| trial.counts());
+    trials.into_iter().filter(|trial| none || trial.counts()).collect()
+}
+
 /// Where a trial became steady.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -201,6 +217,21 @@ pub struct Quantiles {
     pub mean: Option<f64>,
     /// Samples.
     pub count: u64,
+}
+
+impl Quantiles {
+    /// Fewest samples that support the quantile `q`: with 95 % confidence at least one of them lies above it. Of `n` independent samples
+    /// all lie below it with probability `q^n`, so that takes `n ≥ ln 0.05 / ln q`: 5 for the median, 11 for p75, 29 for p90, 299 for p99
+    /// and 2,995 for p99.9 (S. S. Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical
+    /// Statistics 12, 1941). With fewer, the "p99" would merely be another name for the maximum.
+    #[must_use]
+    pub fn samples_for(q: f64) -> u64 {
+        const CONFIDENCE: f64 = 0.95;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both logarithms are negative")]
+        {
+            ((1.0 - CONFIDENCE).ln() / q.ln()).ceil() as u64
+        }
+    }
 }
 
 /// One operation of the load.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::table::{Writer, read, visit};
+pub use crate::table::{CsvWriter, read, visit};
 
 /// When a row of any of these files is of, for whoever wants to know how far a file goes, and of whom if it is a sample.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

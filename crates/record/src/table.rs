@@ -7,16 +7,16 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::whole::{LineFile, ReadError, Records, open_lines};
+use crate::checked_file::{LineFile, ReadError, Records, open_lines};
 
-/// Writes rows. They are on their way to the disk after [`Writer::flush`], or when enough have come together.
+/// Writes rows. They are on their way to the disk after [`CsvWriter::flush`], or when enough have come together.
 #[derive(Debug)]
-pub struct Writer<T> {
+pub struct CsvWriter<T> {
     file: LineFile,
     rows: PhantomData<fn(&T)>,
 }
 
-impl<T: Serialize + Default> Writer<T> {
+impl<T: Serialize + Default> CsvWriter<T> {
     /// Begins a file with its header line; one that exists is emptied.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ mod tests {
 
     fn written<T: Serialize + Default>(scratch: &Scratch, rows: &[T]) -> std::path::PathBuf {
         let path = scratch.path("rows.csv");
-        let mut writer = Writer::create(&path).unwrap();
+        let mut writer = CsvWriter::create(&path).unwrap();
         for row in rows {
             writer.write(row).unwrap();
         }
@@ -211,7 +211,7 @@ mod tests {
         let path = scratch.path("rows.csv");
         let row = Attempts { at_s: 1.0, operation: "save".into(), result: "connection closed, reset".into(), count: 3 };
         for _ in 0..2 {
-            Writer::append(&path).unwrap().write(&row).unwrap();
+            CsvWriter::append(&path).unwrap().write(&row).unwrap();
         }
         assert_eq!(read::<Attempts>(&path).unwrap().items, [row.clone(), row]);
     }

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use record::events::{Ending, Event, History, Outcome, What};
+use record::events::{Ending, Event, HistoryEntry, Outcome, What};
 use record::folder::{RunFolder, TrialFolder};
 use record::hlog::{self, Tag};
 use record::lines;
@@ -25,7 +25,7 @@ fn read(trial: &TrialFolder) -> [(usize, bool); 7] {
     let samples = rows::read::<Sample>(&trial.samples()).unwrap();
     let generator = rows::read::<GeneratorSecond>(&trial.generator()).unwrap();
     let events = lines::read_events(&trial.events()).unwrap();
-    let history = lines::read::<History>(&trial.history()).unwrap();
+    let history = lines::read::<HistoryEntry>(&trial.history()).unwrap();
     assert!(matches!(events.items[0], Event { at_s: 0.0, what: What::Clock { .. } }));
     assert!(history.items.iter().any(|line| line.outcome == Outcome::Ok && line.applied == Some(true)));
     [

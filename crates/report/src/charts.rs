@@ -17,9 +17,9 @@ use record::results::{Fault, Steady, Trial};
 use record::rows::{Sample, THIS_MACHINE};
 
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{Chart, Line, Mark, Panel, Range};
-use crate::drawing::path::{Point, thinned};
-use crate::series::Series;
+use crate::drawing::chart::{AxisRange, Chart, ChartLine, Mark, Panel};
+use crate::drawing::path::{DataPoint, thinned};
+use crate::series::TrialSeries;
 use crate::{drawing, numbers};
 
 /// Events listed beside the charts of a trial at most.
@@ -32,17 +32,17 @@ const DISTURBANCES: usize = 20;
 const DETAILED: usize = 4;
 
 /// A kind of chart.
-pub struct Kind {
+pub struct ChartKind {
     /// Its name; the file's.
     pub name: &'static str,
     /// Where it stands among the others, from 1.
     pub place: u8,
     /// Draws it: none where nothing was recorded for it, several where there are several hosts or faults.
-    pub draw: fn(&View) -> Vec<Chart>,
+    pub draw: fn(&TrialView) -> Vec<Chart>,
 }
 
 /// Every kind, by name.
-pub const KINDS: &[Kind] = &[
+pub const KINDS: &[ChartKind] = &[
     cpu::KIND,
     disk::KIND,
     generator::KIND,
@@ -57,18 +57,18 @@ pub const KINDS: &[Kind] = &[
 ];
 
 /// A trial, as charts see it.
-pub struct View<'a> {
+pub struct TrialView<'a> {
     /// Its results.
     pub trial: &'a Trial,
     /// Its records.
-    pub series: &'a Series,
+    pub series: &'a TrialSeries,
     /// Points a line may have.
     pub points: usize,
 }
 
 /// All charts of a trial, in page order.
-pub fn of_trial(view: &View) -> Vec<Chart> {
-    let mut kinds: Vec<&Kind> = KINDS.iter().collect();
+pub fn of_trial(view: &TrialView) -> Vec<Chart> {
+    let mut kinds: Vec<&ChartKind> = KINDS.iter().collect();
     kinds.sort_by_key(|kind| kind.place);
     let charts = kinds.into_iter().flat_map(|kind| {
         let mut charts = (kind.draw)(view);
@@ -80,7 +80,7 @@ pub fn of_trial(view: &View) -> Vec<Chart> {
     charts.collect()
 }
 
-impl View<'_> {
+impl TrialView<'_> {
     /// Where the records of the load end, seconds since its start.
     pub fn end_s(&self) -> f64 {
         let slots = self.series.outcomes.last().map(|slot| slot.at_s + slot.slot_s);
@@ -95,7 +95,7 @@ impl View<'_> {
             id: String::new(),
             title: title.to_owned(),
             note: note.to_owned(),
-            x: Range {
+            x: AxisRange {
                 from: 0.0,
                 to: self.end_s(),
                 spacing: Spacing::Linear,
@@ -168,13 +168,13 @@ impl View<'_> {
     }
 
     /// A value of a host (`process` empty) or a process over time, with gaps where samples are missing.
-    pub fn sampled(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+    pub fn sampled(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<DataPoint> {
         let samples = self.series.samples.iter().filter(|sample| sample.host == host && sample.process == process);
         with_gaps(samples.map(|sample| (sample.at_s, value(sample))).collect(), self.end_s())
     }
 
     /// As [`Self::sampled`], thinned and placed in the middle of the second that the value is over.
-    pub fn over_seconds(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+    pub fn over_seconds(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<DataPoint> {
         let mut points = self.sampled(host, process, value);
         points.iter_mut().for_each(|point| point.0 = (point.0 - 0.5).max(0.0));
         thinned(&points, self.points)
@@ -212,7 +212,7 @@ pub fn fault_label(fault: &Fault) -> String {
 }
 
 /// What a reader should know beside the charts: moment and words, of log lines, notices, and processes that came and went.
-pub fn notices(series: &Series) -> Vec<(String, String)> {
+pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
     let words = |what: &What| match what {
         What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
@@ -249,17 +249,17 @@ fn name_of(host: &str) -> &str {
 }
 
 /// Lines that have at least one value.
-pub fn lines_with_values(lines: Vec<Line>) -> Vec<Line> {
+pub fn lines_with_values(lines: Vec<ChartLine>) -> Vec<ChartLine> {
     lines.into_iter().filter(|line| line.points.iter().any(|point| point.1.is_some())).collect()
 }
 
 /// Cuts to `0..=end_s`, and puts a gap where more than two samples in a row are missing.
-pub fn with_gaps(points: Vec<Point>, end_s: f64) -> Vec<Point> {
-    let points: Vec<Point> = points.into_iter().filter(|point| (0.0..=end_s + 1e-9).contains(&point.0)).collect();
+pub fn with_gaps(points: Vec<DataPoint>, end_s: f64) -> Vec<DataPoint> {
+    let points: Vec<DataPoint> = points.into_iter().filter(|point| (0.0..=end_s + 1e-9).contains(&point.0)).collect();
     let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     steps.sort_by(f64::total_cmp);
     let usual = steps.get(steps.len() / 2).copied().unwrap_or(f64::INFINITY);
-    let mut gapped: Vec<Point> = Vec::with_capacity(points.len());
+    let mut gapped: Vec<DataPoint> = Vec::with_capacity(points.len());
     for point in points {
         if let Some(last) = gapped.last()
             && point.0 - last.0 > 2.5 * usual
@@ -277,10 +277,10 @@ mod tests {
     use record::results::{Host, Trial};
 
     use super::*;
-    use crate::drawing::chart::Shape;
+    use crate::drawing::chart::LineStyle;
     use crate::example;
 
-    fn crash() -> (Trial, Series) {
+    fn crash() -> (Trial, TrialSeries) {
         let plan = example::plan(&[], &[], 1);
         let mut trial = example::results(&plan).trials.remove(0);
         example::crash(&mut trial);
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn all_charts_of_a_trial_in_page_order() {
         let (trial, series) = crash();
-        let charts = of_trial(&View { trial: &trial, series: &series, points: 1_500 });
+        let charts = of_trial(&TrialView { trial: &trial, series: &series, points: 1_500 });
         let expected = [
             "Operations by outcome",
             "Around the fault, in steps of 5 ms",
@@ -318,13 +318,13 @@ mod tests {
     #[test]
     fn no_records_no_charts() {
         let trial = Trial::default();
-        assert_eq!(of_trial(&View { trial: &trial, series: &Series::default(), points: 100 }), Vec::new());
+        assert_eq!(of_trial(&TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }), Vec::new());
     }
 
     #[test]
     fn failures_have_a_lane_of_their_own_and_none_are_counted_twice() {
         let (trial, mut series) = crash();
-        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         let chart = &(outcomes::KIND.draw)(&view)[0];
         let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(
@@ -336,7 +336,7 @@ mod tests {
         for slot in &mut series.outcomes {
             (slot.failed, slot.wrong) = (0, 0);
         }
-        let chart = &(outcomes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &(outcomes::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
         assert_eq!(chart.panels[1].remark, "none in this trial");
     }
 
@@ -344,7 +344,7 @@ mod tests {
     fn a_last_bin_that_was_cut_short_has_no_rate() {
         let (trial, mut series) = crash();
         series.outcomes.retain(|slot| slot.at_s < 12.05);
-        let chart = &(outcomes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &(outcomes::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
         let points = &chart.panels[0].lines[0].points;
         assert_eq!(points.last().unwrap().1, None);
         assert!(points[points.len() - 2].1.unwrap() > 50_000.0);
@@ -354,7 +354,7 @@ mod tests {
     fn the_end_of_the_warm_up_is_marked_where_figures_are_cut_there() {
         let (mut trial, series) = crash();
         let marks = |trial: &Trial| {
-            let charts = of_trial(&View { trial, series: &series, points: 1_500 });
+            let charts = of_trial(&TrialView { trial, series: &series, points: 1_500 });
             let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
             [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
         };
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn the_zoom_is_as_wide_as_the_outage_needs() {
         let (mut trial, series) = crash();
-        let zoom = |trial: &Trial| (zoom::KIND.draw)(&View { trial, series: &series, points: 1_500 }).remove(0);
+        let zoom = |trial: &Trial| (zoom::KIND.draw)(&TrialView { trial, series: &series, points: 1_500 }).remove(0);
         let chart = zoom(&trial);
         assert_eq!((chart.x.from, chart.x.to), (-0.5, 0.5));
         assert_eq!(chart.marks[0].until, Some(0.12));
@@ -383,13 +383,13 @@ mod tests {
         trial.faults[0].at_s = 25.0;
         assert_eq!(zoom(&trial).panels[0].lines[0].points.last().unwrap().1, None);
         trial.faults[0].failed = Some("no such member".to_owned());
-        assert!((zoom::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 }).is_empty());
+        assert!((zoom::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty());
     }
 
     #[test]
     fn missing_samples_stay_a_gap() {
         let (trial, series) = crash();
-        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         let points = view.sampled("local", "", |sample| sample.load1);
         let gaps: Vec<f64> = points.iter().filter(|point| point.1.is_none()).map(|point| point.0).collect();
         assert_eq!(gaps, [21.0]);
@@ -404,11 +404,11 @@ mod tests {
             (sample.cpu_iowait_pct, sample.psi_cpu_some_pct) = (None, None);
             (sample.psi_io_some_pct, sample.psi_memory_some_pct) = (None, None);
         }
-        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         let chart = &(cpu::KIND.draw)(&view)[0];
         let names: Vec<&str> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["user", "system", "steal", "strangers"]);
-        assert_eq!(chart.panels[0].lines[2].shape, Shape::Stacked);
+        assert_eq!(chart.panels[0].lines[2].shape, LineStyle::Stacked);
         assert!((pressure::KIND.draw)(&view).is_empty());
     }
 
@@ -417,12 +417,12 @@ mod tests {
         let (trial, mut series) = crash();
         let second: Vec<_> = series.samples.iter().cloned().map(|s| Sample { host: "n2".to_owned(), ..s }).collect();
         series.samples.extend(second);
-        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of this machine", "Memory of n2"]);
     }
 
     /// A trial on so many virtual hosts, and its records.
-    fn lab(hosts: usize) -> (Trial, Series) {
+    fn lab(hosts: usize) -> (Trial, TrialSeries) {
         let (mut trial, mut series) = crash();
         let names: Vec<String> = (1..=hosts).map(|number| format!("n{number}")).collect();
         let host = |name: &String| Host { name: name.clone(), kind: Some("netns".to_owned()), ..Host::default() };
@@ -438,18 +438,18 @@ mod tests {
     #[test]
     fn the_hosts_of_a_lab_have_a_lane_each() {
         let (trial, series) = lab(2);
-        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         let charts = (lanes::KIND.draw)(&view);
         assert_eq!(charts[0].title, "CPU of each host");
         let labels: Vec<&str> = charts[0].panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(labels, ["n1", "n2"], "the machine that makes the load is none of them");
         assert_eq!(titles(&(memory::KIND.draw)(&view)).len(), 3, "and charts of their own as long as they are few");
         let (trial, series) = lab(16);
-        let view = View { trial: &trial, series: &series, points: 1_500 };
+        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         assert_eq!((lanes::KIND.draw)(&view)[0].panels.len(), 16);
         assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of this machine"]);
         let (trial, series) = crash();
-        assert!((lanes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
+        assert!((lanes::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
     }
 
     #[test]
@@ -465,7 +465,7 @@ mod tests {
     fn what_no_fault_explains_is_marked_beside_the_faults() {
         let (mut trial, series) = crash();
         trial.disturbances = vec![example::disturbance()];
-        let chart = &(outcomes::KIND.draw)(&View { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &(outcomes::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
         let marks: Vec<_> = chart.marks.iter().map(|mark| (mark.label.as_str(), mark.at, mark.until)).collect();
         assert_eq!(marks[1], ("disturbance", 22.5, Some(23.7)));
         assert_eq!(marks.len(), 2);

@@ -1,6 +1,6 @@
 //! What `plimsoll compare` found, for a terminal, for a pull request and for a build server.
 
-use record::compared::{Compared, Gated, Judged, Side};
+use record::compared::{Compared, Gated, GatedComparison, Side};
 use record::results::{Comparison, Trust};
 
 use crate::numbers;
@@ -15,7 +15,7 @@ fn outcome(compared: &Compared) -> String {
         all => format!("{all} comparisons"),
     };
     let count = |better: bool| {
-        let one = |judged: &&Judged| {
+        let one = |judged: &&GatedComparison| {
             let b = judged.comparison.better.as_deref() == Some(judged.comparison.b.as_str());
             judged.comparison.significant && b == better
         };
@@ -41,14 +41,14 @@ fn outcome(compared: &Compared) -> String {
 }
 
 /// `candidate: latency p99 at 64 agents`.
-fn name(judged: &Judged) -> String {
+fn name(judged: &GatedComparison) -> String {
     let place = differing::place(&judged.comparison);
     let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
     format!("{}{place}", differing::figure(&judged.comparison.metric))
 }
 
 /// `1,000 → 900/s: 10 % slower (8–12 %), p 0.003`.
-fn finding(judged: &Judged) -> String {
+fn finding(judged: &GatedComparison) -> String {
     let one = &judged.comparison;
     let write = |value: Option<f64>| numbers::or_none(value, |value| numbers::by_metric(&one.metric, value));
     let chance = one.p_adjusted.map_or_else(String::new, |p| match differing::chance(p) {
@@ -104,7 +104,7 @@ fn surroundings(compared: &Compared, colour: bool) -> String {
         return String::new();
     }
     if compared.surroundings.is_empty() {
-        return "Machine, versions and plan are the same, as far as they were written down.\n".to_owned();
+        return "Machine, versions and plan are the same, as far as they were recorded.\n".to_owned();
     }
     let of_one = compared.sides.len() == 2;
     let mut columns = ["differs", "baseline", "other"].map(Column::text).to_vec();
@@ -154,7 +154,7 @@ pub fn markdown(compared: &Compared) -> String {
         text.push('\n');
     }
     text.push_str("| figure | before | after | ratio | verdict |\n|---|---:|---:|---:|---|\n");
-    let mut ordered: Vec<&Judged> = compared.comparisons.iter().collect();
+    let mut ordered: Vec<&GatedComparison> = compared.comparisons.iter().collect();
     ordered.sort_by_key(|judged| !judged.comparison.significant);
     ordered.iter().take(SHOWN).for_each(|judged| text.push_str(&row(judged, compared.sides.len() != 2)));
     if ordered.len() > SHOWN {
@@ -168,7 +168,7 @@ pub fn markdown(compared: &Compared) -> String {
     text
 }
 
-fn row(judged: &Judged, several: bool) -> String {
+fn row(judged: &GatedComparison, several: bool) -> String {
     let one = &judged.comparison;
     let write = |value: Option<f64>| numbers::or_none(value, |value| numbers::by_metric(&one.metric, value));
     let (estimate, interval) = differing::estimate(one);
@@ -230,8 +230,8 @@ pub fn junit(compared: &Compared) -> String {
 }
 
 fn suite(compared: &Compared, a: &str, b: &str) -> String {
-    let of_suite = |judged: &&Judged| judged.comparison.a == a && judged.comparison.b == b;
-    let judged: Vec<&Judged> = compared.comparisons.iter().filter(of_suite).collect();
+    let of_suite = |judged: &&GatedComparison| judged.comparison.a == a && judged.comparison.b == b;
+    let judged: Vec<&GatedComparison> = compared.comparisons.iter().filter(of_suite).collect();
     let failures = judged.iter().filter(|judged| judged.gate == Some(Gated::Fails)).count();
     let skipped = judged.iter().filter(|judged| is_skipped(judged)).count();
     let title = xml_escaped(&format!("{b} against {a}"));
@@ -259,11 +259,11 @@ fn suite(compared: &Compared, a: &str, b: &str) -> String {
 }
 
 /// Whether nothing can be said of it.
-fn is_skipped(judged: &Judged) -> bool {
+fn is_skipped(judged: &GatedComparison) -> bool {
     judged.comparison.p.is_none()
 }
 
-fn case(judged: &Judged, suite: &str) -> String {
+fn case(judged: &GatedComparison, suite: &str) -> String {
     let (name, finding) = (xml_escaped(&name(judged)), xml_escaped(&finding(judged)));
     let inside = if judged.gate == Some(Gated::Fails) {
         format!("\n      <failure type=\"regression\" message=\"{finding}\">{finding}</failure>\n    ")
@@ -300,7 +300,7 @@ mod tests {
 
     /// A comparison that fails, one that passes, one that could not be made, under names that every format has to mind.
     fn compared() -> Compared {
-        let one = |metric: &str, b: f64, p: Option<f64>, gate| Judged {
+        let one = |metric: &str, b: f64, p: Option<f64>, gate| GatedComparison {
             comparison: Comparison {
                 over: "run".into(),
                 a: "runs/base".into(),

@@ -119,9 +119,9 @@ fn luminance(colour: [u8; 3]) -> f64 {
 mod tests {
 
     use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks};
-    use super::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
+    use super::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
     use super::legible;
-    use super::path::{self, Point, thinned, thinned_together};
+    use super::path::{self, DataPoint, thinned, thinned_together};
     use super::render::drawn;
     use crate::drawing::{escaped, json_in_script, place, visible};
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn thinning_keeps_extremes_and_gaps() {
-        let mut points: Vec<Point> = (0..10_000).map(|index| (f64::from(index), Some(10.0))).collect();
+        let mut points: Vec<DataPoint> = (0..10_000).map(|index| (f64::from(index), Some(10.0))).collect();
         points[4_321].1 = Some(99.0);
         points[4_322].1 = Some(-5.0);
         points[7_000].1 = None;
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_stack_is_thinned_at_the_same_moments() {
-        let line = |value: f64| -> Vec<Point> { (0..1_000).map(|index| (f64::from(index), Some(value))).collect() };
+        let line = |value: f64| -> Vec<DataPoint> { (0..1_000).map(|index| (f64::from(index), Some(value))).collect() };
         let mut lines = vec![line(1.0), line(2.0)];
         lines[1][777].1 = Some(50.0);
         let thin = thinned_together(&lines, 100);
@@ -236,18 +236,18 @@ mod tests {
 
     #[test]
     fn a_drawn_chart_escapes_its_words_and_carries_its_values() {
-        let line = Line {
+        let line = ChartLine {
             name: "<i>".to_owned(),
             ink: Ink::One,
-            shape: Shape::Solid,
+            shape: LineStyle::Solid,
             points: vec![(0.0, Some(1.0)), (1.0, None), (2.0, Some(1234.567))],
         };
-        let other = Line { name: "b".to_owned(), ..line.clone() };
+        let other = ChartLine { name: "b".to_owned(), ..line.clone() };
         let chart = Chart {
             id: "x".to_owned(),
             title: "<script>".to_owned(),
             note: String::new(),
-            x: Range {
+            x: AxisRange {
                 from: 0.0,
                 to: 2.0,
                 spacing: Spacing::Linear,
@@ -255,7 +255,7 @@ mod tests {
                 signed: false,
                 names: Vec::new(),
             },
-            panels: vec![Panel::linear("<u>", Unit::Count, 60.0, vec![line, other])],
+            panels: vec![Panel::linear("<u>", PanelUnit::Count, 60.0, vec![line, other])],
             marks: vec![Mark { at: 1.0, until: Some(1.5), label: "<m>".to_owned(), colours: None }],
             measured: Some([0.5, 2.0]),
         };

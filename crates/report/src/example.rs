@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Load, Order, Plan, Retry, Target, TargetKind, Warmup, WhenFailed};
+use experiment::plan::{self, Load, Plan, Retry, StepOrder, Target, TargetKind, Warmup, WhenFailed};
 use record::environment::Environment;
 use record::events::{Ending, Event, What};
 use record::results::{
@@ -14,7 +14,7 @@ use record::results::{
 use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::{Value, json};
 
-use crate::series::{LatencySecond, Series};
+use crate::series::{LatencySecond, TrialSeries};
 
 /// A plan of these variants, swept paths and repeats; 200 agents for 30 s.
 pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan {
@@ -89,7 +89,7 @@ fn load() -> Load {
         rate: None,
         backlog: None,
         threads: None,
-        order: Order::Cycle,
+        order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: Vec::new(),
         feeds: Vec::new(),
@@ -222,7 +222,7 @@ pub fn environment() -> Environment {
 
 /// The plan of a run folder.
 pub fn plan_of(folder: &record::folder::RunFolder) -> Plan {
-    record::whole::read_json(&folder.plan()).unwrap().unwrap()
+    record::checked_file::read_json(&folder.plan()).unwrap().unwrap()
 }
 
 /// Six policies, three kinds of state, two repeats: those that retry hide the crash, `process` loses writes, one trial is
@@ -317,12 +317,16 @@ fn judged(plan: &mut Plan, results: &mut Results) {
             says,
             source,
             metric: metric.to_owned(),
-            range: plan::Range { at_least: at_least.or(Some(5.0)), at_most: Some(20.0), ..plan::Range::default() },
+            range: plan::MetricRange {
+                at_least: at_least.or(Some(5.0)),
+                at_most: Some(20.0),
+                ..plan::MetricRange::default()
+            },
             filter: BTreeMap::from([("variant".to_owned(), json!("three tries"))]),
         });
     }
     let metric = "faults.oops.outage.back_to_baseline_s".to_owned();
-    let range = plan::Range { below: Some(0.08), ..plan::Range::default() };
+    let range = plan::MetricRange { below: Some(0.08), ..plan::MetricRange::default() };
     plan.requirements.push(plan::Requirement { metric: metric.clone(), range, filter: BTreeMap::new() });
     let asked = "below 0.08".to_owned();
     results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false, ..Requirement::default() });
@@ -437,10 +441,10 @@ pub fn costs() -> Vec<PointCost> {
 const SLOT_S: f64 = 0.001;
 
 /// Records of `seconds` seconds for a trial, with its faults.
-pub fn series(trial: &Trial, seconds: u32) -> Series {
-    let mut noise = Noise(trial.id.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte)));
+pub fn series(trial: &Trial, seconds: u32) -> TrialSeries {
+    let mut noise = Xorshift(trial.id.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte)));
     let fault_s = trial.faults.first().map(|fault| fault.at_s);
-    Series {
+    TrialSeries {
         trial: trial.id.clone(),
         outcomes: outcomes(seconds, fault_s, &mut noise),
         fine_outcomes: Vec::new(),
@@ -453,9 +457,9 @@ pub fn series(trial: &Trial, seconds: u32) -> Series {
 }
 
 /// A little randomness that is the same in every run: xorshift64, Marsaglia 2003.
-struct Noise(u64);
+struct Xorshift(u64);
 
-impl Noise {
+impl Xorshift {
     /// From -1 to 1.
     fn next(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
@@ -469,7 +473,7 @@ impl Noise {
     }
 }
 
-fn outcomes(seconds: u32, fault_s: Option<f64>, noise: &mut Noise) -> Vec<OutcomeSlot> {
+fn outcomes(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<OutcomeSlot> {
     let mut slots = Vec::new();
     for index in 0..seconds * 1_000 {
         let at_s = f64::from(index) * SLOT_S;
@@ -494,7 +498,7 @@ fn outcomes(seconds: u32, fault_s: Option<f64>, noise: &mut Noise) -> Vec<Outcom
     slots
 }
 
-fn latency(seconds: u32, fault_s: Option<f64>, noise: &mut Noise) -> Vec<LatencySecond> {
+fn latency(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<LatencySecond> {
     let second = |second: u32| {
         let at_s = f64::from(second);
         let hit = fault_s.is_some_and(|fault_s| (at_s..at_s + 1.0).contains(&fault_s));
@@ -510,7 +514,7 @@ fn latency(seconds: u32, fault_s: Option<f64>, noise: &mut Noise) -> Vec<Latency
     (0..seconds).map(second).collect()
 }
 
-fn samples(seconds: u32, fault_s: Option<f64>, noise: &mut Noise) -> Vec<Sample> {
+fn samples(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut rss = 40e6;
     // Seconds 20 and 21 are missing: a gap.
@@ -557,7 +561,7 @@ fn samples(seconds: u32, fault_s: Option<f64>, noise: &mut Noise) -> Vec<Sample>
     samples
 }
 
-fn generator(seconds: u32, noise: &mut Noise) -> Vec<GeneratorSecond> {
+fn generator(seconds: u32, noise: &mut Xorshift) -> Vec<GeneratorSecond> {
     let second = |second: u32| GeneratorSecond {
         at_s: f64::from(second),
         interval_s: 1.0,

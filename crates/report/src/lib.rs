@@ -6,7 +6,7 @@ pub mod compared;
 mod drawing;
 #[cfg(test)]
 mod example;
-mod facts;
+mod groups;
 pub mod numbers;
 mod page;
 mod run_charts;
@@ -20,9 +20,9 @@ use record::environment::Environment;
 use record::folder::RunFolder;
 use record::results::Results;
 
-pub use page::contents::{Listed, contents};
+pub use page::contents::{ListedRun, contents};
 pub use page::page;
-pub use series::{LatencySecond, Series, read_latency, read_series};
+pub use series::{LatencySecond, TrialSeries, read_latency, read_series};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum Error {
 
 /// All that the page shows.
 #[derive(Debug, Clone)]
-pub struct Input<'a> {
+pub struct ReportInput<'a> {
     /// `analysis.json`.
     pub results: &'a Results,
     /// The plan that was played.
@@ -52,18 +52,18 @@ pub struct Input<'a> {
     /// Name of the run folder, without the way to it; empty if there is none.
     pub folder: String,
     /// What was recorded each second, for each trial that has records.
-    pub trials: Vec<Series>,
+    pub trials: Vec<TrialSeries>,
 }
 
 /// Reads what the page needs beyond results and plan: the environment and every trial's records.
 ///
 /// # Errors
 /// If a record is there and cannot be read. A missing one is an empty one.
-pub fn read<'a>(folder: &RunFolder, results: &'a Results, plan: &'a Plan) -> Result<Input<'a>, Error> {
+pub fn read<'a>(folder: &RunFolder, results: &'a Results, plan: &'a Plan) -> Result<ReportInput<'a>, Error> {
     let trials =
         results.trials.iter().map(|trial| read_series(&folder.trial(&trial.id))).collect::<Result<Vec<_>, _>>()?;
     let name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Input { results, plan, environment: folder.read_environment()?, folder: name, trials })
+    Ok(ReportInput { results, plan, environment: folder.read_environment()?, folder: name, trials })
 }
 
 #[cfg(test)]
@@ -76,9 +76,9 @@ mod tests {
 
     use super::*;
 
-    fn input<'a>(results: &'a Results, plan: &'a Plan, seconds: u32) -> Input<'a> {
+    fn input<'a>(results: &'a Results, plan: &'a Plan, seconds: u32) -> ReportInput<'a> {
         let trials = results.trials.iter().map(|trial| example::series(trial, seconds)).collect();
-        Input { results, plan, environment: Some(example::environment()), folder: "run".to_owned(), trials }
+        ReportInput { results, plan, environment: Some(example::environment()), folder: "run".to_owned(), trials }
     }
 
     fn crash() -> (Plan, Results) {
@@ -144,7 +144,7 @@ mod tests {
             "made 99 of 1,834,666 calls fail over 12 ms",
             "badge valid",
             "p99 latency",
-            "What clients felt of each fault",
+            "Effect of each fault on clients",
             "Attempts by result",
             "Consistency",
             "On one clock",
@@ -206,7 +206,8 @@ mod tests {
     fn a_run_without_anything_has_a_page() {
         let plan = example::plan(&[], &[], 1);
         let results = Results { partial: Some("the target failed to start".to_owned()), ..Results::default() };
-        let input = Input { environment: None, folder: String::new(), trials: Vec::new(), ..input(&results, &plan, 1) };
+        let input =
+            ReportInput { environment: None, folder: String::new(), trials: Vec::new(), ..input(&results, &plan, 1) };
         let page = page(&input).unwrap();
         assert_balanced(&page);
         assert!(page.contains("Nothing was measured"));

@@ -7,13 +7,13 @@ use minijinja::{AutoEscape, UndefinedBehavior};
 use record::results::{SafeLoad, Trial, Verdict};
 use serde::Serialize;
 
-use crate::charts::{self, View};
+use crate::charts::{self, TrialView};
 use crate::drawing::bar_rows::{self, BarColumn, BarRows};
 use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script, visible};
-use crate::facts::{self, Group, Spread, counted, longest, operations, outages, trial_name};
+use crate::groups::{self, Group, MedianRange, counted, longest, operations, outages, trial_name};
 use crate::tables::{self, Tone, comparison, condition, nowhere, trust_word};
-use crate::{Error, Input, numbers, run_charts, sweep_charts, words};
+use crate::{Error, ReportInput, numbers, run_charts, sweep_charts, words};
 
 const TEMPLATES: [(&str, &str); 4] = [
     ("chart.html", include_str!("page/chart.html")),
@@ -28,7 +28,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 ///
 /// # Errors
 /// If a template cannot be filled, which is a fault of ours.
-pub fn page(input: &Input) -> Result<String, Error> {
+pub fn page(input: &ReportInput) -> Result<String, Error> {
     let templates = Templates::new()?;
     let page = filled(input, &templates)?;
     templates.fill("page.html", &page)
@@ -87,7 +87,7 @@ pub struct Page {
     meaning: String,
     reasons: Vec<Reason>,
     partial: Option<String>,
-    figures: Vec<Figure>,
+    figures: Vec<HeadlineFigure>,
     /// Tables that were filled already.
     before: Vec<String>,
     /// Charts that were filled already, of the whole sweep.
@@ -123,7 +123,7 @@ pub struct Reason {
 }
 
 #[derive(Serialize)]
-struct Figures<'a> {
+struct PageFigures<'a> {
     id: &'a str,
     title: &'a str,
     note: &'a str,
@@ -132,7 +132,7 @@ struct Figures<'a> {
 }
 
 /// Fills all parts of the page.
-pub fn filled(input: &Input, templates: &Templates) -> Result<Page, Error> {
+pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error> {
     let results = input.results;
     let mut data = serde_json::Map::new();
     let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -156,7 +156,7 @@ pub fn filled(input: &Input, templates: &Templates) -> Result<Page, Error> {
         sweeps.iter().map(|drawn| chart(drawn, true, templates, &mut data)).collect::<Result<_, _>>()?;
     let trials = trials(input, templates, &mut data)?;
     let answer = if results.answer.is_empty() { words::answer(results, input.plan) } else { results.answer.clone() };
-    let started = input.trials.iter().filter_map(crate::Series::start_unix_s).reduce(f64::min);
+    let started = input.trials.iter().filter_map(crate::TrialSeries::start_unix_s).reduce(f64::min);
     Ok(Page {
         style: STYLE,
         script: SCRIPT,
@@ -210,18 +210,18 @@ fn chart(
     data: &mut serde_json::Map<String, serde_json::Value>,
 ) -> Result<String, Error> {
     data.insert(drawn.id.clone(), drawn.data.clone());
-    let figure = Figures { id: &drawn.id, title: &drawn.title, note: &drawn.note, svg: &drawn.svg, hover };
+    let figure = PageFigures { id: &drawn.id, title: &drawn.title, note: &drawn.note, svg: &drawn.svg, hover };
     templates.fill("chart.html", &figure)
 }
 
 fn trials(
-    input: &Input,
+    input: &ReportInput,
     templates: &Templates,
     data: &mut serde_json::Map<String, serde_json::Value>,
 ) -> Result<Vec<TrialCharts>, Error> {
     let (most, least) = POINTS_OF_LINE;
     let of_hosts = |series| {
-        let view = View { trial: &Trial::default(), series, points: 0 };
+        let view = TrialView { trial: &Trial::default(), series, points: 0 };
         LINES_OF_HOST * view.hosts().len().saturating_sub(1)
     };
     let lines: usize = input.trials.iter().map(|series| LINES + of_hosts(series)).sum();
@@ -229,7 +229,7 @@ fn trials(
     let mut shown = Vec::new();
     for series in &input.trials {
         let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
-        let view = View { trial, series, points };
+        let view = TrialView { trial, series, points };
         let drawn: Vec<Drawn> = charts::of_trial(&view).iter().map(render::drawn).collect();
         shown.push(TrialCharts {
             id: trial.id.clone(),
@@ -244,8 +244,8 @@ fn trials(
 }
 
 /// The key columns of the comparison, drawn.
-fn comparison_bars(input: &Input) -> Option<Drawn> {
-    let groups = facts::groups(input.results, input.plan);
+fn comparison_bars(input: &ReportInput) -> Option<Drawn> {
+    let groups = groups::groups(input.results, input.plan);
     if groups.len() < 2 || comparison::is_long(&groups) {
         return None;
     }
@@ -268,7 +268,7 @@ fn comparison_bars(input: &Input) -> Option<Drawn> {
     (!bars.columns.is_empty()).then(|| bar_rows::drawn(&bars))
 }
 
-fn torn(input: &Input) -> Vec<String> {
+fn torn(input: &ReportInput) -> Vec<String> {
     let trials = input.trials.iter().filter(|series| !series.torn.is_empty());
     trials.map(|series| format!("{}: {}", series.trial, series.torn.join(", "))).collect()
 }
@@ -291,7 +291,7 @@ const FILES: [(&str, &str); 12] = [
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
+pub struct HeadlineFigure {
     /// What it is.
     pub name: String,
     /// Its value.
@@ -305,11 +305,11 @@ pub struct Figure {
 }
 
 /// The key figures of a run.
-fn key_figures(input: &Input) -> Vec<Figure> {
+fn key_figures(input: &ReportInput) -> Vec<HeadlineFigure> {
     if !input.results.safe_loads.is_empty() {
         return input.results.safe_loads.iter().map(safe_load).collect();
     }
-    let groups = facts::groups(input.results, input.plan);
+    let groups = groups::groups(input.results, input.plan);
     match groups.as_slice() {
         [] => Vec::new(),
         [group] => of_one(group, input),
@@ -317,11 +317,11 @@ fn key_figures(input: &Input) -> Vec<Figure> {
     }
 }
 
-fn figure(name: &str, value: String, unit: &str, small: String, tone: Tone) -> Figure {
-    Figure { name: name.to_owned(), value, unit: unit.to_owned(), small, tone }
+fn figure(name: &str, value: String, unit: &str, small: String, tone: Tone) -> HeadlineFigure {
+    HeadlineFigure { name: name.to_owned(), value, unit: unit.to_owned(), small, tone }
 }
 
-fn safe_load(line: &SafeLoad) -> Figure {
+fn safe_load(line: &SafeLoad) -> HeadlineFigure {
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
     let name = format!("safe load, {}{variant}", condition(&line.surviving));
     let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
@@ -337,13 +337,18 @@ fn safe_load(line: &SafeLoad) -> Figure {
     }
 }
 
-fn spread_figure(name: &str, spread: Option<Spread>, write: fn(f64) -> String, unit: &str) -> Option<Figure> {
+fn spread_figure(
+    name: &str,
+    spread: Option<MedianRange>,
+    write: fn(f64) -> String,
+    unit: &str,
+) -> Option<HeadlineFigure> {
     let spread = spread?;
     let small = spread.range(write).map_or_else(String::new, |range| format!("{range} over {} trials", spread.of));
     Some(figure(name, write(spread.median), unit, small, Tone::Plain))
 }
 
-fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
+fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
     let count = numbers::median_count_in_words;
     let before = group.spread(|trial| trial.throughput.before_first_fault_per_s);
     let rate = match before {
@@ -354,7 +359,7 @@ fn of_one(group: &Group, input: &Input) -> Vec<Figure> {
     };
     let median = spread_figure("median latency", group.spread(|t| t.latency_us?.p50), numbers::micros, "");
     let p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
-    let faulty = group.usable().any(|trial| outages(trial).next().is_some());
+    let faulty = group.counting().any(|trial| outages(trial).next().is_some());
     let failed =
         loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
     let back = faulty.then(|| back(group)).flatten();
@@ -385,7 +390,7 @@ fn share_of(group: &Group) -> String {
     all.map_or_else(String::new, |all| format!("{pct}of {}", numbers::median_count_in_words(all.median)))
 }
 
-fn loss(name: &str, spread: Option<Spread>, of: String) -> Option<Figure> {
+fn loss(name: &str, spread: Option<MedianRange>, of: String) -> Option<HeadlineFigure> {
     let spread = spread?;
     let tone = if spread.most > 0.0 { Tone::Bad } else { Tone::Good };
     let write = numbers::median_count_in_words;
@@ -396,11 +401,11 @@ fn loss(name: &str, spread: Option<Spread>, of: String) -> Option<Figure> {
     Some(figure(name, write(spread.median), "", small.trim_end_matches("; ").to_owned(), tone))
 }
 
-fn back(group: &Group) -> Option<Figure> {
+fn back(group: &Group) -> Option<HeadlineFigure> {
     let name = "back to baseline";
     let never =
         |trial: &Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
-    if group.usable().any(never) {
+    if group.counting().any(never) {
         return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));
     }
     let figure = spread_figure(name, group.spread(|t| longest(t, |o| o.back_to_baseline_s)), numbers::seconds, "")?;
@@ -409,18 +414,18 @@ fn back(group: &Group) -> Option<Figure> {
         Some(total) if figure.small.is_empty() => format!("{} without an ok answer", numbers::seconds(total.median)),
         _ => figure.small,
     };
-    Some(Figure { small, ..figure })
+    Some(HeadlineFigure { small, ..figure })
 }
 
 /// Energy where there is a figure for it, else CPU time of the target for each call.
-fn cost(group: &Group, input: &Input) -> Option<Figure> {
+fn cost(group: &Group, input: &ReportInput) -> Option<HeadlineFigure> {
     if let Some(joules) = group.spread(|trial| trial.cost.joules_per_cycle) {
         let how = "modelled from the profile's watts".to_owned();
         return Some(figure("energy of a cycle", numbers::joules(joules.median), "", how, Tone::Plain));
     }
     let cores = f64::from(input.environment.as_ref()?.cpu.cores?);
     let local =
-        |trial: &Trial| facts::planned(input.plan, &trial.id).is_some_and(|planned| planned.lab.hosts.is_empty());
+        |trial: &Trial| groups::planned(input.plan, &trial.id).is_some_and(|planned| planned.lab.hosts.is_empty());
     let time_us = group.spread(|trial| {
         let host = trial.hosts.first().filter(|_| trial.hosts.len() == 1 && local(trial))?;
         let rate = trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?;
@@ -430,16 +435,16 @@ fn cost(group: &Group, input: &Input) -> Option<Figure> {
     Some(figure("cost of a call", numbers::micros(time_us.median), "", small, Tone::Plain))
 }
 
-fn of_several(groups: &[Group]) -> Vec<Figure> {
-    let extreme = |name: &str, value: facts::Figure, write: fn(f64) -> String, unit: &str, largest: bool| {
+fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
+    let extreme = |name: &str, value: groups::FigureOf, write: fn(f64) -> String, unit: &str, largest: bool| {
         let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
         let better = |a: f64, b: f64| if largest { a > b } else { a < b };
         let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
         Some(figure(name, write(best), unit, group.name(), Tone::Plain))
     };
-    let failed: facts::Figure = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
-    let with_losses = |name: &str, value: facts::Figure| {
-        let known: Vec<Spread> = groups.iter().filter_map(|group| group.spread(value)).collect();
+    let failed: groups::FigureOf = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
+    let with_losses = |name: &str, value: groups::FigureOf| {
+        let known: Vec<MedianRange> = groups.iter().filter_map(|group| group.spread(value)).collect();
         let hit = known.iter().filter(|spread| spread.most > 0.0).count();
         let most = known.iter().map(|spread| spread.most).fold(0.0, f64::max);
         let tone = if hit > 0 { Tone::Bad } else { Tone::Good };

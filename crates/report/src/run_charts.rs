@@ -1,15 +1,15 @@
 //! The charts of a whole run that are not of its sweep: how long each occurrence of a fault was felt, and each trial of a search.
 
-use experiment::plan::{Find, Plan, Range as Limits, Requirement};
-use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial, Trust};
+use experiment::plan::{Find, MetricRange as Limits, Plan, Requirement};
+use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial};
 
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
-use crate::drawing::path::Point;
-use crate::facts::{self, outages};
+use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
+use crate::drawing::path::DataPoint;
+use crate::groups::{self, outages};
 use crate::sweep_charts::short;
 use crate::tables::condition;
-use crate::{Input, numbers};
+use crate::{ReportInput, numbers};
 
 /// Fewest occurrences that make a distribution.
 const FEWEST: u64 = 3;
@@ -23,19 +23,19 @@ pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> 
 }
 
 /// What tells it from the same fault elsewhere: variant and point; empty if there is only one.
-pub fn name(of: &OutageDistribution, input: &Input) -> String {
+pub fn name(of: &OutageDistribution, input: &ReportInput) -> String {
     label(of, input.plan)
 }
 
 /// The same, of a plan.
 pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
-    let dimensions = facts::dimensions(plan);
-    let labels = facts::labels(&dimensions, of.variant.as_deref(), &of.point);
+    let dimensions = groups::dimensions(plan);
+    let labels = groups::labels(&dimensions, of.variant.as_deref(), &of.point);
     labels.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(", ")
 }
 
 /// A chart for each fault that occurred often enough.
-pub fn recoveries(input: &Input) -> Vec<Chart> {
+pub fn recoveries(input: &ReportInput) -> Vec<Chart> {
     let mut faults: Vec<&str> = Vec::new();
     for of in repeated(input.results) {
         if !faults.contains(&of.fault.as_str()) {
@@ -45,19 +45,23 @@ pub fn recoveries(input: &Input) -> Vec<Chart> {
     faults.iter().enumerate().filter_map(|(index, fault)| chart(index, fault, input)).collect()
 }
 
-fn chart(index: usize, fault: &str, input: &Input) -> Option<Chart> {
+fn chart(index: usize, fault: &str, input: &ReportInput) -> Option<Chart> {
     let of_fault = repeated(input.results).filter(|of| of.fault == fault);
-    let backs: Vec<(String, Backs)> =
-        of_fault.take(LINES).map(|of| (name(of, input), Backs::of(of, input.results))).collect();
+    let backs: Vec<(String, RecoveryTimes)> =
+        of_fault.take(LINES).map(|of| (name(of, input), RecoveryTimes::of(of, input.results))).collect();
     let longest = backs.iter().filter_map(|(_, backs)| backs.known.last().copied()).reduce(f64::max)?;
     let to = if longest > 0.0 { 1.05 * longest } else { 1.0 };
     let lines = backs.iter().enumerate().map(|(number, (name, backs))| {
         let (ink, shape) = Ink::nth(number);
         let name = if name.is_empty() { fault } else { name };
-        Line { name: format!("{name} ({})", backs.all), ink, shape, points: backs.steps(to) }
+        ChartLine { name: format!("{name} ({})", backs.all), ink, shape, points: backs.steps(to) }
     });
-    let mut panel =
-        Panel::linear("share of occurrences after which service was as before", Unit::Percent, 180.0, lines.collect());
+    let mut panel = Panel::linear(
+        "share of occurrences after which service was as before",
+        PanelUnit::Percent,
+        180.0,
+        lines.collect(),
+    );
     panel.at_least_to = Some(100.0);
     let never = backs.iter().any(|(_, backs)| backs.known.len() < backs.all);
     let note = if never { " A line that does not reach 100 % has occurrences after which it never was." } else { "" };
@@ -65,7 +69,14 @@ fn chart(index: usize, fault: &str, input: &Input) -> Option<Chart> {
         id: format!("recovery-{}", index + 1),
         title: format!("Recovery from {fault}: distribution over its occurrences"),
         note: format!("Each step is an occurrence; how many there were stands behind the name.{note}"),
-        x: Range { from: 0.0, to, spacing: Spacing::Linear, unit: "s".to_owned(), signed: false, names: Vec::new() },
+        x: AxisRange {
+            from: 0.0,
+            to,
+            spacing: Spacing::Linear,
+            unit: "s".to_owned(),
+            signed: false,
+            names: Vec::new(),
+        },
         panels: vec![panel],
         marks: Vec::new(),
         measured: None,
@@ -73,17 +84,16 @@ fn chart(index: usize, fault: &str, input: &Input) -> Option<Chart> {
 }
 
 /// How long each occurrence took.
-struct Backs {
+struct RecoveryTimes {
     /// Those that were over, sorted.
     known: Vec<f64>,
     /// How many there were, those that were not over included.
     all: usize,
 }
 
-impl Backs {
+impl RecoveryTimes {
     fn of(of: &OutageDistribution, results: &Results) -> Self {
-        let belongs =
-            |trial: &&Trial| trial.verdict.is != Trust::Void && trial.variant == of.variant && trial.point == of.point;
+        let belongs = |trial: &&Trial| trial.counts() && trial.variant == of.variant && trial.point == of.point;
         let felt = results.trials.iter().filter(belongs).flat_map(outages);
         let backs: Vec<Option<f64>> = felt
             .filter(|(fault, outage)| fault.name == of.fault && outage.baseline_per_s.is_some())
@@ -96,7 +106,7 @@ impl Backs {
     }
 
     /// The empirical distribution as a stair.
-    fn steps(&self, to: f64) -> Vec<Point> {
+    fn steps(&self, to: f64) -> Vec<DataPoint> {
         let share = |count: usize| 100.0 * count as f64 / self.all.max(1) as f64;
         let mut points = vec![(0.0, Some(0.0))];
         for (index, back_s) in self.known.iter().enumerate() {
@@ -112,7 +122,7 @@ impl Backs {
 const PANELS: usize = 4;
 
 /// A chart for each search that has trials.
-pub fn searches(input: &Input) -> Vec<Chart> {
+pub fn searches(input: &ReportInput) -> Vec<Chart> {
     let Some(find) = &input.plan.find else { return Vec::new() };
     let lines = input.results.safe_loads.iter().filter(|line| !line.steps.is_empty());
     let charts = lines.enumerate().map(|(index, line)| search_chart(find, line, index + 1));
@@ -128,7 +138,7 @@ fn search_chart(find: &Find, line: &SafeLoad, number: usize) -> Chart {
         title: format!("The search: {}{variant}", condition(&line.surviving)),
         note: "A dot for each trial: whether all limits held there, and the figure of this one. Shaded: the 95 % interval of the edge."
             .to_owned(),
-        x: Range {
+        x: AxisRange {
             from: least / 1.2,
             to: most * 1.2,
             spacing: Spacing::Log,
@@ -156,14 +166,14 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
         let mut points: Vec<(f64, Option<f64>)> =
             of.map(|step: &SearchStep| (step.value, step.figures.get(&limit.metric).copied())).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Line { name: name.to_owned(), ink, shape: Shape::Dots, points }
+        ChartLine { name: name.to_owned(), ink, shape: LineStyle::Dots, points }
     };
     let lines = vec![
         dots("held", Ink::Ok, Some(true)),
         dots("broke", Ink::Failed, Some(false)),
         dots("says nothing", Ink::Steal, None),
     ];
-    let lines: Vec<Line> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+    let lines: Vec<ChartLine> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
     let mut panel = Panel::linear(&limit.metric, unit(&limit.metric), 150.0, lines);
     // Beyond the edge a latency is soon a hundred times the bound.
     let positive =
@@ -175,7 +185,7 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
     panel
 }
 
-fn levels(range: &Limits, unit: Unit) -> Vec<(String, f64)> {
+fn levels(range: &Limits, unit: PanelUnit) -> Vec<(String, f64)> {
     let bounds = [
         ("below", range.below),
         ("above", range.above),
@@ -187,22 +197,24 @@ fn levels(range: &Limits, unit: Unit) -> Vec<(String, f64)> {
     given.map(|(word, bound)| (format!("asked: {word} {}", unit.tick(bound)), bound)).collect()
 }
 
-fn unit(metric: &str) -> Unit {
+fn unit(metric: &str) -> PanelUnit {
     if metric.contains("_us") {
-        Unit::Micros
+        PanelUnit::Micros
     } else if metric.ends_with("_pct") {
-        Unit::Percent
+        PanelUnit::Percent
     } else if metric.ends_with("_per_s") {
-        Unit::PerSecond
+        PanelUnit::PerSecond
     } else if metric.ends_with("_bytes") {
-        Unit::Bytes
+        PanelUnit::Bytes
     } else {
-        Unit::Plain
+        PanelUnit::Plain
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use record::results::Trust;
+
     use super::*;
     use crate::example;
 
@@ -217,8 +229,13 @@ mod tests {
         results.trials[3].verdict.is = Trust::Void;
         let point = results.trials[0].point.clone();
         results.outages = vec![example::distribution(None, &point, 3)];
-        let input =
-            Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
+        let input = ReportInput {
+            results: &results,
+            plan: &plan,
+            environment: None,
+            folder: String::new(),
+            trials: Vec::new(),
+        };
         let charts = recoveries(&input);
         assert_eq!(charts.len(), 1);
         let line = &charts[0].panels[0].lines[0];
@@ -228,8 +245,13 @@ mod tests {
         assert_eq!(line.points, steps.map(|(at, share)| (at, Some(share))));
         assert!(charts[0].note.contains("does not reach 100 %"), "{}", charts[0].note);
         results.outages[0].count = 2;
-        let input =
-            Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
+        let input = ReportInput {
+            results: &results,
+            plan: &plan,
+            environment: None,
+            folder: String::new(),
+            trials: Vec::new(),
+        };
         assert_eq!(recoveries(&input), []);
     }
 }

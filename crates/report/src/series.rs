@@ -3,6 +3,7 @@
 //! A long trial is not held as it was recorded: of each second's latencies only quantiles are kept, and of samples the least and the most
 //! in each stretch of time, so that what lasted a second is still seen in a night.
 
+use record::results::Quantiles;
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
@@ -17,7 +18,7 @@ const NS_PER_US: f64 = 1e3;
 
 /// The records of a trial that charts are drawn from.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Series {
+pub struct TrialSeries {
     /// The trial's id.
     pub trial: String,
     /// What ended in each slot of `outcomes.csv`.
@@ -53,7 +54,7 @@ pub struct LatencySecond {
     pub max_us: Option<f64>,
 }
 
-impl Series {
+impl TrialSeries {
     /// Unix time of load start, seconds.
     #[must_use]
     pub fn start_unix_s(&self) -> Option<f64> {
@@ -64,7 +65,7 @@ impl Series {
     }
 }
 
-impl Series {
+impl TrialSeries {
     /// The slots of this time, as narrow as they were recorded: a wide one is replaced where narrow ones hold as much.
     #[must_use]
     pub fn narrowest(&self, from_s: f64, until_s: f64) -> Vec<OutcomeSlot> {
@@ -93,7 +94,7 @@ impl Series {
 ///
 /// # Errors
 /// If a file is there and cannot be read, or is broken elsewhere than in its last line.
-pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
+pub fn read_series(trial: &TrialFolder) -> Result<TrialSeries, Error> {
     let mut latency = Latency::default();
     let log = hlog::visit(&trial.load_hlog(), |interval| latency.add(interval))?;
     let outcomes = rows::read::<OutcomeSlot>(&trial.outcomes())?;
@@ -111,7 +112,7 @@ pub fn read_series(trial: &TrialFolder) -> Result<Series, Error> {
         (generator.torn, "generator.csv"),
         (events.torn, "events.jsonl"),
     ];
-    Ok(Series {
+    Ok(TrialSeries {
         trial: trial.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         outcomes: outcomes.items,
         fine_outcomes: fine_outcomes.items,
@@ -179,8 +180,7 @@ fn second(at_s: f64, length_s: f64, mut buckets: Vec<Bucket>) -> LatencySecond {
     buckets.sort_by_key(|bucket| bucket.highest);
     let count = buckets.iter().map(|bucket| bucket.count).fold(0, u64::saturating_add);
     let quantile = |q: f64| {
-        // Below one sample beyond it, a quantile is the maximum under another name.
-        let supported = count as f64 * (1.0 - q) >= 1.0;
+        let supported = count >= Quantiles::samples_for(q);
         let rank = ((count as f64 * q).ceil() as u64).max(1);
         let mut seen: u64 = 0;
         let found = buckets.iter().find(|bucket| {
@@ -210,11 +210,11 @@ struct Samples {
     /// Length of a stretch; `None`: all are kept as they are.
     stretch_s: Option<f64>,
     kept: Vec<Sample>,
-    open: Vec<Stretch>,
+    open: Vec<SampledStretch>,
 }
 
 /// A stretch of time of a host or process.
-struct Stretch {
+struct SampledStretch {
     number: i64,
     least: Sample,
     most: Sample,
@@ -229,18 +229,18 @@ impl Samples {
     fn add(&mut self, sample: Sample) {
         let Some(stretch_s) = self.stretch_s else { return self.kept.push(sample) };
         let number = (sample.at_s / stretch_s).floor() as i64;
-        let same = |open: &&mut Stretch| open.least.host == sample.host && open.least.process == sample.process;
+        let same = |open: &&mut SampledStretch| open.least.host == sample.host && open.least.process == sample.process;
         match self.open.iter_mut().find(same) {
             Some(open) if open.number == number => {
                 fold(&mut open.least, &sample, |a, b| b < a);
                 fold(&mut open.most, &sample, |a, b| b > a);
             }
             Some(open) => {
-                let next = Stretch { number, least: sample.clone(), most: sample };
+                let next = SampledStretch { number, least: sample.clone(), most: sample };
                 let over = std::mem::replace(open, next);
                 self.kept.extend(over.rows(stretch_s));
             }
-            None => self.open.push(Stretch { number, least: sample.clone(), most: sample }),
+            None => self.open.push(SampledStretch { number, least: sample.clone(), most: sample }),
         }
     }
 
@@ -251,7 +251,7 @@ impl Samples {
     }
 }
 
-impl Stretch {
+impl SampledStretch {
     fn rows(self, stretch_s: f64) -> [Sample; 2] {
         let at_s = |share: f64| (self.number as f64 + share) * stretch_s;
         [Sample { at_s: at_s(0.25), ..self.least }, Sample { at_s: at_s(0.75), ..self.most }]
@@ -325,10 +325,10 @@ mod tests {
 
     #[test]
     fn operations_of_a_second_are_merged_and_only_ok_latencies_count() {
-        let fast: Vec<u64> = vec![100_000; 99];
+        let fast: Vec<u64> = vec![100_000; 296];
         let log = vec![
             interval("save/ok/latency", 0.0, &fast),
-            interval("load/ok/latency", 0.0, &[200_000, 300_000]),
+            interval("load/ok/latency", 0.0, &[200_000, 200_000, 200_000, 300_000]),
             interval("save/failed/latency", 0.0, &[900_000]),
             interval("save/ok/service", 0.0, &[900_000]),
             interval("not ours", 0.0, &[900_000]),
@@ -345,6 +345,12 @@ mod tests {
     }
 
     #[test]
+    fn a_second_shows_no_p99_that_the_results_would_not_give() {
+        let p99 = |count: usize| latency(vec![interval("save/ok/latency", 0.0, &vec![100_000; count])])[0].p99_us;
+        assert_eq!((p99(298), p99(299).is_some()), (None, true));
+    }
+
+    #[test]
     fn values_beyond_the_first_histogram_are_kept() {
         let mut larger = interval("load/ok/latency", 0.0, &[]);
         larger.histogram = Histogram::new_with_bounds(1, 10_000_000_000, 3).unwrap();
@@ -356,7 +362,7 @@ mod tests {
     #[test]
     fn a_folder_without_records_is_an_empty_series() {
         let series = read_series(&TrialFolder::at(std::path::Path::new("/nowhere/007"))).unwrap();
-        assert_eq!(series, Series { trial: "007".to_owned(), ..Series::default() });
+        assert_eq!(series, TrialSeries { trial: "007".to_owned(), ..TrialSeries::default() });
     }
 
     /// What lasts a quarter of a second in a day is still a point of the chart, whatever is left out.

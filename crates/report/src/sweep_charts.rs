@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::is_offered;
-use record::results::{Crossing, Lead, Results, Scaling, ScalingPoint, Trial, Trust, Usl};
+use record::results::{Crossing, Lead, Results, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;
 
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
-use crate::drawing::path::Point;
-use crate::facts::{operations, plain};
+use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
+use crate::drawing::path::DataPoint;
+use crate::groups::{operations, plain};
 use crate::numbers;
 
 /// Loads of which each is so many times the one before are spread by their logarithm.
@@ -21,21 +21,21 @@ const COLOURS: usize = 5;
 const ONE_EACH: f64 = 0.95;
 
 /// A kind of chart.
-pub struct Kind {
+pub struct SweepChartKind {
     /// Its name.
     pub name: &'static str,
     /// Where it stands among the others, from 1.
     pub place: u8,
     /// Draws it; `None` where it would show nothing.
-    pub draw: fn(&Sheet) -> Option<Chart>,
+    pub draw: fn(&CurveSheet) -> Option<Chart>,
 }
 
 /// Every kind, by name.
-pub const KINDS: &[Kind] = &[BY_VALUE, COST, NOT_OK, PER_UNIT, SCALING];
+pub const KINDS: &[SweepChartKind] = &[BY_VALUE, COST, NOT_OK, PER_UNIT, SCALING];
 
 /// All charts of a run's sweeps, in page order; none without one.
 pub fn of_run(results: &Results) -> Vec<Chart> {
-    let mut kinds: Vec<&Kind> = KINDS.iter().collect();
+    let mut kinds: Vec<&SweepChartKind> = KINDS.iter().collect();
     kinds.sort_by_key(|kind| kind.place);
     let mut charts = Vec::new();
     for sheet in sheets(results) {
@@ -58,7 +58,7 @@ const PATTERNS: usize = 15;
 const SHEETS: usize = 6;
 
 /// Curves that are drawn together.
-pub struct Sheet<'a> {
+pub struct CurveSheet<'a> {
     /// What was found.
     pub results: &'a Results,
     /// The swept path.
@@ -66,7 +66,7 @@ pub struct Sheet<'a> {
     /// Its values, where they are texts, in the order of the file; else empty.
     pub names: Vec<String>,
     /// The curves.
-    pub curves: Vec<Curve<'a>>,
+    pub curves: Vec<SweepCurve<'a>>,
     /// What the sheet is of, if there are several; may be empty.
     pub of: String,
     /// Curves that had no room.
@@ -74,7 +74,7 @@ pub struct Sheet<'a> {
 }
 
 /// A variant at one point of the other swept paths.
-pub struct Curve<'a> {
+pub struct SweepCurve<'a> {
     /// What tells it from the others.
     pub name: String,
     /// The variant; empty without variants.
@@ -88,7 +88,7 @@ pub struct Curve<'a> {
 }
 
 /// The sheets of a run's sweeps, those over numbers first.
-fn sheets(results: &Results) -> Vec<Sheet<'_>> {
+fn sheets(results: &Results) -> Vec<CurveSheet<'_>> {
     let mut paths: Vec<&str> = Vec::new();
     for scaling in &results.scaling {
         if !paths.contains(&scaling.over.as_str()) {
@@ -99,26 +99,20 @@ fn sheets(results: &Results) -> Vec<Sheet<'_>> {
     over_numbers.chain(over_texts(results)).collect()
 }
 
-/// The trials that are not void; all of them if all are.
-fn usable(results: &Results) -> impl Iterator<Item = &Trial> {
-    let all_void = results.trials.iter().all(|trial| trial.verdict.is == Trust::Void);
-    results.trials.iter().filter(move |trial| all_void || trial.verdict.is != Trust::Void)
-}
-
 fn without(point: &BTreeMap<String, Value>, path: &str) -> BTreeMap<String, Value> {
     point.iter().filter(|(key, _)| *key != path).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn over_loads<'a>(results: &'a Results, over: &str) -> Vec<Curve<'a>> {
+fn over_loads<'a>(results: &'a Results, over: &str) -> Vec<SweepCurve<'a>> {
     let curve = |scaling: &'a Scaling| {
         let own = |trial: &&Trial| {
             trial.variant.as_deref().unwrap_or_default() == scaling.variant && without(&trial.point, over) == scaling.at
         };
         let at = |load: f64| {
             let here = |trial: &&Trial| trial.point.get(over).and_then(Value::as_f64) == Some(load);
-            usable(results).filter(own).filter(here).collect()
+            counting(&results.trials).into_iter().filter(own).filter(here).collect()
         };
-        Curve {
+        SweepCurve {
             name: String::new(),
             variant: &scaling.variant,
             at: scaling.at.clone(),
@@ -130,7 +124,7 @@ fn over_loads<'a>(results: &'a Results, over: &str) -> Vec<Curve<'a>> {
 }
 
 /// Sheets over paths that take amounts written as texts, such as `5mbit`. Other texts are a choice without an order.
-fn over_texts(results: &Results) -> Vec<Sheet<'_>> {
+fn over_texts(results: &Results) -> Vec<CurveSheet<'_>> {
     let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for trial in &results.trials {
         for (path, value) in &trial.point {
@@ -143,8 +137,8 @@ fn over_texts(results: &Results) -> Vec<Sheet<'_>> {
     let is_amount = |value: &&&Value| value.as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()));
     values.retain(|_, values| values.iter().filter(is_amount).count() > 1);
     let of_path = |(over, values): (&'_ str, Vec<&Value>)| {
-        let mut curves: Vec<Curve> = Vec::new();
-        for trial in usable(results) {
+        let mut curves: Vec<SweepCurve> = Vec::new();
+        for trial in counting(&results.trials) {
             let Some(place) = trial.point.get(over).and_then(|value| values.iter().position(|known| *known == value))
             else {
                 continue;
@@ -153,14 +147,14 @@ fn over_texts(results: &Results) -> Vec<Sheet<'_>> {
             let index = curves.iter().position(|curve| curve.variant == variant && curve.at == at);
             let index = index.unwrap_or_else(|| {
                 let points = (0..values.len()).map(|place| (place as f64, Vec::new())).collect();
-                curves.push(Curve { name: String::new(), variant, at, scaling: None, points });
+                curves.push(SweepCurve { name: String::new(), variant, at, scaling: None, points });
                 curves.len() - 1
             });
             curves[index].points[place].1.push(trial);
         }
         (over.to_owned(), values.iter().map(|value| plain(value)).collect::<Vec<String>>(), curves)
     };
-    let made: Vec<(String, Vec<String>, Vec<Curve>)> = values.into_iter().map(of_path).collect();
+    let made: Vec<(String, Vec<String>, Vec<SweepCurve>)> = values.into_iter().map(of_path).collect();
     let path = |over: &str| results.trials.iter().find_map(|trial| trial.point.get_key_value(over)).map(|(key, _)| key);
     made.into_iter()
         .flat_map(|(over, names, curves)| {
@@ -170,23 +164,28 @@ fn over_texts(results: &Results) -> Vec<Sheet<'_>> {
 }
 
 /// The curves on one sheet, or where they are too many on one for each point of the other paths.
-fn sorted<'a>(results: &'a Results, over: &'a str, names: Vec<String>, curves: Vec<Curve<'a>>) -> Vec<Sheet<'a>> {
+fn sorted<'a>(
+    results: &'a Results,
+    over: &'a str,
+    names: Vec<String>,
+    curves: Vec<SweepCurve<'a>>,
+) -> Vec<CurveSheet<'a>> {
     if curves.len() <= CURVES {
-        let named = |curve: Curve<'a>| Curve { name: curve_name(curve.variant, &curve.at), ..curve };
+        let named = |curve: SweepCurve<'a>| SweepCurve { name: curve_name(curve.variant, &curve.at), ..curve };
         let curves = curves.into_iter().map(named).collect();
-        return vec![Sheet { results, over, names, curves, of: String::new(), left_out: 0 }];
+        return vec![CurveSheet { results, over, names, curves, of: String::new(), left_out: 0 }];
     }
-    let mut sheets: Vec<(BTreeMap<String, Value>, Sheet)> = Vec::new();
+    let mut sheets: Vec<(BTreeMap<String, Value>, CurveSheet)> = Vec::new();
     for curve in curves {
         let at = curve.at.clone();
         let index = sheets.iter().position(|(known, _)| *known == at).unwrap_or(sheets.len());
         if index == sheets.len() {
             let (of, names) = (curve_name("", &at), names.clone());
-            sheets.push((at, Sheet { results, over, names, curves: Vec::new(), of, left_out: 0 }));
+            sheets.push((at, CurveSheet { results, over, names, curves: Vec::new(), of, left_out: 0 }));
         }
         let sheet = &mut sheets[index].1;
         if sheet.curves.len() < PATTERNS {
-            sheet.curves.push(Curve { name: curve_name(curve.variant, &BTreeMap::new()), ..curve });
+            sheet.curves.push(SweepCurve { name: curve_name(curve.variant, &BTreeMap::new()), ..curve });
         } else {
             sheet.left_out += 1;
         }
@@ -194,7 +193,7 @@ fn sorted<'a>(results: &'a Results, over: &'a str, names: Vec<String>, curves: V
     sheets.into_iter().take(SHEETS).map(|(_, sheet)| sheet).collect()
 }
 
-impl Sheet<'_> {
+impl CurveSheet<'_> {
     /// A chart over the swept load.
     fn chart(&self, title: &str, note: &str, panels: Vec<Panel>, marks: Vec<Mark>) -> Chart {
         let of = if self.of.is_empty() { String::new() } else { format!(", {}", self.of) };
@@ -214,11 +213,18 @@ impl Sheet<'_> {
         }
     }
 
-    fn axis(&self) -> Range {
+    fn axis(&self) -> AxisRange {
         let unit = short(self.over).to_owned();
         if !self.names.is_empty() {
             let to = (self.names.len() - 1) as f64;
-            return Range { from: 0.0, to, spacing: Spacing::Linear, unit, signed: false, names: self.names.clone() };
+            return AxisRange {
+                from: 0.0,
+                to,
+                spacing: Spacing::Linear,
+                unit,
+                signed: false,
+                names: self.names.clone(),
+            };
         }
         let mut loads: Vec<f64> =
             self.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)).collect();
@@ -232,7 +238,7 @@ impl Sheet<'_> {
             (true, false) => (first, Spacing::Log),
             (false, _) => (0.0, Spacing::Linear),
         };
-        Range { from, to: last, spacing, unit, signed: false, names: Vec::new() }
+        AxisRange { from, to: last, spacing, unit, signed: false, names: Vec::new() }
     }
 
     /// Whether cycles tell more than operations do: where some operations make a cycle.
@@ -250,7 +256,7 @@ impl Sheet<'_> {
     }
 
     /// For each curve the line of its means, and a dot for each repeat where there are several. Of the analysis's own points.
-    fn measured(&self, value: impl Fn(&ScalingPoint, f64) -> f64) -> Vec<Line> {
+    fn measured(&self, value: impl Fn(&ScalingPoint, f64) -> f64) -> Vec<ChartLine> {
         let points = |index: usize| {
             let points = self.curves[index].scaling.iter().flat_map(|scaling| &scaling.points);
             points.map(|point| (point.load, point.per_s.iter().map(|rate| value(point, *rate)).collect())).collect()
@@ -259,7 +265,7 @@ impl Sheet<'_> {
     }
 
     /// The same of a figure of the trials.
-    fn of_trials(&self, value: impl Fn(&Trial, f64) -> Option<f64>) -> Vec<Line> {
+    fn of_trials(&self, value: impl Fn(&Trial, f64) -> Option<f64>) -> Vec<ChartLine> {
         let points = |index: usize| {
             let points = self.curves[index].points.iter();
             points.map(|(at, trials)| (*at, trials.iter().filter_map(|trial| value(trial, *at)).collect())).collect()
@@ -267,7 +273,7 @@ impl Sheet<'_> {
         self.lines(points)
     }
 
-    fn lines(&self, points: impl Fn(usize) -> Vec<(f64, Vec<f64>)>) -> Vec<Line> {
+    fn lines(&self, points: impl Fn(usize) -> Vec<(f64, Vec<f64>)>) -> Vec<ChartLine> {
         let mut lines = Vec::new();
         for (index, curve) in self.curves.iter().enumerate() {
             let (ink, shape) = self.pen(index);
@@ -275,25 +281,30 @@ impl Sheet<'_> {
             let repeats = points.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
             for repeat in (0..repeats).filter(|_| repeats > 1) {
                 let of_repeat = |(at, values): &(f64, Vec<f64>)| Some((*at, Some(*values.get(repeat)?)));
-                let points: Vec<Point> = points.iter().filter_map(of_repeat).collect();
-                lines.push(Line { name: format!("{} #{}", curve.name, repeat + 1), ink, shape: Shape::Dots, points });
+                let points: Vec<DataPoint> = points.iter().filter_map(of_repeat).collect();
+                lines.push(ChartLine {
+                    name: format!("{} #{}", curve.name, repeat + 1),
+                    ink,
+                    shape: LineStyle::Dots,
+                    points,
+                });
             }
             let mean = |(at, values): &(f64, Vec<f64>)| {
                 let mean = values.iter().sum::<f64>() / values.len() as f64;
                 (*at, Some(mean).filter(|mean| mean.is_finite()))
             };
-            lines.push(Line { name: curve.name.clone(), ink, shape, points: points.iter().map(mean).collect() });
+            lines.push(ChartLine { name: curve.name.clone(), ink, shape, points: points.iter().map(mean).collect() });
         }
         lines
     }
 
     /// The colour and the pattern of the n-th curve; its dots share the colour.
-    fn pen(&self, index: usize) -> (Ink, Shape) {
+    fn pen(&self, index: usize) -> (Ink, LineStyle) {
         if self.has_patterns() {
             return Ink::nth(index);
         }
         let inks = [Ink::One, Ink::Three, Ink::Two, Ink::Four, Ink::Five];
-        (inks[index % inks.len()], Shape::Solid)
+        (inks[index % inks.len()], LineStyle::Solid)
     }
 
     /// Whether curves are so many that patterns tell them apart, and not only colours.
@@ -315,14 +326,14 @@ pub fn short(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-pub const SCALING: Kind = Kind { name: "scaling", place: 1, draw: draw_scaling };
+pub const SCALING: SweepChartKind = SweepChartKind { name: "scaling", place: 1, draw: draw_scaling };
 
 /// Steps in which a law is drawn.
 const STEPS: usize = 80;
 /// Curves whose knees and peaks are marked, at most: more would hide the lines.
 const MARKED: usize = 4;
 
-fn draw_scaling(sheet: &Sheet) -> Option<Chart> {
+fn draw_scaling(sheet: &CurveSheet) -> Option<Chart> {
     let mut lines = sheet.measured(|_, rate| rate);
     let axis = sheet.axis();
     // A pattern that tells curves apart leaves none for their laws; the table has them.
@@ -331,9 +342,9 @@ fn draw_scaling(sheet: &Sheet) -> Option<Chart> {
             continue;
         };
         let (points, ink) = (law(usl, scaling, axis.spacing), sheet.pen(index).0);
-        lines.push(Line { name: law_name(sheet, &curve.name), ink, shape: Shape::Dashed, points });
+        lines.push(ChartLine { name: law_name(sheet, &curve.name), ink, shape: LineStyle::Dashed, points });
     }
-    let mut panel = Panel::linear("ok operations per second", Unit::PerSecond, 300.0, lines);
+    let mut panel = Panel::linear("ok operations per second", PanelUnit::PerSecond, 300.0, lines);
     if sheet.curves.len() <= MARKED {
         for curve in &sheet.curves {
             let Some(peak) = curve.scaling.and_then(|scaling| scaling.peak_per_s) else { continue };
@@ -350,17 +361,17 @@ fn draw_scaling(sheet: &Sheet) -> Option<Chart> {
     panel.has_values().then(|| sheet.chart(&title, &note, vec![panel], marks(sheet)))
 }
 
-fn law_name(sheet: &Sheet, name: &str) -> String {
+fn law_name(sheet: &CurveSheet, name: &str) -> String {
     if sheet.curves.len() == 1 { "fitted law".to_owned() } else { format!("{name}, fitted law") }
 }
 
 /// ` of pi`, where there are several curves.
-fn of(sheet: &Sheet, name: &str) -> String {
+fn of(sheet: &CurveSheet, name: &str) -> String {
     if sheet.curves.len() == 1 { String::new() } else { format!(" of {name}") }
 }
 
 /// The fitted law between the lowest and the highest load.
-fn law(usl: &Usl, scaling: &Scaling, spacing: Spacing) -> Vec<Point> {
+fn law(usl: &Usl, scaling: &Scaling, spacing: Spacing) -> Vec<DataPoint> {
     let (Some(first), Some(last)) = (scaling.points.first(), scaling.points.last()) else { return Vec::new() };
     let (from, to) = (first.load, last.load);
     let at = |step: usize| {
@@ -373,7 +384,7 @@ fn law(usl: &Usl, scaling: &Scaling, spacing: Spacing) -> Vec<Point> {
 }
 
 /// Knees and crossings, by rising load.
-fn marks(sheet: &Sheet) -> Vec<Mark> {
+fn marks(sheet: &CurveSheet) -> Vec<Mark> {
     let shown = |text: String, at: f64| Mark { at, until: None, label: text, colours: None };
     let mut marks = Vec::new();
     if sheet.curves.len() <= MARKED {
@@ -399,9 +410,9 @@ fn marks(sheet: &Sheet) -> Vec<Mark> {
     marks
 }
 
-const BY_VALUE: Kind = Kind { name: "by_value", place: 2, draw: draw_by_value };
+const BY_VALUE: SweepChartKind = SweepChartKind { name: "by_value", place: 2, draw: draw_by_value };
 
-fn draw_by_value(sheet: &Sheet) -> Option<Chart> {
+fn draw_by_value(sheet: &CurveSheet) -> Option<Chart> {
     if sheet.names.is_empty() {
         return None;
     }
@@ -410,15 +421,15 @@ fn draw_by_value(sheet: &Sheet) -> Option<Chart> {
     } else {
         ("ok operations per second", sheet.of_trials(|trial, _| trial.throughput.operations_per_s))
     };
-    let panel = Panel::linear(label, Unit::PerSecond, 220.0, lines);
+    let panel = Panel::linear(label, PanelUnit::PerSecond, 220.0, lines);
     let note = "Dots are the repeats, lines go through their means. Values stand in the order of the file, at equal distances.";
     let title = format!("Throughput at each {}", short(sheet.over));
     panel.has_values().then(|| sheet.chart(&title, note, vec![panel], Vec::new()))
 }
 
-const PER_UNIT: Kind = Kind { name: "per_unit", place: 3, draw: draw_per_unit };
+const PER_UNIT: SweepChartKind = SweepChartKind { name: "per_unit", place: 3, draw: draw_per_unit };
 
-fn draw_per_unit(sheet: &Sheet) -> Option<Chart> {
+fn draw_per_unit(sheet: &CurveSheet) -> Option<Chart> {
     if !sheet.names.is_empty() {
         return None;
     }
@@ -429,31 +440,31 @@ fn draw_per_unit(sheet: &Sheet) -> Option<Chart> {
     // Of an offered rate it is a share.
     let (title, label, unit) = match sheet.over {
         _ if is_rate => {
-            ("Share of the offered rate".to_owned(), "ok operations for each one offered".to_owned(), Unit::Plain)
+            ("Share of the offered rate".to_owned(), "ok operations for each one offered".to_owned(), PanelUnit::Plain)
         }
-        "load.agents" => ("Per agent".to_owned(), format!("{what} per second for each agent"), Unit::PerSecond),
-        "lab.hosts" => ("Per host".to_owned(), format!("{what} per second for each host"), Unit::PerSecond),
-        _ => (format!("Per unit of {name}"), format!("{what} per second for each of {name}"), Unit::PerSecond),
+        "load.agents" => ("Per agent".to_owned(), format!("{what} per second for each agent"), PanelUnit::PerSecond),
+        "lab.hosts" => ("Per host".to_owned(), format!("{what} per second for each host"), PanelUnit::PerSecond),
+        _ => (format!("Per unit of {name}"), format!("{what} per second for each of {name}"), PanelUnit::PerSecond),
     };
     let mut panels = Vec::new();
     let lines = if cycles && !is_rate {
         let all = sheet.of_trials(|trial, _| trial.throughput.cycles_per_s);
-        panels.push(Panel::linear("full cycles per second", Unit::PerSecond, 190.0, all));
+        panels.push(Panel::linear("full cycles per second", PanelUnit::PerSecond, 190.0, all));
         sheet.of_trials(|trial, load| Some(trial.throughput.cycles_per_s? / load))
     } else {
         sheet.measured(|point, rate| rate / point.load)
     };
     panels.push(Panel::linear(&label, unit, 190.0, lines));
     let title = if panels.len() > 1 { format!("Cycles in all, and {}", title.to_lowercase()) } else { title };
-    let note = "Level: nobody waits for anybody. Falling: they share, or hinder each other.";
+    let note = "Level: it scales linearly. Falling: contention, or the cost of coordination.";
     panels.iter().any(Panel::has_values).then(|| sheet.chart(&title, note, panels, Vec::new()))
 }
 
-const NOT_OK: Kind = Kind { name: "not_ok", place: 4, draw: draw_not_ok };
+const NOT_OK: SweepChartKind = SweepChartKind { name: "not_ok", place: 4, draw: draw_not_ok };
 
 const HEIGHT: f64 = 110.0;
 
-fn draw_not_ok(sheet: &Sheet) -> Option<Chart> {
+fn draw_not_ok(sheet: &CurveSheet) -> Option<Chart> {
     let share = |count: fn(&Trial) -> u64| {
         sheet.of_trials(move |trial, _| {
             let all = operations(trial);
@@ -464,15 +475,15 @@ fn draw_not_ok(sheet: &Sheet) -> Option<Chart> {
     let failed = share(|trial| trial.outcomes.failed);
     let wrong = sheet.of_trials(|trial, _| trial.wrong_per_1000_cycles);
     let panels: Vec<Panel> = [
-        Panel::linear("timeouts, of the operations", Unit::Percent, HEIGHT, timeouts),
-        Panel::linear("failed, of the operations", Unit::Percent, HEIGHT, failed),
-        Panel::linear("wrong answers for 1,000 cycles", Unit::Plain, HEIGHT, wrong),
+        Panel::linear("timeouts, of the operations", PanelUnit::Percent, HEIGHT, timeouts),
+        Panel::linear("failed, of the operations", PanelUnit::Percent, HEIGHT, failed),
+        Panel::linear("wrong answers for 1,000 cycles", PanelUnit::Plain, HEIGHT, wrong),
     ]
     .into_iter()
     .filter(is_any)
     .collect();
-    let note = "Of the whole load. What is not drawn was 0 everywhere, or not looked for. The table counts them.";
-    let title = format!("What was not ok, over {}", short(sheet.over));
+    let note = "Over the whole load. What is not drawn was 0 everywhere, or was not checked. The table has the counts.";
+    let title = format!("Operations that were not ok, over {}", short(sheet.over));
     (!panels.is_empty()).then(|| sheet.chart(&title, note, panels, Vec::new()))
 }
 
@@ -481,11 +492,11 @@ fn is_any(panel: &Panel) -> bool {
     panel.lines.iter().flat_map(|line| &line.points).any(|point| point.1.is_some_and(|value| value > 0.0))
 }
 
-pub const COST: Kind = Kind { name: "cost", place: 5, draw: draw_cost };
+pub const COST: SweepChartKind = SweepChartKind { name: "cost", place: 5, draw: draw_cost };
 
-fn draw_cost(sheet: &Sheet) -> Option<Chart> {
+fn draw_cost(sheet: &CurveSheet) -> Option<Chart> {
     let lines = sheet.of_trials(|trial, _| trial.cost.joules_per_cycle);
-    let panel = Panel::linear("joules for each cycle, all hosts", Unit::Plain, 190.0, lines);
+    let panel = Panel::linear("joules for each cycle, all hosts", PanelUnit::Plain, 190.0, lines);
     let note = "Modelled from the profile's watts and the measured CPU. Hosts that idle draw power too: the busier they are, the more \
                 cycles share it.";
     let title = format!("Energy over {}", short(sheet.over));
@@ -496,6 +507,8 @@ fn draw_cost(sheet: &Sheet) -> Option<Chart> {
 mod tests {
     use record::results::{Outcomes, Throughput};
     use serde_json::json;
+
+    use record::results::Trust;
 
     use super::*;
     use crate::drawing::render;
@@ -528,8 +541,8 @@ mod tests {
         assert_eq!(titles, ["Throughput over load.agents", "Per agent"]);
         let (chart, lines) = (&charts[0], &charts[0].panels[0].lines);
         assert_eq!((chart.x.from, chart.x.to, chart.x.spacing), (1.0, 16.0, Spacing::Doubling));
-        let shapes: Vec<Shape> = lines.iter().map(|line| line.shape).collect();
-        assert_eq!(shapes, [Shape::Dots, Shape::Dots, Shape::Solid, Shape::Dashed]);
+        let shapes: Vec<LineStyle> = lines.iter().map(|line| line.shape).collect();
+        assert_eq!(shapes, [LineStyle::Dots, LineStyle::Dots, LineStyle::Solid, LineStyle::Dashed]);
         assert_eq!(lines[2].points[4], (16.0, Some(8.5)), "the mean of 8 and 9");
         assert_eq!(lines[3].points.first(), Some(&(1.0, Some(1.0))));
         assert_eq!((chart.marks[0].at, chart.marks[0].label.as_str()), (8.0, "knee: 8"));
@@ -631,7 +644,7 @@ mod tests {
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
             titles,
-            ["Throughput over load.agents", "Cycles in all, and per agent", "What was not ok, over agents"]
+            ["Throughput over load.agents", "Cycles in all, and per agent", "Operations that were not ok, over agents"]
         );
         let cycles = &charts[1].panels;
         let line = |panel: &Panel| panel.lines[2].points.clone();
@@ -662,7 +675,7 @@ mod tests {
         let lines = &charts[0].panels[0].lines;
         let mut pens: Vec<String> = lines
             .iter()
-            .filter(|line| line.shape != Shape::Dots)
+            .filter(|line| line.shape != LineStyle::Dots)
             .map(|line| format!("{:?} {:?}", line.ink, line.shape))
             .collect();
         assert_eq!(pens.len(), 6, "no laws");

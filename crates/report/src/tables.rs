@@ -10,17 +10,17 @@ pub mod verdicts;
 use record::results::Trust;
 use serde::Serialize;
 
-use crate::facts::{Group, Spread};
-use crate::{Input, numbers};
+use crate::groups::{Group, MedianRange};
+use crate::{ReportInput, numbers};
 
 /// A kind of table.
-pub struct Kind {
+pub struct TableKind {
     /// Its name.
     pub name: &'static str,
     /// Where it stands on the page among the others, from 0; those from [`AFTER_CHARTS`] on stand after the charts.
     pub place: u8,
     /// Fills it; `None` where the run has nothing for it.
-    pub fill: fn(&Input) -> Option<Table>,
+    pub fill: fn(&ReportInput) -> Option<Table>,
 }
 
 pub use sweeps::{condition, interval, nowhere};
@@ -29,7 +29,7 @@ pub use sweeps::{condition, interval, nowhere};
 pub const AFTER_CHARTS: u8 = 50;
 
 /// Every kind, by file and name.
-pub const KINDS: &[Kind] = &[
+pub const KINDS: &[TableKind] = &[
     comparison::COMPARISON,
     comparison::DIFFERENCES,
     hosts::ENVIRONMENT,
@@ -123,14 +123,14 @@ pub enum Tone {
 }
 
 /// All tables that the run has something for, in page order.
-pub fn of_run(input: &Input) -> Vec<(&'static Kind, Table)> {
-    let mut kinds: Vec<&Kind> = KINDS.iter().collect();
+pub fn of_run(input: &ReportInput) -> Vec<(&'static TableKind, Table)> {
+    let mut kinds: Vec<&TableKind> = KINDS.iter().collect();
     kinds.sort_by_key(|kind| kind.place);
     kinds.into_iter().filter_map(|kind| Some((kind, (kind.fill)(input)?))).collect()
 }
 
 /// The table of one kind.
-pub fn named(name: &str, input: &Input) -> Option<Table> {
+pub fn named(name: &str, input: &ReportInput) -> Option<Table> {
     let kind = KINDS.iter().find(|kind| kind.name == name)?;
     (kind.fill)(input)
 }
@@ -166,7 +166,7 @@ impl Cell {
     }
 
     /// A median with its range.
-    pub fn spread(spread: Option<Spread>, write: fn(f64) -> String) -> Self {
+    pub fn spread(spread: Option<MedianRange>, write: fn(f64) -> String) -> Self {
         let mut cell = Self::of(spread, |spread| write(spread.median));
         cell.small = spread.and_then(|spread| spread.range(write)).unwrap_or_default();
         cell

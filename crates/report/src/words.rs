@@ -1,21 +1,21 @@
 //! The results in words: the answer, and the summary that a terminal shows.
 
 mod answer;
-mod course;
 pub(crate) mod differing;
 mod glance;
+mod metric_history;
 mod side_by_side;
 pub(crate) mod summary;
 pub(crate) mod sweeps;
 
 use record::results::{Results, Trust};
 
-use crate::facts::is_measured;
+use crate::groups::is_measured;
 use crate::tables::{Tone, trust_word};
 
 pub use answer::answer;
-pub use course::course;
 pub use glance::{at_a_glance, bars};
+pub use metric_history::course;
 pub use summary::summary;
 
 pub use crate::drawing::visible;
@@ -33,7 +33,7 @@ pub(crate) fn meaning(results: &Results) -> &'static str {
     match results.verdict.is {
         Trust::Void => "this result must not be used",
         Trust::Suspect => "something may have spoiled this result",
-        Trust::Valid if is_measured(results) => "nothing speaks against this result",
+        Trust::Valid if is_measured(results) => "no check found a problem",
         Trust::Valid => "nothing was measured",
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 use record::folder::TrialFolder;
 use record::hlog;
-use record::rows::{GeneratorSecond, Sample, Writer};
+use record::rows::{CsvWriter, GeneratorSecond, Sample};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -25,9 +25,9 @@ fn record(folder: &Path, seconds: u32) -> TrialFolder {
     let trial = TrialFolder::at(folder);
     let mut histogram = Histogram::<u64>::new_with_bounds(1, 1_000_000_000, 2).unwrap();
     (1..200).for_each(|value| histogram.record(value * 70_000).unwrap());
-    let mut log = hlog::Writer::create(&trial.load_hlog(), 1e9).unwrap();
-    let mut samples = Writer::<Sample>::create(&trial.samples()).unwrap();
-    let mut generator = Writer::<GeneratorSecond>::create(&trial.generator()).unwrap();
+    let mut log = hlog::HlogWriter::create(&trial.load_hlog(), 1e9).unwrap();
+    let mut samples = CsvWriter::<Sample>::create(&trial.samples()).unwrap();
+    let mut generator = CsvWriter::<GeneratorSecond>::create(&trial.generator()).unwrap();
     for second in 0..seconds {
         let at_s = f64::from(second) + 1.0;
         for tag in ["get/ok/latency", "get/ok/service"] {

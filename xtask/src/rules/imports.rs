@@ -1,10 +1,10 @@
 //! Rules: which crate may depend on which, and that every crate has its place there. The table below is the flow of the pipeline,
 //! held against `cargo metadata`.
 
-use crate::rules::{Offence, Rule};
+use crate::rules::{HouseRule, Violation};
 use crate::tree::{Edge, Tree};
 
-pub const KIND: Rule = Rule {
+pub const KIND: HouseRule = HouseRule {
     name: "imports",
     reason: "the run folder is the only way from the live half (load, lab, conduct) to the cold half (analysis, report), and \
              one careless edge ends that",
@@ -31,7 +31,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
 /// Tests may also play against the echo server.
 const ALLOWED_IN_TESTS: &[&str] = &["echo"];
 
-fn check(tree: &Tree) -> Vec<Offence> {
+fn check(tree: &Tree) -> Vec<Violation> {
     tree.edges.iter().filter(|edge| !allowed(edge)).map(offence).collect()
 }
 
@@ -41,12 +41,12 @@ fn allowed(edge: &Edge) -> bool {
         || (edge.only_tests && ALLOWED_IN_TESTS.contains(&edge.to.as_str()))
 }
 
-fn offence(edge: &Edge) -> Offence {
+fn offence(edge: &Edge) -> Violation {
     let folder = if edge.from == "xtask" { String::new() } else { "crates/".to_owned() };
-    Offence::of(&format!("{folder}{}/Cargo.toml", edge.from), format!("{} must not depend on {}", edge.from, edge.to))
+    Violation::of(&format!("{folder}{}/Cargo.toml", edge.from), format!("{} must not depend on {}", edge.from, edge.to))
 }
 
-pub const CRATE_TABLE: Rule = Rule {
+pub const CRATE_TABLE: HouseRule = HouseRule {
     name: "crate_table",
     reason: "a crate that the table of import directions does not know is a crate whose place nobody has thought about",
     check: crate_table,
@@ -54,13 +54,13 @@ pub const CRATE_TABLE: Rule = Rule {
     canary: &[],
 };
 
-fn crate_table(tree: &Tree) -> Vec<Offence> {
+fn crate_table(tree: &Tree) -> Vec<Violation> {
     let unknown = tree.crates.iter().filter(|name| !ALLOWED.iter().any(|(known, _)| known == name));
     let gone =
         ALLOWED.iter().filter(|(known, _)| !tree.crates.is_empty() && !tree.crates.iter().any(|name| name == known));
     let table = "xtask/src/rules/imports.rs";
     unknown
-        .map(|name| Offence::of(table, format!("the crate `{name}` is missing in the table")))
-        .chain(gone.map(|(known, _)| Offence::of(table, format!("there is no crate `{known}` any more"))))
+        .map(|name| Violation::of(table, format!("the crate `{name}` is missing in the table")))
+        .chain(gone.map(|(known, _)| Violation::of(table, format!("there is no crate `{known}` any more"))))
         .collect()
 }

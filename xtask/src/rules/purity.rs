@@ -1,10 +1,10 @@
 //! Rule: which rooms may touch files, the network, processes, threads, the environment and clocks.
 
-use super::{Offence, Rule};
+use super::{HouseRule, Violation};
 use crate::source::{code_only, without_inline_tests};
 use crate::tree::{File, Tree};
 
-pub const KIND: Rule = Rule {
+pub const KIND: HouseRule = HouseRule {
     name: "purity",
     reason: "what does no disk, network, process or clock work is tested with values and works on last year's runs; such work \
              has its home elsewhere",
@@ -37,7 +37,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "processes",
         &["process::Command", "Command::new"],
-        &["crates/lab/", "crates/load/src/attendant", "crates/plimsoll/", "xtask/"],
+        &["crates/lab/", "crates/load/src/program_worker", "crates/plimsoll/", "xtask/"],
     ),
     (
         "the environment",
@@ -56,11 +56,11 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     ),
 ];
 
-fn check(tree: &Tree) -> Vec<Offence> {
+fn check(tree: &Tree) -> Vec<Violation> {
     tree.rust_without_tests().flat_map(judge).collect()
 }
 
-fn judge(file: &File) -> Vec<Offence> {
+fn judge(file: &File) -> Vec<Violation> {
     let code = without_inline_tests(&code_only(&file.text));
     let mut offences = Vec::new();
     for (what, looks, homes) in RATIONED {
@@ -69,7 +69,7 @@ fn judge(file: &File) -> Vec<Offence> {
         }
         for (index, line) in code.lines().enumerate() {
             if let Some(look) = looks.iter().find(|look| stands_alone(line, look)) {
-                offences.push(Offence::at(
+                offences.push(Violation::at(
                     &file.path,
                     index + 1,
                     format!("`{look}`: {what} may not be touched in this room"),

@@ -1,10 +1,10 @@
 //! Rule: the `KINDS` table of a shelf names every kind that stands on it, in order.
 
-use super::{Offence, Rule};
+use super::{HouseRule, Violation};
 use crate::source::{code_only, line_of};
 use crate::tree::{File, Tree};
 
-pub const KIND: Rule = Rule {
+pub const KIND: HouseRule = HouseRule {
     name: "shelves",
     reason: "a kind that its shelf's table forgets compiles and is never found by a user; the order makes it findable by a reader",
     check,
@@ -15,7 +15,7 @@ pub const KIND: Rule = Rule {
     ],
 };
 
-fn check(tree: &Tree) -> Vec<Offence> {
+fn check(tree: &Tree) -> Vec<Violation> {
     let shelves = tree.rust().filter(|file| !matches!(file.name(), "lib.rs" | "main.rs"));
     shelves
         .filter_map(|shelf| Some((shelf, table(shelf)?)))
@@ -45,11 +45,11 @@ fn stands_on(name: &str, shelf: &File) -> bool {
     !name.is_empty() && shelf.text.contains(&format!("mod {name};"))
 }
 
-fn judge(shelf: &File, (line, named): (usize, Vec<String>), tree: &Tree) -> Vec<Offence> {
+fn judge(shelf: &File, (line, named): (usize, Vec<String>), tree: &Tree) -> Vec<Violation> {
     let mut offences = Vec::new();
     for kind in kinds(shelf, tree) {
         if !named.contains(&kind) {
-            offences.push(Offence::at(
+            offences.push(Violation::at(
                 &shelf.path,
                 line,
                 format!("KINDS does not name `{kind}`, which stands on this shelf"),
@@ -57,7 +57,7 @@ fn judge(shelf: &File, (line, named): (usize, Vec<String>), tree: &Tree) -> Vec<
         }
     }
     if !named.is_sorted() {
-        offences.push(Offence::at(&shelf.path, line, "KINDS is not sorted"));
+        offences.push(Violation::at(&shelf.path, line, "KINDS is not sorted"));
     }
     offences
 }

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use record::results::Trial;
 use serde_json::Value;
 
-use super::{Found, Part};
+use super::{FunctionPart, FunctionValue};
 use crate::metrics::metric;
 use crate::scaling::{Estimate, VariantCurve, curves, curves_of, has_law, knee, overtakes, peak, peak_ratio};
-use crate::stats::curve::{Curve, Mean, flat_until, interval, intervals};
+use crate::stats::curve::{LoadCurve, LoadMean, flat_until, interval, intervals};
 use crate::stats::knee;
-use crate::stats::usl::{self, Law};
+use crate::stats::usl::{self, FittedLaw};
 
 /// A figure of a curve's means, with what was decided once for all curves drawn from it.
-type Reading = Box<dyn Fn(&[Mean]) -> Option<f64>>;
+type CurveReading = Box<dyn Fn(&[LoadMean]) -> Option<f64>>;
 
 /// The curves of a variant; without one, of trials that have none.
 fn of_variant(variant: Option<&str>, mut curves: Vec<VariantCurve>) -> Vec<VariantCurve> {
@@ -24,7 +24,7 @@ fn of_variant(variant: Option<&str>, mut curves: Vec<VariantCurve>) -> Vec<Varia
 }
 
 /// The curves of two variants, those of one point beside each other.
-fn couples([a, b]: [&str; 2], curves: Vec<VariantCurve>) -> Vec<(Curve, Curve)> {
+fn couples([a, b]: [&str; 2], curves: Vec<VariantCurve>) -> Vec<(LoadCurve, LoadCurve)> {
     let (a, others): (Vec<_>, Vec<_>) =
         curves.into_iter().filter(|of| of.variant == a || of.variant == b).partition(|of| of.variant == a);
     let couple = |of: VariantCurve| {
@@ -34,48 +34,48 @@ fn couples([a, b]: [&str; 2], curves: Vec<VariantCurve>) -> Vec<(Curve, Curve)> 
     a.into_iter().filter_map(couple).collect()
 }
 
-fn reach(curve: &Curve) -> Option<[f64; 2]> {
+fn reach(curve: &LoadCurve) -> Option<[f64; 2]> {
     Some([curve.points.first()?.load, curve.points.last()?.load])
 }
 
 /// Where the curve bends.
-pub(super) fn knees(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
+pub(super) fn knees(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let part = |of: VariantCurve| {
         let reach = reach(&of.curve)?;
         let rises = |_| format!("throughput still rises at {}", reach[1]);
-        Some(Part::of_load(&knee(&of.curve)?, reach, &[&of.curve], rises))
+        Some(FunctionPart::of_load(&knee(&of.curve)?, reach, &[&of.curve], rises))
     };
-    Found::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
+    FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
 }
 
 /// The load from which `a` is ahead of `b` for good.
-pub(super) fn crossings([a, b]: [&str; 2], over: &str, trials: &[&Trial]) -> Found {
-    let part = |(of, other): (Curve, Curve)| {
+pub(super) fn crossings([a, b]: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
+    let part = |(of, other): (LoadCurve, LoadCurve)| {
         let ([from, to], [other_from, other_to]) = (reach(&of)?, reach(&other)?);
         let [lowest, highest] = [from.max(other_from), to.min(other_to)];
         let beyond = |value: f64| match value > 0.0 {
             true => format!("{a} is not ahead at {highest}"),
             false => format!("{a} is ahead from {lowest} on"),
         };
-        Some(Part::of_load(&overtakes(&of, &other)?, [lowest, highest], &[&of, &other], beyond))
+        Some(FunctionPart::of_load(&overtakes(&of, &other)?, [lowest, highest], &[&of, &other], beyond))
     };
-    Found::of(couples([a, b], curves(trials, over)).into_iter().filter_map(part))
+    FunctionValue::of(couples([a, b], curves(trials, over)).into_iter().filter_map(part))
 }
 
 /// The best point of all that a variant has, whatever is swept.
-pub(super) fn peaks(variant: Option<&str>, trials: &[&Trial]) -> Found {
+pub(super) fn peaks(variant: Option<&str>, trials: &[&Trial]) -> FunctionValue {
     let curve = all_points(variant, trials);
-    Found::of(peak(&curve).map(|found| Part::of_curves(found.value, found.ci95, &[&curve])))
+    FunctionValue::of(peak(&curve).map(|found| FunctionPart::of_curves(found.value, found.ci95, &[&curve])))
 }
 
 /// The best point of `a` over that of `b`.
-pub(super) fn peak_ratios([a, b]: [&str; 2], trials: &[&Trial]) -> Found {
+pub(super) fn peak_ratios([a, b]: [&str; 2], trials: &[&Trial]) -> FunctionValue {
     let (a, b) = (all_points(Some(a), trials), all_points(Some(b), trials));
-    Found::of(peak_ratio(&a, &b).map(|found| Part::of_curves(found.value, found.ci95, &[&a, &b])))
+    FunctionValue::of(peak_ratio(&a, &b).map(|found| FunctionPart::of_curves(found.value, found.ci95, &[&a, &b])))
 }
 
 /// Every point of a variant as if they were loads, in the order of the trials.
-fn all_points(variant: Option<&str>, trials: &[&Trial]) -> Curve {
+fn all_points(variant: Option<&str>, trials: &[&Trial]) -> LoadCurve {
     let mut points: Vec<&BTreeMap<String, Value>> = Vec::new();
     let mut measured = Vec::new();
     for trial in trials.iter().filter(|trial| trial.variant.as_deref() == variant) {
@@ -86,19 +86,19 @@ fn all_points(variant: Option<&str>, trials: &[&Trial]) -> Curve {
         }
         measured.push((place as f64, rate));
     }
-    Curve::of(&measured)
+    LoadCurve::of(&measured)
 }
 
 /// The highest load at which each unit of it still gets four fifths of what it gets at the lightest.
-pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
+pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let part = |of: VariantCurve| {
         let reach = reach(&of.curve)?;
         let value = flat_until(&of.curve.means())?;
         let found = Estimate { value, ci95: interval(&[&of.curve], |drawn| flat_until(&drawn[0])) };
         let flat = |_| format!("still as much for each at {}", reach[1]);
-        Some(Part::of_load(&found, reach, &[&of.curve], flat))
+        Some(FunctionPart::of_load(&found, reach, &[&of.curve], flat))
     };
-    Found::of(of_variant(variant, cycles(trials, over)).into_iter().filter_map(part))
+    FunctionValue::of(of_variant(variant, cycles(trials, over)).into_iter().filter_map(part))
 }
 
 /// Curves of full cycles, as an agent counts them; of operations where cycles were not counted.
@@ -111,11 +111,11 @@ fn cycles(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
 }
 
 /// The knee of `a` over that of `b`.
-pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Found {
-    let reading = |curve: &Curve| -> Option<Reading> {
+pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
+    let reading = |curve: &LoadCurve| -> Option<CurveReading> {
         knee(curve)?;
         // As for a single knee, the bend is decided once.
-        let bend = knee::Bend::of(&curve.means(), curve.spread());
+        let bend = knee::KneeSplit::of(&curve.means(), curve.spread());
         Some(Box::new(move |means| bend.as_ref().map_or(Some(f64::INFINITY), |bend| bend.knee(means))))
     };
     let beyond = |name: &str, highest: f64| format!("throughput of {name} still rises at {highest}");
@@ -123,8 +123,8 @@ pub(super) fn knee_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Fou
 }
 
 /// The load up to which the units of `a` get as much as at the lightest, over that of `b`.
-pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Found {
-    let reading = |_: &Curve| -> Option<Reading> { Some(Box::new(flat_until)) };
+pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
+    let reading = |_: &LoadCurve| -> Option<CurveReading> { Some(Box::new(flat_until)) };
     let beyond = |name: &str, highest: f64| format!("{name} still has as much for each at {highest}");
     ratios(names, cycles(trials, over), reading, beyond)
 }
@@ -133,13 +133,13 @@ pub(super) fn flat_ratio(names: [&str; 2], over: &str, trials: &[&Trial]) -> Fou
 fn ratios(
     names: [&str; 2],
     curves: Vec<VariantCurve>,
-    reading: impl Fn(&Curve) -> Option<Reading>,
+    reading: impl Fn(&LoadCurve) -> Option<CurveReading>,
     beyond: impl Fn(&str, f64) -> String,
-) -> Found {
-    let part = |(a, b): (Curve, Curve)| {
+) -> FunctionValue {
+    let part = |(a, b): (LoadCurve, LoadCurve)| {
         let readings = [reading(&a)?, reading(&b)?];
         let highest = [reach(&a)?[1], reach(&b)?[1]];
-        let loads = |means: &[Vec<Mean>]| Some([readings[0](&means[0])?, readings[1](&means[1])?]);
+        let loads = |means: &[Vec<LoadMean>]| Some([readings[0](&means[0])?, readings[1](&means[1])?]);
         let found = loads(&[a.means(), b.means()])?;
         let [low, high] = bounds(found, highest);
         // The low end of what it is at least, the high end of what it is at most.
@@ -147,7 +147,7 @@ fn ratios(
         let ci95 = ends.map(|[least, most]| [least[0], most[1]]);
         let open = (0..2).find(|&side| found[side].is_infinite());
         let known = low == high;
-        let mut part = Part::of_curves(low, ci95.filter(|_| known), &[&a, &b]);
+        let mut part = FunctionPart::of_curves(low, ci95.filter(|_| known), &[&a, &b]);
         match open {
             Some(side) => part.note = beyond(names[side], highest[side]),
             None if ci95.is_some_and(|[_, high]| high.is_infinite()) => {
@@ -155,9 +155,9 @@ fn ratios(
             }
             None => {}
         }
-        Some(Part { value: part.value.filter(|_| known), span: ci95.unwrap_or([low, high]), ..part })
+        Some(FunctionPart { value: part.value.filter(|_| known), span: ci95.unwrap_or([low, high]), ..part })
     };
-    Found::of(couples(names, curves).into_iter().filter_map(part))
+    FunctionValue::of(couples(names, curves).into_iter().filter_map(part))
 }
 
 /// Between what the ratio of two loads lies; an infinite load is one beyond the highest of its sweep.
@@ -168,19 +168,19 @@ fn bounds([a, b]: [f64; 2], [highest_a, highest_b]: [f64; 2]) -> [f64; 2] {
 }
 
 /// What a metric has at one load, as a share of the best load's.
-pub(super) fn retained(path: &str, variant: Option<&str>, [of, at]: [&str; 2], trials: &[&Trial]) -> Found {
-    let Ok(load) = at.parse::<f64>() else { return Found::default() };
+pub(super) fn retained(path: &str, variant: Option<&str>, [of, at]: [&str; 2], trials: &[&Trial]) -> FunctionValue {
+    let Ok(load) = at.parse::<f64>() else { return FunctionValue::default() };
     let least = |trial: &Trial| metric(trial, path).into_iter().min_by(f64::total_cmp);
     let part = |curve: VariantCurve| {
         let curve = curve.curve;
         let means = curve.means();
         let best = knee::peak(&means)?;
         let place = means.iter().position(|mean| mean.load == load)?;
-        let share = |means: &[Mean]| over(means.get(place)?.rate, means.get(best)?.rate);
+        let share = |means: &[LoadMean]| over(means.get(place)?.rate, means.get(best)?.rate);
         let ci95 = interval(&[&curve], |drawn| share(&drawn[0]));
-        Some(Part::of_curves(share(&means)?, ci95, &[&curve]))
+        Some(FunctionPart::of_curves(share(&means)?, ci95, &[&curve]))
     };
-    Found::of(of_variant(variant, curves_of(trials, of, least)).into_iter().filter_map(part))
+    FunctionValue::of(of_variant(variant, curves_of(trials, of, least)).into_iter().filter_map(part))
 }
 
 fn over(a: f64, b: f64) -> Option<f64> {
@@ -191,7 +191,7 @@ fn over(a: f64, b: f64) -> Option<f64> {
 const EXPLAINS: f64 = 0.9;
 
 /// The parameter of this name.
-fn parameter(name: &str) -> Option<fn(&Law) -> f64> {
+fn parameter(name: &str) -> Option<fn(&FittedLaw) -> f64> {
     match name {
         "lambda" => Some(|law| law.lambda),
         "sigma" => Some(|law| law.sigma),
@@ -201,43 +201,43 @@ fn parameter(name: &str) -> Option<fn(&Law) -> f64> {
 }
 
 /// A parameter of the law fitted to a variant's curve.
-pub(super) fn law(name: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> Found {
-    let Some(parameter) = parameter(name).filter(|_| has_law(over)) else { return Found::default() };
+pub(super) fn law(name: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
+    let Some(parameter) = parameter(name).filter(|_| has_law(over)) else { return FunctionValue::default() };
     let part = |of: VariantCurve| {
         let curve = of.curve;
-        let value = |means: &[Vec<Mean>]| usl::fitted(&means[0]).map(|law| parameter(&law));
-        let part = Part::of_curves(value(&[curve.means()])?, interval(&[&curve], value), &[&curve]);
+        let value = |means: &[Vec<LoadMean>]| usl::fitted(&means[0]).map(|law| parameter(&law));
+        let part = FunctionPart::of_curves(value(&[curve.means()])?, interval(&[&curve], value), &[&curve]);
         Some(explained(part, &[&curve]))
     };
-    Found::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
+    FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
 }
 
 /// A parameter of `a`'s law less that of `b`'s.
-pub(super) fn difference(name: &str, names: [&str; 2], over: &str, trials: &[&Trial]) -> Found {
-    let Some(parameter) = parameter(name).filter(|_| has_law(over)) else { return Found::default() };
-    let part = |(a, b): (Curve, Curve)| {
-        let value = |means: &[Vec<Mean>]| {
+pub(super) fn difference(name: &str, names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
+    let Some(parameter) = parameter(name).filter(|_| has_law(over)) else { return FunctionValue::default() };
+    let part = |(a, b): (LoadCurve, LoadCurve)| {
+        let value = |means: &[Vec<LoadMean>]| {
             let (a, b) = (usl::fitted(&means[0])?, usl::fitted(&means[1])?);
             Some(parameter(&a) - parameter(&b))
         };
-        let part = Part::of_curves(value(&[a.means(), b.means()])?, interval(&[&a, &b], value), &[&a, &b]);
+        let part = FunctionPart::of_curves(value(&[a.means(), b.means()])?, interval(&[&a, &b], value), &[&a, &b]);
         Some(explained(part, &[&a, &b]))
     };
-    Found::of(couples(names, curves(trials, over)).into_iter().filter_map(part))
+    FunctionValue::of(couples(names, curves(trials, over)).into_iter().filter_map(part))
 }
 
 /// With what the law leaves unexplained, if that is much.
-fn explained(part: Part, curves: &[&Curve]) -> Part {
-    let r2 = |curve: &&Curve| usl::fitted(&curve.means())?.r2(curve);
+fn explained(part: FunctionPart, curves: &[&LoadCurve]) -> FunctionPart {
+    let r2 = |curve: &&LoadCurve| usl::fitted(&curve.means())?.r2(curve);
     let least = curves.iter().filter_map(r2).reduce(f64::min).filter(|r2| *r2 < EXPLAINS);
     let Some(least) = least else { return part };
     let note = format!("the law explains only {:.0} % of the variance", 100.0 * least);
-    Part { note: if part.note.is_empty() { note } else { format!("{}; {note}", part.note) }, ..part }
+    FunctionPart { note: if part.note.is_empty() { note } else { format!("{}; {note}", part.note) }, ..part }
 }
 
 #[cfg(test)]
 mod tests {
-    use experiment::plan::Range;
+    use experiment::plan::MetricRange;
     use record::results::{Holds, Throughput};
     use serde_json::json;
 
@@ -278,12 +278,12 @@ mod tests {
         trials.iter().collect()
     }
 
-    fn at_least(bound: f64) -> Range {
-        Range { at_least: Some(bound), ..Range::default() }
+    fn at_least(bound: f64) -> MetricRange {
+        MetricRange { at_least: Some(bound), ..MetricRange::default() }
     }
 
-    fn above(bound: f64) -> Range {
-        Range { above: Some(bound), ..Range::default() }
+    fn above(bound: f64) -> MetricRange {
+        MetricRange { above: Some(bound), ..MetricRange::default() }
     }
 
     const OVER: &str = "load.agents";
@@ -310,7 +310,7 @@ mod tests {
         let found = peak_ratios(["pi", "xeon"], &each(&trials));
         assert_eq!((found.value, found.range, found.note.as_str()), (Some(2.0), None, "one trial each: no interval"));
         assert_eq!(found.holds(&at_least(2.0)), Holds::Yes);
-        assert_eq!(peak_ratios(["pi", "none"], &each(&trials)), Found::default());
+        assert_eq!(peak_ratios(["pi", "none"], &each(&trials)), FunctionValue::default());
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
         let knee = knees(None, OVER, &each(&trials));
         assert!((knee.value.unwrap() - 2.0).abs() < 0.1, "{knee:?}");
         assert!((peaks(None, &each(&trials)).value.unwrap() - 120.0).abs() < 2.0);
-        assert_eq!(knees(Some("pi"), OVER, &each(&trials)), Found::default());
+        assert_eq!(knees(Some("pi"), OVER, &each(&trials)), FunctionValue::default());
     }
 
     #[test]
@@ -385,13 +385,13 @@ mod tests {
         let knee = knees(Some("xeon"), OVER, &each(&all));
         assert!((knee.value.unwrap() - 2.0).abs() < 0.1, "{knee:?}");
         assert!((peaks(Some("xeon"), &each(&all)).value.unwrap() - 120.0).abs() < 2.0);
-        assert_eq!(knees(Some("xeon"), "lab.port.distribution.rate", &each(&all)), Found::default());
+        assert_eq!(knees(Some("xeon"), "lab.port.distribution.rate", &each(&all)), FunctionValue::default());
         let slow = trials(Some("xeon"), 3, 0.01, |n| 60.0 * n.min(16.0));
         for mut trial in slow {
             trial.point.insert("lab.port.distribution.rate".to_owned(), json!("1mbit"));
             all.push(trial);
         }
-        let at_most = |bound| Range { at_most: Some(bound), ..Range::default() };
+        let at_most = |bound| MetricRange { at_most: Some(bound), ..MetricRange::default() };
         let knee = knees(Some("xeon"), OVER, &each(&all));
         assert_eq!((knee.holds(&at_most(4.0)), knee.holds(&at_most(20.0))), (Holds::NotShown, Holds::Yes));
     }
@@ -405,7 +405,7 @@ mod tests {
             let mut both = trials(Some("a"), 3, 0.0, smooth(24.0));
             both.extend(trials(Some("b"), 3, 0.0, smooth(6.0)));
             for trial in &mut both {
-                let off = 1.0 + noise * crate::made_up::normal(random);
+                let off = 1.0 + noise * crate::synthetic::normal(random);
                 let throughput = &mut trial.throughput;
                 for rate in [&mut throughput.operations_per_s, &mut throughput.cycles_per_s] {
                     *rate = rate.map(|rate| rate * off);
@@ -413,7 +413,7 @@ mod tests {
             }
             both
         };
-        type Asked = fn(&[&Trial]) -> Found;
+        type Asked = fn(&[&Trial]) -> FunctionValue;
         let asked: [(&str, Asked); 4] = [
             ("peak_ratio", |trials| peak_ratios(["a", "b"], trials)),
             ("flat_until", |trials| flats(Some("a"), OVER, trials)),
@@ -435,19 +435,20 @@ mod tests {
     }
 
     mod laws {
-        use experiment::plan::Range;
+        use experiment::plan::MetricRange;
         use record::results::{Holds, Throughput};
         use serde_json::json;
 
         use super::super::*;
-        use crate::made_up::normal;
+        use crate::synthetic::normal;
 
         fn trials(variant: &str, [lambda, sigma, kappa]: [f64; 3], repeats: u32, noise: f64) -> Vec<Trial> {
             let mut random = fastrand::Rng::with_seed(7);
             let mut trials = Vec::new();
             for repeat in 1..=repeats {
                 for agents in [1, 2, 4, 8, 16, 32, 64] {
-                    let rate = Law { lambda, sigma, kappa }.at(f64::from(agents)) * (1.0 + noise * normal(&mut random));
+                    let rate =
+                        FittedLaw { lambda, sigma, kappa }.at(f64::from(agents)) * (1.0 + noise * normal(&mut random));
                     trials.push(Trial {
                         variant: Some(variant.to_owned()),
                         point: BTreeMap::from([("load.agents".to_owned(), json!(agents))]),
@@ -468,8 +469,8 @@ mod tests {
 
         const OVER: &str = "load.agents";
 
-        fn above(bound: f64) -> Range {
-            Range { above: Some(bound), ..Range::default() }
+        fn above(bound: f64) -> MetricRange {
+            MetricRange { above: Some(bound), ..MetricRange::default() }
         }
 
         #[test]
@@ -510,8 +511,8 @@ mod tests {
             assert_eq!(found.note, "one trial each: no interval");
             let kappa = law("kappa", Some("plain"), OVER, &trials).value.unwrap();
             assert!((kappa - 0.0005).abs() < 1e-7, "{kappa}");
-            assert_eq!(law("kappa", Some("plain"), "load.rate", &trials), Found::default());
-            assert_eq!(law("kapa", Some("plain"), OVER, &trials), Found::default());
+            assert_eq!(law("kappa", Some("plain"), "load.rate", &trials), FunctionValue::default());
+            assert_eq!(law("kapa", Some("plain"), OVER, &trials), FunctionValue::default());
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! Checks of claims and requirements over made-up trials.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use record::results::{Fault, Outage, Throughput, Verdict};
+use record::results::{Fault, Outage, Throughput, Trust, Verdict};
 use serde_json::json;
 
 use super::*;
@@ -33,31 +33,31 @@ fn trials() -> Vec<Trial> {
     ]
 }
 
-fn held(metric: &str, range: Range, filter: &[(&str, Value)], trials: &[Trial]) -> (Option<f64>, Holds) {
+fn held(metric: &str, range: MetricRange, filter: &[(&str, Value)], trials: &[Trial]) -> (Option<f64>, Holds) {
     let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     let claim = claim(&plan::Claim { filter, ..planned(metric, range) }, trials);
     (claim.value, claim.holds)
 }
 
-fn planned(metric: &str, range: Range) -> plan::Claim {
+fn planned(metric: &str, range: MetricRange) -> plan::Claim {
     plan::Claim { says: "s".into(), source: "a".into(), metric: metric.to_owned(), range, filter: BTreeMap::new() }
 }
 
-fn at_most(bound: f64) -> Range {
-    Range { at_most: Some(bound), ..Range::default() }
+fn at_most(bound: f64) -> MetricRange {
+    MetricRange { at_most: Some(bound), ..MetricRange::default() }
 }
 
-fn gate(metric: &str, range: Range, filter: &[(&str, Value)]) -> Requirement {
+fn gate(metric: &str, range: MetricRange, filter: &[(&str, Value)]) -> Requirement {
     let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     requirement(&plan::Requirement { metric: metric.to_owned(), range, filter }, &trials())
 }
 
-fn at_least(bound: f64) -> Range {
-    Range { at_least: Some(bound), ..Range::default() }
+fn at_least(bound: f64) -> MetricRange {
+    MetricRange { at_least: Some(bound), ..MetricRange::default() }
 }
 
-fn below(bound: f64) -> Range {
-    Range { below: Some(bound), ..Range::default() }
+fn below(bound: f64) -> MetricRange {
+    MetricRange { below: Some(bound), ..MetricRange::default() }
 }
 
 const RATE: &str = "throughput.operations_per_s";
@@ -82,7 +82,7 @@ fn a_list_takes_its_worst_element() {
     let first = &trials()[..1];
     assert_eq!(held(back, below(2.0), &here, first), (Some(2.5), Holds::No));
     assert_eq!(held(back, at_least(1.0), &here, first), (Some(0.5), Holds::No));
-    let between = Range { at_least: Some(1.0), at_most: Some(2.0), ..Range::default() };
+    let between = MetricRange { at_least: Some(1.0), at_most: Some(2.0), ..MetricRange::default() };
     assert_eq!(held(back, between, &here, first), (Some(2.5), Holds::No));
 }
 
@@ -112,8 +112,8 @@ fn a_ratio_compares_trials_of_one_point_and_repeat() {
     assert_eq!(held(&ratio, at_least(1.5), &at_32, &trials()), (Some(1.5), Holds::Yes));
 }
 
-fn between(low: f64, high: f64) -> Range {
-    Range { at_least: Some(low), at_most: Some(high), ..Range::default() }
+fn between(low: f64, high: f64) -> MetricRange {
+    MetricRange { at_least: Some(low), at_most: Some(high), ..MetricRange::default() }
 }
 
 /// 24 slow cores and 2 fast ones over 1 to 64 agents: knees at 24 and 2, peaks of 240 and 120, and they meet at 12.
@@ -131,7 +131,7 @@ fn curves(repeats: u32, off: f64) -> Vec<Trial> {
     trials
 }
 
-fn holds(metric: &str, range: Range, trials: &[Trial]) -> Holds {
+fn holds(metric: &str, range: MetricRange, trials: &[Trial]) -> Holds {
     held(metric, range, &[], trials).1
 }
 
@@ -210,9 +210,9 @@ fn a_gate_needs_every_matching_trial() {
 
 #[test]
 fn a_range_is_said_in_words() {
-    let range = Range { at_least: Some(5.0), at_most: Some(20.5), ..Range::default() };
+    let range = MetricRange { at_least: Some(5.0), at_most: Some(20.5), ..MetricRange::default() };
     assert_eq!(asked(&range), "at least 5 and at most 20.5");
-    assert_eq!(asked(&Range { equals: Some(0.0), ..Range::default() }), "equal to 0");
+    assert_eq!(asked(&MetricRange { equals: Some(0.0), ..MetricRange::default() }), "equal to 0");
     assert_eq!(asked(&below(2.0)), "below 2");
 }
 
@@ -235,12 +235,12 @@ mod ratio {
 
     const RATE: &str = "throughput.operations_per_s";
 
-    fn of(path: &str, trials: &[Trial]) -> Found {
-        ratio(path, ["a", "b"], &Range::default(), &trials.iter().collect::<Vec<_>>())
+    fn of(path: &str, trials: &[Trial]) -> FunctionValue {
+        ratio(path, ["a", "b"], &MetricRange::default(), &trials.iter().collect::<Vec<_>>())
     }
 
-    fn at_least(bound: f64) -> Range {
-        Range { at_least: Some(bound), ..Range::default() }
+    fn at_least(bound: f64) -> MetricRange {
+        MetricRange { at_least: Some(bound), ..MetricRange::default() }
     }
 
     /// Ratios of 2, 2.2 and 1.8181…: logarithms ln 2 and ln 2 ± ln 1.1, so the mean is ln 2 and the standard error ln 1.1 / √3.
@@ -294,7 +294,7 @@ mod ratio {
 }
 
 mod onset {
-    use record::results::{Outcomes, Verdict};
+    use record::results::{Outcomes, Trust, Verdict};
     use serde_json::json;
 
     use super::super::*;
@@ -319,12 +319,12 @@ mod onset {
         trials
     }
 
-    fn found(trials: &[Trial]) -> Found {
+    fn found(trials: &[Trial]) -> FunctionValue {
         onset(WRONG, Some("dirty"), OVER, &trials.iter().collect::<Vec<_>>())
     }
 
-    fn at_most(bound: f64) -> Range {
-        Range { at_most: Some(bound), ..Range::default() }
+    fn at_most(bound: f64) -> MetricRange {
+        MetricRange { at_most: Some(bound), ..MetricRange::default() }
     }
 
     #[test]
@@ -334,7 +334,7 @@ mod onset {
         let found = found(&trials);
         assert_eq!((found.value, found.note.as_str()), (Some(2e7), "at 20mbit in 1 of 3, not at 100mbit"));
         assert_eq!((found.holds(&at_most(2e7)), found.holds(&at_most(5e6))), (Holds::Yes, Holds::No));
-        assert_eq!(onset(WRONG, Some("sync"), OVER, &trials.iter().collect::<Vec<_>>()), Found::default());
+        assert_eq!(onset(WRONG, Some("sync"), OVER, &trials.iter().collect::<Vec<_>>()), FunctionValue::default());
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod onset {
         assert_eq!(found_none.holds(&at_most(5e6)), Holds::Yes, "if it begins, then below 5 Mbit/s");
         assert_eq!(found_none.holds(&at_most(1e6)), Holds::NotShown);
         let rising = trials(&[("1ms", [0; 3]), ("50ms", [0; 3])]);
-        let range = Range { below: Some(0.05), ..Range::default() };
+        let range = MetricRange { below: Some(0.05), ..MetricRange::default() };
         assert_eq!(found(&rising).holds(&range), Holds::No, "a list that rises leaves what is beyond its last value");
     }
 
@@ -386,7 +386,7 @@ mod refusals {
     use serde_json::json;
 
     use super::super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     fn trial(count: u64, p99: Option<f64>) -> Trial {
         let latency_us = Some(Quantiles { count, p99, ..Quantiles::default() });
@@ -419,20 +419,20 @@ mod refusals {
     fn requirements_claims_and_limits_ask_each_once_and_only_of_their_trials() {
         let gate = |metric: &str, filter: &[(&str, &str)]| Requirement {
             metric: metric.to_owned(),
-            range: Range::default(),
+            range: MetricRange::default(),
             filter: filter.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect::<BTreeMap<_, _>>(),
         };
-        let mut plan = made_up::plan();
+        let mut plan = synthetic::plan();
         plan.requirements = vec![gate("latency_us.p99", &[]), gate("latency_us.p999", &[("variant", "other")])];
         plan.claims = vec![Claim {
             says: String::new(),
             source: String::new(),
             metric: "latency_us.p99".to_owned(),
-            range: Range::default(),
+            range: MetricRange::default(),
             filter: BTreeMap::new(),
         }];
         let limits = vec![gate("operations.save.latency_us.p99", &[])];
-        plan.find = Some(made_up::find(limits));
+        plan.find = Some(synthetic::find(limits));
         let asked = asked_in_vain(&plan, &trial(10, None));
         assert_eq!(asked.len(), 2, "{asked:?}");
         assert!(asked.iter().all(|text| text.contains("p99`")));

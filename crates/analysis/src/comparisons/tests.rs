@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fastrand::Rng;
-use record::results::{Consistency, Fault, Outage, Quantiles, Throughput, Verdict};
+use record::results::{Consistency, Fault, Outage, Quantiles, Throughput, Trust, Verdict};
 use serde_json::json;
 
-use super::{Played, Side, between, *};
+use super::{ComparisonSide, PlayedTrial, between, *};
 
 /// A trial of a variant with this throughput; its latency is what a closed loop of 64 agents makes of it.
 pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
@@ -201,7 +201,8 @@ fn without_variants_the_values_of_a_choice_are_compared() {
 #[test]
 fn asked_for_figures_take_the_place_of_the_usual_ones() {
     let trials = two_variants(&FIVE);
-    let played: Vec<Played> = trials.iter().map(|trial| Played { trial, run: 0, started_unix_s: None }).collect();
+    let played: Vec<PlayedTrial> =
+        trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
     let found = within_runs(&plan(&["a", "b"], &[]), &played, &["throughput.cycles_per_s".to_owned()]);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].metric.as_str(), found[0].better.as_deref()), ("throughput.cycles_per_s", Some("b")));
@@ -265,15 +266,15 @@ fn of_runs_of_the_same_thing_at_most_one_in_twenty_flags_anything() {
 }
 
 /// A side whose runs began at these times, each of so many trials.
-fn side<'a>(name: &str, trials: &'a [Trial], begun: &[f64], repeats: usize) -> Side<'a> {
+fn side<'a>(name: &str, trials: &'a [Trial], begun: &[f64], repeats: usize) -> ComparisonSide<'a> {
     let played = begun.iter().enumerate().flat_map(|(run, begun)| {
-        (0..repeats).map(move |repeat| Played {
+        (0..repeats).map(move |repeat| PlayedTrial {
             trial: &trials[run * repeats + repeat],
             run,
             started_unix_s: Some(begun + repeat as f64),
         })
     });
-    Side { name: name.to_owned(), trials: played.collect() }
+    ComparisonSide { name: name.to_owned(), trials: played.collect() }
 }
 
 fn trials(rates: &[f64]) -> Vec<Trial> {
@@ -365,7 +366,7 @@ fn paths_say_which_way_is_better() {
         ("machine.steal_pct", false, true),
         ("cost.joules_per_cycle", false, false),
     ] {
-        let figure = Figure::of(path);
+        let figure = TrialFigure::of(path);
         assert_eq!((figure.more_is_better, figure.can_be_zero), (more_is_better, can_be_zero), "{path}");
     }
 }
@@ -386,12 +387,12 @@ fn a_service_that_never_came_back_has_no_worst_time() {
         ..Fault::default()
     };
     let trial = |second| Trial { faults: vec![fault("oops", Some(1.5)), fault("kill", second)], ..Trial::default() };
-    let back = Figure::of("faults.outage.back_to_baseline_s");
+    let back = TrialFigure::of("faults.outage.back_to_baseline_s");
     assert_eq!(back.value(&trial(Some(0.5))), Some(1.5));
     assert_eq!(back.value(&trial(None)), None);
-    assert_eq!(Figure::of("faults.oops.outage.back_to_baseline_s").value(&trial(None)), Some(1.5));
-    assert_eq!(Figure::of("faults.kill.outage.back_to_baseline_s").value(&trial(None)), None);
-    assert_eq!(Figure::of("faults.outage.failed").value(&trial(None)), Some(5.0));
+    assert_eq!(TrialFigure::of("faults.oops.outage.back_to_baseline_s").value(&trial(None)), Some(1.5));
+    assert_eq!(TrialFigure::of("faults.kill.outage.back_to_baseline_s").value(&trial(None)), None);
+    assert_eq!(TrialFigure::of("faults.outage.failed").value(&trial(None)), Some(5.0));
     assert_eq!(back.value(&Trial::default()), None);
 }
 

@@ -229,7 +229,7 @@ fn costs_can_be_claimed() {
 #[test]
 fn a_claim_and_a_gate_on_a_cost_that_is_not_known_say_why() {
     let lacking = charged(&lab(&[("n1", None)], Vec::new()), &of_pi2c(), trial(40.0, 30.0));
-    let range = plan::Range { below: Some(1.0), ..plan::Range::default() };
+    let range = plan::MetricRange { below: Some(1.0), ..plan::MetricRange::default() };
     let claim = plan::Claim {
         says: String::new(),
         source: String::new(),

@@ -32,7 +32,7 @@ pub(crate) struct ChangePoint {
 
 /// The best split of a stretch.
 #[derive(Debug, Clone, Copy)]
-struct Split {
+struct BestSplit {
     at: usize,
     energy: f64,
 }
@@ -47,7 +47,7 @@ pub(crate) fn change_points(series: &[f64], seed: u64) -> Vec<ChangePoint> {
         let best = |values: &[f64]| {
             let splits = ends.windows(2).filter_map(|ends| {
                 let split = best_split(&values[ends[0]..ends[1]])?;
-                Some(Split { at: ends[0] + split.at, ..split })
+                Some(BestSplit { at: ends[0] + split.at, ..split })
             });
             splits.max_by(|a, b| a.energy.total_cmp(&b.energy))
         };
@@ -71,10 +71,10 @@ pub(crate) fn change_points(series: &[f64], seed: u64) -> Vec<ChangePoint> {
     found
 }
 
-fn best_split(values: &[f64]) -> Option<Split> {
+fn best_split(values: &[f64]) -> Option<BestSplit> {
     let energies = energies(values);
     let last = values.len().checked_sub(SIDE)?;
-    let splits = (SIDE..=last).map(|at| Split { at, energy: energies[at] });
+    let splits = (SIDE..=last).map(|at| BestSplit { at, energy: energies[at] });
     splits.max_by(|a, b| a.energy.total_cmp(&b.energy).then(b.at.cmp(&a.at)))
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::made_up::normal;
+    use crate::synthetic::normal;
 
     fn places(found: &[ChangePoint]) -> Vec<usize> {
         found.iter().map(|change| change.at).collect()

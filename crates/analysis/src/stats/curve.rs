@@ -36,7 +36,7 @@ const SEED: u64 = 1;
 
 /// A load and the throughput of each repeat.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Point {
+pub(crate) struct LoadPoint {
     /// The load.
     pub load: f64,
     /// Per second; at least one.
@@ -45,14 +45,14 @@ pub(crate) struct Point {
 
 /// By rising load, each load once.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Curve {
+pub(crate) struct LoadCurve {
     /// Its points.
-    pub points: Vec<Point>,
+    pub points: Vec<LoadPoint>,
 }
 
 /// The mean of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Mean {
+pub(crate) struct LoadMean {
     /// The load.
     pub load: f64,
     /// Mean throughput of its repeats.
@@ -63,21 +63,21 @@ pub(crate) struct Mean {
 
 /// How much repeats differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Spread {
+pub(crate) struct RepeatSpread {
     /// Standard deviation as a share of the mean, over all loads.
     pub relative: f64,
     /// Degrees of freedom: repeats beyond the first of each load.
     pub degrees: usize,
 }
 
-impl Curve {
+impl LoadCurve {
     /// Of loads and throughputs in any order.
     pub(crate) fn of(measured: &[(f64, f64)]) -> Self {
-        let mut points: Vec<Point> = Vec::new();
+        let mut points: Vec<LoadPoint> = Vec::new();
         for &(load, rate) in measured {
             match points.iter_mut().find(|point| point.load == load) {
                 Some(point) => point.rates.push(rate),
-                None => points.push(Point { load, rates: vec![rate] }),
+                None => points.push(LoadPoint { load, rates: vec![rate] }),
             }
         }
         points.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -85,26 +85,25 @@ impl Curve {
     }
 
     /// The mean of each load.
-    pub(crate) fn means(&self) -> Vec<Mean> {
-        let means = self
-            .points
-            .iter()
-            .filter_map(|point| Some(Mean { load: point.load, rate: mean(&point.rates)?, repeats: point.rates.len() }));
+    pub(crate) fn means(&self) -> Vec<LoadMean> {
+        let means = self.points.iter().filter_map(|point| {
+            Some(LoadMean { load: point.load, rate: mean(&point.rates)?, repeats: point.rates.len() })
+        });
         means.collect()
     }
 
     /// How much repeats differ; `None` with too few to tell.
-    pub(crate) fn spread(&self) -> Option<Spread> {
+    pub(crate) fn spread(&self) -> Option<RepeatSpread> {
         let residuals = self.residuals();
         let degrees: usize = self.points.iter().map(|point| point.rates.len().saturating_sub(1)).sum();
         // Each residual is enlarged so that the mean of the squares of a load's is their variance.
         let variance = mean(&residuals.iter().map(|residual| residual * residual).collect::<Vec<_>>())?;
-        (degrees >= LEAST_DEGREES).then(|| Spread { relative: variance.sqrt(), degrees })
+        (degrees >= LEAST_DEGREES).then(|| RepeatSpread { relative: variance.sqrt(), degrees })
     }
 
     /// What differs from the mean of its load, as a share of it, enlarged to the size of an error.
     fn residuals(&self) -> Vec<f64> {
-        let of_point = |point: &Point| -> Vec<f64> {
+        let of_point = |point: &LoadPoint| -> Vec<f64> {
             let (count, mean) = (point.rates.len() as f64, mean(&point.rates).unwrap_or(0.0));
             let enlarged = (count / (count - 1.0)).sqrt();
             let residual = |rate: &f64| (rate / mean - 1.0) * enlarged;
@@ -122,22 +121,23 @@ impl Curve {
 
 /// The 95 % interval of a figure of one curve or several: what it would be if every trial were repeated. The figure may be infinite.
 /// `None` with too few repeats, or if it could not be worked out for most of the curves drawn.
-pub(crate) fn interval(curves: &[&Curve], figure: impl Fn(&[Vec<Mean>]) -> Option<f64>) -> Option<[f64; 2]> {
+pub(crate) fn interval(curves: &[&LoadCurve], figure: impl Fn(&[Vec<LoadMean>]) -> Option<f64>) -> Option<[f64; 2]> {
     intervals(curves, |means| figure(means).map(|value| [value])).map(|[interval]| interval)
 }
 
 /// The same for several figures at once.
 pub(crate) fn intervals<const N: usize>(
-    curves: &[&Curve],
-    figures: impl Fn(&[Vec<Mean>]) -> Option<[f64; N]>,
+    curves: &[&LoadCurve],
+    figures: impl Fn(&[Vec<LoadMean>]) -> Option<[f64; N]>,
 ) -> Option<[[f64; 2]; N]> {
-    let spreads: Option<Vec<Spread>> = curves.iter().map(|curve| curve.spread()).collect();
+    let spreads: Option<Vec<RepeatSpread>> = curves.iter().map(|curve| curve.spread()).collect();
     // Of several curves the one with least to go by counts.
     let degrees = spreads?.iter().map(|spread| spread.degrees).min()?;
-    let means: Vec<Vec<Mean>> = curves.iter().map(|curve| curve.means()).collect();
+    let means: Vec<Vec<LoadMean>> = curves.iter().map(|curve| curve.means()).collect();
     let errors: Vec<Vec<f64>> = curves.iter().map(|curve| curve.errors()).collect();
     let drawn = replicates(&errors, SEED, |errors| {
-        let redrawn: Vec<Vec<Mean>> = means.iter().zip(errors).map(|(means, errors)| redrawn(means, errors)).collect();
+        let redrawn: Vec<Vec<LoadMean>> =
+            means.iter().zip(errors).map(|(means, errors)| redrawn(means, errors)).collect();
         figures(&redrawn)
     });
     let tail = Normal::standard().cdf(-quantile_of_t(0.975, degrees as f64)?);
@@ -150,18 +150,18 @@ pub(crate) fn intervals<const N: usize>(
 }
 
 /// The curve as it might have been measured, with an error for each of its trials.
-fn redrawn(means: &[Mean], errors: &[f64]) -> Vec<Mean> {
+fn redrawn(means: &[LoadMean], errors: &[f64]) -> Vec<LoadMean> {
     let mut errors = errors.iter();
-    let mut redraw = |mean: &Mean| {
+    let mut redraw = |mean: &LoadMean| {
         let sum: f64 = errors.by_ref().take(mean.repeats).sum();
-        Mean { rate: (mean.rate * (1.0 + sum / mean.repeats as f64)).max(0.0), ..*mean }
+        LoadMean { rate: (mean.rate * (1.0 + sum / mean.repeats as f64)).max(0.0), ..*mean }
     };
     means.iter().map(&mut redraw).collect()
 }
 
 /// The load from which `a` is ahead of `b` for good. Minus infinity: `a` is ahead at every load that both have. Infinity: at the
 /// highest of them, `a` is not ahead. `None` with fewer than two such loads.
-pub(crate) fn crossing(a: &[Mean], b: &[Mean]) -> Option<f64> {
+pub(crate) fn crossing(a: &[LoadMean], b: &[LoadMean]) -> Option<f64> {
     let leads = leads(a, b);
     let (&(_, last), _) = leads.split_last().filter(|(_, before)| !before.is_empty())?;
     if last <= 0.0 {
@@ -174,8 +174,8 @@ pub(crate) fn crossing(a: &[Mean], b: &[Mean]) -> Option<f64> {
 }
 
 /// By load, how far `a` is ahead, as a share of the sum, so that it does not matter how high both are.
-fn leads(a: &[Mean], b: &[Mean]) -> Vec<(f64, f64)> {
-    let lead = |a: &Mean| {
+fn leads(a: &[LoadMean], b: &[LoadMean]) -> Vec<(f64, f64)> {
+    let lead = |a: &LoadMean| {
         let b = b.iter().find(|b| b.load == a.load)?;
         let sum = a.rate + b.rate;
         Some((a.load, if sum > 0.0 { (a.rate - b.rate) / sum } else { 0.0 }))
@@ -188,9 +188,9 @@ const AS_MUCH: f64 = 0.8;
 
 /// The highest load at which throughput per unit of load is at least [`AS_MUCH`] of that at the lightest; infinite if it is at the highest
 /// measured load. `None` with fewer than two loads, or without throughput at the lightest.
-pub(crate) fn flat_until(means: &[Mean]) -> Option<f64> {
+pub(crate) fn flat_until(means: &[LoadMean]) -> Option<f64> {
     let (first, _) = means.split_first().filter(|(first, rest)| first.rate > 0.0 && !rest.is_empty())?;
-    let share = |mean: &Mean| mean.rate / mean.load / (first.rate / first.load);
+    let share = |mean: &LoadMean| mean.rate / mean.load / (first.rate / first.load);
     let last = means.iter().rposition(|mean| share(mean) >= AS_MUCH)?;
     let Some(next) = means.get(last + 1) else { return Some(f64::INFINITY) };
     let (here, there) = (share(&means[last]), share(next));
@@ -209,7 +209,7 @@ mod tests {
     const DOUBLING: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
     /// A curve with noise; twelve uniform numbers make one that is close to normal.
-    fn noisy(rate: impl Fn(f64) -> f64, noise: f64, repeats: usize, random: &mut Rng) -> Curve {
+    fn noisy(rate: impl Fn(f64) -> f64, noise: f64, repeats: usize, random: &mut Rng) -> LoadCurve {
         let mut measured = Vec::new();
         for load in DOUBLING {
             for _ in 0..repeats {
@@ -217,12 +217,12 @@ mod tests {
                 measured.push((load, rate(load) * (1.0 + noise * normal)));
             }
         }
-        Curve::of(&measured)
+        LoadCurve::of(&measured)
     }
 
     #[test]
     fn points_are_gathered_by_load() {
-        let curve = Curve::of(&[(4.0, 3.0), (1.0, 1.0), (4.0, 5.0)]);
+        let curve = LoadCurve::of(&[(4.0, 3.0), (1.0, 1.0), (4.0, 5.0)]);
         let means = curve.means();
         assert_eq!(
             means.iter().map(|mean| (mean.load, mean.rate, mean.repeats)).collect::<Vec<_>>(),
@@ -236,16 +236,16 @@ mod tests {
         let ten = |mean: f64| [mean * 0.9, mean, mean * 1.1];
         let mut measured: Vec<(f64, f64)> = ten(100.0).map(|rate| (1.0, rate)).to_vec();
         measured.extend(ten(1_000.0).map(|rate| (2.0, rate)));
-        let spread = Curve::of(&measured).spread().unwrap();
+        let spread = LoadCurve::of(&measured).spread().unwrap();
         assert!((spread.relative - 0.1).abs() < 1e-12 && spread.degrees == 4, "{spread:?}");
-        assert_eq!(Curve::of(&measured[..3]).spread(), None, "two degrees of freedom");
-        assert_eq!(Curve::of(&[(1.0, 1.0), (2.0, 2.0), (3.0, 3.0), (4.0, 4.0)]).spread(), None, "no repeats");
+        assert_eq!(LoadCurve::of(&measured[..3]).spread(), None, "two degrees of freedom");
+        assert_eq!(LoadCurve::of(&[(1.0, 1.0), (2.0, 2.0), (3.0, 3.0), (4.0, 4.0)]).spread(), None, "no repeats");
     }
 
     #[test]
     fn an_interval_is_the_same_each_time_and_may_be_infinite() {
         let curve = noisy(|n| n, 0.05, 3, &mut Rng::with_seed(3));
-        let first = |means: &[Vec<Mean>]| means[0].first().map(|mean| mean.rate);
+        let first = |means: &[Vec<LoadMean>]| means[0].first().map(|mean| mean.rate);
         let found = interval(&[&curve], first).unwrap();
         assert_eq!(interval(&[&curve], first), Some(found));
         assert!(found[0] < 1.0 && 1.0 < found[1], "{found:?}");
@@ -279,7 +279,7 @@ mod tests {
         let mut random = Rng::with_seed(42);
         let held = (0..TRIED).filter(|_| {
             let curve = noisy(|n| 100.0 * n.min(6.0), 0.04, 3, &mut random);
-            let bend = knee::Bend::of(&curve.means(), curve.spread()).unwrap();
+            let bend = knee::KneeSplit::of(&curve.means(), curve.spread()).unwrap();
             let [low, high] = interval(&[&curve], |means| bend.knee(&means[0])).unwrap();
             (low..=high).contains(&6.0)
         });
@@ -302,8 +302,8 @@ mod tests {
         assert!(held >= LEAST, "{held} of {TRIED}");
     }
 
-    fn means(rate: impl Fn(f64) -> f64, loads: &[f64]) -> Vec<Mean> {
-        loads.iter().map(|&load| Mean { load, rate: rate(load), repeats: 1 }).collect()
+    fn means(rate: impl Fn(f64) -> f64, loads: &[f64]) -> Vec<LoadMean> {
+        loads.iter().map(|&load| LoadMean { load, rate: rate(load), repeats: 1 }).collect()
     }
 
     const DOUBLED: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
@@ -344,11 +344,11 @@ mod tests {
     mod crossing {
         use super::super::*;
 
-        fn curve(points: &[(f64, f64)]) -> Vec<Mean> {
-            points.iter().map(|&(load, rate)| Mean { load, rate, repeats: 1 }).collect()
+        fn curve(points: &[(f64, f64)]) -> Vec<LoadMean> {
+            points.iter().map(|&(load, rate)| LoadMean { load, rate, repeats: 1 }).collect()
         }
 
-        fn of(loads: &[f64], rate: impl Fn(f64) -> f64) -> Vec<Mean> {
+        fn of(loads: &[f64], rate: impl Fn(f64) -> f64) -> Vec<LoadMean> {
             curve(&loads.iter().map(|&load| (load, rate(load))).collect::<Vec<_>>())
         }
 

@@ -26,7 +26,7 @@ pub(crate) fn gathered(series: &[f64], most: usize) -> Option<Vec<f64>> {
 
 /// A mean and how sure it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Sure {
+pub(crate) struct MeanEstimate {
     /// So many independent observations would have told as much.
     pub effective_samples: f64,
     /// 95 % interval of the mean; `None` where less than two observations' worth is left.
@@ -34,7 +34,7 @@ pub(crate) struct Sure {
 }
 
 /// How sure the mean of a stationary series is; `None` if it is too short to tell.
-pub(crate) fn sure(series: &[f64]) -> Option<Sure> {
+pub(crate) fn sure(series: &[f64]) -> Option<MeanEstimate> {
     let gathered = gathered(series, MOST);
     let series = gathered.as_deref().unwrap_or(series);
     let mean = mean(series).filter(|_| series.len() >= FEWEST)?;
@@ -46,7 +46,7 @@ pub(crate) fn sure(series: &[f64]) -> Option<Sure> {
         let half = t * (variance / effective_samples).sqrt();
         [mean - half, mean + half]
     });
-    Some(Sure { effective_samples, ci95 })
+    Some(MeanEstimate { effective_samples, ci95 })
 }
 
 /// `τ`, by how much resemblance inflates the variance of the mean: from 1 to the length of the series.
@@ -73,7 +73,7 @@ pub(crate) fn inflation(series: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::autoregressive;
+    use crate::synthetic::autoregressive;
 
     /// How often the interval holds the true mean, of 400 series of 600.
     fn coverage(phi: f64) -> f64 {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_has_no_spread_is_sure_and_what_is_short_unknown() {
-        assert_eq!(sure(&[7.0; 50]).unwrap(), Sure { effective_samples: 50.0, ci95: Some([7.0, 7.0]) });
+        assert_eq!(sure(&[7.0; 50]).unwrap(), MeanEstimate { effective_samples: 50.0, ci95: Some([7.0, 7.0]) });
         assert_eq!(sure(&[7.0; 9]), None);
         assert_eq!(sure(&[]), None);
         let rising: Vec<f64> = (0..40).map(f64::from).collect();

@@ -3,7 +3,7 @@
 //! System Performance, 1984, chapter 5): the line of light load, on which nobody waits for anybody, and the plateau, on which the
 //! busiest part never rests.
 
-use super::curve::{Mean, Spread};
+use super::curve::{LoadMean, RepeatSpread};
 
 /// A line and a plateau need at least so many loads.
 pub(crate) const LEAST_LOADS: usize = 3;
@@ -19,29 +19,29 @@ const RANGE: f64 = 3.7;
 
 /// Which loads make the line and which the plateau.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Bend {
+pub(crate) struct KneeSplit {
     /// So many of the lowest loads are on the line.
     light: usize,
     /// Places of the loads on the plateau.
     plateau: Vec<usize>,
 }
 
-impl Bend {
+impl KneeSplit {
     /// Finds both. `None` with fewer than [`LEAST_LOADS`] loads, or where the curve does not bend within them: throughput still
     /// rises at the highest load, or is on the line there.
-    pub(crate) fn of(means: &[Mean], spread: Option<Spread>) -> Option<Self> {
+    pub(crate) fn of(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<Self> {
         let best = peak(means).filter(|_| means.len() >= LEAST_LOADS)?;
         let by_chance =
-            |mean: &Mean| spread.map_or(0.0, |spread| RANGE * spread.relative / (mean.repeats as f64).sqrt());
-        let tolerance = |mean: &Mean| by_chance(mean).clamp(TOLERANCE, WIDEST);
-        let per_load = |mean: &Mean| mean.rate / mean.load;
+            |mean: &LoadMean| spread.map_or(0.0, |spread| RANGE * spread.relative / (mean.repeats as f64).sqrt());
+        let tolerance = |mean: &LoadMean| by_chance(mean).clamp(TOLERANCE, WIDEST);
+        let per_load = |mean: &LoadMean| mean.rate / mean.load;
         let mut steepest = 0.0_f64;
         let light = means.iter().take_while(|mean| {
             steepest = steepest.max(per_load(mean));
             per_load(mean) >= (1.0 - tolerance(mean)) * steepest
         });
         let light = light.count();
-        let level = |mean: &Mean| mean.rate >= (1.0 - tolerance(mean)) * means[best].rate;
+        let level = |mean: &LoadMean| mean.rate >= (1.0 - tolerance(mean)) * means[best].rate;
         let plateau: Vec<usize> = (0..means.len()).filter(|&index| level(&means[index])).collect();
         let bend = Self { light, plateau };
         let last = means.len() - 1;
@@ -51,7 +51,7 @@ impl Bend {
     }
 
     /// Where line and plateau meet.
-    pub(crate) fn knee(&self, means: &[Mean]) -> Option<f64> {
+    pub(crate) fn knee(&self, means: &[LoadMean]) -> Option<f64> {
         let light = means.get(..self.light)?;
         // Least squares through the origin, because no load has no throughput.
         let rates: f64 = light.iter().map(|mean| mean.rate * mean.load).sum();
@@ -63,7 +63,7 @@ impl Bend {
 }
 
 /// The place of the highest mean, the lowest load of equal ones; `None` where nothing got through.
-pub(crate) fn peak(means: &[Mean]) -> Option<usize> {
+pub(crate) fn peak(means: &[LoadMean]) -> Option<usize> {
     let mut best: Option<usize> = None;
     for (index, mean) in means.iter().enumerate() {
         if mean.rate > best.map_or(0.0, |best| means[best].rate) {
@@ -79,12 +79,12 @@ mod tests {
 
     const DOUBLING: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 
-    fn curve(loads: &[f64], rate: impl Fn(f64) -> f64) -> Vec<Mean> {
-        loads.iter().map(|&load| Mean { load, rate: rate(load), repeats: 1 }).collect()
+    fn curve(loads: &[f64], rate: impl Fn(f64) -> f64) -> Vec<LoadMean> {
+        loads.iter().map(|&load| LoadMean { load, rate: rate(load), repeats: 1 }).collect()
     }
 
-    fn knee(means: &[Mean], spread: Option<Spread>) -> Option<f64> {
-        Bend::of(means, spread)?.knee(means)
+    fn knee(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<f64> {
+        KneeSplit::of(means, spread)?.knee(means)
     }
 
     /// Throughput of N agents that think for `think_s` and are served by one of so many servers in `service_s`, both exponential: the
@@ -154,7 +154,7 @@ mod tests {
         let close: Vec<f64> = (60..70).map(f64::from).collect();
         assert_eq!(knee(&curve(&close, |n| n), None), None, "linear, with loads so close that they look level");
         assert_eq!(knee(&curve(&[1.0, 2.0], |_| 1.0), None), None, "two loads");
-        let noisy = Some(Spread { relative: 0.3, degrees: 7 });
+        let noisy = Some(RepeatSpread { relative: 0.3, degrees: 7 });
         assert_eq!(knee(&curve(&DOUBLING, |n| n.powf(0.5)), noisy), None, "noise does not make a rising curve level");
         assert_eq!(knee(&curve(&DOUBLING, |_| 0.0), None), None, "nothing gets through");
     }
@@ -164,7 +164,7 @@ mod tests {
     fn a_noisy_plateau_does_not_push_the_knee_up() {
         let mut random = fastrand::Rng::with_seed(7);
         let noise = 0.06;
-        let spread = Some(Spread { relative: noise, degrees: 16 });
+        let spread = Some(RepeatSpread { relative: noise, degrees: 16 });
         let mut found: Vec<f64> = (0..200)
             .map(|_| {
                 let mut noisy = |rate: f64| {

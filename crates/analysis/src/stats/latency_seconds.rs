@@ -6,9 +6,10 @@
 //! a second hardly moves, must be high in two seconds in a row, p99 in three. Where such a spell begins and ends within a second
 //! follows from the share of that second's operations that were slow.
 
-use record::hlog::Counts;
+use record::hlog::HistogramCounts;
+use record::results::Quantiles;
 
-use super::quantiles::{largest, mean, samples_for};
+use super::quantiles::{largest, mean};
 
 /// Steps for each doubling.
 const STEPS: f64 = 16.0;
@@ -25,11 +26,11 @@ const QUANTILES: [(f64, usize); 3] = [(0.5, 2), (0.9, 2), (0.99, 3)];
 /// Seconds in time order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LatencySeconds {
-    seconds: Vec<Second>,
+    seconds: Vec<SecondLatency>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Second {
+struct SecondLatency {
     from_s: f64,
     until_s: f64,
     /// Steps in which operations are, and how many; in order.
@@ -38,11 +39,11 @@ struct Second {
 
 impl LatencySeconds {
     /// Takes in the `ok` latencies, in nanoseconds, of an operation's interval; those of other operations in the same one are added.
-    pub fn add(&mut self, from_s: f64, length_s: f64, counts: &Counts) {
+    pub fn add(&mut self, from_s: f64, length_s: f64, counts: &HistogramCounts) {
         let index = match self.seconds.binary_search_by(|second| second.from_s.total_cmp(&from_s)) {
             Ok(index) => index,
             Err(index) => {
-                let second = Second { from_s, until_s: from_s + length_s, counts: Vec::new() };
+                let second = SecondLatency { from_s, until_s: from_s + length_s, counts: Vec::new() };
                 self.seconds.insert(index, second);
                 index
             }
@@ -72,13 +73,13 @@ impl LatencySeconds {
     pub fn slow(&self, from_s: f64, at_s: f64, until_s: f64) -> Vec<[f64; 2]> {
         const EDGE_S: f64 = 1e-6;
         let near = self.seconds.partition_point(|second| second.from_s < from_s - 2.0 * EDGE_S);
-        let before: Vec<&Second> = self.seconds[near..]
+        let before: Vec<&SecondLatency> = self.seconds[near..]
             .iter()
             .take_while(|second| second.from_s <= at_s)
             .filter(|second| second.from_s >= from_s - EDGE_S && second.until_s <= at_s + EDGE_S)
             .collect();
         let begun = self.seconds.partition_point(|second| second.until_s <= at_s);
-        let after: Vec<&Second> = self.seconds[begun..]
+        let after: Vec<&SecondLatency> = self.seconds[begun..]
             .iter()
             .take_while(|second| second.from_s < until_s)
             .filter(|second| second.until_s > at_s + EDGE_S && second.from_s < until_s - EDGE_S)
@@ -87,7 +88,7 @@ impl LatencySeconds {
         for (quantile, in_a_row) in QUANTILES {
             let usual: Vec<f64> = before.iter().filter_map(|second| second.quantile(quantile)).collect();
             let Some(slowest) = largest(usual.iter().copied()).filter(|_| usual.len() >= FEWEST) else { continue };
-            let quantile = Bar { quantile, step: step_of(slowest * FAR), usual: 0.0 };
+            let quantile = LatencyBound { quantile, step: step_of(slowest * FAR), usual: 0.0 };
             spells.extend(quantile.over(&before).spells(&after, in_a_row));
         }
         let mut spells: Vec<[f64; 2]> =
@@ -98,7 +99,7 @@ impl LatencySeconds {
 }
 
 /// What a second is held against.
-struct Bar {
+struct LatencyBound {
     quantile: f64,
     /// Operations in later steps are slow.
     step: u16,
@@ -106,17 +107,17 @@ struct Bar {
     usual: f64,
 }
 
-impl Bar {
-    fn over(self, before: &[&Second]) -> Self {
+impl LatencyBound {
+    fn over(self, before: &[&SecondLatency]) -> Self {
         let shares: Vec<f64> = before.iter().filter_map(|second| second.share_above(self.step)).collect();
         Self { usual: mean(&shares).unwrap_or(0.0), ..self }
     }
 
-    fn is_slow(&self, second: &Second) -> bool {
+    fn is_slow(&self, second: &SecondLatency) -> bool {
         second.quantile(self.quantile).is_some_and(|value| step_of(value) > self.step)
     }
 
-    fn spells(&self, seconds: &[&Second], in_a_row: usize) -> Vec<[f64; 2]> {
+    fn spells(&self, seconds: &[&SecondLatency], in_a_row: usize) -> Vec<[f64; 2]> {
         let mut spells = Vec::new();
         let mut next = 0;
         while next < seconds.len() {
@@ -133,7 +134,7 @@ impl Bar {
     }
 
     /// Where a spell of the seconds `first..end` begins and ends. The seconds at its edges, and their neighbours, may be slow in part.
-    fn edges(&self, seconds: &[&Second], [first, end]: [usize; 2]) -> [f64; 2] {
+    fn edges(&self, seconds: &[&SecondLatency], [first, end]: [usize; 2]) -> [f64; 2] {
         let share = |index: usize| seconds[index].share_above(self.step).unwrap_or(0.0) - self.usual;
         let inner = (first + 1..end - 1).map(share).collect::<Vec<_>>();
         let full = mean(&inner).unwrap_or_else(|| share(first).max(share(end - 1)));
@@ -145,12 +146,12 @@ impl Bar {
 }
 
 /// Whether a second begins where the one before it ends.
-fn follows(seconds: &[&Second], index: usize) -> bool {
+fn follows(seconds: &[&SecondLatency], index: usize) -> bool {
     let gap_s = seconds[index].from_s - seconds[index - 1].until_s;
     gap_s.abs() < seconds[index].length_s() / 2.0
 }
 
-impl Second {
+impl SecondLatency {
     fn length_s(&self) -> f64 {
         self.until_s - self.from_s
     }
@@ -162,7 +163,7 @@ impl Second {
     /// About the middle of the step in which the quantile lies, nanoseconds; `None` if too few operations support it.
     fn quantile(&self, quantile: f64) -> Option<f64> {
         let count = self.count();
-        if count < samples_for(quantile) {
+        if count < Quantiles::samples_for(quantile) {
             return None;
         }
         let rank = (quantile * count as f64).ceil() as u64;
@@ -188,10 +189,10 @@ fn step_of(ns: f64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::{Made, near};
+    use crate::synthetic::{SyntheticLoad, near};
 
     fn taking(seed: u64, latency_us: impl Fn(f64) -> f64) -> LatencySeconds {
-        Made::even(30.0, |_| 3_000.0).taking(seed, latency_us).latency
+        SyntheticLoad::even(30.0, |_| 3_000.0).taking(seed, latency_us).latency
     }
 
     #[test]
@@ -227,7 +228,7 @@ mod tests {
     fn chance_makes_no_spell() {
         // 200 loads of 50 operations a second, whose quantiles are noisy.
         for seed in 0..200 {
-            let made = Made::random(seed, 30.0, |_| 50.0).taking(seed, |_| 1_000.0);
+            let made = SyntheticLoad::random(seed, 30.0, |_| 50.0).taking(seed, |_| 1_000.0);
             assert_eq!(made.latency.slow(2.0, 12.0, 30.0), [[0.0; 2]; 0], "{seed}");
         }
     }

@@ -23,7 +23,7 @@ const CRITICAL: f64 = 12.69;
 
 /// The split at which the levels differ most.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Shift {
+pub(crate) struct LevelShift {
     /// Observations before it.
     pub split: usize,
     /// Median before it.
@@ -35,7 +35,7 @@ pub(crate) struct Shift {
 }
 
 /// The largest shift of a series; `None` if it is too short to have one.
-pub(crate) fn level_shift(series: &[f64]) -> Option<Shift> {
+pub(crate) fn level_shift(series: &[f64]) -> Option<LevelShift> {
     let count = series.len();
     let side = ((count as f64 * SIDE).ceil() as usize).max(FEWEST);
     if count < 2 * side {
@@ -59,7 +59,7 @@ pub(crate) fn level_shift(series: &[f64]) -> Option<Shift> {
     let residuals: Vec<f64> =
         ranks.iter().enumerate().map(|(at, rank)| rank - middle - levels[usize::from(at >= split)]).collect();
     let variance = residuals.iter().map(|residual| residual * residual).sum::<f64>() / (count - 2) as f64;
-    Some(Shift {
+    Some(LevelShift {
         split,
         before: median(&series[..split])?,
         after: median(&series[split..])?,
@@ -84,7 +84,7 @@ fn ranks(series: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::autoregressive;
+    use crate::synthetic::autoregressive;
 
     #[test]
     fn equal_values_share_their_rank() {

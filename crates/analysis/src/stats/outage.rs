@@ -40,7 +40,7 @@ use record::results::Outage;
 
 use super::latency_seconds::LatencySeconds;
 use super::quantiles::{interquartile_range, mean};
-use super::timeline::{Counts, Timeline};
+use super::timeline::{CumulativeCounts, Timeline};
 
 /// A gap that begins within this time of the fault is likely to be its effect.
 const AT_ONCE_S: f64 = 0.25;
@@ -62,7 +62,7 @@ const PARTIAL_BIN_S: f64 = 0.01;
 
 /// The times of a fault that its outage depends on, seconds since load start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Times {
+pub(crate) struct FaultTimes {
     /// The fault began.
     pub at_s: f64,
     /// It was healed; `None` if it heals by itself.
@@ -82,13 +82,13 @@ pub(crate) struct Times {
 ///
 /// Of a long load, what follows within minutes is looked at in narrow slots. Where service was not back by then, all that follows is, in wide
 /// ones; only when things first happened is then still told by the narrow ones.
-pub(crate) fn outage(timeline: &Timeline, latency: &LatencySeconds, times: Times) -> Outage {
+pub(crate) fn outage(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -> Outage {
     let Some(whole) = timeline.whole().filter(|_| times.until_s - times.at_s > CLOSE_S) else {
         return outage_in(timeline, latency, times);
     };
     let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
     let close_s = (horizon_s + BEYOND_S).min(times.at_s + CLOSE_S).min(times.until_s);
-    let close = outage_in(timeline, latency, Times { until_s: close_s, counted_until_s: close_s, ..times });
+    let close = outage_in(timeline, latency, FaultTimes { until_s: close_s, counted_until_s: close_s, ..times });
     let drained = close.overshoot_ratio.is_none() || close.overshoot_until_s.is_some();
     if horizon_s <= close_s && close.back_to_baseline_s.is_some() && drained {
         return close;
@@ -101,12 +101,12 @@ pub(crate) fn outage(timeline: &Timeline, latency: &LatencySeconds, times: Times
     }
 }
 
-fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: Times) -> Outage {
+fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -> Outage {
     let begin = timeline.slot_of(times.at_s);
     let end = timeline.slot_of(times.until_s).max(begin);
     let counted = timeline.slot_of(times.counted_until_s).max(end);
     let baseline = times.baseline_from_s.and_then(|from_s| Baseline::of(timeline, from_s, times.at_s));
-    let course = baseline.map(|baseline| Course::of(timeline, latency, times, [begin, end], baseline));
+    let course = baseline.map(|baseline| Recovery::of(timeline, latency, times, [begin, end], baseline));
     let back = course.as_ref().and_then(|course| course.back);
     // Never back: everything until the next fault, or until the drain's end, is affected.
     let affected = back.unwrap_or(counted);
@@ -135,7 +135,7 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: Times) -> Out
 }
 
 /// What followed a fault that has a baseline.
-struct Course {
+struct Recovery {
     baseline: Baseline,
     gaps: Vec<[usize; 2]>,
     /// Stretches of high latency, but for those of an overshoot.
@@ -144,18 +144,18 @@ struct Course {
     overshoot: Option<Overshoot>,
 }
 
-impl Course {
+impl Recovery {
     fn of(
         timeline: &Timeline,
         latency: &LatencySeconds,
-        times: Times,
+        times: FaultTimes,
         [begin, end]: [usize; 2],
         baseline: Baseline,
     ) -> Self {
         let gaps = gaps(timeline, times, [begin, end], baseline);
         let found = |slow: &[[usize; 2]]| {
             let stretches = gaps.iter().chain(slow).copied();
-            back_to_baseline(&Signs::of(timeline, [begin, end], stretches, baseline), times)
+            back_to_baseline(&OutageSigns::of(timeline, [begin, end], stretches, baseline), times)
         };
         let mut back = found(&[]);
         let drained = back.and_then(|back| overshoot(timeline, &baseline, [back, end]));
@@ -201,7 +201,7 @@ impl Course {
 }
 
 /// Gaps in the slots since the fault.
-fn gaps(timeline: &Timeline, times: Times, [begin, end]: [usize; 2], baseline: Baseline) -> Vec<[usize; 2]> {
+fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseline: Baseline) -> Vec<[usize; 2]> {
     let effects = [Some(times.at_s), times.healed_s];
     timeline
         .ok()
@@ -418,7 +418,7 @@ pub(crate) fn horizon_s(at_s: f64, healed_s: Option<f64>, timeout_s: f64) -> f64
 }
 
 /// The first slot from which service is as before, for good.
-fn back_to_baseline(signs: &Signs, times: Times) -> Option<usize> {
+fn back_to_baseline(signs: &OutageSigns, times: FaultTimes) -> Option<usize> {
     let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
     let horizon = signs.timeline.slot_of(horizon_s).min(signs.end);
     let mut from = signs.begin;
@@ -432,19 +432,19 @@ fn back_to_baseline(signs: &Signs, times: Times) -> Option<usize> {
 }
 
 /// Signs of an outage in the slots since a fault, as running sums.
-struct Signs<'a> {
+struct OutageSigns<'a> {
     timeline: &'a Timeline,
     begin: usize,
     end: usize,
     /// Windows that begin in a slot and are below the bound.
-    low: Counts,
+    low: CumulativeCounts,
     /// Slots in gaps, and slots whose operations took far longer than before.
-    gap: Counts,
+    gap: CumulativeCounts,
     hold: usize,
     baseline: Baseline,
 }
 
-impl<'a> Signs<'a> {
+impl<'a> OutageSigns<'a> {
     /// The signs, of which `stretches` are gaps and times of high latency.
     pub fn of(
         timeline: &'a Timeline,
@@ -460,7 +460,7 @@ impl<'a> Signs<'a> {
             u64::from(until <= end && (timeline.ok().between(slot, until) as f64) < fewest)
         });
         let gap = marked([begin, end], stretches);
-        Self { timeline, begin, end, low: Counts::of(low), gap, hold, baseline }
+        Self { timeline, begin, end, low: CumulativeCounts::of(low), gap, hold, baseline }
     }
 
     fn bad(&self, from: usize, until: usize) -> u64 {
@@ -511,20 +511,20 @@ impl<'a> Signs<'a> {
 
 /// The slot at which a Poisson stream changed from the rate `a` to the rate `b` (both for each slot), by maximum likelihood: each
 /// operation speaks for `a` with `ln(a / b)`, each slot for it with `b - a`.
-fn change(ok: &Counts, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
+fn change(ok: &CumulativeCounts, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
     let (each_operation, each_slot) = ((a / b).ln(), b - a);
     let for_a = |slot: &usize| ok.between(from, *slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
     (from..=until).max_by(|x, y| for_a(x).total_cmp(&for_a(y)).then(y.cmp(x))).unwrap_or(from)
 }
 
 /// Slots of `begin..end`, counted from `begin`, that lie in any of the stretches.
-fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = [usize; 2]>) -> Counts {
+fn marked([begin, end]: [usize; 2], stretches: impl IntoIterator<Item = [usize; 2]>) -> CumulativeCounts {
     let mut marks = vec![0; end - begin];
     for [from, until] in stretches {
         let (from, until) = (from.clamp(begin, end), until.clamp(begin, end));
         marks[from - begin..until.max(from) - begin].fill(1);
     }
-    Counts::of(marks)
+    CumulativeCounts::of(marks)
 }
 
 /// Slots of the affected window `begin..affected` in which service was degraded: the window around them (as long as those that throughput is
@@ -543,7 +543,7 @@ fn degraded(
     let fewest = baseline.bound_per_s * timeline.slot_s();
     let bad =
         |from: usize, until: usize| timeline.failed().between(from, until) + timeline.wrong().between(from, until);
-    let marked = |marks: &Counts, from: usize, until: usize| marks.between(from - begin, until - begin);
+    let marked = |marks: &CumulativeCounts, from: usize, until: usize| marks.between(from - begin, until - begin);
     (begin..affected)
         .filter(|&slot| {
             if marked(&in_gap, slot, slot + 1) > 0 {

@@ -1,11 +1,6 @@
 //! Quantiles: of a list of numbers its order statistics (median, quantiles, interquartile range, mean), and of times those of a
 //! merged histogram, whose counts are exact and whose values are as fine as its buckets. Quantiles are never averaged.
-//!
-//! A quantile is given when the samples can tell anything about it: when, with 95 % confidence, at least one of them lies above
-//! it. Of `n` independent samples all lie below the quantile `q` with probability `q^n`, so that takes `n ≥ ln 0.05 / ln q`: 5
-//! samples for the median, 11 for p75, 29 for p90, 299 for p99 and 2,995 for p99.9 (S. S. Wilks, "Determination of sample sizes
-//! for setting tolerance limits", Annals of Mathematical Statistics 12, 1941). With fewer, the "p99" would merely be another
-//! name for the maximum.
+//! A quantile is given where [`Quantiles::samples_for`] says that the samples support it.
 
 use hdrhistogram::Histogram;
 use record::results::Quantiles;
@@ -71,9 +66,6 @@ fn interpolated(sorted: &[f64], share: f64) -> Option<f64> {
     Some(low + (high - low) * at.fract())
 }
 
-/// Confidence that a sample lies above a quantile that is given.
-const CONFIDENCE: f64 = 0.95;
-
 const NS_PER_US: f64 = 1e3;
 
 /// The quantiles of the results, as their fields are called there.
@@ -84,18 +76,13 @@ pub(crate) fn named(field: &str) -> Option<f64> {
     NAMES.into_iter().find(|(name, _)| *name == field).map(|(_, q)| q)
 }
 
-/// Fewest samples that support the quantile `q`.
-pub(crate) fn samples_for(q: f64) -> u64 {
-    ((1.0 - CONFIDENCE).ln() / q.ln()).ceil() as u64
-}
-
 /// Quantiles in microseconds of a histogram in nanoseconds; `None` if it is empty.
 pub(crate) fn quantiles_us(histogram: &Histogram<u64>) -> Option<Quantiles> {
     if histogram.is_empty() {
         return None;
     }
     let count = histogram.len();
-    let quantile = |q| (count >= samples_for(q)).then(|| histogram.value_at_quantile(q) as f64 / NS_PER_US);
+    let quantile = |q| (count >= Quantiles::samples_for(q)).then(|| histogram.value_at_quantile(q) as f64 / NS_PER_US);
     Some(Quantiles {
         p50: quantile(0.5),
         p75: quantile(0.75),
@@ -163,7 +150,7 @@ mod tests {
 
     #[test]
     fn enough_samples_are_those_of_wilks() {
-        assert_eq!([0.5, 0.75, 0.9, 0.99, 0.999].map(samples_for), [5, 11, 29, 299, 2_995]);
+        assert_eq!([0.5, 0.75, 0.9, 0.99, 0.999].map(Quantiles::samples_for), [5, 11, 29, 299, 2_995]);
     }
 
     #[test]

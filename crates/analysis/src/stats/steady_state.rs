@@ -33,7 +33,7 @@ const DRAWN_IN: f64 = 3.0 / 0.6745;
 
 /// How much is looked for, as shares.
 #[derive(Debug, Clone, Copy)]
-struct Matters {
+struct Sensitivity {
     /// A cut that changes the mean by less is not made.
     bias: f64,
     /// A shift of the level by less is drift.
@@ -41,14 +41,14 @@ struct Matters {
 }
 
 /// The machines that this was built on drift by 5 to 10 % within minutes.
-const OF_THROUGHPUT: Matters = Matters { bias: 0.01, shift: 0.15 };
+const OF_THROUGHPUT: Sensitivity = Sensitivity { bias: 0.01, shift: 0.15 };
 
 /// Within less than five seconds chance alone moves it further.
-const OF_SHORT_THROUGHPUT: Matters = Matters { bias: 0.01, shift: 0.25 };
+const OF_SHORT_THROUGHPUT: Sensitivity = Sensitivity { bias: 0.01, shift: 0.25 };
 
 /// Near saturation a drift of 10 % moves the latency by several times as much, and in an open loop a single stall is in the mean of
 /// its second many times over. A queue that grows does more than double; in a closed loop throughput shows the rest.
-const OF_LATENCY: Matters = Matters { bias: 0.05, shift: 1.0 };
+const OF_LATENCY: Sensitivity = Sensitivity { bias: 0.05, shift: 1.0 };
 
 /// The mean latency of a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,7 +61,7 @@ pub(crate) struct MeanLatency {
 
 /// What became of one series.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Judged {
+struct SeriesResult {
     /// Observations cut off.
     cut: usize,
     steady: bool,
@@ -114,7 +114,7 @@ fn gathered_times(seconds: Vec<MeanLatency>) -> Vec<MeanLatency> {
 }
 
 /// Of throughput in bins; `None` with too few.
-fn judged_rates(rates: &[f64]) -> Option<Judged> {
+fn judged_rates(rates: &[f64]) -> Option<SeriesResult> {
     // Less than five seconds: the rule without batches, which is coarser but better than none.
     let long = rates.len() >= FEWEST * BATCH;
     let (batch, matters) = if long { (BATCH, OF_THROUGHPUT) } else { (1, OF_SHORT_THROUGHPUT) };
@@ -130,11 +130,11 @@ fn judged_rates(rates: &[f64]) -> Option<Judged> {
         let ratio = shift.before.max(shift.after) / shift.before.min(shift.after);
         shift.significant && ratio > 1.0 + matters.shift
     });
-    Some(Judged { cut, steady: !shifted })
+    Some(SeriesResult { cut, steady: !shifted })
 }
 
 /// Of latency by second; `None` with too few.
-fn judged_times(seconds: &[MeanLatency]) -> Option<Judged> {
+fn judged_times(seconds: &[MeanLatency]) -> Option<SeriesResult> {
     if seconds.len() < FEWEST {
         return None;
     }
@@ -149,7 +149,7 @@ fn judged_times(seconds: &[MeanLatency]) -> Option<Judged> {
         let quick = |seconds: &[f64]| nearest_rank(seconds, 0.25).unwrap_or(0.0);
         (quick(&rest[shift.split..]) - quick(&rest[..shift.split])).abs() > (1.0 + OF_LATENCY.shift).ln()
     });
-    Some(Judged { cut, steady: !shifted })
+    Some(SeriesResult { cut, steady: !shifted })
 }
 
 /// Observations far off the median, brought nearer to it.
@@ -194,7 +194,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::made_up::{autoregressive, normal};
+    use crate::synthetic::{autoregressive, normal};
 
     /// A timeline of 10 ms slots whose rate at each moment is `rate`, with up to `noise` (relative) on each slot.
     fn timeline(length_s: f64, noise: f64, rate: impl Fn(f64) -> f64) -> Timeline {

@@ -18,16 +18,16 @@ const SLOTS_AFTER: usize = 250_000;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Timeline {
     slot_s: f64,
-    ok: Counts,
-    failed: Counts,
-    wrong: Counts,
+    ok: CumulativeCounts,
+    failed: CumulativeCounts,
+    wrong: CumulativeCounts,
     /// The same in the wide slots alone, if some were recorded in narrow ones.
     whole: Option<Box<Timeline>>,
 }
 
 /// Running sums over cells, each of one slot or of several.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Counts {
+pub(crate) struct CumulativeCounts {
     sums: Vec<u64>,
     /// `None`: each cell is a slot.
     cells: Option<Rc<Cells>>,
@@ -58,7 +58,7 @@ impl Cells {
     }
 }
 
-impl Counts {
+impl CumulativeCounts {
     pub(crate) fn of(per_slot: impl IntoIterator<Item = u64>) -> Self {
         let mut sums = vec![0];
         let mut sum = 0;
@@ -162,7 +162,7 @@ impl Timeline {
             let kinds = kinds(slot);
             counts[index].iter_mut().zip(kinds).for_each(|(sum, count)| *sum += count);
         }
-        let kind = |kind: usize| Counts::of(counts.iter().map(|slot| slot[kind]));
+        let kind = |kind: usize| CumulativeCounts::of(counts.iter().map(|slot| slot[kind]));
         Some(Self { slot_s, ok: kind(0), failed: kind(1), wrong: kind(2), whole: None })
     }
 
@@ -180,7 +180,7 @@ impl Timeline {
             return Some(whole);
         }
         let mut builder =
-            Builder { wide: per_wide as usize, starts: Vec::new(), first: Vec::new(), sums: Default::default() };
+            CellBuilder { wide: per_wide as usize, starts: Vec::new(), first: Vec::new(), sums: Default::default() };
         let mut rest = narrow;
         for number in 0..length {
             let begin = number * builder.wide;
@@ -199,7 +199,7 @@ impl Timeline {
         let cells = Rc::new(Cells { starts: builder.starts, first: builder.first, wide: builder.wide });
         let [ok, failed, wrong] = builder.sums.map(|mut sums| {
             sums.insert(0, 0);
-            Counts { sums, cells: Some(Rc::clone(&cells)) }
+            CumulativeCounts { sums, cells: Some(Rc::clone(&cells)) }
         });
         Some(Self { slot_s, ok, failed, wrong, whole: Some(Box::new(whole)) })
     }
@@ -234,17 +234,17 @@ impl Timeline {
     }
 
     /// Operations that ended `ok`.
-    pub fn ok(&self) -> &Counts {
+    pub fn ok(&self) -> &CumulativeCounts {
         &self.ok
     }
 
     /// Operations that ended `failed` or `timeout`.
-    pub fn failed(&self) -> &Counts {
+    pub fn failed(&self) -> &CumulativeCounts {
         &self.failed
     }
 
     /// Operations that ended `wrong`.
-    pub fn wrong(&self) -> &Counts {
+    pub fn wrong(&self) -> &CumulativeCounts {
         &self.wrong
     }
 
@@ -273,14 +273,14 @@ fn kinds(slot: &OutcomeSlot) -> [u64; 3] {
 }
 
 /// Cells as they are put together.
-struct Builder {
+struct CellBuilder {
     wide: usize,
     starts: Vec<u32>,
     first: Vec<u32>,
     sums: [Vec<u64>; 3],
 }
 
-impl Builder {
+impl CellBuilder {
     /// Adds a wide slot that holds so much, or the narrow `rows` in it (first slot, slots, counts) if they hold as much.
     fn add(&mut self, [begin, end]: [usize; 2], held: [u64; 3], rows: &[(usize, usize, [u64; 3])]) {
         self.first.push(self.starts.len() as u32);

@@ -7,7 +7,7 @@
 //! is what Gunther's spreadsheet does. `b, c >= 0` is kept by fitting again with one or both at 0 where the free fit breaks it: the least
 //! squares under the bounds are the best of those that obey them.
 
-use super::curve::{Curve, Mean};
+use super::curve::{LoadCurve, LoadMean};
 use super::quantiles::mean;
 
 /// Curves need at least so many different loads: one more than the law has parameters, so that the fit can be wrong.
@@ -18,7 +18,7 @@ const STEPS: usize = 200;
 
 /// A fitted law.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Law {
+pub(crate) struct FittedLaw {
     /// Throughput of one.
     pub lambda: f64,
     /// Contention.
@@ -29,14 +29,15 @@ pub(crate) struct Law {
 
 /// Fits the law to the mean of each load, weighted by its repeats: the least squares of the means are those of the repeats. `None` with
 /// fewer than [`LEAST_LOADS`] loads, without throughput, or where the law explains no more than a level line.
-pub(crate) fn fitted(means: &[Mean]) -> Option<Law> {
+pub(crate) fn fitted(means: &[LoadMean]) -> Option<FittedLaw> {
     let most = means.iter().map(|mean| mean.rate).fold(0.0, f64::max);
-    let finite = |mean: &Mean| mean.load > 0.0 && mean.load.is_finite() && mean.rate >= 0.0 && mean.rate.is_finite();
+    let finite =
+        |mean: &LoadMean| mean.load > 0.0 && mean.load.is_finite() && mean.rate >= 0.0 && mean.rate.is_finite();
     if means.len() < LEAST_LOADS || most <= 0.0 || !means.iter().all(finite) {
         return None;
     }
     // Throughputs near 1 keep the equations well conditioned, whatever the unit.
-    let scaled: Vec<Mean> = means.iter().map(|mean| Mean { rate: mean.rate / most, ..*mean }).collect();
+    let scaled: Vec<LoadMean> = means.iter().map(|mean| LoadMean { rate: mean.rate / most, ..*mean }).collect();
     let within = |fit: &Fit| fit.at[1] >= 0.0 && fit.at[2] >= 0.0;
     let bound = || {
         let free = [[true, true, false], [true, false, true], [true, false, false]];
@@ -48,10 +49,10 @@ pub(crate) fn fitted(means: &[Mean]) -> Option<Law> {
     let mean = scaled.iter().map(|mean| weight(mean) * mean.rate).sum::<f64>() / count;
     let spread: f64 = scaled.iter().map(|point| weight(point) * (point.rate - mean).powi(2)).sum();
     let [a, b, c] = best.at;
-    (best.squares < spread).then_some(Law { lambda: most / a, sigma: b / a, kappa: c / a })
+    (best.squares < spread).then_some(FittedLaw { lambda: most / a, sigma: b / a, kappa: c / a })
 }
 
-fn weight(mean: &Mean) -> f64 {
+fn weight(mean: &LoadMean) -> f64 {
     mean.repeats as f64
 }
 
@@ -72,7 +73,7 @@ fn below(load: f64, at: [f64; 3]) -> Option<f64> {
     (below > 0.0).then_some(below)
 }
 
-fn placed(points: &[Mean], at: [f64; 3]) -> Option<Fit> {
+fn placed(points: &[LoadMean], at: [f64; 3]) -> Option<Fit> {
     let mut squares = 0.0;
     for point in points {
         squares += weight(point) * (point.rate - point.load / below(point.load, at)?).powi(2);
@@ -81,7 +82,7 @@ fn placed(points: &[Mean], at: [f64; 3]) -> Option<Fit> {
 }
 
 /// Levenberg–Marquardt over the parameters that are free; the others are 0.
-fn descended(points: &[Mean], free: [bool; 3]) -> Option<Fit> {
+fn descended(points: &[LoadMean], free: [bool; 3]) -> Option<Fit> {
     let mut fit = start(points, free)?;
     let mut damping = 1e-3;
     for _ in 0..STEPS {
@@ -111,10 +112,10 @@ fn descended(points: &[Mean], free: [bool; 3]) -> Option<Fit> {
 }
 
 /// The linear fit of `N / X`, each weighted by `X²/N`, so that the errors are about those of `X`; a plain guess where that is no curve.
-fn start(points: &[Mean], free: [bool; 3]) -> Option<Fit> {
+fn start(points: &[LoadMean], free: [bool; 3]) -> Option<Fit> {
     let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points.iter().filter(|point| point.rate > 0.0) {
-        let Mean { load, rate, .. } = *point;
+        let LoadMean { load, rate, .. } = *point;
         let weight = weight(point) * (rate * rate / load).powi(2);
         let terms = terms(load);
         for row in 0..3 {
@@ -131,7 +132,7 @@ fn start(points: &[Mean], free: [bool; 3]) -> Option<Fit> {
 }
 
 /// `JᵀJ` and `Jᵀr` at a place.
-fn equations(points: &[Mean], at: [f64; 3], free: [bool; 3]) -> Option<([[f64; 3]; 3], [f64; 3])> {
+fn equations(points: &[LoadMean], at: [f64; 3], free: [bool; 3]) -> Option<([[f64; 3]; 3], [f64; 3])> {
     let (mut matrix, mut vector) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {
         let (load, weight) = (point.load, weight(point));
@@ -195,14 +196,14 @@ fn solved(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> Option<[f64; 3]> {
     found.iter().all(|value| value.is_finite()).then_some(found)
 }
 
-impl Law {
+impl FittedLaw {
     /// Throughput at a load.
     pub(crate) fn at(&self, load: f64) -> f64 {
         self.lambda * load / (1.0 + self.sigma * (load - 1.0) + self.kappa * load * (load - 1.0))
     }
 
     /// Share of the variance of all repeats that the law explains; `None` where there is none.
-    pub(crate) fn r2(&self, curve: &Curve) -> Option<f64> {
+    pub(crate) fn r2(&self, curve: &LoadCurve) -> Option<f64> {
         let repeats = || curve.points.iter().flat_map(|point| point.rates.iter().map(move |rate| (point.load, *rate)));
         let mean = mean(&repeats().map(|(_, rate)| rate).collect::<Vec<_>>())?;
         let spread: f64 = repeats().map(|(_, rate)| (rate - mean).powi(2)).sum();
@@ -231,12 +232,12 @@ mod tests {
         value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
     }
 
-    fn measured(curve: &Value) -> Curve {
-        Curve::of(&numbers(&curve["loads"]).into_iter().zip(numbers(&curve["rates"])).collect::<Vec<_>>())
+    fn measured(curve: &Value) -> LoadCurve {
+        LoadCurve::of(&numbers(&curve["loads"]).into_iter().zip(numbers(&curve["rates"])).collect::<Vec<_>>())
     }
 
-    fn of(points: &[(f64, f64)]) -> Option<Law> {
-        fitted(&Curve::of(points).means())
+    fn of(points: &[(f64, f64)]) -> Option<FittedLaw> {
+        fitted(&LoadCurve::of(points).means())
     }
 
     /// Within `relative` of each other, or both as good as 0.
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn a_curve_that_follows_the_law_is_found_exactly() {
         for (sigma, kappa) in [(0.0, 0.0), (0.05, 0.0), (0.0, 1e-3), (0.02, 5e-4), (0.9, 0.1), (0.3, 1e-8)] {
-            let law = Law { lambda: 123.0, sigma, kappa };
+            let law = FittedLaw { lambda: 123.0, sigma, kappa };
             let points: Vec<(f64, f64)> =
                 (0..8).map(|power| 2_f64.powi(power)).map(|load| (load, law.at(load))).collect();
             let found = of(&points).unwrap();
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_rising_curve_without_coherency_has_no_peak() {
-        assert_eq!(Law { lambda: 1.0, sigma: 0.1, kappa: 0.0 }.peak_at(), None);
-        assert_eq!(Law { lambda: 1.0, sigma: 0.0, kappa: 9.0 }.peak_at(), Some(1.0));
+        assert_eq!(FittedLaw { lambda: 1.0, sigma: 0.1, kappa: 0.0 }.peak_at(), None);
+        assert_eq!(FittedLaw { lambda: 1.0, sigma: 0.0, kappa: 9.0 }.peak_at(), Some(1.0));
     }
 }

@@ -8,7 +8,7 @@ use record::events::{Ending, What};
 use record::rows::GeneratorSecond;
 
 use super::Threshold::{self, From, Under};
-use super::{Facts, Rule};
+use super::{Rule, RuleInput};
 use crate::{claims, versions};
 
 const NEVER: f64 = f64::INFINITY;
@@ -19,7 +19,7 @@ const SUSPECT_IF_SO: Threshold = From { suspect: 1.0, void: NEVER };
 const VOID_IF_SO: Threshold = From { suspect: 1.0, void: 1.0 };
 
 /// What a rule found: its figure, and what a user is told of it.
-type Weighed = Option<(f64, String)>;
+type Evaluation = Option<(f64, String)>;
 
 /// All rules, sorted by name.
 pub(crate) const RULES: &[Rule] = &[
@@ -187,7 +187,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "lost_host",
-        looks_at: "hosts that were lost although nobody meant it: their keeper or runner ended, or the connection to it broke",
+        looks_at: "hosts that were lost although nobody meant it: their shim or runner ended, or the connection to it broke",
         unit: "",
         threshold: VOID_IF_SO,
         why: "The target ran on fewer hosts than was asked for, and it was not the target that failed.",
@@ -397,7 +397,7 @@ const PACED_STALL_US: f64 = 200_000.0;
 /// Rows of one second may lie this far apart.
 const SAME_SECOND_S: f64 = 0.25;
 
-fn dropped_starts(facts: &Facts<'_>) -> Weighed {
+fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
     let dropped = facts.trial.generator.dropped? as f64;
     let outcomes = facts.trial.outcomes;
     let ended = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
@@ -406,14 +406,14 @@ fn dropped_starts(facts: &Facts<'_>) -> Weighed {
     Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due and were dropped: the backlog was full")))
 }
 
-fn failed_connects(facts: &Facts<'_>) -> Weighed {
+fn failed_connects(facts: &RuleInput<'_>) -> Evaluation {
     let failed = failed_before_any_fault(facts);
     let others = failed.connects - failed.handshakes;
     let when = failed.when;
     Some((others as f64, format!("{others} connects failed {when}: agents could not reach the target")))
 }
 
-fn failed_handshakes(facts: &Facts<'_>) -> Weighed {
+fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
     let failed = failed_before_any_fault(facts);
     let (handshakes, when) = (failed.handshakes, failed.when);
     let what = match failed.worst {
@@ -438,7 +438,7 @@ struct FailedConnects<'a> {
     when: &'static str,
 }
 
-fn failed_before_any_fault<'a>(facts: &Facts<'a>) -> FailedConnects<'a> {
+fn failed_before_any_fault<'a>(facts: &RuleInput<'a>) -> FailedConnects<'a> {
     let first_fault_s = facts.window.and_then(|window| window.first_fault_s).unwrap_or(f64::INFINITY);
     let before = facts.evidence.generator.iter().filter(|row| row.at_s <= first_fault_s);
     let connects = before.map(|row| row.connect_failures).sum();
@@ -455,7 +455,7 @@ fn failed_before_any_fault<'a>(facts: &Facts<'a>) -> FailedConnects<'a> {
     }
 }
 
-fn generator_cpu(facts: &Facts<'_>) -> Weighed {
+fn generator_cpu(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.generator.cpu_pct?;
     let what = "the generator's busiest thread used";
     Some((
@@ -465,11 +465,11 @@ fn generator_cpu(facts: &Facts<'_>) -> Weighed {
 }
 
 /// Whether operations start when a timer says so, and not when the one before has ended.
-fn is_paced(facts: &Facts<'_>) -> bool {
+fn is_paced(facts: &RuleInput<'_>) -> bool {
     facts.planned.load.as_ref().is_some_and(|load| load.rate.is_some() || load.think_s > 0.0)
 }
 
-fn generator_lateness(facts: &Facts<'_>) -> Weighed {
+fn generator_lateness(facts: &RuleInput<'_>) -> Evaluation {
     let late_us = facts.trial.generator.late_us_p99.filter(|_| is_paced(facts))?;
     let median_us = facts.trial.latency_us.and_then(|latency| latency.p50);
     if median_us.is_some_and(|median_us| late_us <= LATE_SHARE * median_us) {
@@ -487,7 +487,7 @@ fn generator_lateness(facts: &Facts<'_>) -> Weighed {
 
 /// A second in which an engine thread stood still.
 #[derive(Debug, Clone, Copy)]
-struct Stall {
+struct ThreadStall {
     /// Its end, seconds since load start.
     pub at_s: f64,
     /// For how long, microseconds.
@@ -498,11 +498,11 @@ struct Stall {
 
 /// Seconds of the measured part in which the generator stood still, by its worst thread. Where operations wait for timers, a late
 /// timer may also mean more work than time; then the thread was busy.
-fn stalls(facts: &Facts<'_>) -> Vec<Stall> {
+fn stalls(facts: &RuleInput<'_>) -> Vec<ThreadStall> {
     let Some(window) = facts.window else { return Vec::new() };
     let is_paced = is_paced(facts);
     let shortest_us = if is_paced { PACED_STALL_US } else { STALL_US };
-    let mut worst: Vec<Stall> = Vec::new();
+    let mut worst: Vec<ThreadStall> = Vec::new();
     for row in &facts.evidence.generator {
         let Some(late_us) = row.late_us_max.filter(|late_us| *late_us >= shortest_us) else { continue };
         // A timer that was due before the load's end may fire after it.
@@ -511,7 +511,7 @@ fn stalls(facts: &Facts<'_>) -> Vec<Stall> {
         if !is_measured || (is_paced && idle_us < late_us / 2.0) {
             continue;
         }
-        let stall = Stall { at_s: row.at_s, late_us, waited_us };
+        let stall = ThreadStall { at_s: row.at_s, late_us, waited_us };
         match worst.iter_mut().find(|other| (other.at_s - row.at_s).abs() < SAME_SECOND_S) {
             Some(other) if other.late_us >= late_us => {}
             Some(other) => *other = stall,
@@ -522,7 +522,7 @@ fn stalls(facts: &Facts<'_>) -> Vec<Stall> {
 }
 
 /// What a row's thread did in the seconds that a stall in it may reach back to: neither run nor wait, or only wait; microseconds.
-fn meanwhile(facts: &Facts<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Option<f64>) {
+fn meanwhile(facts: &RuleInput<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Option<f64>) {
     let from_s = row.at_s - row.interval_s - late_us / 1e6;
     // Rows come in the order of time, to within a second.
     let rows = &facts.evidence.generator;
@@ -541,7 +541,7 @@ fn meanwhile(facts: &Facts<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Op
     (idle_us, waited_us)
 }
 
-fn generator_stall(facts: &Facts<'_>) -> Weighed {
+fn generator_stall(facts: &RuleInput<'_>) -> Evaluation {
     let stalls = stalls(facts);
     let longest = stalls.iter().max_by(|a, b| a.late_us.total_cmp(&b.late_us))?;
     let pct = stalls.iter().map(|stall| stall.late_us / 1e6).sum::<f64>() / facts.window?.length_s() * 100.0;
@@ -560,7 +560,7 @@ fn generator_stall(facts: &Facts<'_>) -> Weighed {
     Some((pct, what))
 }
 
-fn generator_preempted(facts: &Facts<'_>) -> Weighed {
+fn generator_preempted(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.generator.preempted_pct?;
     let what = format!(
         "for {:.0} % of the time strangers ran on the generator's CPUs while it could have run: answers seem late that were \
@@ -571,7 +571,7 @@ fn generator_preempted(facts: &Facts<'_>) -> Weighed {
     Some((pct, what))
 }
 
-fn generator_throttled(facts: &Facts<'_>) -> Weighed {
+fn generator_throttled(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.generator.throttled_pct?;
     Some((
         pct,
@@ -581,7 +581,7 @@ fn generator_throttled(facts: &Facts<'_>) -> Weighed {
     ))
 }
 
-fn littles_law(facts: &Facts<'_>) -> Weighed {
+fn littles_law(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.generator.littles_law_error_pct?;
     Some((
         pct,
@@ -589,12 +589,12 @@ fn littles_law(facts: &Facts<'_>) -> Weighed {
     ))
 }
 
-fn failed_fault(facts: &Facts<'_>) -> Weighed {
+fn failed_fault(facts: &RuleInput<'_>) -> Evaluation {
     let (name, reason) = facts.trial.faults.iter().find_map(|fault| Some((&fault.name, fault.failed.as_ref()?)))?;
     Some((1.0, format!("fault `{name}` could not be injected: {reason}")))
 }
 
-fn missing_fault(facts: &Facts<'_>) -> Weighed {
+fn missing_fault(facts: &RuleInput<'_>) -> Evaluation {
     // Where the trial was cut short, that is reason enough.
     let ended = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
     let missing = facts.planned.faults.iter().find(|planned| {
@@ -605,14 +605,14 @@ fn missing_fault(facts: &Facts<'_>) -> Weighed {
     Some((1.0, format!("fault `{name}` never began")))
 }
 
-fn no_baseline(facts: &Facts<'_>) -> Weighed {
+fn no_baseline(facts: &RuleInput<'_>) -> Evaluation {
     let without = |outage: &record::results::Outage| outage.baseline_per_s.is_none();
     let fault = facts.trial.faults.iter().find(|fault| fault.outage.as_ref().is_some_and(without))?;
     let (name, number) = (&fault.name, fault.number);
     Some((1.0, format!("fault `{name}` ({number}) began when there was no steady service to compare with")))
 }
 
-fn stall_in_outage(facts: &Facts<'_>) -> Weighed {
+fn stall_in_outage(facts: &RuleInput<'_>) -> Evaluation {
     let felt = |at_s: f64| {
         facts.trial.faults.iter().any(|fault| {
             let back_s = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s);
@@ -629,7 +629,7 @@ fn stall_in_outage(facts: &Facts<'_>) -> Weighed {
     ))
 }
 
-fn unhealed_fault(facts: &Facts<'_>) -> Weighed {
+fn unhealed_fault(facts: &RuleInput<'_>) -> Evaluation {
     let said = facts.evidence.events.iter().find_map(|event| match &event.what {
         What::Notice { text } if text.contains("could not be healed") => Some(text),
         _ => None,
@@ -641,13 +641,13 @@ fn unhealed_fault(facts: &Facts<'_>) -> Weighed {
 const NAMED: usize = 3;
 const NAMED_PCT: f64 = 1.0;
 
-fn clock_jump(facts: &Facts<'_>) -> Weighed {
+fn clock_jump(facts: &RuleInput<'_>) -> Evaluation {
     let jump_s = facts.trial.generator.clock_jump_s?;
     Some((jump_s, format!("this machine's calendar clock was set by {jump_s:.1} s while the trial ran")))
 }
 
 /// A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at all.
-fn coarse_cores(facts: &Facts<'_>) -> Weighed {
+fn coarse_cores(facts: &RuleInput<'_>) -> Evaluation {
     let period_us = facts.trial.emulated.as_ref()?.granularity_s? * 1e6;
     let median_us = facts.trial.latency_us?.p50?;
     let (period_ms, median_ms) = (period_us / 1e3, median_us / 1e3);
@@ -658,7 +658,7 @@ fn coarse_cores(facts: &Facts<'_>) -> Weighed {
     Some((period_us / median_us, what))
 }
 
-fn full_disk(facts: &Facts<'_>) -> Weighed {
+fn full_disk(facts: &RuleInput<'_>) -> Evaluation {
     let speaks_of_it = |text: &str| {
         let text = text.to_lowercase();
         text.contains("no space left") || text.contains("disk is full") || text.contains("disk full")
@@ -671,12 +671,12 @@ fn full_disk(facts: &Facts<'_>) -> Weighed {
     Some((1.0, format!("the disk of the run folder was full, so records are missing: {said}")))
 }
 
-fn steal(facts: &Facts<'_>) -> Weighed {
+fn steal(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.machine.steal_pct?;
     Some((pct, format!("the hypervisor took {pct:.1} % of the CPU away")))
 }
 
-fn strangers(facts: &Facts<'_>) -> Weighed {
+fn strangers(facts: &RuleInput<'_>) -> Evaluation {
     let machine = &facts.trial.machine;
     let pct = machine.strangers_cpu_pct?;
     let named = machine.other_processes.iter().filter(|process| process.cpu_pct >= NAMED_PCT).take(NAMED);
@@ -686,7 +686,7 @@ fn strangers(facts: &Facts<'_>) -> Weighed {
     Some((pct, format!("other processes used {pct:.0} % of the CPU{busiest}")))
 }
 
-fn few_operations(facts: &Facts<'_>) -> Weighed {
+fn few_operations(facts: &RuleInput<'_>) -> Evaluation {
     let (timeline, window) = (facts.timeline?, facts.window?);
     let (from, until) = (timeline.slot_of(window.from_s), timeline.slot_of(window.until_s));
     let ended = timeline.ok().between(from, until)
@@ -695,21 +695,21 @@ fn few_operations(facts: &Facts<'_>) -> Weighed {
     Some((ended as f64, format!("only {ended} operations ended in the measured part; at least 100 are needed")))
 }
 
-fn no_steady_state(facts: &Facts<'_>) -> Weighed {
+fn no_steady_state(facts: &RuleInput<'_>) -> Evaluation {
     let steady = facts.window?.steady?;
     let what = facts.trial.steady.as_ref().and_then(|steady| steady.unsteady.as_deref()).unwrap_or("throughput");
     let reason = format!("{what} never became steady: still changing when the load ended or broke");
     Some((f64::from(u8::from(!steady)), reason))
 }
 
-fn short_measurement(facts: &Facts<'_>) -> Weighed {
+fn short_measurement(facts: &RuleInput<'_>) -> Evaluation {
     let window = facts.window?;
     let length = window.length_s();
     let what = if window.from_s > 0.0 { "left to measure after the warm-up" } else { "measured" };
     Some((length, format!("only {length:.1} s were {what}; at least 5 s are needed")))
 }
 
-fn quantile_refused(facts: &Facts<'_>) -> Weighed {
+fn quantile_refused(facts: &RuleInput<'_>) -> Evaluation {
     let refused = claims::asked_in_vain(facts.run.plan?, facts.trial);
     let first = refused.first()?;
     let more = match refused.len() {
@@ -719,7 +719,7 @@ fn quantile_refused(facts: &Facts<'_>) -> Weighed {
     Some((refused.len() as f64, format!("{first}{more}")))
 }
 
-fn alarming_log(facts: &Facts<'_>) -> Weighed {
+fn alarming_log(facts: &RuleInput<'_>) -> Evaluation {
     let alarming = || facts.trial.said.iter().filter(|said| said.alarming);
     let first = alarming().next()?;
     let count: u64 = alarming().map(|said| said.count).sum();
@@ -730,7 +730,7 @@ fn alarming_log(facts: &Facts<'_>) -> Weighed {
     Some((count as f64, format!("{} said at {:.1} s: \"{}\"{more}", first.host, first.at_s, first.line.trim())))
 }
 
-fn lost_host(facts: &Facts<'_>) -> Weighed {
+fn lost_host(facts: &RuleInput<'_>) -> Evaluation {
     let (name, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
         What::HostDown { host, expected: false } => Some((host, event.at_s)),
         _ => None,
@@ -738,7 +738,7 @@ fn lost_host(facts: &Facts<'_>) -> Weighed {
     Some((1.0, format!("the host {name} was lost at {at_s:.1} s although nobody meant it to be")))
 }
 
-fn lost_process(facts: &Facts<'_>) -> Weighed {
+fn lost_process(facts: &RuleInput<'_>) -> Evaluation {
     let (name, how, at_s, last) = facts.evidence.events.iter().find_map(|event| match &event.what {
         What::ProcessDown { host, process, how, expected: false, last_lines } => Some((
             format!("{host}.{process}"),
@@ -752,7 +752,7 @@ fn lost_process(facts: &Facts<'_>) -> Weighed {
     Some((1.0, format!("the target's process {name} ended at {at_s:.1} s although nobody meant it to ({how}){last}")))
 }
 
-fn lost_switch(facts: &Facts<'_>) -> Weighed {
+fn lost_switch(facts: &RuleInput<'_>) -> Evaluation {
     let (reason, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
         What::SwitchLost { reason } => Some((reason, event.at_s)),
         _ => None,
@@ -763,13 +763,13 @@ fn lost_switch(facts: &Facts<'_>) -> Weighed {
     ))
 }
 
-fn no_success(facts: &Facts<'_>) -> Weighed {
+fn no_success(facts: &RuleInput<'_>) -> Evaluation {
     facts.planned.load.as_ref()?;
     Some((f64::from(u8::from(facts.trial.outcomes.ok == 0)), "no operation succeeded".to_owned()))
 }
 
 /// Before the first fault only: what a fault does to the target's processes is what it is for.
-fn restarted_target(facts: &Facts<'_>) -> Weighed {
+fn restarted_target(facts: &RuleInput<'_>) -> Evaluation {
     let window = facts.window?;
     let until_s = window.first_fault_s.unwrap_or(window.until_s);
     let replaced = &facts.evidence.sampled.replaced;
@@ -786,7 +786,7 @@ fn restarted_target(facts: &Facts<'_>) -> Weighed {
     ))
 }
 
-fn versions_changed(facts: &Facts<'_>) -> Weighed {
+fn versions_changed(facts: &RuleInput<'_>) -> Evaluation {
     let change = versions::change(facts.planned, facts.evidence, facts.run.earlier)?;
     Some((1.0, change))
 }

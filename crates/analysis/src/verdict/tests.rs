@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use Trust::{Suspect, Void};
-use record::events::{By, Ending, Event, History, HostFigures, Outcome, Phase, ProcessShare, Versions, What};
-use record::replicas::{Replica, Table};
+use record::events::{By, Ending, Event, HistoryEntry, HostFigures, Outcome, Phase, ProcessShare, Versions, What};
+use record::replicas::{Replica, ReplicaContents};
 use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles, Said};
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::json;
 
 use super::{run_verdict, *};
-use crate::made_up;
+use crate::synthetic;
 
 /// A trial with nothing to say against it, to be spoiled.
 struct Case {
@@ -20,7 +20,7 @@ struct Case {
     window: LoadWindow,
     trial: Trial,
     plan: Option<Plan>,
-    earlier: Earlier,
+    earlier: EarlierVersions,
     is_over: bool,
     /// What is lost of the records once they are whole.
     loses: fn(&mut Evidence),
@@ -37,12 +37,12 @@ impl Case {
             ..Trial::default()
         };
         Self {
-            planned: made_up::trial(made_up::load(10, 20.0)),
+            planned: synthetic::trial(synthetic::load(10, 20.0)),
             evidence: Evidence { slots: vec![slot], events: vec![ended], ..Evidence::default() },
             window: LoadWindow { from_s: 2.0, until_s: 20.0, first_fault_s: None, steady: Some(true) },
             trial,
             plan: None,
-            earlier: Earlier::default(),
+            earlier: EarlierVersions::default(),
             is_over: false,
             loses: |_| {},
         }
@@ -77,19 +77,19 @@ impl Case {
         self.trial.operations = BTreeMap::from([("get".to_owned(), get)]);
     }
 
-    fn spoiled(spoil: impl FnOnce(&mut Self)) -> Vec<Finding> {
+    fn spoiled(spoil: impl FnOnce(&mut Self)) -> Vec<RuleFinding> {
         let mut case = Self::good();
         spoil(&mut case);
         case.complete();
         (case.loses)(&mut case.evidence);
         let timeline = Timeline::of(&case.evidence.slots);
-        findings(&Facts {
+        findings(&RuleInput {
             planned: &case.planned,
             evidence: &case.evidence,
             window: Some(&case.window),
             timeline: timeline.as_ref(),
             trial: &case.trial,
-            run: OfRun { plan: case.plan.as_ref(), earlier: Some(&case.earlier), is_over: case.is_over },
+            run: RunContext { plan: case.plan.as_ref(), earlier: Some(&case.earlier), is_over: case.is_over },
         })
     }
 
@@ -107,7 +107,7 @@ impl Case {
     fn silent(&mut self, member: &str) {
         let replica = |member: &str, holds| Replica { member: member.to_owned(), holds };
         let failed = Err("hook `audit` failed: exit 7".to_owned());
-        self.evidence.replicas = vec![replica("n9", Ok(Table::new())), replica(member, failed)];
+        self.evidence.replicas = vec![replica("n9", Ok(ReplicaContents::new())), replica(member, failed)];
     }
 
     /// So late, in a load that waits for timers.
@@ -128,10 +128,10 @@ impl Case {
 
     /// Asks for this metric in a requirement; the trial has so many operations.
     fn asks(&mut self, metric: &str, count: u64) {
-        let mut plan = made_up::plan();
+        let mut plan = synthetic::plan();
         plan.requirements.push(plan::Requirement {
             metric: metric.to_owned(),
-            range: plan::Range::default(),
+            range: plan::MetricRange::default(),
             filter: BTreeMap::new(),
         });
         self.plan = Some(plan);
@@ -222,7 +222,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("lost_host", Void, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
     ("lost_process", Suspect, |case| case.event(down(false))),
     ("lost_switch", Void, |case| case.event(What::SwitchLost { reason: "its runner ended".into() })),
-    ("missing_fault", Void, |case| case.planned.faults.push(made_up::fault("oops", 10.0))),
+    ("missing_fault", Void, |case| case.planned.faults.push(synthetic::fault("oops", 10.0))),
     ("missing_records", Void, |case| case.loses = |evidence| evidence.generator.clear()),
     ("missing_records", Void, |case| case.loses = |evidence| evidence.generator.truncate(12)),
     ("missing_records", Void, |case| case.loses = |evidence| drop(evidence.generator.drain(10..12))),
@@ -370,7 +370,7 @@ fn nobody_is_called_another_process_where_the_target_cannot_be_told() {
 
 #[test]
 fn the_worst_comes_first_and_names_its_trial() {
-    let found = |rule, trust, reason: &str| Finding { rule, trust, reason: reason.to_owned() };
+    let found = |rule, trust, reason: &str| RuleFinding { rule, trust, reason: reason.to_owned() };
     let one = vec![found("steal", Suspect, "a"), found("strangers", Void, "b")];
     let single = verdict(&one);
     assert_eq!((single.is, single.reasons), (Void, vec!["b".to_owned(), "a".to_owned()]));
@@ -398,7 +398,7 @@ fn the_limit_is_what_held_the_generator_back() {
 
 #[test]
 fn a_generator_that_was_frozen_on_a_busy_machine_is_late_first_of_all() {
-    let found = |rule: &'static str, trust| Finding { rule, trust, reason: String::new() };
+    let found = |rule: &'static str, trust| RuleFinding { rule, trust, reason: String::new() };
     let findings = [found("generator_preempted", Suspect), found("generator_stall", Void)];
     assert_eq!(limit(&findings, &Case::good().trial), "lateness");
     assert_eq!(limit(&findings[..1], &Case::good().trial), "cpu");
@@ -564,7 +564,7 @@ const JUST_INSIDE: &[Spoil] = &[
         case.event(What::Audit { keys: 1, unread: 0 });
         case.event(What::Replicas { rounds: 2, settled: true });
         case.evidence.history = vec![line(By::Load, "write")];
-        case.evidence.replicas = vec![Replica { member: "n1".into(), holds: Ok(Table::new()) }];
+        case.evidence.replicas = vec![Replica { member: "n1".into(), holds: Ok(ReplicaContents::new()) }];
     },
     // The last row is due when the load is over.
     |case| case.loses = |evidence| evidence.generator.truncate(19),
@@ -601,8 +601,8 @@ const JUST_INSIDE: &[Spoil] = &[
     },
 ];
 
-fn line(by: By, effect: &str) -> History {
-    History {
+fn line(by: By, effect: &str) -> HistoryEntry {
+    HistoryEntry {
         at_s: 9.0,
         by,
         agent: None,
@@ -651,7 +651,7 @@ fn run(judged: &[(u32, Trust)]) -> Trust {
         let mut trial = Trial { id: format!("{:03}", index + 1), ..Trial::default() };
         trial.point.insert("load.agents".to_owned(), json!(agents));
         trial.verdict.is = is;
-        let found = Finding { rule: "steal", trust: is, reason: "the hypervisor took 20 %".to_owned() };
+        let found = RuleFinding { rule: "steal", trust: is, reason: "the hypervisor took 20 %".to_owned() };
         findings.push((trial.id.clone(), if is == Trust::Valid { Vec::new() } else { vec![found] }));
         trials.push(trial);
     }
@@ -680,7 +680,7 @@ fn a_void_repeat_that_too_few_stand_in_for_makes_a_run_void() {
 fn the_reason_says_that_the_trial_is_left_out_and_nothing_else_of_it() {
     let mut trials: Vec<Trial> = (1..=4).map(|id| Trial { id: format!("{id:03}"), ..Trial::default() }).collect();
     trials[1].verdict.is = Void;
-    let found = |rule, trust| Finding { rule, trust, reason: format!("{rule} is high") };
+    let found = |rule, trust| RuleFinding { rule, trust, reason: format!("{rule} is high") };
     let findings = vec![("002".to_owned(), vec![found("steal", Void), found("strangers", Suspect)])];
     let run = run_verdict(&of_used(&trials, findings));
     assert_eq!(run.is, Suspect);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::{
-    Claim, Fault, Lab, Load, Order, Plan, Prepare, Range, Requirement, Retry, Step, Target, TargetKind, Trial, Warmup,
-    When, WhenFailed,
+    Claim, Fault, Lab, Load, MetricRange, Plan, Prepare, Requirement, Retry, Step, StepOrder, Target, TargetKind,
+    Trial, Warmup, When, WhenFailed,
 };
 
 use crate::simulation::{AGENTS, CRASH_S, EVERY, PREPARED, RAMP_S, TIME_S};
@@ -77,7 +77,7 @@ holds  = { at_least = 13000 }
 
 /// What is played.
 pub fn plan() -> Plan {
-    let range = |at_least, at_most| Range { at_least, at_most, ..Range::default() };
+    let range = |at_least, at_most| MetricRange { at_least, at_most, ..MetricRange::default() };
     let claim = |says: &str, metric: &str, range| Claim {
         says: says.into(),
         source: "vsns-complex-and-crash, crash".into(),
@@ -95,7 +95,7 @@ pub fn plan() -> Plan {
         trials: (1..=2).map(trial).collect(),
         requirements: vec![Requirement {
             metric: "faults.oops.outage.back_to_baseline_s".into(),
-            range: Range { below: Some(2.0), ..Range::default() },
+            range: MetricRange { below: Some(2.0), ..MetricRange::default() },
             filter: BTreeMap::new(),
         }],
         claims: vec![
@@ -171,7 +171,7 @@ fn load() -> Load {
         rate: None,
         backlog: None,
         threads: Some(1),
-        order: Order::Cycle,
+        order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: vec![
             Step { keep: texts(&[("saved", "request.value")]), ..step("save", "save", &saved, 1) },

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use record::environment::{Cpu, Disk, Environment, Limits};
+use record::checked_file::{write_json, write_whole};
+use record::environment::{Cpu, Environment, Limits, RunFolderDisk};
 use record::events::{By, Ending, Event, Outcome, Phase, What};
 use record::folder::{RunFolder, TrialFolder};
 use record::hlog::{self, Tag, Time};
 use record::lines;
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
-use record::whole::{write_json, write_whole};
 
 use crate::plan::{EXPERIMENT, plan, texts};
 use crate::simulation::{ABORTED, AGENTS, CRASH_S, Done, LOST_WITHIN_S, PREPARED, Simulation, TIME_S, micros};
@@ -68,7 +68,11 @@ fn environment() -> Environment {
             accept_queue: Some(4_096),
             ..Limits::default()
         },
-        disk: Disk { device: Some("/dev/sda1".into()), file_system: Some("ext4".into()), ..Disk::default() },
+        disk: RunFolderDisk {
+            device: Some("/dev/sda1".into()),
+            file_system: Some("ext4".into()),
+            ..RunFolderDisk::default()
+        },
         ..Environment::default()
     }
 }
@@ -81,7 +85,7 @@ impl Simulation {
         self.write_generator(files);
         write_samples(files);
         write_events(files, unix_s, self.history.iter().filter(|line| line.by == By::Audit).count() as u64);
-        let mut history = lines::Writer::create(&files.history()).unwrap();
+        let mut history = lines::JsonLinesWriter::create(&files.history()).unwrap();
         self.history.iter().for_each(|line| history.write(line).unwrap());
         std::fs::write(files.logs().join("local.server.log"), "vsns listens on 127.0.0.1:7001\ncrash: kernel_oops\n")
             .unwrap();
@@ -92,7 +96,7 @@ impl Simulation {
     }
 
     fn write_log(&self, files: &TrialFolder, unix_s: f64) {
-        let mut log = hlog::Writer::create(&files.load_hlog(), unix_s).unwrap();
+        let mut log = hlog::HlogWriter::create(&files.load_hlog(), unix_s).unwrap();
         for second in 0..self.seconds() {
             let mut times: BTreeMap<Tag, Histogram<u64>> = BTreeMap::new();
             for done in self.done.iter().filter(|done| done.at_s.floor() == f64::from(second)) {
@@ -121,12 +125,12 @@ impl Simulation {
             });
             if done.outcome == Outcome::Ok { slot.ok += 1 } else { slot.failed += 1 }
         }
-        let mut rows = rows::Writer::create(&files.outcomes()).unwrap();
+        let mut rows = rows::CsvWriter::create(&files.outcomes()).unwrap();
         slots.values().for_each(|slot| rows.write(slot).unwrap());
     }
 
     fn write_attempts(&self, files: &TrialFolder) {
-        let mut rows = rows::Writer::create(&files.attempts()).unwrap();
+        let mut rows = rows::CsvWriter::create(&files.attempts()).unwrap();
         for second in 0..self.seconds() {
             let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
             for done in self.done.iter().filter(|done| done.at_s.floor() == f64::from(second)) {
@@ -141,7 +145,7 @@ impl Simulation {
     }
 
     fn write_generator(&self, files: &TrialFolder) {
-        let mut rows = rows::Writer::create(&files.generator()).unwrap();
+        let mut rows = rows::CsvWriter::create(&files.generator()).unwrap();
         for second in 0..self.seconds() {
             let (from_s, at_s) = (f64::from(second), f64::from(second + 1));
             let ended: Vec<&Done> = self.done.iter().filter(|done| (from_s..at_s).contains(&done.at_s)).collect();
@@ -170,7 +174,7 @@ impl Simulation {
 }
 
 fn write_samples(files: &TrialFolder) {
-    let mut rows = rows::Writer::create(&files.samples()).unwrap();
+    let mut rows = rows::CsvWriter::create(&files.samples()).unwrap();
     for second in 0..=11_u32 {
         let at_s = f64::from(second) + 0.25;
         let busy = if (1..=10).contains(&second) { 1.0 } else { 0.1 };
@@ -249,7 +253,7 @@ fn write_events(files: &TrialFolder, unix_s: f64, keys: u64) {
         ),
         (TIME_S + 1.25, What::Ended { how: Ending::Done, reason: None }),
     ];
-    let mut writer = lines::Writer::create(&files.events()).unwrap();
+    let mut writer = lines::JsonLinesWriter::create(&files.events()).unwrap();
     for (at_s, what) in events {
         writer.write(&Event { at_s, what }).unwrap();
     }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use record::events::{By, History, Outcome};
+use record::events::{By, HistoryEntry, Outcome};
 
 pub const RATE_PER_S: f64 = 2_500.0;
 pub const ABORTED: u64 = 99;
@@ -38,7 +38,7 @@ pub struct Simulation {
     agents: Vec<(usize, u64)>,
     pub done: Vec<Done>,
     pub cycles: Vec<f64>,
-    pub history: Vec<History>,
+    pub history: Vec<HistoryEntry>,
     lost_within_s: f64,
 }
 
@@ -134,7 +134,7 @@ impl Simulation {
     }
 
     fn saved(&mut self, at_s: f64, agent: Option<u32>, space: &str, key: &str, number: u64, outcome: Outcome) {
-        self.history.push(History {
+        self.history.push(HistoryEntry {
             at_s: micros(at_s),
             by: if agent.is_some() { By::Load } else { By::Prepare },
             agent,
@@ -151,7 +151,7 @@ impl Simulation {
         let written = self.history.clone();
         for (number, line) in written.into_iter().enumerate() {
             let lost = (CRASH_S - self.lost_within_s..CRASH_S).contains(&line.at_s) || line.applied.is_none();
-            self.history.push(History {
+            self.history.push(HistoryEntry {
                 at_s: micros(TIME_S + 0.5 + number as f64 * 0.0002),
                 by: By::Audit,
                 agent: None,

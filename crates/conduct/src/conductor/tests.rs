@@ -8,7 +8,7 @@ use experiment::catalog::Heals;
 use experiment::plan;
 use record::events::{Ending, Phase, What};
 
-use super::{Conductor, Effect, Input};
+use super::{Action, Conductor, Input};
 
 fn trial() -> plan::Trial {
     let step = plan::Step { call: "save".to_owned(), name: "save".to_owned(), audit: true, ..Default::default() };
@@ -53,7 +53,7 @@ fn trial() -> plan::Trial {
             rate: None,
             backlog: None,
             threads: None,
-            order: plan::Order::Cycle,
+            order: plan::StepOrder::Cycle,
             when_failed: plan::WhenFailed::GoOn,
             steps: vec![step],
             feeds: Vec::new(),
@@ -101,51 +101,51 @@ impl Model {
         }
     }
 
-    fn perform(&mut self, effect: Effect) -> Option<Input> {
+    fn perform(&mut self, effect: Action) -> Option<Input> {
         match effect {
-            Effect::Note(What::Ended { .. }) => self.log.push("ended".to_owned()),
-            Effect::Note(What::Phase { phase }) => self.log.push(format!("{phase:?}")),
-            Effect::Note(_) => {}
-            Effect::StartTarget => {
+            Action::Note(What::Ended { .. }) => self.log.push("ended".to_owned()),
+            Action::Note(What::Phase { phase }) => self.log.push(format!("{phase:?}")),
+            Action::Note(_) => {}
+            Action::StartTarget => {
                 self.up = true;
                 return Some(Input::TargetUp);
             }
-            Effect::Prepare => return Some(Input::Prepared),
-            Effect::BeginLoad => {
+            Action::Prepare => return Some(Input::Prepared),
+            Action::BeginLoad => {
                 self.now_s = 0.0;
                 self.loading = true;
             }
-            Effect::BeginFault(occurrence) => {
+            Action::BeginFault(occurrence) => {
                 let name = self.conductor.fault(occurrence).name.clone();
                 self.log.push(format!("break {name}"));
                 self.broken.push(name);
                 return Some(Input::FaultBegun(occurrence, "server".to_owned()));
             }
-            Effect::HealFault(occurrence) => {
+            Action::HealFault(occurrence) => {
                 let name = self.conductor.fault(occurrence).name.clone();
                 self.log.push(format!("heal {name}"));
                 self.broken.retain(|broken| *broken != name);
                 return Some(Input::FaultHealed(occurrence));
             }
-            Effect::EndLoad | Effect::DropLoad => {
-                if std::mem::take(&mut self.loading) && effect == Effect::EndLoad {
+            Action::EndLoad | Action::DropLoad => {
+                if std::mem::take(&mut self.loading) && effect == Action::EndLoad {
                     return Some(Input::LoadEnded);
                 }
             }
-            Effect::ReadBack => return Some(Input::ReadBack(10, 0)),
-            Effect::StopTarget(_) => {
+            Action::ReadBack => return Some(Input::ReadBack(10, 0)),
+            Action::StopTarget(_) => {
                 self.up = false;
                 self.loading = false;
                 return Some(Input::TargetStopped);
             }
-            Effect::Finish(ending, _) => self.finished = Some(ending),
+            Action::Finish(ending, _) => self.finished = Some(ending),
         }
         None
     }
 
     /// Plays to the end; `intrude` comes after so many effects.
     fn play(&mut self, intrude: Option<(usize, Input)>) -> usize {
-        let mut effects: VecDeque<Effect> = self.conductor.begin().into();
+        let mut effects: VecDeque<Action> = self.conductor.begin().into();
         let mut inputs: VecDeque<Input> = VecDeque::new();
         let mut intrude = intrude;
         let mut done = 0;
@@ -238,8 +238,8 @@ fn members_are_asked_where_they_can_be_though_no_key_is_audited() {
         let _ = conductor.step(11.0, Input::Tick);
         conductor.step(11.0, Input::LoadEnded).pop().unwrap()
     };
-    assert_eq!(after_load(true), Effect::ReadBack);
-    assert_eq!(after_load(false), Effect::StopTarget(false));
+    assert_eq!(after_load(true), Action::ReadBack);
+    assert_eq!(after_load(false), Action::StopTarget(false));
 }
 
 #[test]
@@ -248,9 +248,9 @@ fn a_fault_that_cannot_be_injected_is_written_down_and_the_trial_goes_on() {
     let _ = conductor.step(0.0, Input::TargetUp);
     let _ = conductor.step(0.0, Input::Prepared);
     let effects = conductor.step(2.0, Input::Tick);
-    let Effect::BeginFault(occurrence) = effects[0] else { panic!("{effects:?}") };
+    let Action::BeginFault(occurrence) = effects[0] else { panic!("{effects:?}") };
     let effects = conductor.step(2.0, Input::FaultRefused(occurrence, "no such member".to_owned()));
-    assert!(matches!(&effects[..], [Effect::Note(What::FaultFailed { reason, .. })] if reason == "no such member"));
+    assert!(matches!(&effects[..], [Action::Note(What::FaultFailed { reason, .. })] if reason == "no such member"));
     assert_eq!(conductor.next_s(), Some(4.0));
 }
 
@@ -269,10 +269,10 @@ fn without_its_condition_a_trial_fails() {
     let mut conductor = Conductor::new(&lopsided(), |_| Heals::AfterFor, false);
     let _ = conductor.step(0.0, Input::TargetUp);
     let effects = conductor.step(0.0, Input::Prepared);
-    let [Effect::BeginFault(occurrence)] = effects[..] else { panic!("{effects:?}") };
+    let [Action::BeginFault(occurrence)] = effects[..] else { panic!("{effects:?}") };
     let effects = conductor.step(0.0, Input::FaultRefused(occurrence, "no such host".to_owned()));
-    assert!(effects.contains(&Effect::StopTarget(true)), "{effects:?}");
+    assert!(effects.contains(&Action::StopTarget(true)), "{effects:?}");
     let effects = conductor.step(0.0, Input::TargetStopped);
-    let failed = |effect: &Effect| matches!(effect, Effect::Finish(Ending::Failed, Some(reason)) if reason.contains("no such host"));
+    let failed = |effect: &Action| matches!(effect, Action::Finish(Ending::Failed, Some(reason)) if reason.contains("no such host"));
     assert!(effects.iter().any(failed), "{effects:?}");
 }

@@ -1,38 +1,38 @@
 //! HTTP/1.1 with a body that is always the same, whichever resource is asked for: the head of a request,
 //! and the answers, which are made once.
 
-use super::{Codec, Step, Then};
-use crate::{Options, Protocol};
+use super::{Codec, CodecStep, NextAction};
+use crate::{Options, ServedProtocol};
 
 /// The server's side of HTTP.
 #[derive(Debug)]
-pub(crate) struct Http {
+pub(crate) struct HttpCodec {
     heads: Heads,
     answers: Answers,
 }
 
 /// A request whose body has not come whole.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedRequest {
     left_bytes: u64,
-    wish: Wish,
+    wish: WantedAnswer,
 }
 
-impl Codec for Http {
-    const PROTOCOL: Protocol = Protocol::Http;
+impl Codec for HttpCodec {
+    const PROTOCOL: ServedProtocol = ServedProtocol::Http;
 
-    type Memory = Option<Unfinished>;
+    type Memory = Option<UnfinishedRequest>;
 
     fn new(options: &Options) -> Self {
         Self { heads: Heads::new(options.head_limit_bytes), answers: Answers::new(options) }
     }
 
-    fn advance(&mut self, memory: &mut Self::Memory, input: &[u8], failing: bool, answers: &mut Vec<u8>) -> Step {
+    fn advance(&mut self, memory: &mut Self::Memory, input: &[u8], failing: bool, answers: &mut Vec<u8>) -> CodecStep {
         if let Some(request) = memory {
             let (taken, left_bytes) = take(request.left_bytes, input.len());
             request.left_bytes = left_bytes;
             if left_bytes > 0 {
-                return Step::new(taken, Then::Wait);
+                return CodecStep::new(taken, NextAction::Wait);
             }
             let wish = request.wish;
             *memory = None;
@@ -40,10 +40,10 @@ impl Codec for Http {
         }
         let head = match self.heads.read(input) {
             Ok(Some(head)) => head,
-            Ok(None) => return Step::new(0, Then::Wait),
+            Ok(None) => return CodecStep::new(0, NextAction::Wait),
             Err((status, why)) => {
                 answers.extend_from_slice(&refusal(status, why));
-                return Step::new(input.len(), Then::Refuse);
+                return CodecStep::new(input.len(), NextAction::Refuse);
             }
         };
         let (taken, left_bytes) = take(head.body_bytes, input.len() - head.bytes);
@@ -51,20 +51,20 @@ impl Codec for Http {
         if left_bytes == 0 {
             return self.answer(consumed, head.wish, failing, answers);
         }
-        *memory = Some(Unfinished { left_bytes, wish: head.wish });
+        *memory = Some(UnfinishedRequest { left_bytes, wish: head.wish });
         if head.invite && taken == 0 {
             answers.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-            return Step::new(consumed, Then::Invite);
+            return CodecStep::new(consumed, NextAction::Invite);
         }
-        Step::new(consumed, Then::Wait)
+        CodecStep::new(consumed, NextAction::Wait)
     }
 }
 
-impl Http {
-    fn answer(&self, consumed: usize, wish: Wish, failing: bool, answers: &mut Vec<u8>) -> Step {
+impl HttpCodec {
+    fn answer(&self, consumed: usize, wish: WantedAnswer, failing: bool, answers: &mut Vec<u8>) -> CodecStep {
         answers.extend_from_slice(self.answers.get(wish, failing));
-        let then = if wish.connection == Connection::Closed { Then::Close } else { Then::Next };
-        Step::new(consumed, then)
+        let then = if wish.connection == ConnectionHeader::Closed { NextAction::Close } else { NextAction::Next };
+        CodecStep::new(consumed, then)
     }
 }
 
@@ -79,11 +79,11 @@ const HEADERS: usize = 100;
 
 /// A request's head, understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
+struct RequestHead {
     /// Its bytes, the empty line included.
     pub bytes: usize,
     /// The answer it gets.
-    pub wish: Wish,
+    pub wish: WantedAnswer,
     /// Bytes of the body that follows.
     pub body_bytes: u64,
     /// Whether the client waits for an invitation before it sends the body.
@@ -91,11 +91,11 @@ struct Head {
 }
 
 /// A head that is not served: the status and the reason for the client.
-type Refused = (u16, &'static str);
+type RejectedHead = (u16, &'static str);
 
 /// What the header lines of a request mean, whatever its first line is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Meaning {
+struct HeaderMeaning {
     close: bool,
     keep_alive: bool,
     body_bytes: u64,
@@ -109,16 +109,16 @@ struct Heads {
     limit_bytes: usize,
     /// Header lines, the empty line included, of an HTTP/1.1 request.
     known: Vec<u8>,
-    meaning: Meaning,
+    meaning: HeaderMeaning,
 }
 
 impl Heads {
     pub fn new(limit_bytes: usize) -> Self {
-        Self { limit_bytes, known: Vec::new(), meaning: Meaning::default() }
+        Self { limit_bytes, known: Vec::new(), meaning: HeaderMeaning::default() }
     }
 
     /// Reads the head at the start of `input`; `Ok(None)` if its end is not there yet.
-    pub fn read(&mut self, input: &[u8]) -> Result<Option<Head>, Refused> {
+    pub fn read(&mut self, input: &[u8]) -> Result<Option<RequestHead>, RejectedHead> {
         if let Some((line, head_only)) = plain_first_line(input)
             && !self.known.is_empty()
             && input[line..].starts_with(&self.known)
@@ -128,7 +128,7 @@ impl Heads {
         self.parse(input)
     }
 
-    fn parse(&mut self, input: &[u8]) -> Result<Option<Head>, Refused> {
+    fn parse(&mut self, input: &[u8]) -> Result<Option<RequestHead>, RejectedHead> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         let bytes = match request.parse(input) {
@@ -153,16 +153,16 @@ impl Heads {
     }
 }
 
-const TOO_LONG: Refused = (431, "the head of the request is too long");
+const TOO_LONG: RejectedHead = (431, "the head of the request is too long");
 
-fn head(bytes: usize, head_only: bool, minor: u8, meaning: Meaning) -> Head {
+fn head(bytes: usize, head_only: bool, minor: u8, meaning: HeaderMeaning) -> RequestHead {
     let connection = match (minor, meaning.close, meaning.keep_alive) {
-        (_, true, _) | (0, false, false) => Connection::Closed,
-        (0, false, true) => Connection::KeptAndSaid,
-        _ => Connection::Kept,
+        (_, true, _) | (0, false, false) => ConnectionHeader::Closed,
+        (0, false, true) => ConnectionHeader::KeptAndSaid,
+        _ => ConnectionHeader::Kept,
     };
     let invite = meaning.invite && minor > 0;
-    Head { bytes, wish: Wish { head_only, connection }, body_bytes: meaning.body_bytes, invite }
+    RequestHead { bytes, wish: WantedAnswer { head_only, connection }, body_bytes: meaning.body_bytes, invite }
 }
 
 /// The length of a first line with nothing unusual in it, and whether its method is HEAD.
@@ -178,8 +178,8 @@ fn plain_first_line(input: &[u8]) -> Option<(usize, bool)> {
     plain.then(|| (method + 1 + target_bytes + REST.len(), &input[..method] == b"HEAD"))
 }
 
-fn meaning(headers: &[httparse::Header<'_>]) -> Result<Meaning, Refused> {
-    let mut meaning = Meaning::default();
+fn meaning(headers: &[httparse::Header<'_>]) -> Result<HeaderMeaning, RejectedHead> {
+    let mut meaning = HeaderMeaning::default();
     let mut length = None;
     for header in headers {
         let value = header.value.trim_ascii();
@@ -205,7 +205,7 @@ fn meaning(headers: &[httparse::Header<'_>]) -> Result<Meaning, Refused> {
     Ok(meaning)
 }
 
-const CHUNKED: Refused = (411, "chunked request bodies are not read here: send a Content-Length");
+const CHUNKED: RejectedHead = (411, "chunked request bodies are not read here: send a Content-Length");
 
 /// Decimal digits and nothing else.
 fn number(text: &[u8]) -> Option<u64> {
@@ -220,7 +220,7 @@ const BODY: &[u8] = b"Hello, world!\n";
 
 /// What is said about the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Connection {
+enum ConnectionHeader {
     /// Nothing: it stays open, as is usual in HTTP/1.1.
     Kept,
     /// It stays open, which an HTTP/1.0 client has to be told.
@@ -231,11 +231,11 @@ enum Connection {
 
 /// Which answer a request gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Wish {
+struct WantedAnswer {
     /// Without its body: the answer to HEAD.
     pub head_only: bool,
     /// What happens to the connection.
-    pub connection: Connection,
+    pub connection: ConnectionHeader,
 }
 
 /// All answers to proper requests.
@@ -252,8 +252,8 @@ impl Answers {
             let (status, body) =
                 if failing { (options.error_status, &b"told to fail\n"[..]) } else { (200, &body[..]) };
             for head_only in [false, true] {
-                for connection in [Connection::Kept, Connection::KeptAndSaid, Connection::Closed] {
-                    let wish = Wish { head_only, connection };
+                for connection in [ConnectionHeader::Kept, ConnectionHeader::KeptAndSaid, ConnectionHeader::Closed] {
+                    let wish = WantedAnswer { head_only, connection };
                     made[place(wish, failing)] = message(status, body, wish);
                 }
             }
@@ -262,30 +262,34 @@ impl Answers {
     }
 
     /// The answer, complete.
-    pub fn get(&self, wish: Wish, failing: bool) -> &[u8] {
+    pub fn get(&self, wish: WantedAnswer, failing: bool) -> &[u8] {
         &self.made[place(wish, failing)]
     }
 }
 
 /// The answer to what is refused; the connection is closed behind it.
 fn refusal(status: u16, why: &str) -> Vec<u8> {
-    message(status, format!("{why}\n").as_bytes(), Wish { head_only: false, connection: Connection::Closed })
+    message(
+        status,
+        format!("{why}\n").as_bytes(),
+        WantedAnswer { head_only: false, connection: ConnectionHeader::Closed },
+    )
 }
 
-fn place(wish: Wish, failing: bool) -> usize {
+fn place(wish: WantedAnswer, failing: bool) -> usize {
     let connection = match wish.connection {
-        Connection::Kept => 0,
-        Connection::KeptAndSaid => 1,
-        Connection::Closed => 2,
+        ConnectionHeader::Kept => 0,
+        ConnectionHeader::KeptAndSaid => 1,
+        ConnectionHeader::Closed => 2,
     };
     6 * usize::from(failing) + 3 * usize::from(wish.head_only) + connection
 }
 
-fn message(status: u16, body: &[u8], wish: Wish) -> Vec<u8> {
+fn message(status: u16, body: &[u8], wish: WantedAnswer) -> Vec<u8> {
     let connection = match wish.connection {
-        Connection::Kept => "",
-        Connection::KeptAndSaid => "Connection: keep-alive\r\n",
-        Connection::Closed => "Connection: close\r\n",
+        ConnectionHeader::Kept => "",
+        ConnectionHeader::KeptAndSaid => "Connection: keep-alive\r\n",
+        ConnectionHeader::Closed => "Connection: close\r\n",
     };
     let head = format!(
         "HTTP/1.1 {status} {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{connection}\r\n",
@@ -321,16 +325,16 @@ fn reason(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::Http;
+    use super::HttpCodec;
     use crate::Options;
-    use crate::protocols::{Codec, Step, Then};
+    use crate::protocols::{Codec, CodecStep, NextAction};
 
-    fn http() -> Http {
-        Http::new(&Options::default())
+    fn http() -> HttpCodec {
+        HttpCodec::new(&Options::default())
     }
 
     /// One step on a fresh connection.
-    fn advance(http: &mut Http, input: &str) -> (Step, String) {
+    fn advance(http: &mut HttpCodec, input: &str) -> (CodecStep, String) {
         let mut answers = Vec::new();
         let step = http.advance(&mut None, input.as_bytes(), false, &mut answers);
         (step, String::from_utf8(answers).unwrap())
@@ -343,10 +347,10 @@ mod tests {
         let mut http = http();
         for _ in 0..3 {
             let (step, answer) = advance(&mut http, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /2");
-            assert_eq!(step, Step::new(27, Then::Next));
+            assert_eq!(step, CodecStep::new(27, NextAction::Next));
             assert_eq!(answer, format!("{OK}\r\nHello, world!\n"));
             let (step, answer) = advance(&mut http, "HEAD /other HTTP/1.1\r\nHost: a\r\n\r\n");
-            assert_eq!(step, Step::new(33, Then::Next));
+            assert_eq!(step, CodecStep::new(33, NextAction::Next));
             assert_eq!(answer, format!("{OK}\r\n"));
         }
     }
@@ -358,12 +362,12 @@ mod tests {
         let get = "GET / HTTP/1.1\r\n\r\n";
         let closing = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
         for _ in 0..2 {
-            assert_eq!(advance(&mut http, post).0, Step::new(post.len(), Then::Next));
-            assert_eq!(advance(&mut http, get).0, Step::new(get.len(), Then::Next));
-            assert_eq!(advance(&mut http, closing).0, Step::new(closing.len(), Then::Close));
+            assert_eq!(advance(&mut http, post).0, CodecStep::new(post.len(), NextAction::Next));
+            assert_eq!(advance(&mut http, get).0, CodecStep::new(get.len(), NextAction::Next));
+            assert_eq!(advance(&mut http, closing).0, CodecStep::new(closing.len(), NextAction::Close));
             let old = closing.replace("1.1", "1.0");
-            assert_eq!(advance(&mut http, &old).0, Step::new(old.len(), Then::Close));
-            assert_eq!(advance(&mut http, &get.replace("1.1", "1.0")).0.then, Then::Close);
+            assert_eq!(advance(&mut http, &old).0, CodecStep::new(old.len(), NextAction::Close));
+            assert_eq!(advance(&mut http, &get.replace("1.1", "1.0")).0.then, NextAction::Close);
         }
     }
 
@@ -373,9 +377,9 @@ mod tests {
         let mut http = http();
         for known in [false, true] {
             for end in 1..whole.len() {
-                assert_eq!(advance(&mut http, &whole[..end]).0, Step::new(0, Then::Wait), "{end}, {known}");
+                assert_eq!(advance(&mut http, &whole[..end]).0, CodecStep::new(0, NextAction::Wait), "{end}, {known}");
             }
-            assert_eq!(advance(&mut http, whole).0, Step::new(whole.len(), Then::Next));
+            assert_eq!(advance(&mut http, whole).0, CodecStep::new(whole.len(), NextAction::Next));
         }
     }
 
@@ -384,10 +388,10 @@ mod tests {
         let mut http = http();
         let (mut memory, mut answers) = (None, Vec::new());
         let mut step = |input: &[u8]| http.advance(&mut memory, input, false, &mut answers);
-        assert_eq!(step(b"PUT / HTTP/1.1\r\nContent-Length: 10\r\n\r\n123"), Step::new(41, Then::Wait));
-        assert_eq!(step(b"456"), Step::new(3, Then::Wait));
-        assert_eq!(step(b"7890GET "), Step::new(4, Then::Next));
-        assert_eq!(step(b"GET "), Step::new(0, Then::Wait));
+        assert_eq!(step(b"PUT / HTTP/1.1\r\nContent-Length: 10\r\n\r\n123"), CodecStep::new(41, NextAction::Wait));
+        assert_eq!(step(b"456"), CodecStep::new(3, NextAction::Wait));
+        assert_eq!(step(b"7890GET "), CodecStep::new(4, NextAction::Next));
+        assert_eq!(step(b"GET "), CodecStep::new(0, NextAction::Wait));
     }
 
     #[test]
@@ -405,11 +409,14 @@ mod tests {
         let head = "PUT / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
         assert_eq!(
             advance(&mut http, head),
-            (Step::new(head.len(), Then::Invite), "HTTP/1.1 100 Continue\r\n\r\n".into())
+            (CodecStep::new(head.len(), NextAction::Invite), "HTTP/1.1 100 Continue\r\n\r\n".into())
         );
         // Who has sent the body already needs none.
-        assert_eq!(advance(&mut http, &format!("{head}ab")).0.then, Then::Next);
-        assert_eq!(advance(&mut http, &format!("{head}a")), (Step::new(head.len() + 1, Then::Wait), String::new()));
+        assert_eq!(advance(&mut http, &format!("{head}ab")).0.then, NextAction::Next);
+        assert_eq!(
+            advance(&mut http, &format!("{head}a")),
+            (CodecStep::new(head.len() + 1, NextAction::Wait), String::new())
+        );
     }
 
     #[test]
@@ -434,7 +441,7 @@ mod tests {
         for (input, status) in table {
             let shown = &input[..input.len().min(70)];
             let (step, answer) = advance(&mut http(), input);
-            assert_eq!(step, Step::new(input.len(), Then::Refuse), "{shown}");
+            assert_eq!(step, CodecStep::new(input.len(), NextAction::Refuse), "{shown}");
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{shown}: {answer}");
             assert!(answer.contains("\r\nConnection: close\r\n"), "{shown}: {answer}");
         }
@@ -443,7 +450,7 @@ mod tests {
     #[test]
     fn body_and_error_are_as_asked() {
         let options = Options { body_bytes: 30, error_status: 429, ..Options::default() };
-        let mut http = Http::new(&options);
+        let mut http = HttpCodec::new(&options);
         let (_, answer) = advance(&mut http, "GET / HTTP/1.1\r\n\r\n");
         assert!(answer.ends_with("Content-Length: 30\r\n\r\nHello, world!\nHello, world!\nHe"), "{answer}");
         let mut answers = Vec::new();

@@ -1,11 +1,11 @@
 //! The frames of the target `vsns` (`targets/vsns/PROTOCOL.md`), answered as a name service that holds no name.
 
-use super::{Codec, Step, Then};
-use crate::{Options, Protocol};
+use super::{Codec, CodecStep, NextAction};
+use crate::{Options, ServedProtocol};
 
 /// The server's side of the frames.
 #[derive(Debug)]
-pub(crate) struct Vsns {
+pub(crate) struct VsnsCodec {
     frame_limit_bytes: u32,
 }
 
@@ -17,8 +17,8 @@ mod status {
     pub const TOO_LARGE: u8 = 5;
 }
 
-impl Codec for Vsns {
-    const PROTOCOL: Protocol = Protocol::Vsns;
+impl Codec for VsnsCodec {
+    const PROTOCOL: ServedProtocol = ServedProtocol::Vsns;
 
     type Memory = ();
 
@@ -26,16 +26,16 @@ impl Codec for Vsns {
         Self { frame_limit_bytes: u32::try_from(options.frame_limit_bytes).unwrap_or(u32::MAX) }
     }
 
-    fn advance(&mut self, (): &mut (), input: &[u8], failing: bool, answers: &mut Vec<u8>) -> Step {
-        let Some((length, rest)) = u32_at_front(input) else { return Step::new(0, Then::Wait) };
+    fn advance(&mut self, (): &mut (), input: &[u8], failing: bool, answers: &mut Vec<u8>) -> CodecStep {
+        let Some((length, rest)) = u32_at_front(input) else { return CodecStep::new(0, NextAction::Wait) };
         if length > self.frame_limit_bytes {
-            let Some((id, _)) = u32_at_front(rest) else { return Step::new(0, Then::Wait) };
+            let Some((id, _)) = u32_at_front(rest) else { return CodecStep::new(0, NextAction::Wait) };
             append(answers, id, status::TOO_LARGE, &[]);
-            return Step::new(input.len(), Then::Refuse);
+            return CodecStep::new(input.len(), NextAction::Refuse);
         }
-        let Some(frame) = rest.get(..length as usize) else { return Step::new(0, Then::Wait) };
+        let Some(frame) = rest.get(..length as usize) else { return CodecStep::new(0, NextAction::Wait) };
         answer(frame, failing, answers);
-        Step::new(4 + frame.len(), Then::Next)
+        CodecStep::new(4 + frame.len(), NextAction::Next)
     }
 }
 
@@ -116,13 +116,13 @@ fn u32_at_front(bytes: &[u8]) -> Option<(u32, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::Vsns;
+    use super::VsnsCodec;
     use crate::Options;
-    use crate::protocols::{Codec, Step, Then};
+    use crate::protocols::{Codec, CodecStep, NextAction};
 
-    fn advance(input: &[u8], failing: bool) -> (Step, Vec<u8>) {
+    fn advance(input: &[u8], failing: bool) -> (CodecStep, Vec<u8>) {
         let mut answers = Vec::new();
-        let mut vsns = Vsns::new(&Options { frame_limit_bytes: 1000, ..Options::default() });
+        let mut vsns = VsnsCodec::new(&Options { frame_limit_bytes: 1000, ..Options::default() });
         let step = vsns.advance(&mut (), input, failing, &mut answers);
         (step, answers)
     }
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn the_example_of_the_description() {
         let save = b"\0\0\0\x12\0\0\0\x07\x01\0\x02a1\0\x01k\0\0\0\x02hi";
-        assert_eq!(advance(save, false), (Step::new(22, Then::Next), b"\0\0\0\x05\0\0\0\x07\0".to_vec()));
+        assert_eq!(advance(save, false), (CodecStep::new(22, NextAction::Next), b"\0\0\0\x05\0\0\0\x07\0".to_vec()));
         let load = b"\0\0\0\x0c\0\0\0\x08\x02\0\x02a1\0\x01k";
-        assert_eq!(advance(load, false), (Step::new(16, Then::Next), b"\0\0\0\x06\0\0\0\x08\0k".to_vec()));
+        assert_eq!(advance(load, false), (CodecStep::new(16, NextAction::Next), b"\0\0\0\x06\0\0\0\x08\0k".to_vec()));
     }
 
     #[test]
@@ -158,13 +158,17 @@ mod tests {
         for (request, body) in table {
             let input = frame(&[ID, request]);
             let ok = frame(&[ID, &[0], body]);
-            assert_eq!(advance(&input, false), (Step::new(input.len(), Then::Next), ok), "{request:?}");
+            assert_eq!(advance(&input, false), (CodecStep::new(input.len(), NextAction::Next), ok), "{request:?}");
             let unavailable = frame(&[ID, &[3], b"told to fail"]);
-            assert_eq!(advance(&input, true), (Step::new(input.len(), Then::Next), unavailable), "{request:?}");
+            assert_eq!(
+                advance(&input, true),
+                (CodecStep::new(input.len(), NextAction::Next), unavailable),
+                "{request:?}"
+            );
             for end in 1..input.len() {
                 assert_eq!(
                     advance(&input[..end], false),
-                    (Step::new(0, Then::Wait), vec![]),
+                    (CodecStep::new(0, NextAction::Wait), vec![]),
                     "{request:?} up to {end}"
                 );
             }
@@ -193,21 +197,25 @@ mod tests {
             let input = frame(&[ID, request]);
             for failing in [false, true] {
                 let answer = frame(&[ID, &[2], why]);
-                assert_eq!(advance(&input, failing), (Step::new(input.len(), Then::Next), answer), "{request:?}");
+                assert_eq!(
+                    advance(&input, failing),
+                    (CodecStep::new(input.len(), NextAction::Next), answer),
+                    "{request:?}"
+                );
             }
         }
         let answer = frame(&[&[0, 0, 0, 0], &[2], b"no request id"]);
         for short in [&b"\0\0\0\0"[..], b"\0\0\0\x03abc"] {
-            assert_eq!(advance(short, false), (Step::new(short.len(), Then::Next), answer.clone()));
+            assert_eq!(advance(short, false), (CodecStep::new(short.len(), NextAction::Next), answer.clone()));
         }
     }
 
     #[test]
     fn a_frame_above_the_limit_is_refused_before_it_is_read() {
-        assert_eq!(advance(b"\0\0\x03\xe9\0\0\0", false), (Step::new(0, Then::Wait), vec![]));
+        assert_eq!(advance(b"\0\0\x03\xe9\0\0\0", false), (CodecStep::new(0, NextAction::Wait), vec![]));
         let refused = frame(&[ID, &[5]]);
-        assert_eq!(advance(b"\0\0\x03\xe9\0\0\0\x07", false), (Step::new(8, Then::Refuse), refused));
-        assert_eq!(advance(b"\0\0\x03\xe8\0\0\0\x07", false), (Step::new(0, Then::Wait), vec![]));
-        assert_eq!(advance(b"GET / HTTP/1.1\r\n\r\n", false).0.then, Then::Refuse);
+        assert_eq!(advance(b"\0\0\x03\xe9\0\0\0\x07", false), (CodecStep::new(8, NextAction::Refuse), refused));
+        assert_eq!(advance(b"\0\0\x03\xe8\0\0\0\x07", false), (CodecStep::new(0, NextAction::Wait), vec![]));
+        assert_eq!(advance(b"GET / HTTP/1.1\r\n\r\n", false).0.then, NextAction::Refuse);
     }
 }

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::tests::{connect, read, read_to_end, with_server};
-use crate::{Options, Protocol};
+use crate::{Options, ServedProtocol};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\nHello, world!\n";
@@ -23,7 +23,7 @@ fn load(id: u32, key: &[u8]) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn vsns() -> Options {
-    Options { protocol: Protocol::Vsns, ..Options::default() }
+    Options { protocol: ServedProtocol::Vsns, ..Options::default() }
 }
 
 #[test]

@@ -1,26 +1,30 @@
 //! The keys of an experiment file.
 
-use crate::keys::{Key, Kind};
+use crate::keys::{Key, KeyType};
 use crate::quantity::Quantity;
 
 const COUNT_MAX: i64 = u32::MAX as i64;
 /// Field names have dots (`header.accept`), which TOML reads as tables within tables.
-const TEXT_MAP: Kind = Kind::Paths(&Kind::Template);
-const TIME: Kind = Kind::Duration { zero: false };
-const PAUSE: Kind = Kind::Duration { zero: true };
+const TEXT_MAP: KeyType = KeyType::Paths(&KeyType::Template);
+const TIME: KeyType = KeyType::Duration { zero: false };
+const PAUSE: KeyType = KeyType::Duration { zero: true };
 
 /// The whole file.
 pub(crate) const EXPERIMENT: &[Key] = &[
-    Key::new("title", Kind::Text, "What the experiment is called; without it, the file's name"),
-    Key::new("asks", Kind::Text, "The question it answers").elsewhere(&["description", "question"]),
-    Key::new("repeat", Kind::Whole { min: 1, max: 1000 }, "Trials of each point; interleaved: A B A B, never A A B B")
-        .or("1")
-        .elsewhere(&["repeats", "runs", "iterations", "trials"]),
-    Key::new("seed", Kind::Whole { min: 0, max: i64::MAX }, "Where all randomness comes from; same seed, same choices")
+    Key::new("title", KeyType::Text, "What the experiment is called; without it, the file's name"),
+    Key::new("asks", KeyType::Text, "The question it answers").elsewhere(&["description", "question"]),
+    Key::new(
+        "repeat",
+        KeyType::Whole { min: 1, max: 1000 },
+        "Trials of each point; interleaved: A B A B, never A A B B",
+    )
+    .or("1")
+    .elsewhere(&["repeats", "runs", "iterations", "trials"]),
+    Key::new("seed", KeyType::Whole { min: 0, max: i64::MAX }, "Seed of all random values; same seed, same choices")
         .or("1"),
     Key::new(
         "secret",
-        Kind::List(&Kind::Text),
+        KeyType::List(&KeyType::Text),
         "Values that no record may have, each by the end of its path: header.x-token, body, target.with.key",
     )
     .elsewhere(&["secrets", "redact", "hide"]),
@@ -32,38 +36,38 @@ pub(crate) const EXPERIMENT: &[Key] = &[
     STEP_KEY,
     Key::new(
         "sweep",
-        Kind::Paths(&Kind::List(&Kind::Any)),
+        KeyType::Paths(&KeyType::List(&KeyType::Any)),
         "Dotted paths of this file, each with a list of values; trials are the product of all lists",
     )
     .elsewhere(&["matrix", "parameters"]),
-    Key::new("variant", Kind::Overlays(VARIANT), "A named overlay over this file, for environments side by side")
+    Key::new("variant", KeyType::Overlays(VARIANT), "A named overlay over this file, for environments side by side")
         .elsewhere(&["variants", "scenario", "scenarios"]),
-    Key::new("find", Kind::Table(FIND), "Instead of a sweep: searches for the highest load at which limits hold"),
-    Key::new("require", Kind::Tables(REQUIRE), "A gate: if it does not hold, `plimsoll run` exits with 5")
+    Key::new("find", KeyType::Table(FIND), "Instead of a sweep: searches for the highest load at which limits hold"),
+    Key::new("require", KeyType::Tables(REQUIRE), "A gate: if it does not hold, `plimsoll run` exits with 5")
         .elsewhere(&["threshold", "thresholds", "requirement", "expect"]),
-    Key::new("claim", Kind::Tables(CLAIM), "What a source says, held against this run").elsewhere(&["claims"]),
+    Key::new("claim", KeyType::Tables(CLAIM), "What a source says, held against this run").elsewhere(&["claims"]),
 ];
 
-const TARGET_KEY: Key = Key::new("target", Kind::Table(TARGET), "The system under test");
-const LAB_KEY: Key = Key::new("lab", Kind::Table(LAB), "Where it runs; left out: this machine, unlimited");
+const TARGET_KEY: Key = Key::new("target", KeyType::Table(TARGET), "The system under test");
+const LAB_KEY: Key = Key::new("lab", KeyType::Table(LAB), "Where it runs; left out: this machine, unlimited");
 const PREPARE_KEY: Key = Key::new(
     "prepare",
-    Kind::Tables(PREPARE),
+    KeyType::Tables(PREPARE),
     "Operations before each trial, in order; not measured, and all must succeed",
 )
 .elsewhere(&["setup", "before"]);
 const LOAD_KEY: Key =
-    Key::new("load", Kind::Table(LOAD), "What clients do; left out: none").elsewhere(&["workload", "options"]);
-const FAULT_KEY: Key = Key::new("fault", Kind::Tables(FAULT), "Something that is broken at a time, and healed")
+    Key::new("load", KeyType::Table(LOAD), "What clients do; left out: none").elsewhere(&["workload", "options"]);
+const FAULT_KEY: Key = Key::new("fault", KeyType::Tables(FAULT), "Something that is broken at a time, and healed")
     .elsewhere(&["faults", "chaos", "nemesis"]);
 const STEP_KEY: Key = Key::new(
     "step",
-    Kind::Tables(STEP),
+    KeyType::Tables(STEP),
     "An exercise instead of [load] and [[fault]]: do something, wait for a condition",
 );
 
 const VARIANT: &[Key] = &[
-    Key::new("name", Kind::Text, "Its name, in results and in `where`").required(),
+    Key::new("name", KeyType::Text, "Its name, in results and in `where`").required(),
     TARGET_KEY,
     LAB_KEY,
     PREPARE_KEY,
@@ -72,16 +76,16 @@ const VARIANT: &[Key] = &[
     STEP_KEY,
 ];
 
-const CALL: Key = Key::new("call", Kind::Text, "An operation of the protocol; `plimsoll protocols NAME` lists them")
+const CALL: Key = Key::new("call", KeyType::Text, "An operation of the protocol; `plimsoll protocols NAME` lists them")
     .required()
     .elsewhere(&["do", "operation", "op", "method", "request"]);
-const STEP_NAME: Key = Key::new("name", Kind::Name, "Its name in records and reports; `call` without it");
+const STEP_NAME: Key = Key::new("name", KeyType::Name, "Its name in records and reports; `call` without it");
 const WITH: Key =
     Key::new("with", TEXT_MAP, "The operation's arguments: templates").elsewhere(&["args", "arguments", "body"]);
 const AUDIT: Key = Key::new(
     "audit",
-    Kind::Either(
-        &[Kind::Boolean, Kind::Table(AUDITED)],
+    KeyType::Either(
+        &[KeyType::Boolean, KeyType::Table(AUDITED)],
         "true, or { effect = \"write\", key = \"…\", value = \"request.FIELD\" } where the protocol does not know what it does",
     ),
     "Each operation goes to history.jsonl, and its key is read back after the run",
@@ -89,14 +93,14 @@ const AUDIT: Key = Key::new(
 .or("false");
 
 const AUDITED: &[Key] = &[
-    Key::new("effect", Kind::Choice(&["write", "remove", "read"]), "What the operation does to the key")
+    Key::new("effect", KeyType::Choice(&["write", "remove", "read"]), "What the operation does to the key")
         .required()
         .elsewhere(&["does", "kind", "type"]),
-    Key::new("key", Kind::Template, "The key: a template, without random numbers")
+    Key::new("key", KeyType::Template, "The key: a template, without random numbers")
         .required()
         .elsewhere(&["id", "name"]),
-    Key::new("value", Kind::Text, "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\""),
-    Key::new("space", Kind::Template, "The space that the key is in: a template; the empty one if left out"),
+    Key::new("value", KeyType::Text, "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\""),
+    Key::new("space", KeyType::Template, "The space that the key is in: a template; the empty one if left out"),
 ];
 
 const PREPARE: &[Key] = &[
@@ -104,7 +108,7 @@ const PREPARE: &[Key] = &[
     STEP_NAME,
     WITH,
     EXPECT,
-    Key::new("count", Kind::Whole { min: 1, max: COUNT_MAX }, "How many times; {seq} counts them")
+    Key::new("count", KeyType::Whole { min: 1, max: COUNT_MAX }, "How many times; {seq} counts them")
         .or("1")
         .elsewhere(&["times", "repeat"]),
     AUDIT,
@@ -116,7 +120,7 @@ const CYCLE: &[Key] = &[
     WITH,
     EXPECT,
     KEEP,
-    Key::new("every", Kind::Whole { min: 1, max: COUNT_MAX }, "Done only in cycles whose {seq} is a multiple of it")
+    Key::new("every", KeyType::Whole { min: 1, max: COUNT_MAX }, "Done only in cycles whose {seq} is a multiple of it")
         .or("1"),
     AUDIT,
 ];
@@ -127,29 +131,29 @@ const MIX: &[Key] = &[
     WITH,
     EXPECT,
     KEEP,
-    Key::new("weight", Kind::Whole { min: 1, max: 1_000_000 }, "How often, against the others' weights")
+    Key::new("weight", KeyType::Whole { min: 1, max: 1_000_000 }, "How often, against the others' weights")
         .or("1")
         .elsewhere(&["share", "ratio", "percent"]),
     AUDIT,
 ];
 
 const FEED: &[Key] = &[
-    Key::new("name", Kind::Name, "Its name in templates: {feed.NAME.COLUMN}").required(),
-    Key::new("file", Kind::Text, "A CSV file with a header line, relative to the experiment").required(),
-    Key::new("order", Kind::Choice(&["sequential", "random"]), "Which row each cycle takes").or("sequential"),
+    Key::new("name", KeyType::Name, "Its name in templates: {feed.NAME.COLUMN}").required(),
+    Key::new("file", KeyType::Text, "A CSV file with a header line, relative to the experiment").required(),
+    Key::new("order", KeyType::Choice(&["sequential", "random"]), "Which row each cycle takes").or("sequential"),
 ];
 
 const RETRY: &[Key] = &[
     Key::new(
         "tries",
-        Kind::Whole { min: 1, max: COUNT_MAX },
+        KeyType::Whole { min: 1, max: COUNT_MAX },
         "Attempts in all; without it, until it works or the drain ends",
     ),
     Key::new("wait", PAUSE, "Pause between attempts").or("50ms"),
 ];
 
 const LOAD: &[Key] = &[
-    Key::new("agents", Kind::Whole { min: 1, max: COUNT_MAX }, "Virtual users").required().elsewhere(&[
+    Key::new("agents", KeyType::Whole { min: 1, max: COUNT_MAX }, "Virtual users").required().elsewhere(&[
         "vus",
         "users",
         "clients",
@@ -159,7 +163,7 @@ const LOAD: &[Key] = &[
     ]),
     Key::new(
         "from",
-        Kind::List(&Kind::Text),
+        KeyType::List(&KeyType::Text),
         "Local addresses that agents connect from in turn, [\"10.0.0.5\", …]; left out: the kernel's choice, and several of 127.0.0.0/8 for more agents on the loopback than one has ports",
     )
     .elsewhere(&["source", "sources", "bind", "local_addr", "local_ips", "localIPs"]),
@@ -185,22 +189,22 @@ const LOAD: &[Key] = &[
     ]),
     Key::new(
         "think_spread_pct",
-        Kind::Number,
+        KeyType::Number,
         "Each pause is drawn evenly from `think` less and more this percent, as people do not think in step",
     )
     .or("0")
     .elsewhere(&["jitter"]),
     Key::new(
         "warmup",
-        Kind::Either(&[Kind::Choice(&["auto"]), PAUSE], "\"auto\", or a duration such as \"10s\""),
+        KeyType::Either(&[KeyType::Choice(&["auto"]), PAUSE], "\"auto\", or a duration such as \"10s\""),
         "Cut off before rates are taken; \"auto\" detects the steady state",
     )
     .or("auto")
     .elsewhere(&["warm_up", "warmup_time"]),
     Key::new(
         "retry",
-        Kind::Either(
-            &[Kind::Choice(&["fail-fast", "wait"]), Kind::Table(RETRY)],
+        KeyType::Either(
+            &[KeyType::Choice(&["fail-fast", "wait"]), KeyType::Table(RETRY)],
             "\"fail-fast\", \"wait\", { wait = \"50ms\" } or { tries = 3, wait = \"50ms\" }",
         ),
         "What an agent does when an attempt fails; \"wait\" is { wait = \"50ms\" }",
@@ -209,7 +213,7 @@ const LOAD: &[Key] = &[
     .elsewhere(&["retries"]),
     Key::new(
         "when_failed",
-        Kind::Choice(&["go on", "next cycle"]),
+        KeyType::Choice(&["go on", "next cycle"]),
         "What follows a wrong answer: the rest of its cycle, or the next one; after a failure or timeout it is always the next",
     )
     .or("go on")
@@ -221,128 +225,137 @@ const LOAD: &[Key] = &[
     RATE,
     BACKLOG,
     OVERFLOW,
-    Key::new("threads", Kind::Whole { min: 1, max: 1024 }, "Generator threads; left out: one for every two cores"),
-    Key::new("cycle", Kind::Tables(CYCLE), "The operations, in this order, again and again")
+    Key::new("threads", KeyType::Whole { min: 1, max: 1024 }, "Generator threads; left out: one for every two cores"),
+    Key::new("cycle", KeyType::Tables(CYCLE), "The operations, in this order, again and again")
         .elsewhere(&["steps", "operations"]),
-    Key::new("mix", Kind::Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own")
+    Key::new("mix", KeyType::Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own")
         .elsewhere(&["weighted"]),
-    Key::new("feed", Kind::Tables(FEED), "CSV files that values come from").elsewhere(&["feeds", "data"]),
-    Key::new("script", Kind::Text, "A file of functions in Luau for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment"),
+    Key::new("feed", KeyType::Tables(FEED), "CSV files that values come from").elsewhere(&["feeds", "data"]),
+    Key::new("script", KeyType::Text, "A file of functions in Luau for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment"),
 ];
 
 const FAULT: &[Key] = &[
-    Key::new("name", Kind::Name, "By which paths and other faults speak of it: fault.NAME.at").required(),
-    Key::new("kind", Kind::Text, "What is broken; `plimsoll faults` lists the kinds")
+    Key::new("name", KeyType::Name, "By which paths and other faults speak of it: fault.NAME.at").required(),
+    Key::new("kind", KeyType::Text, "What is broken; `plimsoll faults` lists the kinds")
         .required()
         .elsewhere(&["type", "fault", "do"]),
-    Key::new("on", Kind::Text, "one, all, minority, majority, leader, or a member's name")
+    Key::new("on", KeyType::Text, "one, all, minority, majority, leader, or a member's name")
         .or("one")
         .elsewhere(&["target", "host", "node", "member"]),
-    Key::new("with", Kind::Map(&Kind::Any), "The kind's own arguments").elsewhere(&["args", "arguments"]),
+    Key::new("with", KeyType::Map(&KeyType::Any), "The kind's own arguments").elsewhere(&["args", "arguments"]),
     Key::new("at", PAUSE, "Once, so long after load start, ramp included; with `every`, the first time")
         .elsewhere(&["start", "when", "time"]),
     Key::new("every", TIME, "Again and again while the load lasts, the first time after one period")
         .elsewhere(&["interval", "period"]),
     Key::new(
         "after",
-        Kind::Text,
+        KeyType::Text,
         "After another fault: \"fault.NAME.healed\" or \"fault.NAME.begun\", perhaps with \" + 5s\"",
     ),
     Key::new("for", TIME, "Healed after so long; left out: it heals by itself, or at the end of the trial")
         .elsewhere(&["duration", "lasts"]),
     Key::new(
         "seed",
-        Kind::Whole { min: 1, max: i64::MAX },
+        KeyType::Whole { min: 1, max: i64::MAX },
         "Own seed for the choice of victim; left out: from the trial's",
     ),
 ];
 
 const STEP: &[Key] = &[
-    Key::new("name", Kind::Name, "Its name in records and reports").required(),
-    Key::new("do", Kind::Map(&Kind::Any), "What is done").required().elsewhere(&["call", "action"]),
-    Key::new("until", Kind::Text, "A named condition of the target that ends the step"),
+    Key::new("name", KeyType::Name, "Its name in records and reports").required(),
+    Key::new("do", KeyType::Map(&KeyType::Any), "What is done").required().elsewhere(&["call", "action"]),
+    Key::new("until", KeyType::Text, "A named condition of the target that ends the step"),
     Key::new("within", TIME, "How long it may take").or("60s").elsewhere(&["timeout"]),
 ];
 
 const METRIC: Key = Key::new(
     "metric",
-    Kind::Text,
+    KeyType::Text,
     "A path inside a trial of analysis.json, such as latency_us.p99, or a function of such paths",
 )
 .required();
 const WHERE: Key = Key::new(
     "where",
-    Kind::Paths(&Kind::Scalar),
+    KeyType::Paths(&KeyType::Scalar),
     "Only trials with this `variant`, or with this value of a swept path",
 );
-const BELOW: Key = Key::new("below", Kind::Number, "value < this").elsewhere(&["less_than", "max", "lt"]);
-const ABOVE: Key = Key::new("above", Kind::Number, "value > this").elsewhere(&["greater_than", "min", "gt"]);
-const AT_MOST: Key = Key::new("at_most", Kind::Number, "value <= this").elsewhere(&["le", "lte"]);
-const AT_LEAST: Key = Key::new("at_least", Kind::Number, "value >= this").elsewhere(&["ge", "gte"]);
-const EQUALS: Key = Key::new("equals", Kind::Number, "value == this").elsewhere(&["is", "eq", "equal"]);
+const BELOW: Key = Key::new("below", KeyType::Number, "value < this").elsewhere(&["less_than", "max", "lt"]);
+const ABOVE: Key = Key::new("above", KeyType::Number, "value > this").elsewhere(&["greater_than", "min", "gt"]);
+const AT_MOST: Key = Key::new("at_most", KeyType::Number, "value <= this").elsewhere(&["le", "lte"]);
+const AT_LEAST: Key = Key::new("at_least", KeyType::Number, "value >= this").elsewhere(&["ge", "gte"]);
+const EQUALS: Key = Key::new("equals", KeyType::Number, "value == this").elsewhere(&["is", "eq", "equal"]);
 
 const RANGE: &[Key] = &[BELOW, ABOVE, AT_MOST, AT_LEAST, EQUALS];
 const LIMIT: &[Key] = &[METRIC, BELOW, ABOVE, AT_MOST, AT_LEAST, EQUALS];
 const REQUIRE: &[Key] = &[METRIC, BELOW, ABOVE, AT_MOST, AT_LEAST, EQUALS, WHERE];
 
 const CLAIM: &[Key] = &[
-    Key::new("says", Kind::Text, "The claim, in words").required(),
-    Key::new("source", Kind::Text, "Who says so, and where").required(),
+    Key::new("says", KeyType::Text, "The claim, in words").required(),
+    Key::new("source", KeyType::Text, "Who says so, and where").required(),
     METRIC,
-    Key::new("holds", Kind::Table(RANGE), "In which range the metric has to be").required(),
+    Key::new("holds", KeyType::Table(RANGE), "In which range the metric has to be").required(),
     WHERE,
 ];
 
 const FIND: &[Key] = &[
-    Key::new("highest", Kind::Text, "What is raised: \"load.rate\" or \"load.agents\"").required(),
-    Key::new("while", Kind::Tables(LIMIT), "The limits that have to hold").required(),
+    Key::new("highest", KeyType::Text, "What is raised: \"load.rate\" or \"load.agents\"").required(),
+    Key::new("while", KeyType::Tables(LIMIT), "The limits that have to hold").required(),
     Key::new(
         "surviving",
-        Kind::List(&Kind::Text),
+        KeyType::List(&KeyType::Text),
         "Conditions, each searched by itself: \"nothing lost\", \"one member down\", or the name of a [[fault]]",
     ),
-    Key::new("from", Kind::Positive, "The first value tried; without it, what [load] says"),
-    Key::new("up_to", Kind::Positive, "No higher value is tried; without it, the generator sets the bound"),
-    Key::new("precision_pct", Kind::Positive, "A search is complete when its 95 % interval is no wider than this")
+    Key::new("from", KeyType::Positive, "The first value tried; without it, what [load] says"),
+    Key::new("up_to", KeyType::Positive, "No higher value is tried; without it, the generator sets the bound"),
+    Key::new("precision_pct", KeyType::Positive, "A search is complete when its 95 % interval is no wider than this")
         .or("5"),
-    Key::new("trials", Kind::Whole { min: 3, max: 200 }, "Most trials of each search").or("24"),
+    Key::new("trials", KeyType::Whole { min: 3, max: 200 }, "Most trials of each search").or("24"),
 ];
 
 /// More on one connection tells nothing more of a server, and a break would fail them all.
 const PIPELINE_MAX: i64 = 1024;
 
 const TARGET: &[Key] = &[
-    Key::new("use", Kind::Text, "A target folder's name; `plimsoll targets` lists them").elsewhere(&["name", "target"]),
-    Key::new("with", Kind::Map(&Kind::Scalar), "Parameters that the target declares")
+    Key::new("use", KeyType::Text, "A target folder's name; `plimsoll targets` lists them")
+        .elsewhere(&["name", "target"]),
+    Key::new("with", KeyType::Map(&KeyType::Scalar), "Parameters that the target declares")
         .elsewhere(&["parameters", "params"]),
-    Key::new("url", Kind::Text, "Where the load goes; without `start`, it runs already and nothing is started")
+    Key::new("url", KeyType::Text, "Where the load goes; without `start`, it runs already and nothing is started")
         .elsewhere(&["host", "address", "endpoint"]),
-    Key::new("start", Kind::Text, "A shell command that starts it; killed with its process group at the end")
+    Key::new("start", KeyType::Text, "A shell command that starts it; killed with its process group at the end")
         .elsewhere(&["command", "run", "cmd"]),
     Key::new(
         "ready",
-        Kind::Text,
+        KeyType::Text,
         "With `start`: a URL that must answer 2xx before the load starts; without it, `url` must accept a connection",
     ),
     Key::new("within", TIME, "With `start`: how long it may take to be ready").or("30s"),
-    Key::new("protocol", Kind::Text, "How to speak to `url`, where its scheme does not tell; `command` needs no `url`"),
-    Key::new("tls", Kind::Table(TLS), "With an `https` URL: whom to trust there; left out: whom this machine trusts")
-        .elsewhere(&["ssl", "https"]),
+    Key::new(
+        "protocol",
+        KeyType::Text,
+        "How to speak to `url`, where its scheme does not tell; `command` needs no `url`",
+    ),
+    Key::new(
+        "tls",
+        KeyType::Table(TLS),
+        "With an `https` URL: whom to trust there; left out: whom this machine trusts",
+    )
+    .elsewhere(&["ssl", "https"]),
 ];
 
 const TLS: &[Key] = &[
     Key::new(
         "ca",
-        Kind::Text,
+        KeyType::Text,
         "A PEM file, relative to the experiment: only what its certificates vouch for is trusted",
     )
     .elsewhere(&["cacert", "ca_file", "cafile", "ca_cert", "root", "roots"]),
-    Key::new("insecure", Kind::Boolean, "Whether any certificate is taken, whoever it belongs to")
+    Key::new("insecure", KeyType::Boolean, "Whether any certificate is taken, whoever it belongs to")
         .or("false")
         .elsewhere(&["skip_verify", "insecure_skip_verify", "no_verify"]),
     Key::new(
         "server_name",
-        Kind::Text,
+        KeyType::Text,
         "The name that is asked for and must be in the certificate; left out: the URL's",
     )
     .elsewhere(&["sni"]),
@@ -350,7 +363,7 @@ const TLS: &[Key] = &[
 
 const KEEP_ALIVE: Key = Key::new(
     "keep_alive",
-    Kind::Boolean,
+    KeyType::Boolean,
     "Whether connections are kept between operations; false: each operation makes its own, and its latency contains that",
 )
 .or("true")
@@ -358,7 +371,7 @@ const KEEP_ALIVE: Key = Key::new(
 
 const PIPELINE: Key = Key::new(
     "pipeline",
-    Kind::Whole { min: 1, max: PIPELINE_MAX },
+    KeyType::Whole { min: 1, max: PIPELINE_MAX },
     "So many agents share a connection, each with an operation in flight on it, answered in order",
 )
 .or("1")
@@ -366,20 +379,20 @@ const PIPELINE: Key = Key::new(
 
 /// `[lab]`.
 const LAB: &[Key] = &[
-    Key::new("hosts", Kind::Whole { min: 1, max: 256 }, "How many hosts, named n1, n2, …")
+    Key::new("hosts", KeyType::Whole { min: 1, max: 256 }, "How many hosts, named n1, n2, …")
         .elsewhere(&["nodes", "members"]),
-    Key::new("profile", Kind::Text, "What each host is like; `plimsoll profiles` lists them"),
-    Key::new("host", Kind::Tables(HOST), "Hosts one by one, instead of `hosts`; addressed by name or role"),
+    Key::new("profile", KeyType::Text, "What each host is like; `plimsoll profiles` lists them"),
+    Key::new("host", KeyType::Tables(HOST), "Hosts one by one, instead of `hosts`; addressed by name or role"),
     Key::new(
         "ssh",
-        Kind::List(&Kind::Text),
+        KeyType::List(&KeyType::Text),
         "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`",
     ),
-    Key::new("speed", Kind::Positive, "Time dilation for the whole lab: 0.5 runs everything at half the speed").or("1"),
+    Key::new("speed", KeyType::Positive, "Time dilation for the whole lab: 0.5 runs everything at half the speed").or("1"),
     Key::new(
         "network",
-        Kind::Either(
-            &[Kind::Table(NETWORK), Kind::Tables(NETWORK)],
+        KeyType::Either(
+            &[KeyType::Table(NETWORK), KeyType::Tables(NETWORK)],
             "[[lab.network]] for each network, or [lab.network] for what the only one is like",
         ),
         "The networks between virtual hosts, by name; the clients are on the first; left out: one for all",
@@ -387,81 +400,85 @@ const LAB: &[Key] = &[
     .elsewhere(&["networks"]),
     Key::new(
         "port",
-        Kind::Tables(PORT),
+        KeyType::Tables(PORT),
         "Ports of the target that are slower than the links of virtual hosts, by name",
     )
     .elsewhere(&["ports"]),
     Key::new(
         "generator_cpus",
-        Kind::Whole { min: 0, max: 1024 },
+        KeyType::Whole { min: 0, max: 1024 },
         "CPUs of this machine that only the clients use; 0: they share all with the hosts; left out: half of them",
     )
     .elsewhere(&["client_cpus"]),
     Key::new(
         "electricity_per_kwh",
-        Kind::Positive,
+        KeyType::Positive,
         "Price of a kWh, in the currency of the profiles; with it, the price of a cycle includes electricity",
     )
     .elsewhere(&["kwh", "energy_price"]),
     Key::new(
         "measure_storage",
-        Kind::Boolean,
+        KeyType::Boolean,
         "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk",
     ),
     Key::new(
         "quick_start",
-        Kind::Boolean,
+        KeyType::Boolean,
         "Whether cores and disks of virtual hosts are as fast as this machine's until the target is ready; then they are as asked",
     )
     .or("false"),
 ];
 
 const NETWORK: &[Key] = &[
-    Key::new("name", Kind::Name, "Its name, for `networks` of a host; [[lab.network]] needs it"),
-    Key::new("link", Kind::Quantity(Quantity::BitRate), "Bits/s of each host's link to it, if its profile has no less")
-        .elsewhere(&["rate", "bandwidth"]),
-    Key::new("delay", Kind::Duration { zero: false }, "Added to each packet of a host, if its profile has no more")
+    Key::new("name", KeyType::Name, "Its name, for `networks` of a host; [[lab.network]] needs it"),
+    Key::new(
+        "link",
+        KeyType::Quantity(Quantity::BitRate),
+        "Bits/s of each host's link to it, if its profile has no less",
+    )
+    .elsewhere(&["rate", "bandwidth"]),
+    Key::new("delay", KeyType::Duration { zero: false }, "Added to each packet of a host, if its profile has no more")
         .elsewhere(&["latency"]),
-    Key::new("loss_pct", Kind::Number, "Packets lost, percent, if the profile has no more").elsewhere(&["loss"]),
+    Key::new("loss_pct", KeyType::Number, "Packets lost, percent, if the profile has no more").elsewhere(&["loss"]),
 ];
 
 const PORT: &[Key] = &[
-    Key::new("name", Kind::Name, "Its name in target.toml, such as \"distribution\"").required(),
+    Key::new("name", KeyType::Name, "Its name in target.toml, such as \"distribution\"").required(),
     Key::new(
         "rate",
-        Kind::Quantity(Quantity::BitRate),
+        KeyType::Quantity(Quantity::BitRate),
         "Bits/s that TCP from and to it has of a host's link, in each direction",
     )
     .elsewhere(&["link", "bandwidth"]),
-    Key::new("delay", Kind::Duration { zero: false }, "Added to each packet of it that leaves a host")
+    Key::new("delay", KeyType::Duration { zero: false }, "Added to each packet of it that leaves a host")
         .elsewhere(&["latency"]),
 ];
 
 const HOST: &[Key] = &[
-    Key::new("name", Kind::Name, "Its name; without it n1, n2, …"),
-    Key::new("role", Kind::Text, "Which of the target's roles runs here; all of them without it"),
-    Key::new("count", Kind::Whole { min: 1, max: 256 }, "So many of them").or("1"),
-    Key::new("profile", Kind::Text, "What it is like; the lab's profile without it"),
-    Key::new("ssh", Kind::Text, "user@address, if it is reached over ssh"),
-    Key::new("networks", Kind::List(&Kind::Name), "The networks it is on, by name; left out: the first")
+    Key::new("name", KeyType::Name, "Its name; without it n1, n2, …"),
+    Key::new("role", KeyType::Text, "Which of the target's roles runs here; all of them without it"),
+    Key::new("count", KeyType::Whole { min: 1, max: 256 }, "So many of them").or("1"),
+    Key::new("profile", KeyType::Text, "What it is like; the lab's profile without it"),
+    Key::new("ssh", KeyType::Text, "user@address, if it is reached over ssh"),
+    Key::new("networks", KeyType::List(&KeyType::Name), "The networks it is on, by name; left out: the first")
         .elsewhere(&["network"]),
-    Key::new("routes", Kind::Boolean, "Whether it passes packets on between its networks").or("false"),
+    Key::new("routes", KeyType::Boolean, "Whether it passes packets on between its networks").or("false"),
 ];
 
 /// When operations start.
 const RATE: Key =
-    Key::new("rate", Kind::Either(
-        &[Kind::Positive, Kind::Table(DRAWN), Kind::Tables(STAGE)],
+    Key::new("rate", KeyType::Either(
+        &[KeyType::Positive, KeyType::Table(DRAWN), KeyType::Tables(STAGE)],
         "operations/s such as 5000, { poisson = 5000 }, { replay = \"starts.csv\" }, or stages: [{ to = 1000, over = \"10s\" }, { at = 1000, for = \"30s\" }]",
     ), "Operations/s in all: open loop; left out: closed loop")
         .elsewhere(&["rps", "qps", "throughput", "arrival_rate", "arrivals", "stages"]);
 
 const DRAWN: &[Key] = &[
-    Key::new("poisson", Kind::Positive, "Operations/s in the mean, at random and independently of each other")
+    Key::new("poisson", KeyType::Positive, "Operations/s in the mean, at random and independently of each other")
         .elsewhere(&["random", "exponential"]),
     Key::new(
         "replay",
-        Kind::Text,
+        KeyType::Text,
         "A CSV file, relative to the experiment: its column `at_s` says when operations start, seconds since load start, in order",
     )
     .elsewhere(&["file", "recorded"]),
@@ -469,20 +486,24 @@ const DRAWN: &[Key] = &[
 
 /// A stage of a rate that changes.
 pub(crate) const STAGE: &[Key] = &[
-    Key::new("to", Kind::Number, "Operations/s at its end, where the rate goes in a straight line")
+    Key::new("to", KeyType::Number, "Operations/s at its end, where the rate goes in a straight line")
         .elsewhere(&["target", "until", "end"]),
-    Key::new("over", Kind::Duration { zero: false }, "How long it takes to get there")
+    Key::new("over", KeyType::Duration { zero: false }, "How long it takes to get there")
         .elsewhere(&["duration", "in", "within", "time"]),
-    Key::new("from", Kind::Number, "Operations/s at its beginning; left out: what the stage before ended with, or 0")
-        .elsewhere(&["start", "start_rate", "startRate"]),
-    Key::new("at", Kind::Number, "Operations/s that it stays at").elsewhere(&["rate", "hold"]),
-    Key::new("for", Kind::Duration { zero: false }, "How long it stays there").elsewhere(&["lasts"]),
+    Key::new(
+        "from",
+        KeyType::Number,
+        "Operations/s at its beginning; left out: what the stage before ended with, or 0",
+    )
+    .elsewhere(&["start", "start_rate", "startRate"]),
+    Key::new("at", KeyType::Number, "Operations/s that it stays at").elsewhere(&["rate", "hold"]),
+    Key::new("for", KeyType::Duration { zero: false }, "How long it stays there").elsewhere(&["lasts"]),
 ];
 
 /// How many may wait.
 const BACKLOG: Key = Key::new(
     "backlog",
-    Kind::Whole { min: 0, max: u32::MAX as i64 },
+    KeyType::Whole { min: 0, max: u32::MAX as i64 },
     "Open loop: most operations that are due and have not begun, over all agents; left out: any number",
 )
 .elsewhere(&["max_backlog", "queue"]);
@@ -490,7 +511,7 @@ const BACKLOG: Key = Key::new(
 /// What happens to more.
 const OVERFLOW: Key = Key::new(
     "overflow",
-    Kind::Choice(&["drop", "stop"]),
+    KeyType::Choice(&["drop", "stop"]),
     "What happens to an operation that is due when `backlog` is full: it is dropped and counted, or the load stops",
 )
 .or("drop")
@@ -499,8 +520,8 @@ const OVERFLOW: Key = Key::new(
 /// `expect` of a step. Field names have dots (`header.etag`), which TOML reads as tables within tables.
 const EXPECT: Key = Key::new(
     "expect",
-    Kind::Paths(&Kind::Either(
-        &[Kind::Template, Kind::Table(COMPARISON)],
+    KeyType::Paths(&KeyType::Either(
+        &[KeyType::Template, KeyType::Table(COMPARISON)],
         "a template or a comparison, such as \"200\" or { one_of = [\"200\", \"201\"] }",
     )),
     "Field of the answer, or FIELD/JSON/POINTER = what it has to be; an answer that contradicts it is `wrong`",
@@ -510,8 +531,8 @@ const EXPECT: Key = Key::new(
 /// `keep` of a step.
 const KEEP: Key = Key::new(
     "keep",
-    Kind::Map(&Kind::Either(
-        &[Kind::Text, Kind::Table(PART)],
+    KeyType::Map(&KeyType::Either(
+        &[KeyType::Text, KeyType::Table(PART)],
         "\"request.FIELD\", \"answer.FIELD\" or { from = \"answer.FIELD\", matches = \"id=([0-9]+)\" }",
     )),
     "Slot = \"request.FIELD\", \"answer.FIELD\" or \"answer.FIELD/JSON/POINTER\"; later templates of the same cycle use {slot}",
@@ -519,15 +540,15 @@ const KEEP: Key = Key::new(
 .elsewhere(&["capture", "save", "extract"]);
 
 const MATCHES: Key =
-    Key::new("matches", Kind::Text, "A regular expression that matches somewhere in it; `^` and `$` are its ends")
+    Key::new("matches", KeyType::Text, "A regular expression that matches somewhere in it; `^` and `$` are its ends")
         .elsewhere(&["match", "regex", "regexp", "pattern"]);
 const CONTAINS: Key =
-    Key::new("contains", Kind::Template, "A text that it has in it: a template").elsewhere(&["includes"]);
-const ONE_OF: Key = Key::new("one_of", Kind::List(&Kind::Template), "Texts of which it is one: templates")
+    Key::new("contains", KeyType::Template, "A text that it has in it: a template").elsewhere(&["includes"]);
+const ONE_OF: Key = Key::new("one_of", KeyType::List(&KeyType::Template), "Texts of which it is one: templates")
     .elsewhere(&["any_of", "oneOf", "in"]);
 
 const LUA: Key =
-    Key::new("lua", Kind::Text, "A function of the load's script that says yes to it: true, or anything but nil");
+    Key::new("lua", KeyType::Text, "A function of the load's script that says yes to it: true, or anything but nil");
 
 const COMPARISON: &[Key] = &[
     MATCHES,
@@ -536,8 +557,8 @@ const COMPARISON: &[Key] = &[
     LUA,
     Key::new(
         "not",
-        Kind::Either(
-            &[Kind::Template, Kind::Table(&[MATCHES, CONTAINS, ONE_OF, LUA])],
+        KeyType::Either(
+            &[KeyType::Template, KeyType::Table(&[MATCHES, CONTAINS, ONE_OF, LUA])],
             "a template or a comparison, such as \"0\" or { contains = \"error\" }",
         ),
         "What it must not be: a template, or a comparison of which nothing may hold",
@@ -548,12 +569,16 @@ const COMPARISON: &[Key] = &[
 const PART: &[Key] = &[
     Key::new(
         "from",
-        Kind::Text,
+        KeyType::Text,
         "What it is a part of: \"request.FIELD\", \"answer.FIELD\" or \"answer.FIELD/JSON/POINTER\"",
     )
     .required()
     .elsewhere(&["of", "field"]),
-    Key::new("matches", Kind::Text, "A regular expression: its group is kept, or all that it matches if it has none")
-        .required()
-        .elsewhere(&["match", "regex", "regexp", "pattern"]),
+    Key::new(
+        "matches",
+        KeyType::Text,
+        "A regular expression: its group is kept, or all that it matches if it has none",
+    )
+    .required()
+    .elsewhere(&["match", "regex", "regexp", "pattern"]),
 ];

@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use crate::catalog::{self, Field, Heals};
 use crate::duration;
 use crate::manifest::Manifest;
-use crate::plan::trial::Scene;
+use crate::plan::trial::CheckContext;
 use crate::plan::{Fault, Lab, TargetKind, When, operation};
 use crate::problem::{Problem, join_words, nearest_hint};
 use crate::section::Section;
-use crate::tree::Place;
+use crate::tree::TextSpan;
 
 /// Reads all faults. `end` is the end of the load, and where the file says so.
 pub(super) fn read(
     root: &Section<'_>,
     victims: &Victims<'_>,
-    end: Option<&(f64, Place)>,
-    scene: &mut Scene<'_>,
+    end: Option<&(f64, TextSpan)>,
+    scene: &mut CheckContext<'_>,
 ) -> Vec<Fault> {
     let sections = root.sections("fault");
     let names: Vec<&str> = sections.iter().filter_map(|section| section.text("name")).collect();
@@ -67,7 +67,7 @@ fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Opt
     }
 }
 
-fn kind(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static catalog::Fault> {
+fn kind(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<&'static catalog::Fault> {
     let name = section.text("kind")?;
     let found = scene.catalog.faults.iter().copied().find(|fault| fault.name == name);
     if found.is_none() {
@@ -79,7 +79,7 @@ fn kind(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static catalog
 }
 
 /// `with`: the kind's arguments, and for a call those of the operation.
-fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut Scene<'_>) {
+fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut CheckContext<'_>) {
     let given = section.entries("with");
     let takes_call = kind.takes.iter().any(|field| field.name == "call");
     let call = given.iter().find(|entry| entry.key == "call" && takes_call);
@@ -113,9 +113,9 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut S
 fn values(
     section: &Section<'_>,
     kind: &'static catalog::Fault,
-    check: catalog::Check,
-    heading: &Place,
-    scene: &mut Scene<'_>,
+    check: catalog::ArgumentCheck,
+    heading: &TextSpan,
+    scene: &mut CheckContext<'_>,
 ) {
     let given = section.entries("with");
     let with = given.iter().map(|entry| (entry.key.clone(), entry.node.json())).collect();
@@ -127,7 +127,7 @@ fn values(
     }
 }
 
-fn healing(section: &Section<'_>, kind: &catalog::Fault, scene: &mut Scene<'_>) {
+fn healing(section: &Section<'_>, kind: &catalog::Fault, scene: &mut CheckContext<'_>) {
     if section.has("for") && kind.heals == Heals::ByItself {
         scene.problems.push(
             Problem::new(section.place("for"), format!("a fault of kind `{}` heals by itself", kind.name))
@@ -145,7 +145,7 @@ fn seconds(seconds: f64) -> String {
 const WHEN_HINT: &str = "`at = \"90s\"` once, `every = \"30s\"` again and again, or `after = \"fault.NAME.healed\"`";
 
 /// Reads when a fault begins.
-fn read_moment(section: &Section<'_>, names: &[&str], scene: &mut Scene<'_>) -> Option<When> {
+fn read_moment(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'_>) -> Option<When> {
     if section.has("after") {
         for key in ["at", "every"].into_iter().filter(|key| section.has(key)) {
             let problem = Problem::new(section.place(key), format!("`after` and `{key}` exclude each other"));
@@ -172,7 +172,7 @@ fn read_moment(section: &Section<'_>, names: &[&str], scene: &mut Scene<'_>) -> 
 }
 
 /// `fault.NAME.healed` or `fault.NAME.begun`, perhaps with ` + 5s`.
-fn after(section: &Section<'_>, names: &[&str], scene: &mut Scene<'_>) -> Option<When> {
+fn after(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'_>) -> Option<When> {
     let node = section.node("after")?;
     let text = node.text()?;
     let (event, plus) = text.split_once('+').map_or((text, None), |(event, plus)| (event, Some(plus)));
@@ -212,9 +212,9 @@ fn check_moments(
     sections: &[Section<'_>],
     faults: &[Fault],
     heals: &[Option<Heals>],
-    end: Option<&(f64, Place)>,
+    end: Option<&(f64, TextSpan)>,
     has_load: bool,
-    scene: &mut Scene<'_>,
+    scene: &mut CheckContext<'_>,
 ) {
     for (section, fault) in sections.iter().zip(faults) {
         if matches!(fault.when, When::Every { .. }) && !has_load {
@@ -318,7 +318,7 @@ impl<'a> Victims<'a> {
     }
 
     /// Says what is wrong with `on`, and with the role that a fault of processes is for.
-    pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, scene: &mut Scene<'_>) {
+    pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, scene: &mut CheckContext<'_>) {
         let Some(on) = section.text("on") else { return };
         let hosts = self.hosts();
         if !GROUPS.contains(&on) && !hosts.contains(&on) {

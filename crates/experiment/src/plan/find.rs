@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
-use crate::overlay::Setting;
-use crate::plan::gates::{self, Names};
-use crate::plan::trial::{self, Parts};
+use crate::overlay::TrialSetting;
+use crate::plan::gates::{self, MetricNames};
+use crate::plan::trial::{self, TrialTemplate};
 use crate::plan::{Fault, Lab, Load, Rate, Requirement, TargetKind, Trial, When};
 use crate::problem::{Problem, nearest_hint};
 use crate::section::Section;
-use crate::tree::{Node, Place};
+use crate::tree::{Node, TextSpan};
 
 /// The condition that nothing is broken, whatever faults the file has.
 pub const NOTHING_LOST: &str = "nothing lost";
@@ -102,8 +102,8 @@ impl Find {
 /// Reads the section; without the templates, which need every trial to be right.
 pub(super) fn read(
     root: &Section<'_>,
-    parts: &[Option<Parts>],
-    names: &Names<'_>,
+    parts: &[Option<TrialTemplate>],
+    names: &MetricNames<'_>,
     problems: &mut Vec<Problem>,
 ) -> Option<Find> {
     let section = root.section("find")?;
@@ -115,7 +115,8 @@ pub(super) fn read(
         problems.push(Problem::new(section.place("while"), "a search needs a limit").expected("an empty list"));
     }
     let nodes = section.node("surviving").and_then(Node::list).unwrap_or_default();
-    let conditions: Vec<(&str, &Place)> = nodes.iter().filter_map(|node| Some((node.text()?, &node.place))).collect();
+    let conditions: Vec<(&str, &TextSpan)> =
+        nodes.iter().filter_map(|node| Some((node.text()?, &node.place))).collect();
     check_raised(&section, highest, parts, problems);
     check_bounds(&section, highest == AGENTS, parts, problems);
     check_conditions(&conditions, parts, names.catalog, problems);
@@ -141,8 +142,8 @@ pub(super) fn read(
 /// A template for every variant under every condition.
 pub(super) fn templates(
     find: &Find,
-    settings: &[Setting],
-    parts: &[Parts],
+    settings: &[TrialSetting],
+    parts: &[TrialTemplate],
     catalog: &Catalog,
     file_seed: u64,
 ) -> Vec<Trial> {
@@ -167,7 +168,7 @@ pub(super) fn templates(
 }
 
 /// What is broken under a condition.
-fn faults(condition: &str, parts: &Parts, catalog: &Catalog, file_seed: u64) -> Vec<Fault> {
+fn faults(condition: &str, parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Vec<Fault> {
     match condition {
         "" => parts.faults.clone(),
         NOTHING_LOST => Vec::new(),
@@ -178,7 +179,7 @@ fn faults(condition: &str, parts: &Parts, catalog: &Catalog, file_seed: u64) -> 
 
 /// A member that is down all the time. Which one follows from the seed, and is the same in all trials of a search: they are to
 /// differ in their load alone.
-fn member_down(parts: &Parts, catalog: &Catalog, file_seed: u64) -> Option<Fault> {
+fn member_down(parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Option<Fault> {
     let (role, members) = members(&parts.lab, &parts.target.kind, catalog);
     let index = trial::seed_of_fault(file_seed, ONE_MEMBER_DOWN) % (members.len() as u64).max(1);
     let on = members.get(usize::try_from(index).ok()?)?;
@@ -214,7 +215,7 @@ const PRECISION_MIN_PCT: f64 = 1.0;
 const PRECISION_MAX_PCT: f64 = 100.0;
 
 /// What does not go with a search.
-fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) {
+fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) {
     if let Some(sweep) = names.sweeps.first() {
         problems.push(
             Problem::new(section.place, "[find] and [sweep] exclude each other")
@@ -234,7 +235,7 @@ fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &Names<'_>, pro
 }
 
 /// The path: one of two, and with a value to begin with.
-fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<Parts>], problems: &mut Vec<Problem>) {
+fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTemplate>], problems: &mut Vec<Problem>) {
     let Some(place) = section.node("highest").map(|node| &node.place) else { return };
     if ![RATE, AGENTS].contains(&highest) {
         let problem = Problem::new(place, format!("`{highest}` cannot be searched"))
@@ -243,7 +244,7 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<Parts>], p
         problems.push(problem);
         return;
     }
-    let parts: Vec<&Parts> = parts.iter().flatten().collect();
+    let parts: Vec<&TrialTemplate> = parts.iter().flatten().collect();
     if !parts.is_empty() && parts.iter().any(|parts| parts.load.is_none()) {
         let problem = Problem::absent(place, "a search needs a load").expected("there is no [load]");
         problems.push(problem.hint("add [load] with `agents`, `time` and a [[load.cycle]]"));
@@ -281,7 +282,7 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<Parts>], p
 }
 
 /// The numbers.
-fn check_bounds(section: &Section<'_>, whole: bool, parts: &[Option<Parts>], problems: &mut Vec<Problem>) {
+fn check_bounds(section: &Section<'_>, whole: bool, parts: &[Option<TrialTemplate>], problems: &mut Vec<Problem>) {
     for key in ["from", "up_to"] {
         let Some(value) = section.number(key).filter(|value| *value > 0.0) else { continue };
         if whole && (value.fract() != 0.0 || value > f64::from(u32::MAX)) {
@@ -290,7 +291,7 @@ fn check_bounds(section: &Section<'_>, whole: bool, parts: &[Option<Parts>], pro
         }
     }
     if let Some(up_to) = section.number("up_to") {
-        let own = |parts: &Parts| {
+        let own = |parts: &TrialTemplate| {
             let load = parts.load.as_ref()?;
             if whole { Some(f64::from(load.agents)) } else { Some(load.rate.as_ref()?.constant()? / parts.lab.speed) }
         };
@@ -312,7 +313,12 @@ fn check_bounds(section: &Section<'_>, whole: bool, parts: &[Option<Parts>], pro
 }
 
 /// The conditions, in every variant.
-fn check_conditions(given: &[(&str, &Place)], parts: &[Option<Parts>], catalog: &Catalog, problems: &mut Vec<Problem>) {
+fn check_conditions(
+    given: &[(&str, &TextSpan)],
+    parts: &[Option<TrialTemplate>],
+    catalog: &Catalog,
+    problems: &mut Vec<Problem>,
+) {
     for (index, (name, place)) in given.iter().enumerate() {
         if let Some((_, first)) = given[..index].iter().find(|(other, _)| other == name) {
             let problem = Problem::new(place, format!("\"{name}\" is searched twice"));
@@ -320,7 +326,7 @@ fn check_conditions(given: &[(&str, &Place)], parts: &[Option<Parts>], catalog: 
             continue;
         }
         // A machine that is alone may stand beside a cluster: that it carries nothing when it is down is an answer.
-        let count = |parts: &Parts| members(&parts.lab, &parts.target.kind, catalog).1.len();
+        let count = |parts: &TrialTemplate| members(&parts.lab, &parts.target.kind, catalog).1.len();
         let beside_a_cluster = *name == ONE_MEMBER_DOWN && parts.iter().flatten().any(|parts| count(parts) > 1);
         // What is wrong in one variant need not be said of the next.
         let mut asked = parts.iter().flatten().filter(|parts| !(beside_a_cluster && count(parts) == 1));
@@ -328,7 +334,7 @@ fn check_conditions(given: &[(&str, &Place)], parts: &[Option<Parts>], catalog: 
     }
 }
 
-fn check_condition(name: &str, place: &Place, parts: &Parts, catalog: &Catalog) -> Option<Problem> {
+fn check_condition(name: &str, place: &TextSpan, parts: &TrialTemplate, catalog: &Catalog) -> Option<Problem> {
     match name {
         NOTHING_LOST => None,
         ONE_MEMBER_DOWN => {

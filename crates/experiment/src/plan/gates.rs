@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::ops;
 
-use Argument::{Crowd, Load, Metric, OwnVariant, Parameter, Swept, Value, Variant};
+use FunctionArgument::{Crowd, Load, Metric, OwnVariant, Parameter, Swept, Value, Variant};
 use serde_json::Value as Json;
 
 use crate::catalog::Catalog;
 use crate::overlay::Sweep;
-use crate::plan::{Claim, Range, Requirement, is_offered};
+use crate::plan::{Claim, MetricRange, Requirement, is_offered};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
-use crate::tree::{Entry, Node, Place};
+use crate::tree::{Node, TableEntry, TextSpan};
 
 /// What metrics and filters may name.
-pub(super) struct Names<'a> {
+pub(super) struct MetricNames<'a> {
     pub catalog: &'a Catalog,
     pub variants: Vec<&'a str>,
     pub sweeps: &'a [Sweep],
@@ -25,7 +25,11 @@ pub(super) struct Names<'a> {
     pub operations: Option<Vec<String>>,
 }
 
-pub(super) fn requirements(root: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> Vec<Requirement> {
+pub(super) fn requirements(
+    root: &Section<'_>,
+    names: &MetricNames<'_>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Requirement> {
     let read = |section: &Section<'_>| Requirement {
         metric: metric(section, names, problems),
         range: range(section, section.place("metric"), problems),
@@ -34,7 +38,7 @@ pub(super) fn requirements(root: &Section<'_>, names: &Names<'_>, problems: &mut
     root.sections("require").iter().map(read).collect()
 }
 
-pub(super) fn claims(root: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> Vec<Claim> {
+pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for section in root.sections("claim") {
         claims.push(Claim {
@@ -49,7 +53,11 @@ pub(super) fn claims(root: &Section<'_>, names: &Names<'_>, problems: &mut Vec<P
 }
 
 /// The limits of a search: as gates, but of every trial.
-pub(super) fn limits(sections: &[Section<'_>], names: &Names<'_>, problems: &mut Vec<Problem>) -> Vec<Requirement> {
+pub(super) fn limits(
+    sections: &[Section<'_>],
+    names: &MetricNames<'_>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Requirement> {
     let limit = |part: &Section<'_>| Requirement {
         metric: metric(part, names, problems),
         range: range(part, part.place("metric"), problems),
@@ -58,7 +66,7 @@ pub(super) fn limits(sections: &[Section<'_>], names: &Names<'_>, problems: &mut
     sections.iter().map(limit).collect()
 }
 
-fn metric(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> String {
+fn metric(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> String {
     let Some(node) = section.node("metric") else { return String::new() };
     let Some(text) = node.text() else { return String::new() };
     problems.extend(check_metric(text, node, names));
@@ -66,8 +74,8 @@ fn metric(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>)
 }
 
 /// Reads the bounds; `place` is where to say that there are none, or that nothing fits them.
-fn range(section: &Section<'_>, place: &Place, problems: &mut Vec<Problem>) -> Range {
-    let range = Range {
+fn range(section: &Section<'_>, place: &TextSpan, problems: &mut Vec<Problem>) -> MetricRange {
+    let range = MetricRange {
         below: section.number("below"),
         above: section.number("above"),
         at_most: section.number("at_most"),
@@ -89,7 +97,7 @@ fn range(section: &Section<'_>, place: &Place, problems: &mut Vec<Problem>) -> R
     range
 }
 
-fn is_empty(range: &Range) -> bool {
+fn is_empty(range: &MetricRange) -> bool {
     if let Some(equals) = range.equals {
         return !range.holds(equals);
     }
@@ -99,7 +107,7 @@ fn is_empty(range: &Range) -> bool {
 }
 
 /// `where`: a variant, and values of swept paths.
-fn filter(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, Json> {
+fn filter(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, Json> {
     let mut filter = BTreeMap::new();
     for entry in section.entries("where") {
         problems.extend(if entry.key == "variant" {
@@ -112,7 +120,7 @@ fn filter(section: &Section<'_>, names: &Names<'_>, problems: &mut Vec<Problem>)
     filter
 }
 
-fn variant(entry: &Entry, names: &Names<'_>) -> Option<Problem> {
+fn variant(entry: &TableEntry, names: &MetricNames<'_>) -> Option<Problem> {
     let text = entry.node.text()?;
     if names.variants.contains(&text) {
         return None;
@@ -123,7 +131,7 @@ fn variant(entry: &Entry, names: &Names<'_>) -> Option<Problem> {
     Some(problem.expected("unknown variant").hint(hint))
 }
 
-fn swept_value(path: &str, entry: &Entry, names: &Names<'_>) -> Option<Problem> {
+fn swept_value(path: &str, entry: &TableEntry, names: &MetricNames<'_>) -> Option<Problem> {
     let Some(sweep) = names.sweeps.iter().find(|sweep| sweep.path == path) else {
         let known = names.sweeps.iter().map(|sweep| sweep.path.as_str()).chain(["variant"]);
         let problem =
@@ -150,7 +158,7 @@ fn swept_value(path: &str, entry: &Entry, names: &Names<'_>) -> Option<Problem> 
 
 /// What an argument of a function is.
 #[derive(Clone, Copy, PartialEq)]
-enum Argument {
+enum FunctionArgument {
     /// A variant.
     Variant,
     /// The only variant; left out where there are none.
@@ -170,7 +178,7 @@ enum Argument {
 }
 
 /// Functions over all trials, each with its arguments.
-const FUNCTIONS: [(&str, &[Argument]); 12] = [
+const FUNCTIONS: [(&str, &[FunctionArgument]); 12] = [
     ("crossing", &[Variant, Variant, Load]),
     ("flat_ratio", &[Variant, Variant, Load]),
     ("flat_until", &[OwnVariant, Load]),
@@ -191,7 +199,7 @@ const PARAMETERS: [&str; 3] = ["kappa", "lambda", "sigma"];
 type Checked = Option<Problem>;
 
 /// What is wrong with a metric: a path, or a function.
-fn check_metric(text: &str, node: &Node, names: &Names<'_>) -> Vec<Problem> {
+fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem> {
     let Some(open) = text.find('(') else { return path(text, 0..text.len(), node, names).into_iter().collect() };
     let function = text[..open].trim();
     let Some((_, arguments)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
@@ -206,7 +214,7 @@ fn check_metric(text: &str, node: &Node, names: &Names<'_>) -> Vec<Problem> {
         return vec![problem.expected(format!("write {}", form(function, arguments, own)))];
     };
     let given = split(inside, open + 1);
-    let wanted: Vec<Argument> = arguments
+    let wanted: Vec<FunctionArgument> = arguments
         .iter()
         .copied()
         .filter(|argument| own || *argument != OwnVariant || given.len() == arguments.len())
@@ -233,9 +241,9 @@ fn check_metric(text: &str, node: &Node, names: &Names<'_>) -> Vec<Problem> {
 }
 
 /// How a function is written; with `own`, where the file has variants.
-fn form(function: &str, arguments: &[Argument], own: bool) -> String {
+fn form(function: &str, arguments: &[FunctionArgument], own: bool) -> String {
     let mut variants = ["a", "b"].into_iter();
-    let word = |argument: &Argument| match argument {
+    let word = |argument: &FunctionArgument| match argument {
         Variant => variants.next(),
         OwnVariant => own.then_some("a"),
         Swept | Load | Crowd => Some("path"),
@@ -260,13 +268,13 @@ fn count(arguments: usize) -> String {
     }
 }
 
-fn swept(word: &str, place: &Place, names: &Names<'_>) -> Checked {
+fn swept(word: &str, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
     let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
     known(word, "nothing is swept over", &swept, place)
 }
 
 /// A swept path over which there is a curve, or one that a law can be fitted to.
-fn curve(word: &str, argument: Argument, place: &Place, names: &Names<'_>) -> Checked {
+fn curve(word: &str, argument: FunctionArgument, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
     let unknown = swept(word, place, names);
     let sweep = names.sweeps.iter().find(|sweep| sweep.path == word);
     let is_load = |sweep: &Sweep| sweep.values.iter().all(|value| value.number().is_some_and(|load| load > 0.0));
@@ -283,7 +291,7 @@ fn curve(word: &str, argument: Argument, place: &Place, names: &Names<'_>) -> Ch
 }
 
 /// A value of the load named before it.
-fn value(word: &str, load: &str, place: &Place, names: &Names<'_>) -> Checked {
+fn value(word: &str, load: &str, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
     let sweep = names.sweeps.iter().find(|sweep| sweep.path == load)?;
     // What the file asks of its own values stays right when `--set` gives others.
     if sweep.listed.iter().any(|node| node.place.rank > 0) {
@@ -315,7 +323,7 @@ fn split(inside: &str, base: usize) -> Vec<(&str, ops::Range<usize>)> {
     words
 }
 
-fn known(word: &str, what: &str, names: &[&str], place: &Place) -> Checked {
+fn known(word: &str, what: &str, names: &[&str], place: &TextSpan) -> Checked {
     if names.contains(&word) {
         return None;
     }
@@ -324,7 +332,7 @@ fn known(word: &str, what: &str, names: &[&str], place: &Place) -> Checked {
 }
 
 /// Checks a path against the metrics of a trial.
-fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &Names<'_>) -> Checked {
+fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &MetricNames<'_>) -> Checked {
     // Without the analysis there is nothing to hold it against.
     if names.catalog.metrics.is_empty() {
         return None;
@@ -358,7 +366,7 @@ fn same_end<'a>(metrics: &'a [String], parts: &[&str]) -> Option<&'a str> {
 }
 
 /// `faults.oops.…` and `operations.save.…` speak of things of this file.
-fn named_part(parts: &[&str], base: usize, node: &Node, names: &Names<'_>) -> Checked {
+fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>) -> Checked {
     let (known, what) = match parts.first() {
         Some(&"faults") => (&names.faults, "there is no fault called"),
         Some(&"operations") => (&names.operations, "the load has no operation called"),

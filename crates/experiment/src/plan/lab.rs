@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::Catalog;
 use crate::manifest::Manifest;
 use crate::plan::TargetKind;
-use crate::plan::trial::Scene;
+use crate::plan::trial::CheckContext;
 use crate::problem::{Problem, nearest_hint};
 use crate::profile::{self, Link, Profile};
 use crate::section::Section;
-use crate::tree::Place;
+use crate::tree::TextSpan;
 
 /// Where target processes run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ pub(super) fn unlimited() -> Lab {
 }
 
 /// Reads the section. `target` is what the hosts are for, as far as it is known.
-pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &mut Scene<'_>) -> Lab {
+pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &mut CheckContext<'_>) -> Lab {
     let ways: Vec<&str> = ["hosts", "host", "ssh"].into_iter().filter(|key| section.has(key)).collect();
     if let [first, second, ..] = ways.as_slice() {
         scene.problems.push(
@@ -140,7 +140,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
     lab
 }
 
-fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut Scene<'_>) -> Vec<Host> {
+fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'_>) -> Vec<Host> {
     let profile = section.text("profile").map(ToOwned::to_owned);
     let plain = |index: usize| Host { name: format!("n{}", index + 1), profile: profile.clone(), ..Host::default() };
     if section.has("host") {
@@ -155,7 +155,7 @@ fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut Scene<'_>) -> 
 }
 
 /// `[[lab.host]]`. One of several that share a name is called `name1`, `name2`, …
-fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scene: &mut Scene<'_>) -> Vec<Host> {
+fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scene: &mut CheckContext<'_>) -> Vec<Host> {
     let mut hosts: Vec<Host> = Vec::new();
     for host in section.sections("host") {
         if !host.has("ssh") {
@@ -186,8 +186,8 @@ fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scen
 }
 
 /// The profiles that hosts name, each once, in the order of the hosts.
-fn profiles(section: &Section<'_>, hosts: &[Host], scene: &mut Scene<'_>) -> Vec<Profile> {
-    let places: Vec<(&str, &Place)> = section
+fn profiles(section: &Section<'_>, hosts: &[Host], scene: &mut CheckContext<'_>) -> Vec<Profile> {
+    let places: Vec<(&str, &TextSpan)> = section
         .sections("host")
         .into_iter()
         .chain([*section])
@@ -212,7 +212,7 @@ fn profiles(section: &Section<'_>, hosts: &[Host], scene: &mut Scene<'_>) -> Vec
 }
 
 /// `[[lab.network]]`, or `[lab.network]` for what the only one is like.
-fn networks(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Network> {
+fn networks(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Network> {
     let network = |part: &Section<'_>| Network {
         name: part.text("name").unwrap_or(ONLY).to_owned(),
         link: Link {
@@ -246,14 +246,14 @@ fn networks(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Network> {
 const ONLY: &str = "net";
 
 /// The networks that a host names, each with its place.
-fn host_networks<'a>(host: &Section<'a>) -> Vec<(&'a str, &'a Place)> {
+fn host_networks<'a>(host: &Section<'a>) -> Vec<(&'a str, &'a TextSpan)> {
     let list = host.node("networks").and_then(|node| node.list()).unwrap_or_default();
     list.iter().filter_map(|node| Some((node.text()?, &node.place))).collect()
 }
 
 /// Whether the networks of a host exist, and a router has something to route between.
-fn wiring(host: &Section<'_>, networks: &[Network], scene: &mut Scene<'_>) {
-    let mut seen: BTreeMap<&str, &Place> = BTreeMap::new();
+fn wiring(host: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'_>) {
+    let mut seen: BTreeMap<&str, &TextSpan> = BTreeMap::new();
     for (name, place) in host_networks(host) {
         if !networks.iter().any(|network| network.name == name) {
             let problem = Problem::absent(place, format!("there is no network `{name}`")).expected("unknown network");
@@ -283,8 +283,8 @@ fn wiring(host: &Section<'_>, networks: &[Network], scene: &mut Scene<'_>) {
 }
 
 /// What only hosts that Plimsoll makes can have.
-fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
-    let mut refuse = |place: &Place, what: &str, expected: &str, hint: &str| {
+fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut CheckContext<'_>) {
+    let mut refuse = |place: &TextSpan, what: &str, expected: &str, hint: &str| {
         scene.problems.push(Problem::new(place, what).expected(expected).hint(hint));
     };
     let real = section.has("ssh") || lab.hosts.iter().any(|host| host.ssh.is_some());
@@ -321,7 +321,7 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
 
 /// Whether the target has the roles that hosts are for, and hosts run those that it cannot do without: where clients go, and what
 /// makes a member.
-fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &mut Scene<'_>) {
+fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &mut CheckContext<'_>) {
     let Some(TargetKind::Folder { name: target, .. }) = target else { return };
     let Some(manifest) = scene.catalog.targets.get(target) else { return };
     let known: BTreeSet<&str> = manifest.processes.iter().map(|process| process.role.as_str()).collect();
@@ -340,7 +340,7 @@ fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &
 }
 
 /// Roles without a host.
-fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, scene: &mut Scene<'_>) {
+fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, scene: &mut CheckContext<'_>) {
     let about = &manifest.about;
     let service = about.service.split('.').next().unwrap_or_default();
     let mut needed = vec![(about.members.as_str(), "its members run")];
@@ -355,7 +355,7 @@ fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, scene: &mut S
 }
 
 /// What runs already, or is started by a command of this machine, cannot be put on hosts.
-fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &mut Scene<'_>) {
+fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &mut CheckContext<'_>) {
     let how = match target {
         Some(TargetKind::Running { .. }) => "runs already",
         Some(TargetKind::Started { .. }) => "is started by a command on this machine",
@@ -380,7 +380,7 @@ pub struct Port {
 
 /// Names that a port may be called by.
 #[derive(Debug)]
-pub(super) enum Ports {
+pub(super) enum PortNames {
     /// Nobody knows them, because nobody knows the target.
     Unknown,
     /// The target has none: it is no folder.
@@ -389,7 +389,7 @@ pub(super) enum Ports {
     Of(String, BTreeSet<String>),
 }
 
-impl Ports {
+impl PortNames {
     pub fn of(target: Option<&TargetKind>, catalog: &Catalog) -> Self {
         match target {
             None => Self::Unknown,
@@ -402,7 +402,7 @@ impl Ports {
     }
 
     /// What is wrong with a port's name, if anything.
-    pub fn refuse(&self, name: &str, place: &Place) -> Option<Problem> {
+    pub fn refuse(&self, name: &str, place: &TextSpan) -> Option<Problem> {
         match self {
             Self::Unknown => None,
             Self::Nameless => {
@@ -419,7 +419,7 @@ impl Ports {
 }
 
 /// `[[lab.port]]`.
-fn read_ports(lab: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Port> {
+fn read_ports(lab: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Port> {
     let mut ports: Vec<Port> = Vec::new();
     for section in lab.sections("port") {
         // Reported where it is missing.
@@ -440,7 +440,7 @@ fn read_ports(lab: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Port> {
 }
 
 /// Ports are slowed on hosts that Plimsoll makes.
-fn ports_only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut Scene<'_>) {
+fn ports_only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut CheckContext<'_>) {
     let Some(place) = section.sections("port").first().map(|port| port.place.clone()) else { return };
     let (what, expected, hint) = if lab.hosts.is_empty() {
         ("without hosts no port can be slowed", "only ports of virtual hosts can be slowed", "add `hosts = 1`")

@@ -9,11 +9,11 @@ use crate::duration::show;
 use crate::keys;
 use crate::keys::experiment::STAGE;
 use crate::plan::operation::{self, Scope};
-use crate::plan::trial::Scene;
-use crate::plan::{Feed, Load, Order, Retry, Step, Warmup, WhenFailed};
+use crate::plan::trial::CheckContext;
+use crate::plan::{Feed, Load, Retry, Step, StepOrder, Warmup, WhenFailed};
 use crate::problem::Problem;
 use crate::section::Section;
-use crate::tree::{Node, Table, Value};
+use crate::tree::{Node, TomlTable, TomlValue};
 
 /// Names of the feeds, for the templates of all sections.
 pub(super) fn feed_names(root: &Section<'_>) -> Vec<String> {
@@ -22,12 +22,12 @@ pub(super) fn feed_names(root: &Section<'_>) -> Vec<String> {
 }
 
 /// Reads the section. What is wrong is reported, and stands as 0 in the load, which is not used then.
-pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Load {
+pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
     times(section, scene);
     let order = order(section, scene);
     let steps = match order {
-        Order::Cycle => cycle(section, scene),
-        Order::Mix => mix(section, scene),
+        StepOrder::Cycle => cycle(section, scene),
+        StepOrder::Mix => mix(section, scene),
     };
     Load {
         agents: section.whole("agents").unwrap_or(0),
@@ -57,7 +57,7 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Load {
 }
 
 /// Whether this machine has them is seen when the load begins.
-fn from(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<String> {
+fn from(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<String> {
     let mut addresses = Vec::new();
     for node in section.node("from").and_then(Node::list).unwrap_or_default() {
         let Some(text) = node.text() else { continue };
@@ -74,7 +74,7 @@ fn from(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<String> {
 }
 
 /// How the times go together.
-fn times(section: &Section<'_>, scene: &mut Scene<'_>) {
+fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     let Some(time_s) = section.seconds("time") else { return };
     if section.seconds("ramp").is_some_and(|ramp_s| ramp_s > time_s) {
         scene.problems.push(
@@ -103,7 +103,7 @@ fn times(section: &Section<'_>, scene: &mut Scene<'_>) {
 }
 
 /// A pause cannot be less than none.
-fn spread(section: &Section<'_>, scene: &mut Scene<'_>) {
+fn spread(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     if section.number("think_spread_pct").is_some_and(|spread_pct| !(0.0..=100.0).contains(&spread_pct)) {
         scene.problems.push(
             Problem::new(section.place("think_spread_pct"), "a pause varies by 0 to 100 percent")
@@ -112,7 +112,7 @@ fn spread(section: &Section<'_>, scene: &mut Scene<'_>) {
     }
 }
 
-fn order(section: &Section<'_>, scene: &mut Scene<'_>) -> Order {
+fn order(section: &Section<'_>, scene: &mut CheckContext<'_>) -> StepOrder {
     const HINT: &str =
         "[[load.cycle]] for operations in a fixed order, [[load.mix]] for operations at random by `weight`";
     let filled = |key: &str| section.node(key).and_then(Node::list).is_none_or(|list| !list.is_empty());
@@ -132,14 +132,14 @@ fn order(section: &Section<'_>, scene: &mut Scene<'_>) -> Order {
         (false, true) if !filled("mix") => scene.problems.push(empty(section, "mix").hint(HINT)),
         _ => {}
     }
-    if section.has("mix") && !section.has("cycle") { Order::Mix } else { Order::Cycle }
+    if section.has("mix") && !section.has("cycle") { StepOrder::Mix } else { StepOrder::Cycle }
 }
 
 fn empty(section: &Section<'_>, key: &str) -> Problem {
     Problem::absent(section.place(key), format!("`load.{key}` is empty")).expected("no operations")
 }
 
-fn cycle(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Step> {
+fn cycle(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Step> {
     let mut slots: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut steps = Vec::new();
     for part in section.sections("cycle") {
@@ -152,7 +152,7 @@ fn cycle(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Step> {
     steps
 }
 
-fn mix(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Step> {
+fn mix(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Step> {
     let scope = Scope {
         slots: &BTreeMap::new(),
         no_slots: Some("each operation of a mix is a cycle of its own; slots need a [[load.cycle]]"),
@@ -178,7 +178,7 @@ fn retry(section: &Section<'_>) -> Retry {
 /// The pause of a plain `retry = "wait"`; the same as the default of `retry.wait`.
 const WAIT_S: f64 = 0.05;
 
-fn feeds(section: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Feed> {
+fn feeds(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Feed> {
     let mut feeds: Vec<Feed> = Vec::new();
     for part in section.sections("feed") {
         let (Some(name), Some(file)) = (part.text("name"), part.text("file")) else { continue };
@@ -215,7 +215,7 @@ pub enum Rate {
         stretch: f64,
     },
     /// The rate rises, falls and stays; after the last     } else if has_rates && stages.iter().all(|stage| stage.from <= 0.0 && stage.to <= 0.0) { its rate holds.
-    Stages(Vec<Stage>),
+    Stages(Vec<RateStage>),
 }
 
 fn once() -> f64 {
@@ -224,7 +224,7 @@ fn once() -> f64 {
 
 /// A time in which the rate changes evenly, or stays.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Stage {
+pub struct RateStage {
     /// Operations/s at its beginning.
     pub from: f64,
     /// Operations/s at its end.
@@ -292,16 +292,16 @@ impl Rate {
 }
 
 /// Reads `rate`. What is wrong is reported; the load is not used then.
-fn read_rate(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<Rate> {
+fn read_rate(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Rate> {
     let node = section.node("rate")?;
     match &node.value {
-        Value::Table(table) => drawn(section, table, node, scene),
-        Value::List(list) => stages(section, list, node, scene),
+        TomlValue::Table(table) => drawn(section, table, node, scene),
+        TomlValue::List(list) => stages(section, list, node, scene),
         _ => node.number().map(Rate::Constant),
     }
 }
 
-fn drawn(section: &Section<'_>, table: &Table, node: &Node, scene: &mut Scene<'_>) -> Option<Rate> {
+fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, scene: &mut CheckContext<'_>) -> Option<Rate> {
     match (table.get("poisson"), table.get("replay")) {
         (Some(poisson), Some(replay)) => {
             scene.problems.push(
@@ -328,11 +328,11 @@ fn drawn(section: &Section<'_>, table: &Table, node: &Node, scene: &mut Scene<'_
     }
 }
 
-fn stages(section: &Section<'_>, list: &[Node], node: &Node, scene: &mut Scene<'_>) -> Option<Rate> {
+fn stages(section: &Section<'_>, list: &[Node], node: &Node, scene: &mut CheckContext<'_>) -> Option<Rate> {
     let mut stages = Vec::new();
     let mut last = 0.0;
     // Of a stage without one, that is said.
-    let has_rate = |table: &Table| table.get("at").or_else(|| table.get("to")).is_some();
+    let has_rate = |table: &TomlTable| table.get("at").or_else(|| table.get("to")).is_some();
     let has_rates = list.iter().all(|item| item.table().is_some_and(has_rate));
     for item in list {
         let part = Section { table: item.table()?, keys: STAGE, place: &item.place };
@@ -353,7 +353,7 @@ fn stages(section: &Section<'_>, list: &[Node], node: &Node, scene: &mut Scene<'
 }
 
 /// Where a schedule says how it begins, agents do not join one after the other.
-fn without_ramp(section: &Section<'_>, node: &Node, scene: &mut Scene<'_>) {
+fn without_ramp(section: &Section<'_>, node: &Node, scene: &mut CheckContext<'_>) {
     if section.seconds("ramp").is_some_and(|ramp_s| ramp_s > 0.0) {
         scene.problems.push(
             Problem::new(section.place("ramp"), "`ramp` and a `rate` that changes exclude each other")
@@ -365,7 +365,7 @@ fn without_ramp(section: &Section<'_>, node: &Node, scene: &mut Scene<'_>) {
 }
 
 /// A stage; what is wrong with it stands as 0. It begins with the rate of the one before, if it does not say otherwise.
-fn stage(part: &Section<'_>, last: f64, scene: &mut Scene<'_>) -> Stage {
+fn stage(part: &Section<'_>, last: f64, scene: &mut CheckContext<'_>) -> RateStage {
     let rates = ["from", "to", "at"].into_iter().filter_map(|key| part.node(key));
     for node in rates.filter(|node| node.number().is_some_and(|rate| rate < 0.0)) {
         let problem = Problem::new(&node.place, "a rate is not negative");
@@ -374,7 +374,7 @@ fn stage(part: &Section<'_>, last: f64, scene: &mut Scene<'_>) -> Stage {
     let has = |keys: &[&str]| keys.iter().any(|key| part.has(key));
     // Of a key that is none, the shape check speaks.
     let is_known = part.table.entries.iter().all(|entry| keys::find(STAGE, &entry.key).is_some());
-    let lacking = |scene: &mut Scene<'_>, key: &str| {
+    let lacking = |scene: &mut CheckContext<'_>, key: &str| {
         if !is_known {
             return;
         }
@@ -391,7 +391,7 @@ fn stage(part: &Section<'_>, last: f64, scene: &mut Scene<'_>) -> Stage {
         (false, false) => lacking(scene, "to"),
     }
     let at = part.number("at");
-    Stage {
+    RateStage {
         from: at.or_else(|| part.number("from")).unwrap_or(last),
         to: at.or_else(|| part.number("to")).unwrap_or(0.0),
         over_s: part.seconds("for").or_else(|| part.seconds("over")).unwrap_or(0.0),
@@ -399,7 +399,7 @@ fn stage(part: &Section<'_>, last: f64, scene: &mut Scene<'_>) -> Stage {
 }
 
 /// Stages that `time` cuts off are not played, and somebody waits for them.
-fn too_long(section: &Section<'_>, stages: &[Stage], list: &[Node], scene: &mut Scene<'_>) {
+fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], scene: &mut CheckContext<'_>) {
     let Some(time_s) = section.seconds("time") else { return };
     let mut ends_s = 0.0;
     for (stage, node) in stages.iter().zip(list) {
@@ -419,7 +419,7 @@ fn too_long(section: &Section<'_>, stages: &[Stage], list: &[Node], scene: &mut 
 }
 
 /// Reads `backlog` and `overflow`.
-fn backlog(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<Backlog> {
+fn backlog(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Backlog> {
     if section.has("backlog") && !section.has("rate") {
         scene.problems.push(
             Problem::new(section.place("backlog"), "`backlog` belongs to an open loop")
@@ -491,7 +491,7 @@ impl Tls {
 }
 
 /// Reads what `[load]` says about connections.
-fn read_connections(section: &Section<'_>, scene: &mut Scene<'_>) -> Connections {
+fn read_connections(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Connections {
     let keep_alive = !section.has("keep_alive") || section.boolean("keep_alive");
     let pipeline: u32 = section.whole("pipeline").unwrap_or(1);
     if !keep_alive && pipeline > 1 {
@@ -506,7 +506,7 @@ fn read_connections(section: &Section<'_>, scene: &mut Scene<'_>) -> Connections
 }
 
 /// Reads `[target] tls`.
-pub(super) fn tls(section: &Section<'_>, scene: &mut Scene<'_>) -> Tls {
+pub(super) fn tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
     let Some(tls) = section.section("tls") else { return Tls::default() };
     if let Some((scheme, _)) = section.text("url").and_then(|url| url.split_once("://"))
         && scheme != "https"

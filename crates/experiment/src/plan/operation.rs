@@ -9,12 +9,12 @@ use crate::catalog::{Effect, Field, Operation};
 use crate::keys::{self, Key};
 use crate::pattern;
 use crate::plan::Step;
-use crate::plan::trial::Scene;
+use crate::plan::trial::CheckContext;
 use crate::pointer::{self, Pointer};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
-use crate::template::{Part, Template, WORDS, is_function_name, is_slot_name};
-use crate::tree::{Entry, Node, Place};
+use crate::template::{Template, TemplatePart, WORDS, is_function_name, is_slot_name};
+use crate::tree::{Node, TableEntry, TextSpan};
 
 /// What the templates of a step may use.
 pub(super) struct Scope<'a> {
@@ -27,7 +27,7 @@ pub(super) struct Scope<'a> {
 }
 
 /// Reads a step.
-pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut Scene<'_>) -> Step {
+pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut CheckContext<'_>) -> Step {
     let call = section.text("call").unwrap_or_default();
     let every = section.whole("every").unwrap_or(1);
     let operation = find(section, scene);
@@ -66,7 +66,7 @@ fn values<T>(section: &Section<'_>, key: &str, read: impl Fn(&Node) -> Option<T>
     section.entries(key).into_iter().filter_map(|entry| Some((entry.key, read(&entry.node)?))).collect()
 }
 
-fn find(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Operation> {
+fn find(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<&'static Operation> {
     let (call, protocol) = (section.text("call")?, scene.protocol?);
     let found = protocol.operations.iter().find(|operation| operation.name == call);
     if found.is_none() {
@@ -95,7 +95,7 @@ fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
     fields.iter().map(|field| field.name)
 }
 
-fn arguments(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+fn arguments(section: &Section<'_>, operation: &'static Operation, scene: &mut CheckContext<'_>) {
     let given = section.entries("with");
     let heading = if section.has("with") { section.place("with") } else { section.place("call") };
     let fields: Vec<&Field> = operation.takes.iter().collect();
@@ -106,8 +106,8 @@ fn arguments(section: &Section<'_>, operation: &'static Operation, scene: &mut S
 pub(super) fn arguments_of(
     what: &str,
     fields: &[&'static Field],
-    given: &[Entry],
-    heading: &Place,
+    given: &[TableEntry],
+    heading: &TextSpan,
     problems: &mut Vec<Problem>,
 ) {
     let known: Vec<&str> = fields.iter().map(|field| field.name).filter(|name| *name != "*").collect();
@@ -133,7 +133,7 @@ pub(super) fn arguments_of(
     }
 }
 
-fn slot_name(entry: &Entry, scene: &mut Scene<'_>) {
+fn slot_name(entry: &TableEntry, scene: &mut CheckContext<'_>) {
     let name = entry.key.as_str();
     if WORDS.contains(&name) {
         let problem = Problem::new(&entry.key_place, format!("a slot cannot be called `{name}`"));
@@ -145,7 +145,7 @@ fn slot_name(entry: &Entry, scene: &mut Scene<'_>) {
 }
 
 /// Checks a template and everything it names.
-fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
+fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) {
     let Some(text) = node.text() else { return };
     let template = match Template::parse(text) {
         Ok(template) => template,
@@ -157,7 +157,7 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
     };
     for part in &template.parts {
         let problem = match part {
-            Part::Slot(slot) => match scope.slots.get(slot) {
+            TemplatePart::Slot(slot) => match scope.slots.get(slot) {
                 None => Some(unknown_slot(slot, node, scope)),
                 Some(kept) if kept.iter().all(|kept| !every.is_multiple_of(*kept)) => {
                     let kept = kept.iter().min().copied().unwrap_or(1);
@@ -172,7 +172,7 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
                 }
                 Some(_) => None,
             },
-            Part::Feed { feed, .. } if !scene.feeds.contains(feed) => {
+            TemplatePart::Feed { feed, .. } if !scene.feeds.contains(feed) => {
                 let what = format!("there is no feed `{feed}`");
                 Some(
                     Problem::absent(&placeholder(node, &format!("feed.{feed}")), what)
@@ -182,8 +182,10 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
                         })),
                 )
             }
-            Part::Script(name) if !scene.has_script => Some(no_script(&placeholder(node, &format!("lua.{name}")))),
-            Part::Agent(_) if !scope.by_agent => Some(
+            TemplatePart::Script(name) if !scene.has_script => {
+                Some(no_script(&placeholder(node, &format!("lua.{name}"))))
+            }
+            TemplatePart::Agent(_) if !scope.by_agent => Some(
                 Problem::new(&placeholder(node, "agent"), "no agent does the preparation")
                     .expected("there is no agent here")
                     .hint("use {seq}, which counts the repetitions: `count = 200` and \"agent-{seq}\""),
@@ -195,7 +197,7 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
 }
 
 /// Where `{word` stands in a template.
-fn placeholder(node: &Node, word: &str) -> Place {
+fn placeholder(node: &Node, word: &str) -> TextSpan {
     let text = node.text().unwrap_or_default();
     let found =
         text.match_indices(&format!("{{{word}")).map(|(at, _)| at + 1).find(|at| !text[..*at - 1].ends_with('{'));
@@ -203,7 +205,7 @@ fn placeholder(node: &Node, word: &str) -> Place {
 }
 
 /// Something asks a script, and there is none.
-fn no_script(place: &Place) -> Problem {
+fn no_script(place: &TextSpan) -> Problem {
     Problem::absent(place, "this load has no script")
         .expected("a function of what")
         .hint("[load] script = \"values.lua\": a file of functions, relative to the experiment")
@@ -231,12 +233,12 @@ pub enum Expected {
     /// Exactly what this template is filled to.
     Text(String),
     /// All that this says.
-    Compared(Comparison),
+    Compared(TextCondition),
 }
 
 /// Ways to look at a text; all that are given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct TextCondition {
     /// A regular expression that matches somewhere in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<String>,
@@ -257,12 +259,12 @@ pub struct Comparison {
 /// What a slot keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Kept {
+pub enum SlotContent {
     /// `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
     Whole(String),
     /// A part of it.
     Part {
-        /// As [`Kept::Whole`].
+        /// As [`SlotContent::Whole`].
         from: String,
         /// A regular expression: its group is kept, or all that it matches if it has none.
         matches: String,
@@ -281,13 +283,13 @@ impl From<String> for Expected {
     }
 }
 
-impl From<&str> for Kept {
+impl From<&str> for SlotContent {
     fn from(what: &str) -> Self {
         Self::Whole(what.to_owned())
     }
 }
 
-impl From<String> for Kept {
+impl From<String> for SlotContent {
     fn from(what: String) -> Self {
         Self::Whole(what)
     }
@@ -296,7 +298,7 @@ impl From<String> for Kept {
 /// Reads a value of `expect`; `None` for what is of a wrong type, which has been reported.
 fn expected(node: &Node) -> Option<Expected> {
     let Some(table) = node.table() else { return node.as_written().map(Expected::Text) };
-    Some(Expected::Compared(Comparison {
+    Some(Expected::Compared(TextCondition {
         matches: table.text("matches").map(ToOwned::to_owned),
         contains: table.get("contains").and_then(Node::as_written),
         one_of: table.get("one_of").and_then(Node::list).map(|list| list.iter().filter_map(Node::as_written).collect()),
@@ -306,21 +308,21 @@ fn expected(node: &Node) -> Option<Expected> {
 }
 
 /// Reads a value of `keep`; `None` as for [`expected`].
-fn kept(node: &Node) -> Option<Kept> {
-    let Some(table) = node.table() else { return node.as_written().map(Kept::Whole) };
-    Some(Kept::Part { from: table.text("from")?.to_owned(), matches: table.text("matches")?.to_owned() })
+fn kept(node: &Node) -> Option<SlotContent> {
+    let Some(table) = node.table() else { return node.as_written().map(SlotContent::Whole) };
+    Some(SlotContent::Part { from: table.text("from")?.to_owned(), matches: table.text("matches")?.to_owned() })
 }
 
 /// Holds the fields that a step expects something of against those that the answer has.
-fn check_fields(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+fn check_fields(section: &Section<'_>, operation: &'static Operation, scene: &mut CheckContext<'_>) {
     let comparisons = keys::find(section.keys, "expect").map(|key| key.kind.below()).unwrap_or_default();
     let wrong =
-        |entry: &Entry| not_a_comparison(entry, comparisons, operation).or_else(|| not_a_field(entry, operation));
+        |entry: &TableEntry| not_a_comparison(entry, comparisons, operation).or_else(|| not_a_field(entry, operation));
     scene.problems.extend(section.entries("expect").iter().filter_map(wrong));
 }
 
 /// `{ matchs = "…" }` would be read as the field `body.matchs`.
-fn not_a_comparison(entry: &Entry, comparisons: &'static [Key], operation: &'static Operation) -> Option<Problem> {
+fn not_a_comparison(entry: &TableEntry, comparisons: &'static [Key], operation: &'static Operation) -> Option<Problem> {
     let (compared, word) = entry.key.rsplit_once('.')?;
     let (field, place) = pointer::split(compared);
     let is_written_apart = entry.key_place.text().trim_matches(['"', '\'']) == word;
@@ -341,7 +343,7 @@ fn not_a_comparison(entry: &Entry, comparisons: &'static [Key], operation: &'sta
     })
 }
 
-fn not_a_field(entry: &Entry, operation: &'static Operation) -> Option<Problem> {
+fn not_a_field(entry: &TableEntry, operation: &'static Operation) -> Option<Problem> {
     let (field, place) = pointer::split(&entry.key);
     if !has_field(operation.answers, field) {
         let what = format!("the answer to `{}` has no `{field}`", operation.name);
@@ -359,7 +361,7 @@ fn not_a_field(entry: &Entry, operation: &'static Operation) -> Option<Problem> 
 }
 
 /// Checks what a field is held against: every template and regular expression in it.
-fn check_value(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) {
+fn check_value(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) {
     let Some(table) = node.table() else {
         template(node, every, scope, scene);
         return;
@@ -414,14 +416,14 @@ fn not_a_function(node: &Node, has_script: bool) -> Option<Problem> {
 }
 
 /// Checks what a step keeps, as far as that does not depend on its operation.
-fn check_kept(entry: &Entry, scene: &mut Scene<'_>) {
+fn check_kept(entry: &TableEntry, scene: &mut CheckContext<'_>) {
     let matches = entry.node.table().and_then(|part| part.get("matches"));
     scene.problems.extend(matches.and_then(|node| not_a_pattern(node, 1)));
 }
 
 /// Holds what a step keeps against the fields that its request and its answer have.
-fn check_captures(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
-    let wrong = |entry: &Entry| {
+fn check_captures(section: &Section<'_>, operation: &'static Operation, scene: &mut CheckContext<'_>) {
+    let wrong = |entry: &TableEntry| {
         let node = entry.node.table().map_or(Some(&entry.node), |part| part.get("from"));
         not_a_part(node?, section, operation)
     };
@@ -501,7 +503,7 @@ pub enum AuditEffect {
 }
 
 /// Reads `audit = { … }`; `None` for a plain `true` or `false`, and for a table that says too little.
-fn read_audit(section: &Section<'_>, every: u32, scope: &Scope<'_>, scene: &mut Scene<'_>) -> Option<AuditAs> {
+fn read_audit(section: &Section<'_>, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) -> Option<AuditAs> {
     let audit = section.section("audit")?;
     for entry in ["space", "key"].into_iter().filter_map(|key| audit.table.entry(key)) {
         template(&entry.node, every, scope, scene);
@@ -526,13 +528,13 @@ fn audit_effect(word: &str) -> Option<AuditEffect> {
 }
 
 /// Each template draws its own random numbers, so a drawn key would be another one than the request has.
-fn reproducible(entry: &Entry, scene: &mut Scene<'_>) {
+fn reproducible(entry: &TableEntry, scene: &mut CheckContext<'_>) {
     let Some(Ok(template)) = entry.node.text().map(Template::parse) else { return };
     let drawn = template.parts.iter().find_map(|part| match part {
-        Part::Bytes(_) => Some(("bytes", ":…")),
-        Part::Uniform { .. } => Some(("uniform", ":…")),
-        Part::Zipf { .. } => Some(("zipf", ":…")),
-        Part::Script(_) => Some(("lua", ".…")),
+        TemplatePart::Bytes(_) => Some(("bytes", ":…")),
+        TemplatePart::Uniform { .. } => Some(("uniform", ":…")),
+        TemplatePart::Zipf { .. } => Some(("zipf", ":…")),
+        TemplatePart::Script(_) => Some(("lua", ".…")),
         _ => None,
     });
     let Some((drawn, rest)) = drawn else { return };
@@ -542,7 +544,7 @@ fn reproducible(entry: &Entry, scene: &mut Scene<'_>) {
 }
 
 /// Holds `audit` against what the protocol knows of the operation.
-fn check_audit(section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+fn check_audit(section: &Section<'_>, operation: &'static Operation, scene: &mut CheckContext<'_>) {
     match section.section("audit") {
         Some(audit) if operation.effect == Effect::None => audited_value(&audit, section, operation, scene),
         Some(_) => {
@@ -572,7 +574,12 @@ fn check_audit(section: &Section<'_>, operation: &'static Operation, scene: &mut
 }
 
 /// What is written stands in the request, what is read in the answer, and a removal has no value.
-fn audited_value(audit: &Section<'_>, section: &Section<'_>, operation: &'static Operation, scene: &mut Scene<'_>) {
+fn audited_value(
+    audit: &Section<'_>,
+    section: &Section<'_>,
+    operation: &'static Operation,
+    scene: &mut CheckContext<'_>,
+) {
     let Some(effect) = audit.text("effect").and_then(audit_effect) else { return };
     let (name, wanted, elsewhere) = match effect {
         AuditEffect::Write => ("write", "request.", "answer."),

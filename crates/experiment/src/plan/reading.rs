@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::keys::experiment::EXPERIMENT;
-use crate::overlay::{self, Layers, Setting, TRIAL_SECTIONS, TRIALS_MAX};
-use crate::plan::gates::{self, Names};
-use crate::plan::trial::{self, Parts};
+use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX, TrialSetting};
+use crate::plan::gates::{self, MetricNames};
+use crate::plan::trial::{self, TrialTemplate};
 use crate::plan::{FORMAT, Plan, Trial, find};
 use crate::problem::{Problem, Problems};
 use crate::secrets;
-use crate::section::{Mode, Section, Shape};
+use crate::section::{Mode, Section, SectionWalk};
 use crate::source::{self, Source};
-use crate::tree::{Node, Place, Table};
+use crate::tree::{Node, TextSpan, TomlTable};
 
 /// Reads an experiment file with its `--set`s, and resolves it into trials.
 ///
@@ -23,7 +23,7 @@ pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan,
     let file = Arc::new(source.clone());
     let (base, mut problems) = source::parse(&file);
     let syntax_is_broken = !problems.is_empty();
-    let start = Place::new(&file, 0, 0..0);
+    let start = TextSpan::new(&file, 0, 0..0);
     if base.entries.is_empty() && !syntax_is_broken {
         problems.push(
             Problem::new(&start, "there is nothing in this file")
@@ -53,7 +53,7 @@ fn named(sets: &[String]) -> Vec<Arc<Source>> {
 /// All trials and what is asked of them. `None` only where there are problems.
 fn resolve(
     source: &Source,
-    start: &Place,
+    start: &TextSpan,
     layers: &Layers,
     catalog: &Catalog,
     problems: &mut Vec<Problem>,
@@ -71,7 +71,7 @@ fn resolve(
     }
     let settings = layers.settings(problems);
     let mut parts = Vec::new();
-    let mut told_of = Told::of(problems);
+    let mut told_of = ReportedProblems::of(problems);
     for setting in &settings {
         let (read, told) = trial::read(&setting.tree, start, catalog);
         told_of.merge(problems, told);
@@ -81,7 +81,7 @@ fn resolve(
     let requirements = gates::requirements(&root, &names, problems);
     let claims = gates::claims(&root, &names, problems);
     let find = find::read(&root, &parts, &names, problems);
-    let parts = parts.into_iter().collect::<Option<Vec<Parts>>>()?;
+    let parts = parts.into_iter().collect::<Option<Vec<TrialTemplate>>>()?;
     let file_seed = root.whole("seed").unwrap_or(1);
     let find = find.map(|mut find| {
         find.templates = find::templates(&find, &settings, &parts, catalog, file_seed);
@@ -104,12 +104,12 @@ fn resolve(
 
 /// The sections of a trial may be completed by a variant, so they are only held against what they may have at all;
 /// the others have to be whole.
-fn shape(base: &Table, start: &Place, problems: &mut Vec<Problem>) {
+fn shape(base: &TomlTable, start: &TextSpan, problems: &mut Vec<Problem>) {
     for (mode, inside) in [(Mode::File, true), (Mode::Whole, false)] {
         let mut part = base.clone();
         part.entries.retain(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()) == inside);
         let mut told = Vec::new();
-        Shape { root: EXPERIMENT, mode, problems: &mut told }.table("", EXPERIMENT, &part, start);
+        SectionWalk { root: EXPERIMENT, mode, problems: &mut told }.table("", EXPERIMENT, &part, start);
         // That a section of a trial is missing is said of the trial.
         told.retain(|problem| !(problem.absence && problem.place == *start));
         problems.append(&mut told);
@@ -117,9 +117,9 @@ fn shape(base: &Table, start: &Place, problems: &mut Vec<Problem>) {
 }
 
 /// What was told already, where and in which words: a mistake in the file shows in each of its trials, and there may be thousands of either.
-struct Told(HashSet<((usize, usize, usize), String)>);
+struct ReportedProblems(HashSet<((usize, usize, usize), String)>);
 
-impl Told {
+impl ReportedProblems {
     fn of(problems: &[Problem]) -> Self {
         Self(problems.iter().map(Self::name).collect())
     }
@@ -134,12 +134,12 @@ impl Told {
     }
 }
 
-fn names<'a>(layers: &'a Layers, settings: &'a [Setting], catalog: &'a Catalog) -> Names<'a> {
-    let lists = |setting: &'a Setting| {
+fn names<'a>(layers: &'a Layers, settings: &'a [TrialSetting], catalog: &'a Catalog) -> MetricNames<'a> {
+    let lists = |setting: &'a TrialSetting| {
         let load = setting.tree.table("load");
         ["cycle", "mix"].into_iter().filter_map(move |key| load?.get(key)).collect::<Vec<_>>()
     };
-    Names {
+    MetricNames {
         catalog,
         variants: layers.variants.iter().map(|variant| variant.name.as_str()).collect(),
         sweeps: &layers.sweeps,
@@ -162,7 +162,7 @@ fn names_in<'a>(lists: impl Iterator<Item = &'a Node>, keys: &[&str]) -> Option<
 }
 
 /// Every setting once, then the next repeat: A B A B, never A A B B.
-fn number(settings: &[Setting], parts: &[Parts], repeats: u32, file_seed: u64) -> Vec<Trial> {
+fn number(settings: &[TrialSetting], parts: &[TrialTemplate], repeats: u32, file_seed: u64) -> Vec<Trial> {
     let count = settings.len() * repeats as usize;
     let digits = count.to_string().len().max(3);
     let rounds = (1..=repeats).flat_map(|repeat| settings.iter().zip(parts).map(move |pair| (repeat, pair)));

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use crate::catalog::Protocol;
 use crate::duration;
 use crate::manifest::{Manifest, Parameter, Takes};
-use crate::plan::trial::Scene;
+use crate::plan::trial::CheckContext;
 use crate::plan::{Target, TargetKind, load};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
-use crate::template::{Part, Template};
-use crate::tree::{Node, Place};
+use crate::template::{Template, TemplatePart};
+use crate::tree::{Node, TextSpan};
 
 /// Reads the section, and finds the protocol for the rest of the trial.
-pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<Target> {
+pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Target> {
     if !is_one_kind(section, scene) {
         return None;
     }
@@ -26,7 +26,7 @@ pub(super) fn read(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<Targe
 }
 
 /// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
-fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
+fn is_one_kind(section: &Section<'_>, scene: &mut CheckContext<'_>) -> bool {
     const KINDS: &str =
         "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
     let is_alone = runs_programs(section, scene);
@@ -67,13 +67,13 @@ fn is_one_kind(section: &Section<'_>, scene: &mut Scene<'_>) -> bool {
 }
 
 /// Whether `protocol` is all that is said, and names one that runs programs of this machine: there is nothing to be reached.
-fn runs_programs(section: &Section<'_>, scene: &Scene<'_>) -> bool {
+fn runs_programs(section: &Section<'_>, scene: &CheckContext<'_>) -> bool {
     let protocol = scene.catalog.protocols.iter().find(|known| Some(known.name) == section.text("protocol"));
     protocol.is_some_and(|protocol| protocol.schemes.is_empty())
         && !["use", "url", "start"].iter().any(|key| section.has(key))
 }
 
-fn folder(name: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, String)> {
+fn folder(name: &str, section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(TargetKind, String)> {
     if let Some((why, remedy)) = scene.catalog.refused_targets.get(name) {
         let what = format!("the target `{name}` is not run: {why}");
         scene.problems.push(Problem::new(section.place("use"), what).expected("refused target").hint(remedy));
@@ -154,7 +154,7 @@ fn protocol(
     manifest: &Manifest,
     with: &BTreeMap<String, String>,
     section: &Section<'_>,
-    scene: &mut Scene<'_>,
+    scene: &mut CheckContext<'_>,
 ) -> Option<String> {
     let mut protocol = manifest.about.protocol.clone();
     for (name, value) in with {
@@ -163,7 +163,7 @@ fn protocol(
     is_known(&protocol, section.place("use"), scene).then_some(protocol)
 }
 
-fn is_known(protocol: &str, place: &Place, scene: &mut Scene<'_>) -> bool {
+fn is_known(protocol: &str, place: &TextSpan, scene: &mut CheckContext<'_>) -> bool {
     let names: Vec<&str> = scene.catalog.protocols.iter().map(|protocol| protocol.name).collect();
     if names.contains(&protocol) {
         return true;
@@ -176,7 +176,9 @@ fn is_known(protocol: &str, place: &Place, scene: &mut Scene<'_>) -> bool {
 /// What is wrong with a parameter's value, if anything.
 fn refused(name: &str, parameter: &Parameter, node: &Node, text: &str) -> Option<Problem> {
     // What comes from the environment is not known yet.
-    if Template::parse(text).is_ok_and(|template| template.parts.iter().any(|part| matches!(part, Part::Env(_)))) {
+    if Template::parse(text)
+        .is_ok_and(|template| template.parts.iter().any(|part| matches!(part, TemplatePart::Env(_))))
+    {
         return None;
     }
     let what = refusal(&parameter.takes, text)?;
@@ -223,7 +225,7 @@ fn words(takes: &Takes) -> String {
     }
 }
 
-fn address(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, String)> {
+fn address(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(TargetKind, String)> {
     if runs_programs(section, scene) {
         return Some((TargetKind::Running { url: String::new() }, section.text("protocol")?.to_owned()));
     }
@@ -262,7 +264,7 @@ fn address(section: &Section<'_>, scene: &mut Scene<'_>) -> Option<(TargetKind, 
     Some((kind, protocol))
 }
 
-fn by_scheme(scheme: &str, section: &Section<'_>, scene: &mut Scene<'_>) -> Option<&'static Protocol> {
+fn by_scheme(scheme: &str, section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<&'static Protocol> {
     let found = scene.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
     if found.is_none() {
         let schemes: Vec<&str> =

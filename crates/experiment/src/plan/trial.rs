@@ -8,16 +8,16 @@ use serde_json::{Value, Value as Json};
 
 use crate::catalog::{Catalog, Protocol};
 use crate::keys::experiment::EXPERIMENT;
-use crate::plan::lab::{self, Ports};
+use crate::plan::lab::{self, PortNames};
 use crate::plan::operation::{self, Scope};
 use crate::plan::{Fault, Lab, Load, Prepare, Retry, Target, TargetKind, Warmup, When, fault, load, target};
 use crate::problem::Problem;
-use crate::section::{Mode, Section, Shape};
-use crate::tree::{Place, Table};
+use crate::section::{Mode, Section, SectionWalk};
+use crate::tree::{TextSpan, TomlTable};
 
 /// A trial without what tells its repeats apart.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct TrialTemplate {
     pub target: Target,
     pub lab: Lab,
     pub prepare: Vec<Prepare>,
@@ -27,12 +27,12 @@ pub(super) struct Parts {
 }
 
 /// What the sections of a trial need to know of each other.
-pub(super) struct Scene<'a> {
+pub(super) struct CheckContext<'a> {
     pub catalog: &'a Catalog,
     /// `None`: not known, because the target is not; nothing is said about its operations then.
     pub protocol: Option<&'static Protocol>,
     /// Names of the target's ports.
-    pub ports: Ports,
+    pub ports: PortNames,
     /// Names of the feeds that templates may use.
     pub feeds: Vec<String>,
     /// Whether there is a script that templates and expectations may ask.
@@ -41,20 +41,21 @@ pub(super) struct Scene<'a> {
 }
 
 /// Reads a trial. `None` only where there are problems.
-pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Parts>, Vec<Problem>) {
-    let mut scene = Scene {
+pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Option<TrialTemplate>, Vec<Problem>) {
+    let mut scene = CheckContext {
         catalog,
         protocol: None,
-        ports: Ports::Unknown,
+        ports: PortNames::Unknown,
         feeds: Vec::new(),
         has_script: false,
         problems: Vec::new(),
     };
-    Shape { root: EXPERIMENT, mode: Mode::Whole, problems: &mut scene.problems }.table("", EXPERIMENT, tree, file);
+    SectionWalk { root: EXPERIMENT, mode: Mode::Whole, problems: &mut scene.problems }
+        .table("", EXPERIMENT, tree, file);
     let root = Section { table: tree, keys: EXPERIMENT, place: file };
     let target = root.section("target").and_then(|section| target::read(&section, &mut scene));
     let kind = target.as_ref().map(|target| &target.kind);
-    scene.ports = Ports::of(kind, catalog);
+    scene.ports = PortNames::of(kind, catalog);
     let lab = root.section("lab").map_or_else(lab::unlimited, |section| lab::read(&section, kind, &mut scene));
     scene.feeds = load::feed_names(&root);
     scene.has_script = root.section("load").is_some_and(|load| load.has("script"));
@@ -71,18 +72,18 @@ pub(super) fn read(tree: &Table, file: &Place, catalog: &Catalog) -> (Option<Par
                 .hint("add [load] with `agents`, `time` and a [[load.cycle]]; `plimsoll new URL` writes a whole file"),
         );
     }
-    let mut parts = target.map(|target| Parts { target, lab, prepare, load, faults, steps });
+    let mut parts = target.map(|target| TrialTemplate { target, lab, prepare, load, faults, steps });
     // Last, because the file's own times are what problems speak of.
     parts.iter_mut().for_each(dilate);
     (parts, scene.problems)
 }
 
 /// Whether the section is there, and is not an empty list.
-fn has_something(tree: &Table, section: &str) -> bool {
+fn has_something(tree: &TomlTable, section: &str) -> bool {
     tree.get(section).is_some_and(|node| node.list().is_none_or(|list| !list.is_empty()))
 }
 
-fn read_preparation(root: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Prepare> {
+fn read_preparation(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Prepare> {
     let scope = Scope {
         slots: &BTreeMap::new(),
         no_slots: Some("the preparation keeps nothing: each of its operations stands by itself"),
@@ -109,7 +110,7 @@ pub struct Exercise {
     pub within_s: f64,
 }
 
-fn read_exercises(root: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Exercise> {
+fn read_exercises(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Exercise> {
     let mut steps: Vec<Exercise> = Vec::new();
     for section in root.sections("step") {
         let does = section.entries("do").iter().map(|entry| (entry.key.clone(), entry.node.json())).collect();
@@ -145,7 +146,7 @@ fn read_exercises(root: &Section<'_>, scene: &mut Scene<'_>) -> Vec<Exercise> {
 }
 
 /// Divides every duration by the lab's speed and multiplies every rate by it.
-fn dilate(parts: &mut Parts) {
+fn dilate(parts: &mut TrialTemplate) {
     let speed = parts.lab.speed;
     // What is wrong with a speed has been said.
     if speed <= 0.0 || (speed - 1.0).abs() < f64::EPSILON {

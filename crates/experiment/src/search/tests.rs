@@ -4,7 +4,7 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::plan::{FORMAT, Lab, Load, Order, Rate, Retry, Target, TargetKind, Warmup, WhenFailed};
+use crate::plan::{FORMAT, Lab, Load, Rate, Retry, StepOrder, Target, TargetKind, Warmup, WhenFailed};
 
 fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
     let load = Load {
@@ -23,7 +23,7 @@ fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
         rate: rate.map(Rate::Constant),
         backlog: None,
         threads: None,
-        order: Order::Cycle,
+        order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: Vec::new(),
         feeds: Vec::new(),
@@ -85,12 +85,12 @@ fn value(trial: &Trial) -> f64 {
     trial.point.values().next().unwrap().as_f64().unwrap()
 }
 
-fn finished(trial: &Trial, said: Said) -> Finished {
+fn finished(trial: &Trial, said: ProbeResult) -> Finished {
     Finished { variant: trial.variant.clone(), surviving: trial.surviving.clone(), value: value(trial), said }
 }
 
 /// Plays a plan to its end against what `says` answers to a value.
-fn played(plan: &Plan, mut says: impl FnMut(f64) -> Said) -> (Vec<Finished>, Line) {
+fn played(plan: &Plan, mut says: impl FnMut(f64) -> ProbeResult) -> (Vec<Finished>, SearchSummary) {
     let mut done = Vec::new();
     while let Some(trial) = plan.next(&done) {
         done.push(finished(&trial, says(value(&trial))));
@@ -101,16 +101,18 @@ fn played(plan: &Plan, mut says: impl FnMut(f64) -> Said) -> (Vec<Finished>, Lin
     (done, line)
 }
 
-fn exact(edge: f64) -> impl FnMut(f64) -> Said {
-    move |value| if value <= edge { Said::Held(None) } else { Said::Broke(None) }
+fn exact(edge: f64) -> impl FnMut(f64) -> ProbeResult {
+    move |value| if value <= edge { ProbeResult::Held(None) } else { ProbeResult::Broke(None) }
 }
 
-fn noisy(edge: f64, wrong: f64, seed: u64) -> impl FnMut(f64) -> Said {
+fn noisy(edge: f64, wrong: f64, seed: u64) -> impl FnMut(f64) -> ProbeResult {
     let mut random = Rng::with_seed(seed);
-    move |value| if (value <= edge) == (random.f64() >= wrong) { Said::Held(None) } else { Said::Broke(None) }
+    move |value| {
+        if (value <= edge) == (random.f64() >= wrong) { ProbeResult::Held(None) } else { ProbeResult::Broke(None) }
+    }
 }
 
-fn holds_the_truth(line: &Line, edge: f64) -> bool {
+fn holds_the_truth(line: &SearchSummary, edge: f64) -> bool {
     line.ci95[0].is_none_or(|low| low <= edge) && line.ci95[1].is_none_or(|high| edge <= high)
 }
 
@@ -142,7 +144,7 @@ fn trials_that_are_only_unsure_near_the_edge_are_held_too() {
         let says = |value: f64| {
             let off: f64 = (0..12).map(|_| noise.f64()).sum::<f64>() - 6.0;
             let margin = (value / edge).ln() + 0.03 * off;
-            if margin < 0.0 { Said::Held(Some(-margin)) } else { Said::Broke(Some(margin)) }
+            if margin < 0.0 { ProbeResult::Held(Some(-margin)) } else { ProbeResult::Broke(Some(margin)) }
         };
         let (_, line) = played(&rates(1000.0), says);
         held += u32::from(holds_the_truth(&line, edge));
@@ -189,7 +191,11 @@ fn a_single_wrong_answer_does_not_decide() {
         let mut count = 0;
         let (_, line) = played(&rates(1000.0), |value| {
             count += 1;
-            if (value <= 2600.0) == (count != wrong_one + 1) { Said::Held(Some(0.5)) } else { Said::Broke(Some(0.5)) }
+            if (value <= 2600.0) == (count != wrong_one + 1) {
+                ProbeResult::Held(Some(0.5))
+            } else {
+                ProbeResult::Broke(Some(0.5))
+            }
         });
         assert!(holds_the_truth(&line, 2600.0), "wrong at {wrong_one}: {line:?}");
     }
@@ -197,10 +203,10 @@ fn a_single_wrong_answer_does_not_decide() {
 
 #[test]
 fn limits_that_never_hold_have_no_value() {
-    let (done, line) = played(&agents(16), |_| Said::Broke(Some(1.0)));
+    let (done, line) = played(&agents(16), |_| ProbeResult::Broke(Some(1.0)));
     assert_eq!((line.value, line.ci95[0], line.end), (None, None, Some(End::Nowhere)));
     assert!(done.iter().filter(|one| one.value == 1.0).count() >= 2, "{done:?}");
-    let (_, line) = played(&rates(1000.0), |_| Said::Broke(Some(1.0)));
+    let (_, line) = played(&rates(1000.0), |_| ProbeResult::Broke(Some(1.0)));
     assert_eq!((line.value, line.end), (None, Some(End::Nowhere)));
 }
 
@@ -209,7 +215,7 @@ fn limits_that_never_hold_have_no_value() {
 fn where_nothing_held_no_value_is_guessed() {
     let mut short = agents(1600);
     short.find.as_mut().unwrap().trials_max = 4;
-    let (done, line) = played(&short, |_| Said::Broke(Some(1.0)));
+    let (done, line) = played(&short, |_| ProbeResult::Broke(Some(1.0)));
     assert_eq!(done.iter().map(|one| one.value).collect::<Vec<_>>(), [1600.0, 800.0, 100.0, 13.0]);
     assert_eq!((line.value, line.ci95, line.end), (None, [None, Some(13.0)], Some(End::Trials)));
 }
@@ -218,12 +224,12 @@ fn where_nothing_held_no_value_is_guessed() {
 fn limits_that_always_hold_end_at_the_bound_or_with_the_trials() {
     let mut bounded = rates(1000.0);
     bounded.find.as_mut().unwrap().up_to = Some(5000.0);
-    let (done, line) = played(&bounded, |_| Said::Held(Some(1.0)));
+    let (done, line) = played(&bounded, |_| ProbeResult::Held(Some(1.0)));
     assert_eq!((line.value, line.ci95, line.end), (Some(5000.0), [Some(5000.0), None], Some(End::Bound)));
     assert!(done.len() <= 8 && done.iter().all(|one| one.value <= 5000.0));
     let mut short = rates(1000.0);
     short.find.as_mut().unwrap().trials_max = 5;
-    let (done, line) = played(&short, |_| Said::Held(Some(1.0)));
+    let (done, line) = played(&short, |_| ProbeResult::Held(Some(1.0)));
     assert_eq!((done.len(), line.ci95[1], line.end), (5, None, Some(End::Trials)));
     assert_eq!(line.value, Some(16_000.0));
 }
@@ -231,18 +237,22 @@ fn limits_that_always_hold_end_at_the_bound_or_with_the_trials() {
 #[test]
 fn the_generators_limit_is_never_taken_for_the_targets() {
     let (done, line) = played(&rates(1000.0), |value| {
-        if value > 6000.0 { Said::Nothing(Silence::Generator("busy".into())) } else { Said::Held(Some(1.0)) }
+        if value > 6000.0 {
+            ProbeResult::Nothing(Inconclusive::Generator("busy".into()))
+        } else {
+            ProbeResult::Held(Some(1.0))
+        }
     });
     assert_eq!((line.ci95[1], line.end.clone()), (None, Some(End::Generator("busy".into()))));
     assert!(line.value.unwrap() > 4700.0 && line.value.unwrap() <= 6000.0, "{line:?} {done:?}");
-    let (_, line) = played(&rates(1000.0), |_| Said::Nothing(Silence::Generator("busy".into())));
+    let (_, line) = played(&rates(1000.0), |_| ProbeResult::Nothing(Inconclusive::Generator("busy".into())));
     assert_eq!((line.value, line.ci95), (None, [None, None]));
     assert!(matches!(line.end, Some(End::Generator(_) | End::Trials)));
     // Where the limits break before it, it does not matter.
     let (_, line) = played(&rates(1000.0), |value| match value {
-        _ if value > 6000.0 => Said::Nothing(Silence::Generator("busy".into())),
-        _ if value > 3000.0 => Said::Broke(Some(1.0)),
-        _ => Said::Held(Some(1.0)),
+        _ if value > 6000.0 => ProbeResult::Nothing(Inconclusive::Generator("busy".into())),
+        _ if value > 3000.0 => ProbeResult::Broke(Some(1.0)),
+        _ => ProbeResult::Held(Some(1.0)),
     });
     assert!(line.end == Some(End::Narrow) && holds_the_truth(&line, 3000.0), "{line:?}");
 }
@@ -253,15 +263,15 @@ fn a_void_trial_is_played_again_at_most_twice() {
     let (done, line) = played(&rates(1000.0), |value| {
         if value > 3000.0 && voids > 0 {
             voids -= 1;
-            return Said::Nothing(Silence::Void("clock".into()));
+            return ProbeResult::Nothing(Inconclusive::Void("clock".into()));
         }
         exact(3000.0)(value)
     });
     assert!(line.end == Some(End::Narrow) && holds_the_truth(&line, 3000.0));
     assert_eq!(done[2].value, done[3].value);
-    let (done, line) = played(&rates(1000.0), |_| Said::Nothing(Silence::Void("clock".into())));
+    let (done, line) = played(&rates(1000.0), |_| ProbeResult::Nothing(Inconclusive::Void("clock".into())));
     assert_eq!((done.len(), line.end), (3, Some(End::Silent("clock".into()))));
-    let (done, _) = played(&rates(1000.0), |_| Said::Nothing(Silence::Unmeasured("short".into())));
+    let (done, _) = played(&rates(1000.0), |_| ProbeResult::Nothing(Inconclusive::Unmeasured("short".into())));
     assert_eq!(done.len(), 1);
 }
 
@@ -303,7 +313,7 @@ fn a_made_trial_is_complete_and_slowed_with_its_lab() {
         Some(Rate::Constant(50.0)),
         "the file says 100, and the lab runs at half the speed"
     );
-    let void = finished(&first, Said::Nothing(Silence::Void("x".into())));
+    let void = finished(&first, ProbeResult::Nothing(Inconclusive::Void("x".into())));
     let again = slow.next(&[void]).unwrap();
     assert_eq!((value(&again), again.repeat), (100.0, 2));
     assert_ne!(again.seed, first.seed);
@@ -322,16 +332,16 @@ fn what_is_announced_is_about_what_it_takes() {
     assert!(counts[50].abs_diff(typical as usize) <= 6, "{typical} announced, {} taken", counts[50]);
 }
 
-fn belief_in_agents(from: f64, to: f64) -> Belief {
-    Belief::new(Span { from, to, whole: true, precision: 0.05 })
+fn belief_in_agents(from: f64, to: f64) -> Posterior {
+    Posterior::new(SearchRange { from, to, whole: true, precision: 0.05 })
 }
 
 #[test]
 fn an_answer_multiplies_its_side_by_one_minus_e_and_the_other_by_e() {
     let before = belief_in_agents(1.0, 4.0);
-    let mut after = Belief { unsure: 1e-6, ..before.clone() };
+    let mut after = Posterior { unsure: 1e-6, ..before.clone() };
     after.learn(2.0, true, 0.1);
-    let share = |belief: &Belief, from: f64| -> f64 {
+    let share = |belief: &Posterior, from: f64| -> f64 {
         belief.cells.iter().filter(|cell| cell.low >= from).map(|cell| cell.likely).sum()
     };
     let (above, below) = (share(&before, 2.0) * 0.9, (1.0 - share(&before, 2.0)) * 0.1);
@@ -341,7 +351,7 @@ fn an_answer_multiplies_its_side_by_one_minus_e_and_the_other_by_e() {
 
 #[test]
 fn equal_octaves_are_equally_likely() {
-    let belief = Belief::new(Span { from: 100.0, to: 400.0, whole: false, precision: 0.05 });
+    let belief = Posterior::new(SearchRange { from: 100.0, to: 400.0, whole: false, precision: 0.05 });
     assert!((belief.median() - 200.0).abs() < 2.0, "{}", belief.median());
     assert_eq!(belief.quantile(0.01).low, 0.0, "it may be below");
     assert!(belief.quantile(0.999).high.is_infinite(), "or above");

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::duration::show;
 use crate::plan::{
-    Backlog, Find, Lab, Load, NOTHING_LOST, ONE_MEMBER_DOWN, Order, Overflow, Plan, Port, Range, Rate, Requirement,
-    Retry, Stage, TargetKind, Trial, Warmup,
+    Backlog, Find, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan, Port, Rate, RateStage,
+    Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
 };
 use crate::quantity::show_bits_per_s;
 use crate::timeline::{plain, thousands};
@@ -209,7 +209,7 @@ fn limit(requirement: &Requirement) -> String {
     format!("{} {}", requirement.metric, bounds(&requirement.range))
 }
 
-fn bounds(range: &Range) -> String {
+fn bounds(range: &MetricRange) -> String {
     let bounds =
         [("<", range.below), (">", range.above), ("≤", range.at_most), ("≥", range.at_least), ("=", range.equals)];
     let bounds = bounds.iter().filter_map(|(sign, bound)| bound.map(|bound| format!("{sign} {bound}")));
@@ -281,11 +281,11 @@ pub(super) fn runs(ids: &[&str]) -> String {
 }
 
 /// A line: its head, and the parts that may differ between trials.
-type Line = (&'static str, Vec<String>);
+type ListingLine = (&'static str, Vec<String>);
 
 /// The traits of several trials, merged.
 pub(super) fn trait_lines(trials: &[&Trial]) -> Vec<String> {
-    let all: Vec<Vec<Line>> = trials.iter().map(|trial| traits_of(trial)).collect();
+    let all: Vec<Vec<ListingLine>> = trials.iter().map(|trial| traits_of(trial)).collect();
     let Some(first) = all.first() else { return Vec::new() };
     let mut lines = Vec::new();
     for (row, (head, parts)) in first.iter().enumerate() {
@@ -319,7 +319,7 @@ fn merge<'a>(values: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-fn traits_of(trial: &Trial) -> Vec<Line> {
+fn traits_of(trial: &Trial) -> Vec<ListingLine> {
     let before: Vec<String> = trial
         .prepare
         .iter()
@@ -428,7 +428,7 @@ fn open_loop(rate: &Rate) -> String {
 /// More stages than that fill more than a line.
 const STAGES_SHOWN: usize = 5;
 
-fn stage(stage: &Stage) -> String {
+fn stage(stage: &RateStage) -> String {
     let over = show(stage.over_s);
     if (stage.from - stage.to).abs() < f64::EPSILON {
         format!("{} operations/s for {over}", stage.to)
@@ -447,12 +447,12 @@ fn bound(backlog: Backlog) -> String {
 
 fn operations(load: &Load) -> String {
     let steps = load.steps.iter().map(|step| match load.order {
-        Order::Cycle if step.every > 1 => format!("{} (every {})", step.name, thousands(step.every.into())),
-        Order::Cycle => step.name.clone(),
-        Order::Mix => format!("{} {}", step.name, step.weight),
+        StepOrder::Cycle if step.every > 1 => format!("{} (every {})", step.name, thousands(step.every.into())),
+        StepOrder::Cycle => step.name.clone(),
+        StepOrder::Mix => format!("{} {}", step.name, step.weight),
     });
     match load.order {
-        Order::Cycle => steps.collect::<Vec<_>>().join(" → "),
-        Order::Mix => format!("at random: {}", steps.collect::<Vec<_>>().join(", ")),
+        StepOrder::Cycle => steps.collect::<Vec<_>>().join(" → "),
+        StepOrder::Mix => format!("at random: {}", steps.collect::<Vec<_>>().join(", ")),
     }
 }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use experiment::catalog::{Catalog, Effect, Fault, Field, Heals, Operation, Protocol, Wrong};
+use experiment::catalog::{ArgumentProblem, Catalog, Effect, Fault, Field, Heals, Operation, Protocol};
 use experiment::manifest;
 use experiment::plan::Plan;
 use experiment::profile;
@@ -170,8 +170,11 @@ static SLOW_LINK: Fault = Fault {
     colour: "#2563eb",
     heals: Heals::AfterFor,
     check: Some(|with| {
-        let wrong =
-            |argument, what: &str, hint: &str| Wrong { argument, what: what.to_owned(), hint: Some(hint.to_owned()) };
+        let wrong = |argument, what: &str, hint: &str| ArgumentProblem {
+            argument,
+            what: what.to_owned(),
+            hint: Some(hint.to_owned()),
+        };
         match with.get("rate").map(ToString::to_string) {
             None if !with.contains_key("delay") => {
                 vec![wrong(None, "there is nothing to change", "give `rate` or `delay`")]

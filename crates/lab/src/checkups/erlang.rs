@@ -1,14 +1,14 @@
 //! The runtime of targets in Erlang, and which of the flags that are handed down for it still do anything.
 
-use super::{About, Finding, Kind, Patient, Tuning};
+use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, Tuning};
 use crate::doctor::Erlang;
 
 const SOURCE: &str = "https://www.erlang.org/doc/apps/erts/erl_cmd.html";
 const READS: &str = "what `erl` says of itself, if it is in PATH";
 
-pub static POLL: Kind = Kind {
+pub static POLL: CheckKind = CheckKind {
     name: "Erlang: kernel poll",
-    about: About::Erlang,
+    about: CheckScope::Erlang,
     reads: READS,
     why: "with poll(2) instead of epoll, each event costs a look at every connection",
     source: "https://github.com/erlang/otp/pull/1552",
@@ -21,9 +21,9 @@ pub static POLL: Kind = Kind {
     look: look_at_poll,
 };
 
-pub static PORTS: Kind = Kind {
+pub static PORTS: CheckKind = CheckKind {
     name: "Erlang: ports",
-    about: About::Erlang,
+    about: CheckScope::Erlang,
     reads: READS,
     why: "each connection is a port of the runtime; beyond the limit, accepting fails",
     source: SOURCE,
@@ -36,9 +36,9 @@ pub static PORTS: Kind = Kind {
     look: look_at_ports,
 };
 
-pub static PROCESSES: Kind = Kind {
+pub static PROCESSES: CheckKind = CheckKind {
     name: "Erlang: processes",
-    about: About::Erlang,
+    about: CheckScope::Erlang,
     reads: READS,
     why: "each connection is a process or two; beyond the limit, spawning fails",
     source: "https://www.erlang.org/doc/system/system_limits.html",
@@ -51,9 +51,9 @@ pub static PROCESSES: Kind = Kind {
     look: look_at_processes,
 };
 
-pub static SCHEDULERS: Kind = Kind {
+pub static SCHEDULERS: CheckKind = CheckKind {
     name: "Erlang: schedulers",
-    about: About::Erlang,
+    about: CheckScope::Erlang,
     reads: READS,
     why: "one scheduler uses one CPU; more schedulers than CPUs wait for each other",
     source: SOURCE,
@@ -66,54 +66,56 @@ pub static SCHEDULERS: Kind = Kind {
     look: look_at_schedulers,
 };
 
-fn asked<'a>(patient: &'a Patient<'_>) -> Result<&'a Erlang, Finding> {
-    patient.measured.erlang.as_ref().ok_or_else(|| Finding::unknown("Erlang is not installed"))
+fn asked<'a>(patient: &'a MachineSnapshot<'_>) -> Result<&'a Erlang, CheckResult> {
+    patient.measured.erlang.as_ref().ok_or_else(|| CheckResult::unknown("Erlang is not installed"))
 }
 
-fn look_at_poll(patient: &Patient<'_>) -> Finding {
+fn look_at_poll(patient: &MachineSnapshot<'_>) -> CheckResult {
     match asked(patient) {
         Err(finding) => finding,
         Ok(erlang) if erlang.release >= 21 => {
-            Finding::good(format!("always on in OTP {}: +K true is ignored", erlang.release))
+            CheckResult::good(format!("always on in OTP {}: +K true is ignored", erlang.release))
         }
-        Ok(erlang) => Finding::notice(format!("a choice in OTP {}", erlang.release), "start the target with +K true"),
+        Ok(erlang) => {
+            CheckResult::notice(format!("a choice in OTP {}", erlang.release), "start the target with +K true")
+        }
     }
 }
 
-fn look_at_ports(patient: &Patient<'_>) -> Finding {
+fn look_at_ports(patient: &MachineSnapshot<'_>) -> CheckResult {
     let erlang = match asked(patient) {
         Err(finding) => return finding,
         Ok(erlang) => erlang,
     };
     let needed = patient.agents().unwrap_or(0).saturating_add(1024);
     if erlang.ports >= needed {
-        return Finding::good(format!("{} of them: ERL_MAX_PORTS and +Q are not needed", erlang.ports));
+        return CheckResult::good(format!("{} of them: ERL_MAX_PORTS and +Q are not needed", erlang.ports));
     }
-    Finding::bad(
+    CheckResult::bad(
         format!("{}, and {needed} are needed", erlang.ports),
         format!("start the target with +Q {}", needed * 2),
     )
 }
 
-fn look_at_processes(patient: &Patient<'_>) -> Finding {
+fn look_at_processes(patient: &MachineSnapshot<'_>) -> CheckResult {
     let erlang = match asked(patient) {
         Err(finding) => return finding,
         Ok(erlang) => erlang,
     };
     let needed = patient.agents().unwrap_or(0).saturating_mul(2).saturating_add(1024);
     if erlang.processes >= needed {
-        return Finding::good(format!("{} of them: +P is not needed", erlang.processes));
+        return CheckResult::good(format!("{} of them: +P is not needed", erlang.processes));
     }
     let found = format!("{}, and {needed} are needed", erlang.processes);
-    Finding::bad(found, format!("start the target with +P {}", needed * 2))
+    CheckResult::bad(found, format!("start the target with +P {}", needed * 2))
 }
 
-fn look_at_schedulers(patient: &Patient<'_>) -> Finding {
+fn look_at_schedulers(patient: &MachineSnapshot<'_>) -> CheckResult {
     match asked(patient) {
         Err(finding) => finding,
         Ok(erlang) => {
             let smp = if erlang.release >= 21 { "; -smp is ignored" } else { "" };
-            Finding::good(format!("{} by default in OTP {}{smp}", erlang.schedulers_online, erlang.version))
+            CheckResult::good(format!("{} by default in OTP {}{smp}", erlang.schedulers_online, erlang.version))
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What a lab needs: what the experiment at hand asks of this machine as a whole, control
 //! groups, what virtual hosts and their links are made of, and rights.
 
-use super::{About, Finding, Kind, NOT_TOLD, Patient};
+use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD};
 use crate::environment;
 use crate::linux::cgroup::{Controller, Hierarchies};
 
-pub static LAB: Kind = Kind {
+pub static LAB: CheckKind = CheckKind {
     name: "its lab",
-    about: About::Experiment,
+    about: CheckScope::Experiment,
     reads: "what `plimsoll run` looks for before it makes hosts",
     why: "a lab that cannot be made ends the run with exit code 3 before anything is measured",
     source: "docs/lab.md",
@@ -16,9 +16,9 @@ pub static LAB: Kind = Kind {
     look: look_at_lab,
 };
 
-pub static TARGET: Kind = Kind {
+pub static TARGET: CheckKind = CheckKind {
     name: "its target",
-    about: About::Experiment,
+    about: CheckScope::Experiment,
     reads: "the target's hook `install check`",
     why: "a target that lacks something does not start",
     source: "targets/README.md",
@@ -29,28 +29,28 @@ pub static TARGET: Kind = Kind {
 
 const NONE: &str = "no experiment was given";
 
-fn look_at_lab(patient: &Patient<'_>) -> Finding {
-    let Some(asked) = patient.asked else { return Finding::unknown(NONE) };
+fn look_at_lab(patient: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(asked) = patient.asked else { return CheckResult::unknown(NONE) };
     match &asked.refused {
-        Some((why, remedy)) => Finding::bad(why.clone(), remedy.clone()),
-        None => Finding::good(format!("can be made here ({})", asked.lab)),
+        Some((why, remedy)) => CheckResult::bad(why.clone(), remedy.clone()),
+        None => CheckResult::good(format!("can be made here ({})", asked.lab)),
     }
 }
 
-fn look_at_target(patient: &Patient<'_>) -> Finding {
-    let Some(asked) = patient.asked else { return Finding::unknown(NONE) };
+fn look_at_target(patient: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(asked) = patient.asked else { return CheckResult::unknown(NONE) };
     match asked.missing.as_slice() {
-        [] => Finding::good(format!("{}: nothing is missing", asked.target)),
+        [] => CheckResult::good(format!("{}: nothing is missing", asked.target)),
         missing => {
             let found = format!("{} is not installed completely: {}", asked.target, missing.join("; "));
-            Finding::bad(found, "plimsoll run FILE --install, which does this before the run")
+            CheckResult::bad(found, "plimsoll run FILE --install, which does this before the run")
         }
     }
 }
 
-pub static CONTROLLERS: Kind = Kind {
+pub static CONTROLLERS: CheckKind = CheckKind {
     name: "control groups",
-    about: About::Lab,
+    about: CheckScope::Lab,
     reads: "/proc/self/mountinfo, /proc/cgroups, cgroup.controllers",
     why: "virtual hosts are given their share of CPU, memory and disk by control groups; without a controller that limit cannot be set",
     source: "docs/lab.md",
@@ -59,9 +59,9 @@ pub static CONTROLLERS: Kind = Kind {
     look: look_at_controllers,
 };
 
-pub static QUOTA: Kind = Kind {
+pub static QUOTA: CheckKind = CheckKind {
     name: "quota on ourselves",
-    about: About::Processor,
+    about: CheckScope::Processor,
     reads: "cpu.max, or cpu.cfs_quota_us, of our own control group and those above it",
     why: "a quota stops load generator and target alike in the middle of a period, which looks like a slow service",
     source: "https://docs.kernel.org/scheduler/sched-bwc.html",
@@ -70,10 +70,10 @@ pub static QUOTA: Kind = Kind {
     look: look_at_quota,
 };
 
-fn look_at_controllers(patient: &Patient<'_>) -> Finding {
+fn look_at_controllers(patient: &MachineSnapshot<'_>) -> CheckResult {
     let there = Hierarchies::detect_in(patient.root.folder());
     if there.is_empty() {
-        return Finding::notice("none are mounted", "mount -t cgroup2 none /sys/fs/cgroup");
+        return CheckResult::notice("none are mounted", "mount -t cgroup2 none /sys/fs/cgroup");
     }
     let wanted = [
         ("cpu", Controller::Cpu),
@@ -87,26 +87,26 @@ fn look_at_controllers(patient: &Patient<'_>) -> Finding {
     let version =
         environment::cgroup_version(patient.root).map_or_else(String::new, |version| format!("version {version}: "));
     if missing.is_empty() {
-        return Finding::good(format!("{version}{}", names(&here)));
+        return CheckResult::good(format!("{version}{}", names(&here)));
     }
     let remedy = "take a kernel or a container that hands it down; what does not need it works without";
-    Finding::notice(format!("{version}no controller for {}", names(&missing)), remedy)
+    CheckResult::notice(format!("{version}no controller for {}", names(&missing)), remedy)
 }
 
-fn look_at_quota(patient: &Patient<'_>) -> Finding {
+fn look_at_quota(patient: &MachineSnapshot<'_>) -> CheckResult {
     match environment::quota_cores(patient.root) {
-        None if environment::cgroup_version(patient.root).is_none() => Finding::unknown(NOT_TOLD),
-        None => Finding::good("none"),
-        Some(cores) => Finding::bad(
+        None if environment::cgroup_version(patient.root).is_none() => CheckResult::unknown(NOT_TOLD),
+        None => CheckResult::good("none"),
+        Some(cores) => CheckResult::bad(
             format!("this container may use {cores} cores, and is stopped when they are used up"),
             "give the container whole CPUs instead (docker run --cpuset-cpus=0-3, without --cpus)",
         ),
     }
 }
 
-pub static LINKS: Kind = Kind {
+pub static LINKS: CheckKind = CheckKind {
     name: "emulated links",
-    about: About::Lab,
+    about: CheckScope::Lab,
     reads: "a rate (tbf) and a delay (netem), tried in a network of its own that is gone with the try",
     why: "rates need tbf and ifb, delays need netem: what the kernel lacks is refused, never imitated",
     source: "docs/lab.md",
@@ -115,9 +115,9 @@ pub static LINKS: Kind = Kind {
     look: look_at_links,
 };
 
-pub static NAMESPACES: Kind = Kind {
+pub static NAMESPACES: CheckKind = CheckKind {
     name: "virtual hosts",
-    about: About::Lab,
+    about: CheckScope::Lab,
     reads: "/proc/self/ns, /dev/loop-control",
     why: "a virtual host is made of namespaces, its disk of a loop device",
     source: "docs/lab.md",
@@ -126,28 +126,31 @@ pub static NAMESPACES: Kind = Kind {
     look: look_at_namespaces,
 };
 
-fn look_at_links(patient: &Patient<'_>) -> Finding {
-    let Some(links) = &patient.measured.links else { return Finding::unknown("needs root to be tried") };
+fn look_at_links(patient: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(links) = &patient.measured.links else { return CheckResult::unknown("needs root to be tried") };
     if !links.has_tc {
-        return Finding::notice("not without the program `tc`", "plimsoll install --lab, or put /usr/sbin into PATH");
+        return CheckResult::notice(
+            "not without the program `tc`",
+            "plimsoll install --lab, or put /usr/sbin into PATH",
+        );
     }
     let kinds = [("rates", links.rate), ("delays", links.delay)];
     let here: Vec<&str> = kinds.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name).collect();
     let missing: Vec<&str> = kinds.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name).collect();
     match (here.as_slice(), missing.as_slice()) {
-        (here, []) => Finding::good(format!("{} work", here.join(" and "))),
+        (here, []) => CheckResult::good(format!("{} work", here.join(" and "))),
         (here, missing) => {
             let rest = if here.is_empty() { String::new() } else { format!("; {} work", here.join(" and ")) };
             let found = format!("this kernel has no {}{rest}", missing.join(" and no "));
-            Finding::notice(found, "modprobe sch_netem sch_tbf ifb, or the ordinary kernel of a distribution")
+            CheckResult::notice(found, "modprobe sch_netem sch_tbf ifb, or the ordinary kernel of a distribution")
         }
     }
 }
 
-fn look_at_namespaces(patient: &Patient<'_>) -> Finding {
+fn look_at_namespaces(patient: &MachineSnapshot<'_>) -> CheckResult {
     const NEEDED: [&str; 5] = ["net", "pid", "mnt", "ipc", "uts"];
     if !patient.root.path("proc/self/ns").exists() {
-        return Finding::notice(
+        return CheckResult::notice(
             "this kernel has no namespaces",
             "virtual hosts need CONFIG_NAMESPACES; all else works without",
         );
@@ -158,22 +161,22 @@ fn look_at_namespaces(patient: &Patient<'_>) -> Finding {
         .collect();
     if !missing.is_empty() {
         let found = format!("this kernel has no namespaces of {}", missing.join(", "));
-        return Finding::notice(found, "virtual hosts need them; all else works without");
+        return CheckResult::notice(found, "virtual hosts need them; all else works without");
     }
     if !patient.root.path("dev/loop-control").exists() {
-        return Finding::notice("can be made, but without disks of their own", "modprobe loop");
+        return CheckResult::notice("can be made, but without disks of their own", "modprobe loop");
     }
     match patient.measured.is_root {
         Some(false) => {
-            Finding::notice("the kernel has what they need, but making them needs root", "run Plimsoll as root")
+            CheckResult::notice("the kernel has what they need, but making them needs root", "run Plimsoll as root")
         }
-        _ => Finding::good("namespaces and loop devices are there"),
+        _ => CheckResult::good("namespaces and loop devices are there"),
     }
 }
 
-pub static RIGHTS: Kind = Kind {
+pub static RIGHTS: CheckKind = CheckKind {
     name: "root",
-    about: About::Lab,
+    about: CheckScope::Lab,
     reads: "geteuid(2)",
     why: "virtual hosts, their faults and the fixes of this command need root; load and targets on this machine do not",
     source: "docs/lab.md",
@@ -182,10 +185,10 @@ pub static RIGHTS: Kind = Kind {
     look: look_at_rights,
 };
 
-fn look_at_rights(patient: &Patient<'_>) -> Finding {
+fn look_at_rights(patient: &MachineSnapshot<'_>) -> CheckResult {
     match patient.measured.is_root {
-        Some(true) => Finding::good("yes: all kinds of hosts and faults"),
-        Some(false) => Finding::good("no: no virtual hosts, and --fix prints commands instead of running them"),
-        None => Finding::unknown(NOT_TOLD),
+        Some(true) => CheckResult::good("yes: all kinds of hosts and faults"),
+        Some(false) => CheckResult::good("no: no virtual hosts, and --fix prints commands instead of running them"),
+        None => CheckResult::unknown(NOT_TOLD),
     }
 }

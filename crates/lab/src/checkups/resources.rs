@@ -2,13 +2,13 @@
 
 use experiment::quantity::show_bytes;
 
-use super::{About, Finding, Kind, NOT_TOLD, Patient, Tuning, chosen};
+use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD, Tuning, chosen};
 use crate::environment;
 use crate::probes::memory_bytes;
 
-pub static LAYOUTS: Kind = Kind {
+pub static LAYOUTS: CheckKind = CheckKind {
     name: "address randomisation",
-    about: About::Memory,
+    about: CheckScope::Memory,
     reads: "kernel.randomize_va_space",
     why: "a program's speed depends on where its code and data happen to lie: with one layout only, an accident passes for a property",
     source: "Mytkowicz et al., Producing wrong data without doing anything obviously wrong, ASPLOS 2009",
@@ -17,19 +17,21 @@ pub static LAYOUTS: Kind = Kind {
     look: look_at_layouts,
 };
 
-fn look_at_layouts(patient: &Patient<'_>) -> Finding {
+fn look_at_layouts(patient: &MachineSnapshot<'_>) -> CheckResult {
     let name = "kernel.randomize_va_space";
     match patient.sysctl(name).as_deref() {
-        Some([2]) => Finding::good("on: layouts differ from start to start, repeats average over them"),
-        Some([_]) => Finding::notice("off or in part: every repeat has the same layout, lucky or not", "turn it on")
-            .fixed_by(patient.fix_sysctl(name, "2")),
-        _ => Finding::unknown(NOT_TOLD),
+        Some([2]) => CheckResult::good("on: layouts differ from start to start, repeats average over them"),
+        Some([_]) => {
+            CheckResult::notice("off or in part: every repeat has the same layout, lucky or not", "turn it on")
+                .fixed_by(patient.fix_sysctl(name, "2"))
+        }
+        _ => CheckResult::unknown(NOT_TOLD),
     }
 }
 
-pub static FREE: Kind = Kind {
+pub static FREE: CheckKind = CheckKind {
     name: "free disk",
-    about: About::Disk,
+    about: CheckScope::Disk,
     reads: "statvfs(3) of the folder that runs go to",
     why: "a full disk ends the records in the middle of a trial",
     source: "docs/formats.md",
@@ -38,9 +40,9 @@ pub static FREE: Kind = Kind {
     look: look_at_free,
 };
 
-pub static SYNC: Kind = Kind {
+pub static SYNC: CheckKind = CheckKind {
     name: "synced writes",
-    about: About::Disk,
+    about: CheckScope::Disk,
     reads: "20 writes of 4 KiB in that folder, each with fsync(2); the file is removed",
     why: "a target that syncs on the same disk is bound by it, and so are records: a slow disk can hide what was to be compared",
     source: "https://man7.org/linux/man-pages/man2/fsync.2.html",
@@ -51,14 +53,14 @@ pub static SYNC: Kind = Kind {
 
 const GIB: u64 = 1 << 30;
 
-fn look_at_free(patient: &Patient<'_>) -> Finding {
-    let Some(free) = patient.measured.free_bytes else { return Finding::unknown(NOT_TOLD) };
+fn look_at_free(patient: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(free) = patient.measured.free_bytes else { return CheckResult::unknown(NOT_TOLD) };
     let found = format!("{} where runs go ({})", show_gib(free), patient.measured.folder);
     let remedy = "free some space, or choose another disk with --out";
     match free {
-        free if free < GIB / 4 => Finding::bad(found, remedy),
-        free if free < 2 * GIB => Finding::notice(found, remedy),
-        _ => Finding::good(found),
+        free if free < GIB / 4 => CheckResult::bad(found, remedy),
+        free if free < 2 * GIB => CheckResult::notice(found, remedy),
+        _ => CheckResult::good(found),
     }
 }
 
@@ -67,34 +69,34 @@ fn show_gib(bytes: u64) -> String {
     if bytes < GIB { show_bytes(bytes >> 20 << 20) } else { format!("{:.1} GiB", bytes as f64 / GIB as f64) }
 }
 
-fn look_at_sync(patient: &Patient<'_>) -> Finding {
+fn look_at_sync(patient: &MachineSnapshot<'_>) -> CheckResult {
     let Some(sync) = patient.measured.sync_us else {
-        return Finding::unknown(format!("{} cannot be written to", patient.measured.folder));
+        return CheckResult::unknown(format!("{} cannot be written to", patient.measured.folder));
     };
     let system = patient.measured.file_system.as_deref().unwrap_or("unknown file system");
     let found = format!("{} at the median, {} at most, on {system}", millis(sync.p50), millis(sync.max));
     if ["tmpfs", "ramfs"].contains(&system) {
-        return Finding::notice(
+        return CheckResult::notice(
             format!("{found}: in memory, which no disk is"),
             "choose a folder on a disk with --out",
         );
     }
     if sync.p50 > 20_000.0 {
-        return Finding::notice(
+        return CheckResult::notice(
             found,
             "put the target's data (TMPDIR) or the records (--out) on a faster disk, or say so",
         );
     }
-    Finding::good(found)
+    CheckResult::good(found)
 }
 
 fn millis(us: f64) -> String {
     if us < 100.0 { format!("{us:.0} us") } else { format!("{:.1} ms", us / 1e3) }
 }
 
-pub static WATCHES: Kind = Kind {
+pub static WATCHES: CheckKind = CheckKind {
     name: "watched files",
-    about: About::Limits,
+    about: CheckScope::Limits,
     reads: "fs.epoll.max_user_watches",
     why: "each connection is a watch of the load generator, and another one of the target if both belong to one user",
     source: "https://man7.org/linux/man-pages/man7/epoll.7.html",
@@ -103,22 +105,22 @@ pub static WATCHES: Kind = Kind {
     look: look_at_watches,
 };
 
-fn look_at_watches(patient: &Patient<'_>) -> Finding {
+fn look_at_watches(patient: &MachineSnapshot<'_>) -> CheckResult {
     let name = "fs.epoll.max_user_watches";
     let Some([most]) = patient.sysctl(name).and_then(|numbers| <[u64; 1]>::try_from(numbers).ok()) else {
-        return Finding::unknown(NOT_TOLD);
+        return CheckResult::unknown(NOT_TOLD);
     };
     let needed = patient.agents().unwrap_or(10_000).saturating_mul(2);
     if most >= needed {
-        return Finding::good(format!("{most}"));
+        return CheckResult::good(format!("{most}"));
     }
     let found = format!("{most}, and {needed} are needed at both ends of so many connections");
-    Finding::bad(found, "raise it").fixed_by(patient.fix_sysctl(name, &needed.saturating_mul(2).to_string()))
+    CheckResult::bad(found, "raise it").fixed_by(patient.fix_sysctl(name, &needed.saturating_mul(2).to_string()))
 }
 
-pub static OPEN_FILES: Kind = Kind {
+pub static OPEN_FILES: CheckKind = CheckKind {
     name: "open files",
-    about: About::Limits,
+    about: CheckScope::Limits,
     reads: "/proc/self/limits",
     why: "each agent is a connection, and each connection an open file at both ends",
     source: "https://man7.org/linux/man-pages/man2/getrlimit.2.html",
@@ -134,8 +136,8 @@ pub static OPEN_FILES: Kind = Kind {
 /// As the load engine counts: threads, streams, records, probes.
 const OTHERS: u64 = 192;
 
-fn look_at_open_files(patient: &Patient<'_>) -> Finding {
-    let Some(limits) = patient.text("proc/self/limits") else { return Finding::unknown(NOT_TOLD) };
+fn look_at_open_files(patient: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(limits) = patient.text("proc/self/limits") else { return CheckResult::unknown(NOT_TOLD) };
     let (soft, hard) = environment::limit(&limits, "Max open files");
     let (soft, hard) = (soft.unwrap_or(u64::MAX), hard.unwrap_or(u64::MAX));
     let agents = patient.agents();
@@ -146,20 +148,20 @@ fn look_at_open_files(patient: &Patient<'_>) -> Finding {
     let ceiling = patient.sysctl("fs.nr_open").and_then(|numbers| numbers.first().copied()).unwrap_or(0);
     let may_raise = patient.measured.is_root == Some(true) && needed <= ceiling;
     match agents {
-        Some(agents) if hard < needed && may_raise => Finding::notice(
+        Some(agents) if hard < needed && may_raise => CheckResult::notice(
             format!("{hard} at most: for {agents} agents Plimsoll, as root, raises its own; a target may not"),
             remedy,
         ),
         Some(agents) if hard < needed => {
-            Finding::bad(format!("{hard} at most, and {agents} agents need {needed}"), remedy)
+            CheckResult::bad(format!("{hard} at most, and {agents} agents need {needed}"), remedy)
         }
-        _ if hard < needed => Finding::notice(format!("{hard} at most: enough for {} agents", room(hard)), remedy),
-        _ if soft < needed => Finding::notice(
+        _ if hard < needed => CheckResult::notice(format!("{hard} at most: enough for {} agents", room(hard)), remedy),
+        _ if soft < needed => CheckResult::notice(
             format!("{soft}, at most {hard}: Plimsoll raises its own, a target may not"),
             format!("ulimit -n {}", hard.min((needed * 2).max(65_536))),
         ),
-        _ if soft == u64::MAX => Finding::good("no limit"),
-        _ => Finding::good(format!("{soft}: enough for {} agents", room(soft))),
+        _ if soft == u64::MAX => CheckResult::good("no limit"),
+        _ => CheckResult::good(format!("{soft}: enough for {} agents", room(soft))),
     }
 }
 
@@ -167,9 +169,9 @@ fn room(files: u64) -> u64 {
     files.saturating_sub(OTHERS)
 }
 
-pub static AVAILABLE: Kind = Kind {
+pub static AVAILABLE: CheckKind = CheckKind {
     name: "memory available",
-    about: About::Memory,
+    about: CheckScope::Memory,
     reads: "/proc/meminfo, and the limits of our own control group",
     why: "without memory to spare, the kernel drops caches, swaps, or kills the target",
     source: "https://docs.kernel.org/filesystems/proc.html",
@@ -178,9 +180,9 @@ pub static AVAILABLE: Kind = Kind {
     look: look_at_available,
 };
 
-pub static HUGE_PAGES: Kind = Kind {
+pub static HUGE_PAGES: CheckKind = CheckKind {
     name: "transparent huge pages",
-    about: About::Memory,
+    about: CheckScope::Memory,
     reads: "/sys/kernel/mm/transparent_hugepage/enabled",
     why: "the kernel may stop a process to find and clear 2 MiB at once, at moments of its own choosing; databases advise against `always`",
     source: "https://docs.kernel.org/admin-guide/mm/transhuge.html",
@@ -189,9 +191,9 @@ pub static HUGE_PAGES: Kind = Kind {
     look: look_at_huge_pages,
 };
 
-pub static SWAP: Kind = Kind {
+pub static SWAP: CheckKind = CheckKind {
     name: "swap",
-    about: About::Memory,
+    about: CheckScope::Memory,
     reads: "/proc/meminfo, vm.swappiness",
     why: "a page that was swapped out takes as long as a disk to come back: one slow answer in a thousand, and no trace of why",
     source: "https://docs.kernel.org/admin-guide/sysctl/vm.html",
@@ -210,54 +212,59 @@ fn show(bytes: u64) -> String {
     }
 }
 
-fn look_at_available(patient: &Patient<'_>) -> Finding {
+fn look_at_available(patient: &MachineSnapshot<'_>) -> CheckResult {
     let text = patient.text("proc/meminfo").unwrap_or_default();
     let (total, available) = (memory_bytes(&text, "MemTotal:"), memory_bytes(&text, "MemAvailable:"));
-    let (Some(total), Some(available)) = (total, available) else { return Finding::unknown(NOT_TOLD) };
+    let (Some(total), Some(available)) = (total, available) else { return CheckResult::unknown(NOT_TOLD) };
     let (most, whose) = match environment::memory_limit_bytes(patient.root) {
         Some(limit) if limit < total => (available.min(limit), format!("{} that this container may use", show(limit))),
         _ => (available, show(total)),
     };
     let found = format!("{} of {whose}", show(most));
     match most {
-        least if least < 256 * MIB => Finding::bad(found, "end what is not needed (ps --sort=-rss aux | head)"),
-        little if little < 1024 * MIB => Finding::notice(found, "end what is not needed (ps --sort=-rss aux | head)"),
-        _ => Finding::good(found),
+        least if least < 256 * MIB => CheckResult::bad(found, "end what is not needed (ps --sort=-rss aux | head)"),
+        little if little < 1024 * MIB => {
+            CheckResult::notice(found, "end what is not needed (ps --sort=-rss aux | head)")
+        }
+        _ => CheckResult::good(found),
     }
 }
 
-fn look_at_huge_pages(patient: &Patient<'_>) -> Finding {
+fn look_at_huge_pages(patient: &MachineSnapshot<'_>) -> CheckResult {
     let path = "sys/kernel/mm/transparent_hugepage/enabled";
     match patient.text(path).map(|text| chosen(&text)).as_deref() {
-        None => Finding::unknown(NOT_TOLD),
-        Some("always") => Finding::notice("always", "let programs ask for them").fixed_by(patient.fix(path, "madvise")),
-        Some(choice) => Finding::good(choice),
+        None => CheckResult::unknown(NOT_TOLD),
+        Some("always") => {
+            CheckResult::notice("always", "let programs ask for them").fixed_by(patient.fix(path, "madvise"))
+        }
+        Some(choice) => CheckResult::good(choice),
     }
 }
 
-fn look_at_swap(patient: &Patient<'_>) -> Finding {
+fn look_at_swap(patient: &MachineSnapshot<'_>) -> CheckResult {
     let text = patient.text("proc/meminfo").unwrap_or_default();
     let (Some(total), Some(free)) = (memory_bytes(&text, "SwapTotal:"), memory_bytes(&text, "SwapFree:")) else {
-        return Finding::unknown(NOT_TOLD);
+        return CheckResult::unknown(NOT_TOLD);
     };
     let name = "vm.swappiness";
     let swappiness = patient.sysctl(name).and_then(|numbers| numbers.first().copied());
     match (total, total.saturating_sub(free), swappiness) {
-        (0, ..) => Finding::good("none"),
-        (_, used, _) if used > 64 * MIB => {
-            Finding::notice(format!("{} of {} are in use", show(used), show(total)), "swapoff -a, if memory suffices")
-        }
+        (0, ..) => CheckResult::good("none"),
+        (_, used, _) if used > 64 * MIB => CheckResult::notice(
+            format!("{} of {} are in use", show(used), show(total)),
+            "swapoff -a, if memory suffices",
+        ),
         (_, _, Some(swappiness)) if swappiness > 10 => {
             let found = format!("{}, at swappiness {swappiness}", show(total));
-            Finding::notice(found, "swap as the last resort only").fixed_by(patient.fix_sysctl(name, "1"))
+            CheckResult::notice(found, "swap as the last resort only").fixed_by(patient.fix_sysctl(name, "1"))
         }
-        _ => Finding::good(format!("{}, the last resort", show(total))),
+        _ => CheckResult::good(format!("{}, the last resort", show(total))),
     }
 }
 
-pub static NODES: Kind = Kind {
+pub static NODES: CheckKind = CheckKind {
     name: "memory nodes",
-    about: About::Memory,
+    about: CheckScope::Memory,
     reads: "/sys/devices/system/node/online, kernel.numa_balancing",
     why: "memory of another node is slower; the kernel unmaps and moves pages while a trial runs, to bring them nearer",
     source: "https://docs.kernel.org/admin-guide/sysctl/kernel.html",
@@ -266,21 +273,21 @@ pub static NODES: Kind = Kind {
     look: look_at_nodes,
 };
 
-fn look_at_nodes(patient: &Patient<'_>) -> Finding {
+fn look_at_nodes(patient: &MachineSnapshot<'_>) -> CheckResult {
     let online = patient.text("sys/devices/system/node/online");
     let Some(nodes) = online.and_then(|list| environment::count_listed(&list)) else {
-        return Finding::unknown(NOT_TOLD);
+        return CheckResult::unknown(NOT_TOLD);
     };
     if nodes < 2 {
-        return Finding::good("one");
+        return CheckResult::good("one");
     }
     let name = "kernel.numa_balancing";
     let found = format!("{nodes} of them");
     match patient.sysctl(name).as_deref() {
         Some([0]) | None => {
-            Finding::notice(found, "keep generator and target on one node each (numactl --cpunodebind --membind)")
+            CheckResult::notice(found, "keep generator and target on one node each (numactl --cpunodebind --membind)")
         }
-        Some(_) => Finding::notice(
+        Some(_) => CheckResult::notice(
             format!("{found}, and pages move between them"),
             "bind processes, and keep pages where they are",
         )
@@ -288,9 +295,9 @@ fn look_at_nodes(patient: &Patient<'_>) -> Finding {
     }
 }
 
-pub static PERSISTENT: Kind = Kind {
+pub static PERSISTENT: CheckKind = CheckKind {
     name: "persistent memory",
-    about: About::Hardware,
+    about: CheckScope::Hardware,
     reads: "/sys/bus/nd/devices, /proc/mounts",
     why: "a file system on persistent memory without `dax` is an ordinary fast disk with a page cache",
     source: "https://docs.kernel.org/filesystems/dax.html",
@@ -299,7 +306,7 @@ pub static PERSISTENT: Kind = Kind {
     look: look_at_persistent,
 };
 
-fn look_at_persistent(patient: &Patient<'_>) -> Finding {
+fn look_at_persistent(patient: &MachineSnapshot<'_>) -> CheckResult {
     let devices = patient.root.names("sys/bus/nd/devices");
     let namespaces = devices.iter().filter(|name| name.starts_with("namespace")).count();
     let mounts = patient.text("proc/mounts").unwrap_or_default();
@@ -307,7 +314,7 @@ fn look_at_persistent(patient: &Patient<'_>) -> Finding {
     let on_it: Vec<Vec<&str>> =
         fields.filter(|fields| fields.first().is_some_and(|device| device.starts_with("/dev/pmem"))).collect();
     if namespaces == 0 && on_it.is_empty() {
-        return Finding::unknown("not on this machine");
+        return CheckResult::unknown("not on this machine");
     }
     let is_direct = |fields: &Vec<&str>| {
         fields.get(3).is_some_and(|options| options.split(',').any(|option| matches!(option, "dax" | "dax=always")))
@@ -318,15 +325,15 @@ fn look_at_persistent(patient: &Patient<'_>) -> Finding {
         let direct: Vec<&str> = on_it.iter().filter_map(|fields| fields.get(1).copied()).collect();
         let mounted =
             if direct.is_empty() { "none mounted".to_owned() } else { format!("{} with dax", direct.join(", ")) };
-        return Finding::good(format!("{namespaces} namespace(s), {mounted}"));
+        return CheckResult::good(format!("{namespaces} namespace(s), {mounted}"));
     }
     let found = format!("{} without dax: a page cache is in between", cached.join(", "));
-    Finding::notice(found, "mount -o dax (ext4 with blocks of 4096 bytes, or xfs)")
+    CheckResult::notice(found, "mount -o dax (ext4 with blocks of 4096 bytes, or xfs)")
 }
 
-pub static PROCESSES: Kind = Kind {
+pub static PROCESSES: CheckKind = CheckKind {
     name: "processes and threads",
-    about: About::Limits,
+    about: CheckScope::Limits,
     reads: "/proc/self/limits, kernel.pid_max, kernel.threads-max",
     why: "a target with a thread for each connection ends where threads end",
     source: "https://man7.org/linux/man-pages/man2/getrlimit.2.html",
@@ -339,15 +346,18 @@ pub static PROCESSES: Kind = Kind {
     look: look_at_processes,
 };
 
-fn look_at_processes(patient: &Patient<'_>) -> Finding {
-    let Some(limits) = patient.text("proc/self/limits") else { return Finding::unknown(NOT_TOLD) };
+fn look_at_processes(patient: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(limits) = patient.text("proc/self/limits") else { return CheckResult::unknown(NOT_TOLD) };
     let one = |name: &str| patient.sysctl(name).and_then(|numbers| numbers.first().copied());
     let ours = environment::limit(&limits, "Max processes").0;
     let kernel = [one("kernel.pid_max"), one("kernel.threads-max")].into_iter().flatten().min();
-    let Some(least) = [ours, kernel].into_iter().flatten().min() else { return Finding::unknown(NOT_TOLD) };
+    let Some(least) = [ours, kernel].into_iter().flatten().min() else { return CheckResult::unknown(NOT_TOLD) };
     let who = if ours == Some(least) { "for this user" } else { "for the machine" };
     if least < 4096 {
-        return Finding::notice(format!("{least} {who}"), "ulimit -u 16384, or kernel.pid_max and kernel.threads-max");
+        return CheckResult::notice(
+            format!("{least} {who}"),
+            "ulimit -u 16384, or kernel.pid_max and kernel.threads-max",
+        );
     }
-    Finding::good(format!("{least} {who}"))
+    CheckResult::good(format!("{least} {who}"))
 }

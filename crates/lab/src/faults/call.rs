@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
 
-use super::{Begun, Kind, argument, choose_members, refused};
-use crate::{Error, Site};
+use super::{ActiveFault, FaultKind, argument, choose_members, refused};
+use crate::{Deployment, Error};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "call",
         help: "call an operation of the target that makes it fail",
@@ -20,11 +20,11 @@ pub static KIND: Kind = Kind {
         heals: Heals::ByItself,
         check: None,
     },
-    begin,
+    inject,
     heal: |_, _, _| Ok(()),
 };
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let operation = argument(fault, "call").ok_or_else(|| refused("with.call names no operation"))?;
     let names = fault.with.keys().filter(|name| *name != "call");
     let with: BTreeMap<String, String> =
@@ -36,5 +36,5 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
             .provoke(&service, &operation, &with)
             .map_err(|reason| refused(format!("call `{operation}` to {host} ({service}): {reason}")))?;
     }
-    Ok(Begun { on: victims.join(", ") })
+    Ok(ActiveFault { on: victims.join(", ") })
 }

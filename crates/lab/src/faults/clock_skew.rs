@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use serde_json::Value;
 
-use super::{Arguments, Kind, impose, lift};
-use crate::runner::Control;
+use super::{Arguments, FaultKind, heal_state, inject_state};
+use crate::runner::Injection;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "clock_skew",
         help: "set a real host's wall clock wrong; virtual hosts share this machine's, so there it is refused",
@@ -19,13 +19,13 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, control),
-    heal: lift,
+    inject: |fault, number, site| inject_state(fault, number, site, control),
+    heal: heal_state,
 };
 
 /// At the lab's speed.
-fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Control, Vec<Wrong>> {
+fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let offset_s = arguments.signed_seconds("offset").unwrap_or(0.0);
-    arguments.finish(Control::Clock { offset_s: offset_s / speed })
+    arguments.finish(Injection::Clock { offset_s: offset_s / speed })
 }

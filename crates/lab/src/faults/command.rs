@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use serde_json::Value;
 
-use super::{Arguments, Begun, Kind, argument, choose_any_hosts, key, read, refused};
-use crate::hosts::Ended;
-use crate::runner::Program;
-use crate::{Error, Site};
+use super::{ActiveFault, Arguments, FaultKind, argument, choose_any_hosts, key, read, refused};
+use crate::hosts::ProcessExit;
+use crate::runner::ProgramSpec;
+use crate::{Deployment, Error};
 
 /// Seconds that a command is given.
 const WITHIN_S: f64 = 5.0;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "command",
         help: "run a shell command on a host, as the user that the host's processes run as",
@@ -34,27 +34,27 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| within_s(with).err().unwrap_or_default()),
     },
-    begin,
+    inject,
     heal,
 };
 
-fn within_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<Wrong>> {
+fn within_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let within_s = arguments.seconds("within").unwrap_or(WITHIN_S);
     arguments.finish(within_s)
 }
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = choose_any_hosts(fault, number, site)?;
     for host in &hosts {
         // Also one that fails may have done something.
         site.remember_commanded(&key(fault, number), host);
         run(fault, "run", host, site)?;
     }
-    Ok(Begun { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts.join(", ") })
 }
 
-fn heal(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
+fn heal(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), Error> {
     let mut failed = None;
     for host in site.take_commanded(&key(fault, number)) {
         if fault.with.contains_key("heal")
@@ -67,19 +67,19 @@ fn heal(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> 
 }
 
 /// Runs one of the commands on a host.
-fn run(fault: &plan::Fault, which: &str, host: &str, site: &Site) -> Result<(), Error> {
+fn run(fault: &plan::Fault, which: &str, host: &str, site: &Deployment) -> Result<(), Error> {
     let command = argument(fault, which).unwrap_or_default();
     // Not scaled by the lab's speed: it bounds a program of this machine, and means nothing else.
     let within_s = read(within_s(&fault.with))?;
-    let program = Program {
+    let program = ProgramSpec {
         role: fault.name.clone(),
         command: vec!["sh".to_owned(), "-c".to_owned(), command],
         environment: BTreeMap::from([("PLIMSOLL_HOST".to_owned(), host.to_owned())]),
-        ..Program::default()
+        ..ProgramSpec::default()
     };
     let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
     let output = site.run_on(host, &program, within)?;
-    if output.ended == Ended::Exit(0) {
+    if output.ended == ProcessExit::Exit(0) {
         return Ok(());
     }
     let last = output.errors.lines().rev().find(|line| !line.trim().is_empty());

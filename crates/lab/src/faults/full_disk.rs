@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use serde_json::Value;
 
-use super::{Arguments, Kind, impose, lift};
-use crate::runner::Control;
+use super::{Arguments, FaultKind, heal_state, inject_state};
+use crate::runner::Injection;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "full_disk",
         help: "fill the file system with a host's data",
@@ -19,13 +19,13 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, control),
-    heal: lift,
+    inject: |fault, number, site| inject_state(fault, number, site, control),
+    heal: heal_state,
 };
 
 /// A size is the same at any speed of the lab.
-fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Control, Vec<Wrong>> {
+fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let leave_bytes = arguments.bytes("leave").unwrap_or(0);
-    arguments.finish(Control::FullDisk { leave_bytes })
+    arguments.finish(Injection::FullDisk { leave_bytes })
 }

@@ -4,11 +4,11 @@
 use experiment::catalog::{self, Heals};
 use experiment::plan;
 
-use super::{Begun, Kind, choose_hosts, key, refused};
-use crate::{Error, Site};
+use super::{ActiveFault, FaultKind, choose_hosts, key, refused};
+use crate::{Deployment, Error};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "host_crash",
         help: "end a host at once; with `for`, boot it again after that time and start what ran there, else it stays down",
@@ -18,19 +18,19 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: None,
     },
-    begin,
+    inject,
     heal,
 };
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, site)?;
     for host in &hosts {
         site.crash_host(host, &key(fault, number)).map_err(refused)?;
     }
-    Ok(Begun { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts.join(", ") })
 }
 
-fn heal(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
+fn heal(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), Error> {
     // Nobody asked for it back; at the end of the trial that would only be a boot for nothing.
     if fault.for_s.is_none() {
         return Ok(());

@@ -3,11 +3,11 @@
 
 use experiment::catalog::{self, Heals};
 
-use super::{Kind, impose, lift};
-use crate::runner::Control;
+use super::{FaultKind, heal_state, inject_state};
+use crate::runner::Injection;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "host_freeze",
         help: "let a whole host stand still: its processes do nothing and its network is silent, but for ssh",
@@ -17,6 +17,6 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: None,
     },
-    begin: |fault, number, site| impose(fault, number, site, |_, _| Ok(Control::Freeze)),
-    heal: lift,
+    inject: |fault, number, site| inject_state(fault, number, site, |_, _| Ok(Injection::Freeze)),
+    heal: heal_state,
 };

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{Arguments, Begun, Kind, argument, choose_running, read, refused};
-use crate::site::stop_signal;
-use crate::{Error, Site};
+use super::{ActiveFault, Arguments, FaultKind, argument, choose_running, read, refused};
+use crate::deployment::stop_signal;
+use crate::{Deployment, Error};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "kill",
         help: "kill a member's process; with `for`, start it again after that time",
@@ -30,7 +30,7 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| checked(with).err().unwrap_or_default()),
     },
-    begin,
+    inject,
     heal,
 };
 
@@ -45,7 +45,7 @@ fn signal(name: &str) -> Option<Signal> {
     })
 }
 
-fn checked(with: &BTreeMap<String, Value>) -> Result<(), Vec<Wrong>> {
+fn checked(with: &BTreeMap<String, Value>) -> Result<(), Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     if let Some(name) = arguments.text("signal").filter(|name| signal(name).is_none()) {
         let what = format!("`{name}` is no signal that it sends");
@@ -59,7 +59,7 @@ fn ends(signal: Signal) -> bool {
     ![Signal::HUP, Signal::USR1, Signal::USR2].contains(&signal)
 }
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let role = argument(fault, "process");
     let victims = choose_running(fault, number, site, role.as_deref())?;
     read(checked(&fault.with))?;
@@ -71,10 +71,10 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
         hit.push(post);
         site.remember_hit(&fault.name, number, hit.clone());
     }
-    Ok(Begun { on: victims.join(", ") })
+    Ok(ActiveFault { on: victims.join(", ") })
 }
 
-fn heal(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<(), Error> {
+fn heal(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), Error> {
     let mut failed = None;
     for post in site.take_hit(&fault.name, number) {
         if let Err(error) = site.start_again(post) {

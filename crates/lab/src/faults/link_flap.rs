@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use serde_json::Value;
 
-use super::{Arguments, Kind, impose, lift};
-use crate::runner::Control;
+use super::{Arguments, FaultKind, heal_state, inject_state};
+use crate::runner::Injection;
 
 /// A link takes milliseconds to go up or down.
 const SHORTEST_S: f64 = 0.01;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "link_flap",
         help: "take a host's link down and up, again and again",
@@ -25,12 +25,12 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, control),
-    heal: lift,
+    inject: |fault, number, site| inject_state(fault, number, site, control),
+    heal: heal_state,
 };
 
 /// At the lab's speed.
-fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Control, Vec<Wrong>> {
+fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let down_s = arguments.seconds("down").unwrap_or(0.5);
     let up_s = arguments.seconds("up").unwrap_or(2.0);
@@ -39,5 +39,5 @@ fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Control, Vec<Wr
             arguments.refuse(Some(name), format!("`{name}` is too short to be kept"), "at least 10ms");
         }
     }
-    arguments.finish(Control::LinkFlap { down_s: down_s / speed, up_s: up_s / speed })
+    arguments.finish(Injection::LinkFlap { down_s: down_s / speed, up_s: up_s / speed })
 }

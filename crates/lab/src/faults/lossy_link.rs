@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::profile::Link;
 use serde_json::Value;
 
-use super::{Arguments, Kind, impose, lift};
-use crate::runner::Control;
+use super::{Arguments, FaultKind, heal_state, inject_state};
+use crate::runner::Injection;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "lossy_link",
         help: "lose some of a host's packets, in both directions",
@@ -20,13 +20,13 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, control),
-    heal: lift,
+    inject: |fault, number, site| inject_state(fault, number, site, control),
+    heal: heal_state,
 };
 
 /// What is lost is the same at any speed of the lab.
-fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Control, Vec<Wrong>> {
+fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let loss_pct = arguments.number("loss_pct", 0.0, 100.0);
-    arguments.finish(Control::Link { link: Link { loss_pct, ..Link::default() }, peers: None })
+    arguments.finish(Injection::Link { link: Link { loss_pct, ..Link::default() }, peers: None })
 }

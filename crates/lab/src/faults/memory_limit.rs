@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use serde_json::Value;
 
-use super::{Arguments, Kind, impose, lift};
-use crate::runner::Control;
+use super::{Arguments, FaultKind, heal_state, inject_state};
+use crate::runner::Injection;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "memory_limit",
         help: "give a host less memory; the kernel ends what does not fit",
@@ -19,16 +19,16 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, control),
-    heal: lift,
+    inject: |fault, number, site| inject_state(fault, number, site, control),
+    heal: heal_state,
 };
 
 /// A size is the same at any speed of the lab.
-fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Control, Vec<Wrong>> {
+fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let bytes = arguments.bytes("size").unwrap_or(1);
     if bytes == 0 {
         arguments.refuse(Some("size"), "a host without memory is a crash", "use the fault `host_crash`");
     }
-    arguments.finish(Control::Memory { bytes })
+    arguments.finish(Injection::Memory { bytes })
 }

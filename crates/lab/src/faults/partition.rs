@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use serde_json::Value;
 
-use super::{Arguments, Begun, Kind, choose_hosts, impose_each, lift, read, refused};
-use crate::runner::Control;
-use crate::{Error, Site};
+use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
+use crate::runner::Injection;
+use crate::{Deployment, Error};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "partition",
         help: "keep hosts from hearing each other; whom it hits is one side, and a proxy in front of the members on neither",
@@ -36,27 +36,27 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| shape(with).err().unwrap_or_default()),
     },
-    begin,
-    heal: lift,
+    inject,
+    heal: heal_state,
 };
 
 /// The shape, and whether clients are cut off from the smaller side.
-fn shape(with: &BTreeMap<String, Value>) -> Result<(Shape, bool), Vec<Wrong>> {
+fn shape(with: &BTreeMap<String, Value>) -> Result<(PartitionShape, bool), Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let shape = match arguments.word("shape", &["halves", "one", "one_way", "ring"]) {
-        "one" => Shape::One,
-        "one_way" => Shape::OneWay,
-        "ring" => Shape::Ring,
-        _ => Shape::Halves,
+        "one" => PartitionShape::One,
+        "one_way" => PartitionShape::OneWay,
+        "ring" => PartitionShape::Ring,
+        _ => PartitionShape::Halves,
     };
     let majority = arguments.word("clients", &["both", "majority"]) == "majority";
-    if majority && shape == Shape::Ring {
+    if majority && shape == PartitionShape::Ring {
         arguments.refuse(Some("clients"), "a ring has no larger side", "leave `clients` out");
     }
     arguments.finish((shape, majority))
 }
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let side = choose_hosts(fault, number, site)?;
     let (shape, majority) = read(shape(&fault.with))?;
     // What is between the clients and the members goes with the clients, unless it is hit itself.
@@ -65,7 +65,7 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
         .partition(|(name, _)| fronts.contains(name) && !side.contains(name));
     let fronts: Vec<Ipv4Addr> = fronts.into_iter().flat_map(|(_, addresses)| addresses).collect();
     let (names, addresses): (Vec<String>, Vec<Vec<Ipv4Addr>>) = parted.into_iter().unzip();
-    let group = Group { count: names.len(), side: indices(&side, &names) };
+    let group = PartitionSides { count: names.len(), side: indices(&side, &names) };
     let deaf = deaf(shape, &group).map_err(refused)?;
     let hidden = if majority { smaller(shape, &group) } else { Vec::new() };
     let mut controls = Vec::new();
@@ -79,28 +79,28 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
         let from = speakers.flat_map(|speaker| addresses[speaker].iter().copied());
         controls.extend(cut(from.collect(), clients).map(|control| (name.clone(), control)));
     }
-    impose_each(fault, number, site, controls)?;
-    let on = if shape == Shape::Ring { names } else { side };
-    Ok(Begun { on: on.join(", ") })
+    inject_states(fault, number, site, controls)?;
+    let on = if shape == PartitionShape::Ring { names } else { side };
+    Ok(ActiveFault { on: on.join(", ") })
 }
 
 fn indices(some: &[String], all: &[String]) -> Vec<usize> {
     (0..all.len()).filter(|index| some.contains(&all[*index])).collect()
 }
 
-/// What is imposed on a host that does not hear these; `None` if nothing. Packets are dropped where they arrive: whoever
+/// What is injected on a host that does not hear these; `None` if nothing. Packets are dropped where they arrive: whoever
 /// sends one learns nothing of it, where a drop on its own host would be an error of the call. Only toward clients, of
 /// which no host is in our hands, and toward what is in front of them they are dropped at the source.
-fn cut(from: Vec<Ipv4Addr>, clients: Vec<Ipv4Addr>) -> Option<Control> {
+fn cut(from: Vec<Ipv4Addr>, clients: Vec<Ipv4Addr>) -> Option<Injection> {
     let from: Vec<Ipv4Addr> = from.into_iter().chain(clients.iter().copied()).collect();
-    (!from.is_empty()).then_some(Control::Cut { from: Some(from), to: Some(clients) })
+    (!from.is_empty()).then_some(Injection::Cut { from: Some(from), to: Some(clients) })
 }
 
 // Who does not hear whom in a partition: arithmetic over numbered hosts.
 
 /// How hosts are parted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum PartitionShape {
     /// One side against the others; within either all is well.
     Halves,
     /// Each host of the side is alone.
@@ -113,27 +113,27 @@ enum Shape {
 
 /// The hosts of a lab and those of them that are one side.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct PartitionSides {
     /// How many there are.
     pub count: usize,
     /// Numbers of those of the side, from 0.
     pub side: Vec<usize>,
 }
 
-impl Group {
+impl PartitionSides {
     fn has(&self, host: usize) -> bool {
         self.side.contains(&host)
     }
 }
 
 /// Every pair of a listener and a speaker whom it does not hear; in words why there is none.
-fn deaf(shape: Shape, group: &Group) -> Result<Vec<(usize, usize)>, String> {
+fn deaf(shape: PartitionShape, group: &PartitionSides) -> Result<Vec<(usize, usize)>, String> {
     let pairs = (0..group.count).flat_map(|listener| (0..group.count).map(move |speaker| (listener, speaker)));
     let apart = |listener: usize, speaker: usize| match shape {
-        Shape::Halves => group.has(listener) != group.has(speaker),
-        Shape::One => group.has(listener) || group.has(speaker),
-        Shape::OneWay => group.has(speaker) && !group.has(listener),
-        Shape::Ring => !are_neighbours(listener, speaker, group.count),
+        PartitionShape::Halves => group.has(listener) != group.has(speaker),
+        PartitionShape::One => group.has(listener) || group.has(speaker),
+        PartitionShape::OneWay => group.has(speaker) && !group.has(listener),
+        PartitionShape::Ring => !are_neighbours(listener, speaker, group.count),
     };
     let deaf: Vec<_> = pairs.filter(|(listener, speaker)| listener != speaker && apart(*listener, *speaker)).collect();
     if !deaf.is_empty() {
@@ -141,7 +141,7 @@ fn deaf(shape: Shape, group: &Group) -> Result<Vec<(usize, usize)>, String> {
     }
     Err(match (shape, group.count) {
         (_, 1) => "a single host cannot be parted from others".to_owned(),
-        (Shape::Ring, count) => format!("in a ring of {count} hosts all are neighbours: it takes 4"),
+        (PartitionShape::Ring, count) => format!("in a ring of {count} hosts all are neighbours: it takes 4"),
         _ => "all hosts are on one side, so there is nobody to part them from".to_owned(),
     })
 }
@@ -152,12 +152,12 @@ fn are_neighbours(a: usize, b: usize, count: usize) -> bool {
 
 /// The hosts that clients do not reach when they reach only the larger side: of two equal sides the one that is hit, and
 /// those that are alone in any case.
-fn smaller(shape: Shape, group: &Group) -> Vec<usize> {
+fn smaller(shape: PartitionShape, group: &PartitionSides) -> Vec<usize> {
     let others = (0..group.count).filter(|host| !group.has(*host));
     match shape {
-        Shape::Ring => Vec::new(),
-        Shape::Halves | Shape::OneWay if group.side.len() * 2 > group.count => others.collect(),
-        Shape::Halves | Shape::OneWay | Shape::One => group.side.clone(),
+        PartitionShape::Ring => Vec::new(),
+        PartitionShape::Halves | PartitionShape::OneWay if group.side.len() * 2 > group.count => others.collect(),
+        PartitionShape::Halves | PartitionShape::OneWay | PartitionShape::One => group.side.clone(),
     }
 }
 
@@ -165,30 +165,33 @@ fn smaller(shape: Shape, group: &Group) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn deaf(shape: Shape, count: usize, side: &[usize]) -> Vec<(usize, usize)> {
-        super::deaf(shape, &Group { count, side: side.to_vec() }).unwrap()
+    fn deaf(shape: PartitionShape, count: usize, side: &[usize]) -> Vec<(usize, usize)> {
+        super::deaf(shape, &PartitionSides { count, side: side.to_vec() }).unwrap()
     }
 
     #[test]
     fn shapes_part_whom_they_should() {
-        assert_eq!(deaf(Shape::Halves, 2, &[1]), [(0, 1), (1, 0)]);
-        assert_eq!(deaf(Shape::Halves, 3, &[2]), [(0, 2), (1, 2), (2, 0), (2, 1)]);
+        assert_eq!(deaf(PartitionShape::Halves, 2, &[1]), [(0, 1), (1, 0)]);
+        assert_eq!(deaf(PartitionShape::Halves, 3, &[2]), [(0, 2), (1, 2), (2, 0), (2, 1)]);
         let five = [(0, 1), (0, 3), (1, 0), (1, 2), (1, 4), (2, 1), (2, 3), (3, 0), (3, 2), (3, 4), (4, 1), (4, 3)];
-        assert_eq!(deaf(Shape::Halves, 5, &[1, 3]), five);
+        assert_eq!(deaf(PartitionShape::Halves, 5, &[1, 3]), five);
 
-        assert_eq!(deaf(Shape::One, 2, &[1]), [(0, 1), (1, 0)]);
-        assert_eq!(deaf(Shape::One, 3, &[0]), [(0, 1), (0, 2), (1, 0), (2, 0)]);
+        assert_eq!(deaf(PartitionShape::One, 2, &[1]), [(0, 1), (1, 0)]);
+        assert_eq!(deaf(PartitionShape::One, 3, &[0]), [(0, 1), (0, 2), (1, 0), (2, 0)]);
         // All pairs but those of the three that are not hit.
-        assert_eq!(deaf(Shape::One, 5, &[1, 3]).len(), 20 - 6);
-        assert!(deaf(Shape::One, 5, &[1, 3]).contains(&(1, 3)), "the side's hosts do not hear each other either");
+        assert_eq!(deaf(PartitionShape::One, 5, &[1, 3]).len(), 20 - 6);
+        assert!(
+            deaf(PartitionShape::One, 5, &[1, 3]).contains(&(1, 3)),
+            "the side's hosts do not hear each other either"
+        );
 
-        assert_eq!(deaf(Shape::OneWay, 2, &[0]), [(1, 0)]);
-        assert_eq!(deaf(Shape::OneWay, 3, &[0]), [(1, 0), (2, 0)]);
-        assert_eq!(deaf(Shape::OneWay, 5, &[1, 3]), [(0, 1), (0, 3), (2, 1), (2, 3), (4, 1), (4, 3)]);
+        assert_eq!(deaf(PartitionShape::OneWay, 2, &[0]), [(1, 0)]);
+        assert_eq!(deaf(PartitionShape::OneWay, 3, &[0]), [(1, 0), (2, 0)]);
+        assert_eq!(deaf(PartitionShape::OneWay, 5, &[1, 3]), [(0, 1), (0, 3), (2, 1), (2, 3), (4, 1), (4, 3)]);
 
         let ring = [(0, 2), (0, 3), (1, 3), (1, 4), (2, 0), (2, 4), (3, 0), (3, 1), (4, 1), (4, 2)];
-        assert_eq!(deaf(Shape::Ring, 5, &[0]), ring);
-        assert_eq!(deaf(Shape::Ring, 4, &[0]), [(0, 2), (1, 3), (2, 0), (3, 1)]);
+        assert_eq!(deaf(PartitionShape::Ring, 5, &[0]), ring);
+        assert_eq!(deaf(PartitionShape::Ring, 4, &[0]), [(0, 2), (1, 3), (2, 0), (3, 1)]);
     }
 
     #[test]
@@ -196,13 +199,14 @@ mod tests {
         for count in 2..8 {
             for bits in 1_usize..1 << count {
                 let side: Vec<usize> = (0..count).filter(|host| bits & 1 << host != 0).collect();
-                for shape in [Shape::Halves, Shape::One, Shape::OneWay, Shape::Ring] {
-                    let Ok(deaf) = super::deaf(shape, &Group { count, side: side.clone() }) else { continue };
+                for shape in [PartitionShape::Halves, PartitionShape::One, PartitionShape::OneWay, PartitionShape::Ring]
+                {
+                    let Ok(deaf) = super::deaf(shape, &PartitionSides { count, side: side.clone() }) else { continue };
                     let mirrored = deaf.iter().all(|(a, b)| deaf.contains(&(*b, *a)));
                     let one_way = deaf.iter().all(|(a, b)| !deaf.contains(&(*b, *a)));
                     assert_eq!(
                         (mirrored, one_way),
-                        (shape != Shape::OneWay, shape == Shape::OneWay),
+                        (shape != PartitionShape::OneWay, shape == PartitionShape::OneWay),
                         "{shape:?} {side:?}"
                     );
                     assert!(deaf.iter().all(|(a, b)| a != b && *a < count && *b < count));
@@ -213,39 +217,40 @@ mod tests {
 
     #[test]
     fn what_parts_nobody_is_refused() {
-        let refused =
-            |shape, count, side: &[usize]| super::deaf(shape, &Group { count, side: side.to_vec() }).unwrap_err();
-        assert_eq!(refused(Shape::Ring, 3, &[0]), "in a ring of 3 hosts all are neighbours: it takes 4");
-        assert!(refused(Shape::Halves, 3, &[0, 1, 2]).contains("on one side"));
-        assert!(refused(Shape::OneWay, 2, &[0, 1]).contains("on one side"));
-        for shape in [Shape::Halves, Shape::One, Shape::OneWay, Shape::Ring] {
+        let refused = |shape, count, side: &[usize]| {
+            super::deaf(shape, &PartitionSides { count, side: side.to_vec() }).unwrap_err()
+        };
+        assert_eq!(refused(PartitionShape::Ring, 3, &[0]), "in a ring of 3 hosts all are neighbours: it takes 4");
+        assert!(refused(PartitionShape::Halves, 3, &[0, 1, 2]).contains("on one side"));
+        assert!(refused(PartitionShape::OneWay, 2, &[0, 1]).contains("on one side"));
+        for shape in [PartitionShape::Halves, PartitionShape::One, PartitionShape::OneWay, PartitionShape::Ring] {
             assert!(refused(shape, 1, &[0]).contains("a single host"));
         }
     }
 
     #[test]
     fn clients_lose_the_smaller_side() {
-        let smaller = |shape, count, side: &[usize]| smaller(shape, &Group { count, side: side.to_vec() });
-        assert_eq!(smaller(Shape::Halves, 5, &[1, 3]), [1, 3]);
-        assert_eq!(smaller(Shape::Halves, 5, &[0, 1, 3]), [2, 4]);
-        assert_eq!(smaller(Shape::Halves, 2, &[0]), [0]);
-        assert_eq!(smaller(Shape::One, 3, &[0, 1]), [0, 1]);
+        let smaller = |shape, count, side: &[usize]| smaller(shape, &PartitionSides { count, side: side.to_vec() });
+        assert_eq!(smaller(PartitionShape::Halves, 5, &[1, 3]), [1, 3]);
+        assert_eq!(smaller(PartitionShape::Halves, 5, &[0, 1, 3]), [2, 4]);
+        assert_eq!(smaller(PartitionShape::Halves, 2, &[0]), [0]);
+        assert_eq!(smaller(PartitionShape::One, 3, &[0, 1]), [0, 1]);
     }
 
     #[test]
     fn packets_are_dropped_where_they_arrive() {
         let (a, b) = (Ipv4Addr::new(10, 83, 0, 1), Ipv4Addr::new(10, 83, 0, 254));
         assert_eq!(cut(Vec::new(), Vec::new()), None);
-        assert_eq!(cut(vec![a], Vec::new()), Some(Control::Cut { from: Some(vec![a]), to: Some(Vec::new()) }));
-        assert_eq!(cut(vec![a], vec![b]), Some(Control::Cut { from: Some(vec![a, b]), to: Some(vec![b]) }));
+        assert_eq!(cut(vec![a], Vec::new()), Some(Injection::Cut { from: Some(vec![a]), to: Some(Vec::new()) }));
+        assert_eq!(cut(vec![a], vec![b]), Some(Injection::Cut { from: Some(vec![a, b]), to: Some(vec![b]) }));
     }
 
     #[test]
     fn arguments_are_words() {
         let with = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), Value::from(value))]);
-        assert_eq!(shape(&BTreeMap::new()), Ok((Shape::Halves, false)));
-        assert_eq!(shape(&with("shape", "one_way")), Ok((Shape::OneWay, false)));
-        assert_eq!(shape(&with("clients", "majority")), Ok((Shape::Halves, true)));
+        assert_eq!(shape(&BTreeMap::new()), Ok((PartitionShape::Halves, false)));
+        assert_eq!(shape(&with("shape", "one_way")), Ok((PartitionShape::OneWay, false)));
+        assert_eq!(shape(&with("clients", "majority")), Ok((PartitionShape::Halves, true)));
         assert_eq!(shape(&with("shape", "rings")).unwrap_err()[0].what, "`shape = \"rings\"` is not one of them");
         let both = BTreeMap::from([("shape".to_owned(), "ring".into()), ("clients".to_owned(), "majority".into())]);
         assert_eq!(shape(&both).unwrap_err()[0].argument, Some("clients"));

@@ -4,11 +4,11 @@
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
 
-use super::{Begun, Kind, argument, choose_running, key, refused};
-use crate::{Error, Site};
+use super::{ActiveFault, FaultKind, argument, choose_running, key, refused};
+use crate::{Deployment, Error};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "pause",
         help: "stop a member's process group where it stands (SIGSTOP); `host_freeze` stops everything of a host",
@@ -18,14 +18,14 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: None,
     },
-    begin,
+    inject,
     heal: |fault, number, site| {
         site.unpause(&key(fault, number));
         Ok(())
     },
 };
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let role = argument(fault, "process");
     let hosts = choose_running(fault, number, site, role.as_deref())?;
     for host in &hosts {
@@ -35,5 +35,5 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
             return Err(refused(error));
         }
     }
-    Ok(Begun { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts.join(", ") })
 }

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use serde_json::Value;
 
-use super::{Arguments, Begun, Kind, argument, choose_running, read, refused};
-use crate::{Error, Site};
+use super::{ActiveFault, Arguments, FaultKind, argument, choose_running, read, refused};
+use crate::{Deployment, Error};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "restart",
         help: "stop a member's process in good order and start it again",
@@ -25,17 +25,17 @@ pub static KIND: Kind = Kind {
         heals: Heals::ByItself,
         check: Some(|with| wait_s(with).err().unwrap_or_default()),
     },
-    begin,
+    inject,
     heal: |_, _, _| Ok(()),
 };
 
-fn wait_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<Wrong>> {
+fn wait_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let wait_s = arguments.seconds("wait").unwrap_or(0.0);
     arguments.finish(wait_s)
 }
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let role = argument(fault, "process");
     let hosts = choose_running(fault, number, site, role.as_deref())?;
     let wait_s = read(wait_s(&fault.with))? / site.speed();
@@ -44,5 +44,5 @@ fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Err
         let restarted = site.post_of(host, role.as_deref()).and_then(|post| site.restart(post, wait));
         restarted.map_err(refused)?;
     }
-    Ok(Begun { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts.join(", ") })
 }

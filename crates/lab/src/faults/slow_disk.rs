@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use experiment::profile::Disk;
 use serde_json::Value;
 
-use super::{Arguments, Begun, Kind, choose_hosts, impose_each, lift, read, refused};
-use crate::runner::Control;
-use crate::{Error, Site};
+use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
+use crate::runner::Injection;
+use crate::{Deployment, Error};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_disk",
         help: "slow a host's disk down",
@@ -33,13 +33,13 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| slower(with).err().unwrap_or_default()),
     },
-    begin,
-    heal: lift,
+    inject,
+    heal: heal_state,
 };
 
 /// How much slower.
 #[derive(Debug, PartialEq)]
-enum Slower {
+enum DiskSlowdown {
     /// It does this.
     To(Disk),
     /// It does this part.
@@ -48,7 +48,7 @@ enum Slower {
 
 const FIGURES: [&str; 4] = ["read_iops", "write_iops", "read_rate", "write_rate"];
 
-fn slower(with: &BTreeMap<String, Value>) -> Result<Slower, Vec<Wrong>> {
+fn slower(with: &BTreeMap<String, Value>) -> Result<DiskSlowdown, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let disk = Disk {
         size_bytes: None,
@@ -64,7 +64,7 @@ fn slower(with: &BTreeMap<String, Value>) -> Result<Slower, Vec<Wrong>> {
         (false, false) => arguments.refuse(None, "nothing says how slow", "give `write_iops`, … or `factor`"),
         _ => {}
     }
-    arguments.finish(factor.map_or(Slower::To(disk), Slower::By))
+    arguments.finish(factor.map_or(DiskSlowdown::To(disk), DiskSlowdown::By))
 }
 
 /// Every figure of a disk times `factor`.
@@ -80,7 +80,7 @@ fn times(disk: &Disk, factor: f64) -> Disk {
 }
 
 /// What the disk of a host did: its profile's limits, else what was measured at lab-up.
-fn so_far(host: &str, site: &Site) -> Result<Disk, Error> {
+fn so_far(host: &str, site: &Deployment) -> Result<Disk, Error> {
     if let Some(disk) = site.profiled_disk(host).filter(Disk::is_throttled) {
         return Ok(disk);
     }
@@ -96,17 +96,17 @@ fn so_far(host: &str, site: &Site) -> Result<Disk, Error> {
     )))
 }
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, site)?;
     let slower = read(slower(&fault.with))?;
     let mut controls = Vec::new();
     for host in &hosts {
         let disk = match &slower {
-            Slower::To(disk) => times(disk, site.speed()),
-            Slower::By(factor) => times(&so_far(host, site)?, *factor),
+            DiskSlowdown::To(disk) => times(disk, site.speed()),
+            DiskSlowdown::By(factor) => times(&so_far(host, site)?, *factor),
         };
-        controls.push((host.clone(), Control::Disk { disk }));
+        controls.push((host.clone(), Injection::Disk { disk }));
     }
-    impose_each(fault, number, site, controls)?;
-    Ok(Begun { on: hosts.join(", ") })
+    inject_states(fault, number, site, controls)?;
+    Ok(ActiveFault { on: hosts.join(", ") })
 }

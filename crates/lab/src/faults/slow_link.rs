@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::profile::Link;
 use serde_json::Value;
 
-use super::{Arguments, Kind, impose, lift};
-use crate::runner::Control;
+use super::{Arguments, FaultKind, heal_state, inject_state};
+use crate::runner::Injection;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_link",
         help: "make a host's link slow, or slow to answer",
@@ -31,15 +31,15 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, control),
-    heal: lift,
+    inject: |fault, number, site| inject_state(fault, number, site, control),
+    heal: heal_state,
 };
 
 /// Both as the experiment says them, at real speed.
-fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Control, Vec<Wrong>> {
+fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let link = slowness(&mut arguments, with, speed);
-    arguments.finish(Control::Link { link, peers: None })
+    arguments.finish(Injection::Link { link, peers: None })
 }
 
 /// `rate` and `delay`, of which one has to be there.

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use experiment::profile::Link;
 use serde_json::Value;
 
 use super::slow_link::slowness;
-use super::{Arguments, Begun, Kind, choose_hosts, impose_each, lift, read, refused};
-use crate::runner::Control;
-use crate::{Error, Site};
+use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
+use crate::runner::Injection;
+use crate::{Deployment, Error};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_port",
         help: "make one port of the target slow on a host, and nothing else there",
@@ -40,26 +40,26 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| slower(with, 1.0).err().unwrap_or_default()),
     },
-    begin,
-    heal: lift,
+    inject,
+    heal: heal_state,
 };
 
 /// The port's name, and what it has.
-fn slower(with: &BTreeMap<String, Value>, speed: f64) -> Result<(String, Link), Vec<Wrong>> {
+fn slower(with: &BTreeMap<String, Value>, speed: f64) -> Result<(String, Link), Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let port = arguments.text("port").unwrap_or_default();
     let link = slowness(&mut arguments, with, speed);
     arguments.finish((port, link))
 }
 
-fn begin(fault: &plan::Fault, number: u32, site: &mut Site) -> Result<Begun, Error> {
+fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, site)?;
     let (port, link) = read(slower(&fault.with, site.speed()))?;
     let ports = site.ports_named(&port);
     if ports.is_empty() {
         return Err(refused(format!("this target has no port `{port}`")));
     }
-    let control = Control::Port { ports, link };
-    impose_each(fault, number, site, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
-    Ok(Begun { on: hosts.join(", ") })
+    let control = Injection::Port { ports, link };
+    inject_states(fault, number, site, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    Ok(ActiveFault { on: hosts.join(", ") })
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, Field, Heals, Wrong};
+use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use serde_json::Value;
 
-use super::{Arguments, Kind, impose, lift};
-use crate::runner::Control;
+use super::{Arguments, FaultKind, heal_state, inject_state};
+use crate::runner::Injection;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "squeeze",
         help: "let a host's cores do only a part of what they did",
@@ -19,16 +19,16 @@ pub static KIND: Kind = Kind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    begin: |fault, number, site| impose(fault, number, site, control),
-    heal: lift,
+    inject: |fault, number, site| inject_state(fault, number, site, control),
+    heal: heal_state,
 };
 
 /// A share is the same at any speed of the lab.
-fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Control, Vec<Wrong>> {
+fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let of_profile = arguments.number("cpu", 0.0, 1.0).unwrap_or(0.5);
     if of_profile >= 1.0 {
         arguments.refuse(Some("cpu"), "the whole is no squeeze", "above 0 and below 1: 0.25 is a quarter");
     }
-    arguments.finish(Control::Cpu { of_profile })
+    arguments.finish(Injection::Cpu { of_profile })
 }

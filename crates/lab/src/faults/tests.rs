@@ -17,10 +17,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::faults::{KINDS, find};
-use crate::fixture::{Adjust as _, Bench, Lines, Stage, folder_trial, is_alive, manifest, server, shell, trial, until};
-use crate::hosts::{Ended, Output};
-use crate::runner::{Control, Program};
-use crate::{Build, Error, Ground, Site};
+use crate::fixture::{
+    Adjust as _, Bench, FakeDeployment, LineClient, folder_trial, is_alive, manifest, server, shell, trial, until,
+};
+use crate::hosts::{ProcessExit, ProgramOutput};
+use crate::runner::{Injection, ProgramSpec};
+use crate::{ClientPlacement, Deployment, DeploymentSpec, Error};
 
 fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {
     plan::Fault {
@@ -37,7 +39,7 @@ fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {
     }
 }
 
-fn downs(site: &mut Site) -> Vec<(String, bool)> {
+fn downs(site: &mut Deployment) -> Vec<(String, bool)> {
     let observed = site.poll().into_iter().filter_map(|observed| match observed.what {
         What::ProcessDown { how, expected, .. } => Some((how, expected)),
         _ => None,
@@ -60,7 +62,7 @@ fn a_killed_process_comes_back_with_the_same_port_and_data() {
     let mut site = bench.up(&manifest(vec![server("server")])).unwrap();
     let (first, service) = (site.members()[0].pid, site.service());
     let kill = find("kill").unwrap();
-    assert_eq!((kill.begin)(&fault("kill", &[]), 1, &mut site).unwrap(), Begun { on: "n1".to_owned() });
+    assert_eq!((kill.inject)(&fault("kill", &[]), 1, &mut site).unwrap(), ActiveFault { on: "n1".to_owned() });
     let mut seen = Vec::new();
     until("its end is seen", || {
         seen.extend(downs(&mut site));
@@ -102,7 +104,7 @@ fn what_kill_cannot_do_is_said() {
     let bench = Bench::new();
     let mut site = bench.up(&manifest(vec![server("server")])).unwrap();
     let mut refused = |with: &[(&str, &str)]| {
-        (find("kill").unwrap().begin)(&fault("kill", with), 1, &mut site).err().unwrap().to_string()
+        (find("kill").unwrap().inject)(&fault("kill", with), 1, &mut site).err().unwrap().to_string()
     };
     assert_eq!(refused(&[("signal", "STOP")]), "`STOP` is no signal that it sends");
     assert_eq!(refused(&[("process", "hub")]), "n1 has no process `hub`");
@@ -113,10 +115,10 @@ fn a_call_reaches_the_target_also_if_it_dies_of_it() {
     let bench = Bench::new();
     let mut site = bench.up(&manifest(vec![server("server")])).unwrap();
     let call = find("call").unwrap();
-    assert_eq!((call.begin)(&fault("call", &[("call", "ping")]), 1, &mut site).unwrap().on, "n1");
-    let refused = (call.begin)(&fault("call", &[("call", "refuse")]), 2, &mut site).err().unwrap();
+    assert_eq!((call.inject)(&fault("call", &[("call", "ping")]), 1, &mut site).unwrap().on, "n1");
+    let refused = (call.inject)(&fault("call", &[("call", "refuse")]), 2, &mut site).err().unwrap();
     assert!(refused.to_string().ends_with("answered no"), "{refused}");
-    (call.begin)(&fault("call", &[("call", "crash")]), 3, &mut site).unwrap();
+    (call.inject)(&fault("call", &[("call", "crash")]), 3, &mut site).unwrap();
     let mut seen = Vec::new();
     until("its end is seen", || {
         seen.extend(downs(&mut site));
@@ -134,7 +136,7 @@ fn what_the_experiment_did_not_start_is_not_broken() {
     let mut site = bench.up_with(&trial(TargetKind::Running { url }), None, &AtomicBool::new(false)).unwrap();
     for kind in KINDS {
         let name = kind.info.name;
-        let error = (kind.begin)(&fault(name, &[("call", "ping")]), 1, &mut site).err().unwrap();
+        let error = (kind.inject)(&fault(name, &[("call", "ping")]), 1, &mut site).err().unwrap();
         assert!(matches!(&error, Error::NotOurs { kind } if kind == name), "{error}");
     }
 }
@@ -144,9 +146,9 @@ fn with(kind: &str, on: &str, with: Value) -> plan::Fault {
     plan::Fault { on: on.to_owned(), with, for_s: Some(1.0), ..fault(kind, &[]) }
 }
 
-impl Stage {
-    fn begin(&mut self, fault: &plan::Fault, number: u32) -> Result<String, Error> {
-        (find(&fault.kind).unwrap().begin)(fault, number, &mut self.site).map(|begun| begun.on)
+impl FakeDeployment {
+    fn inject(&mut self, fault: &plan::Fault, number: u32) -> Result<String, Error> {
+        (find(&fault.kind).unwrap().inject)(fault, number, &mut self.site).map(|begun| begun.on)
     }
 
     fn heal(&mut self, fault: &plan::Fault, number: u32) -> Result<(), Error> {
@@ -155,7 +157,7 @@ impl Stage {
 }
 
 #[test]
-fn states_of_hosts_reach_their_hosts_and_are_lifted() {
+fn states_of_hosts_reach_their_hosts_and_are_healed() {
     let link = r#""control":"link","link":"#;
     let table = [
         ("clock_skew", json!({"offset": "-5s"}), r#"{"control":"clock","offset_s":-5.0}"#.to_owned()),
@@ -176,48 +178,48 @@ fn states_of_hosts_reach_their_hosts_and_are_lifted() {
         ),
         ("squeeze", json!({"cpu": 0.25}), r#"{"control":"cpu","of_profile":0.25}"#.to_owned()),
     ];
-    let mut stage = Stage::of(3);
+    let mut stage = FakeDeployment::of(3);
     for (kind, arguments, control) in table {
         let fault = with(kind, "n2", arguments);
-        assert_eq!(stage.begin(&fault, 7).unwrap(), "n2", "{kind}");
-        assert_eq!(stage.done(), [format!("n2 impose it#7 {control}")], "{kind}");
+        assert_eq!(stage.inject(&fault, 7).unwrap(), "n2", "{kind}");
+        assert_eq!(stage.done(), [format!("n2 inject it#7 {control}")], "{kind}");
         stage.heal(&fault, 6).unwrap();
         assert_eq!(stage.done(), [] as [&str; 0], "{kind}: another occurrence has nothing to heal");
         stage.heal(&fault, 7).unwrap();
-        assert_eq!(stage.done(), ["n2 lift it#7"], "{kind}");
+        assert_eq!(stage.done(), ["n2 heal it#7"], "{kind}");
     }
 }
 
 #[test]
 fn a_group_of_hosts_is_hit_together_or_not_at_all() {
-    let mut stage = Stage::of(3);
+    let mut stage = FakeDeployment::of(3);
     let all = with("squeeze", "all", json!({"cpu": 0.5}));
-    assert_eq!(stage.begin(&all, 1).unwrap(), "n1, n2, n3");
+    assert_eq!(stage.inject(&all, 1).unwrap(), "n1, n2, n3");
     stage.done();
     stage.heal(&all, 1).unwrap();
-    assert_eq!(stage.done(), ["n1 lift it#1", "n2 lift it#1", "n3 lift it#1"]);
-    stage.refuse(Some("n3 impose"));
-    assert_eq!(stage.begin(&all, 2).err().unwrap().to_string(), "n3: it cannot");
-    let mut lifted: Vec<_> = stage.done().into_iter().filter(|line| line.contains("lift")).collect();
-    lifted.sort();
+    assert_eq!(stage.done(), ["n1 heal it#1", "n2 heal it#1", "n3 heal it#1"]);
+    stage.refuse(Some("n3 inject"));
+    assert_eq!(stage.inject(&all, 2).err().unwrap().to_string(), "n3: it cannot");
+    let mut healed: Vec<_> = stage.done().into_iter().filter(|line| line.contains("heal")).collect();
+    healed.sort();
     assert_eq!(
-        lifted,
-        ["n1 lift it#2", "n2 lift it#2", "n3 lift it#2"],
+        healed,
+        ["n1 heal it#2", "n2 heal it#2", "n3 heal it#2"],
         "also where it was refused: nobody knows how far it came"
     );
     stage.heal(&all, 2).unwrap();
     assert_eq!(stage.done(), [] as [&str; 0]);
-    let error = stage.begin(&with("squeeze", "n9", json!({"cpu": 0.5})), 3).err().unwrap();
+    let error = stage.inject(&with("squeeze", "n9", json!({"cpu": 0.5})), 3).err().unwrap();
     assert_eq!(error.hint().unwrap(), "there are: n1, n2, n3");
 }
 
 #[test]
 fn figures_follow_the_speed_of_the_lab() {
     let lab = plan::Lab { speed: 0.5, ..plan::Lab::default() };
-    let mut stage = Stage::with(1, lab, |_| {});
-    stage.begin(&with("slow_link", "n1", json!({"rate": "10mbit", "delay": "50ms"})), 1).unwrap();
-    stage.begin(&with("slow_disk", "n1", json!({"write_iops": 100})), 1).unwrap();
-    stage.begin(&with("link_flap", "n1", json!({"down": "1s", "up": "1s"})), 1).unwrap();
+    let mut stage = FakeDeployment::with(1, lab, |_| {});
+    stage.inject(&with("slow_link", "n1", json!({"rate": "10mbit", "delay": "50ms"})), 1).unwrap();
+    stage.inject(&with("slow_disk", "n1", json!({"write_iops": 100})), 1).unwrap();
+    stage.inject(&with("link_flap", "n1", json!({"down": "1s", "up": "1s"})), 1).unwrap();
     let done = stage.done().join("\n");
     for expected in ["5000000.0", r#""delay_s":0.1"#, r#""write_iops":50.0"#, r#""down_s":2.0"#] {
         assert!(done.contains(expected), "{expected}: {done}");
@@ -227,94 +229,94 @@ fn figures_follow_the_speed_of_the_lab() {
 #[test]
 fn a_slow_disk_goes_by_its_profile_or_by_what_was_measured() {
     let by = with("slow_disk", "n1", json!({"factor": 0.1}));
-    let mut stage = Stage::of(1);
-    assert!(stage.begin(&by, 1).err().unwrap().to_string().contains("nobody knows what the disk of n1 does"));
+    let mut stage = FakeDeployment::of(1);
+    assert!(stage.inject(&by, 1).err().unwrap().to_string().contains("nobody knows what the disk of n1 does"));
 
-    let mut stage = Stage::with(1, plan::Lab::default(), |host| {
+    let mut stage = FakeDeployment::with(1, plan::Lab::default(), |host| {
         host.storage = Some(record::events::HostFigures { storage_write_per_s: Some(500.0), ..Default::default() });
     });
-    stage.begin(&by, 1).unwrap();
+    stage.inject(&by, 1).unwrap();
     assert!(stage.done()[0].contains(r#""write_iops":50.0"#));
 
     let disk = experiment::profile::Disk { write_iops: Some(200.0), ..Default::default() };
     let profile = experiment::profile::Profile { name: "pi".to_owned(), disk, ..Default::default() };
     let host = plan::Host { name: "n1".to_owned(), profile: Some("pi".to_owned()), ..plan::Host::default() };
     let lab = plan::Lab { speed: 0.5, hosts: vec![host], profiles: vec![profile], ..plan::Lab::default() };
-    let mut stage = Stage::with(1, lab, |_| {});
-    stage.begin(&by, 1).unwrap();
+    let mut stage = FakeDeployment::with(1, lab, |_| {});
+    stage.inject(&by, 1).unwrap();
     assert!(stage.done()[0].contains(r#""write_iops":10.0"#));
 }
 
 #[test]
 fn a_partition_cuts_every_host_as_its_shape_says() {
-    let mut stage = Stage::of(3);
+    let mut stage = FakeDeployment::of(3);
     let cut = |host: &str, from: &[&str], to: &[&str]| {
-        format!("{host} impose it#1 {}", json!({"control": "cut", "from": from, "to": to}))
+        format!("{host} inject it#1 {}", json!({"control": "cut", "from": from, "to": to}))
     };
     let halves = with("partition", "n2", json!({}));
-    assert_eq!(stage.begin(&halves, 1).unwrap(), "n2");
+    assert_eq!(stage.inject(&halves, 1).unwrap(), "n2");
     let (n1, n2, n3) = ("127.0.0.1", "127.0.0.2", "127.0.0.3");
     assert_eq!(stage.done(), [cut("n1", &[n2], &[]), cut("n2", &[n1, n3], &[]), cut("n3", &[n2], &[])]);
     stage.heal(&halves, 1).unwrap();
-    assert_eq!(stage.done(), ["n1 lift it#1", "n2 lift it#1", "n3 lift it#1"]);
+    assert_eq!(stage.done(), ["n1 heal it#1", "n2 heal it#1", "n3 heal it#1"]);
 
-    stage.begin(&with("partition", "n2", json!({"shape": "one_way"})), 1).unwrap();
+    stage.inject(&with("partition", "n2", json!({"shape": "one_way"})), 1).unwrap();
     assert_eq!(stage.done(), [cut("n1", &[n2], &[]), cut("n3", &[n2], &[])]);
 
     // Toward 127.0.0.2 this machine has the address 127.0.0.1, as the clients do here.
-    stage.begin(&with("partition", "n2", json!({"clients": "majority"})), 1).unwrap();
+    stage.inject(&with("partition", "n2", json!({"clients": "majority"})), 1).unwrap();
     assert_eq!(stage.done()[1], cut("n2", &[n1, n3, n1], &[n1]));
 
-    let refused = stage.begin(&with("partition", "n1", json!({"shape": "ring"})), 1).err().unwrap();
+    let refused = stage.inject(&with("partition", "n1", json!({"shape": "ring"})), 1).err().unwrap();
     assert_eq!(refused.to_string(), "in a ring of 3 hosts all are neighbours: it takes 4");
 }
 
 #[test]
 fn a_crashed_host_comes_back_only_if_asked() {
-    let mut stage = Stage::of(2);
+    let mut stage = FakeDeployment::of(2);
     let mut crash = with("host_crash", "n2", json!({}));
-    stage.begin(&crash, 1).unwrap();
-    assert!(stage.begin(&crash, 2).err().unwrap().to_string().contains("n2 is down already"));
+    stage.inject(&crash, 1).unwrap();
+    assert!(stage.inject(&crash, 2).err().unwrap().to_string().contains("n2 is down already"));
     assert_eq!(stage.done(), ["n2 crash"]);
     stage.heal(&crash, 1).unwrap();
     assert_eq!(stage.done(), ["n2 boot", "n2 start server", "n2 start agent"]);
     crash.for_s = None;
-    stage.begin(&crash, 3).unwrap();
+    stage.inject(&crash, 3).unwrap();
     stage.heal(&crash, 3).unwrap();
     assert_eq!(stage.done(), ["n2 crash"]);
 }
 
 #[test]
 fn processes_are_paused_and_restarted() {
-    let mut stage = Stage::of(2);
+    let mut stage = FakeDeployment::of(2);
     let pause = with("pause", "all", json!({"process": "agent"}));
-    assert_eq!(stage.begin(&pause, 1).unwrap(), "n1, n2");
+    assert_eq!(stage.inject(&pause, 1).unwrap(), "n1, n2");
     stage.heal(&pause, 1).unwrap();
     let group = |host: &str, signal: u8| format!("{host} agent group signal {signal}");
     assert_eq!(stage.done(), [group("n1", 19), group("n2", 19), group("n1", 18), group("n2", 18)]);
 
-    assert_eq!(stage.begin(&with("restart", "n1", json!({})), 1).unwrap(), "n1");
+    assert_eq!(stage.inject(&with("restart", "n1", json!({})), 1).unwrap(), "n1");
     stage.site.poll();
     assert_eq!(stage.done(), ["n1 server signal 15", "n1 start server"]);
-    let refused = stage.begin(&with("restart", "n1", json!({"process": "hub"})), 1).err().unwrap();
+    let refused = stage.inject(&with("restart", "n1", json!({"process": "hub"})), 1).err().unwrap();
     assert_eq!(refused.to_string(), "n1 has no process `hub`");
 }
 
 #[test]
 fn a_command_is_run_and_undone() {
-    let mut stage = Stage::of(2);
+    let mut stage = FakeDeployment::of(2);
     let command = with("command", "n2", json!({"run": "break it", "heal": "mend it", "within": "3s"}));
-    assert_eq!(stage.begin(&command, 1).unwrap(), "n2");
+    assert_eq!(stage.inject(&command, 1).unwrap(), "n2");
     stage.heal(&command, 1).unwrap();
     stage.heal(&command, 1).unwrap();
     assert_eq!(stage.done(), ["n2 run `break it` within 3 s", "n2 run `mend it` within 3 s"]);
-    let refused = stage.begin(&with("command", "n1", json!({"run": "fail"})), 1).err().unwrap();
+    let refused = stage.inject(&with("command", "n1", json!({"run": "fail"})), 1).err().unwrap();
     assert_eq!(refused.to_string(), "`run` on n1: exit 1: it is broken");
 }
 
 #[test]
 fn this_machine_is_not_broken_as_a_host() {
-    let mut stage = Stage::with(1, plan::Lab::default(), |host| host.kind = "local");
+    let mut stage = FakeDeployment::with(1, plan::Lab::default(), |host| host.kind = "local");
     let of_hosts = [
         "clock_skew",
         "full_disk",
@@ -329,12 +331,12 @@ fn this_machine_is_not_broken_as_a_host() {
         "squeeze",
     ];
     for kind in of_hosts {
-        let error = stage.begin(&with(kind, "n1", json!({})), 1).err().unwrap();
+        let error = stage.inject(&with(kind, "n1", json!({})), 1).err().unwrap();
         assert!(matches!(error, Error::NotAHost), "{kind}: {error}");
         assert!(error.hint().unwrap().contains("hosts = 3"));
     }
     assert_eq!(stage.done(), [] as [&str; 0]);
-    stage.begin(&with("pause", "n1", json!({})), 1).unwrap();
+    stage.inject(&with("pause", "n1", json!({})), 1).unwrap();
 }
 
 mod arguments {
@@ -540,22 +542,22 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
 
     /// A site with a speaker on each of three hosts, and its faults.
     struct Ward {
-        site: Site,
+        site: Deployment,
     }
 
     impl Ward {
-        fn begin(&mut self, kind: &str, on: &str, with: Value) -> Result<plan::Fault, Error> {
+        fn inject(&mut self, kind: &str, on: &str, with: Value) -> Result<plan::Fault, Error> {
             let fault = plan::Fault { for_s: Some(1.0), ..super::with(kind, on, with) };
-            (find(kind).unwrap().begin)(&fault, 1, &mut self.site).map(|_| fault)
+            (find(kind).unwrap().inject)(&fault, 1, &mut self.site).map(|_| fault)
         }
 
         fn heal(&mut self, fault: &plan::Fault) {
             (find(&fault.kind).unwrap().heal)(fault, 1, &mut self.site).unwrap();
         }
 
-        fn run(&self, host: &str, command: &[&str]) -> Output {
+        fn run(&self, host: &str, command: &[&str]) -> ProgramOutput {
             let command = command.iter().map(|part| (*part).to_owned()).collect();
-            let program = Program { role: "test".to_owned(), command, ..Program::default() };
+            let program = ProgramSpec { role: "test".to_owned(), command, ..ProgramSpec::default() };
             self.site.run_on(host, &program, Duration::from_secs(20)).unwrap()
         }
 
@@ -563,7 +565,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         fn hears(&self, from: &str, to: &str) -> bool {
             let service = self.site.service_of(to);
             let (host, port) = service.split_once(':').unwrap();
-            self.run(from, &["python3", "-c", ASK, host, port]).ended == Ended::Exit(0)
+            self.run(from, &["python3", "-c", ASK, host, port]).ended == ProcessExit::Exit(0)
         }
 
         /// Bits/s of payload that one host gets from a port of the other.
@@ -588,7 +590,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         }
 
         fn refused(&mut self, kind: &str, with: Value) -> String {
-            self.begin(kind, "n1", with).unwrap_err().to_string()
+            self.inject(kind, "n1", with).unwrap_err().to_string()
         }
     }
 
@@ -614,10 +616,17 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         let manifest = manifest(vec![server.ready_when(ReadyCheck::Tcp("server.service".to_owned()), 20.0)]);
         let built = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("plimsoll");
         assert!(built.exists(), "cargo build -p plimsoll");
-        let build = Build { plimsoll: built, ..bench.build(&trial, Some(&manifest)) };
+        let build = DeploymentSpec { plimsoll: built, ..bench.build(&trial, Some(&manifest)) };
         let (hosts, ground) = crate::hosts::of(&build, &AtomicBool::new(false)).unwrap();
         let inside = || {
-            let site = Site::up_on(hosts, Ground::default(), &build, Arc::new(Lines), &AtomicBool::new(false)).unwrap();
+            let site = Deployment::up_on(
+                hosts,
+                ClientPlacement::default(),
+                &build,
+                Arc::new(LineClient),
+                &AtomicBool::new(false),
+            )
+            .unwrap();
             let mut ward = Ward { site };
             play(&mut ward);
             ward.site.stop().unwrap();
@@ -632,12 +641,12 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
     fn partitions_and_crashes_of_virtual_hosts() {
         on_three_hosts(|ward| {
             assert!(ward.hears("n2", "n1") && ward.answers("n1"));
-            let halves = ward.begin("partition", "n1", json!({})).unwrap();
+            let halves = ward.inject("partition", "n1", json!({})).unwrap();
             assert!(!ward.hears("n2", "n1") && !ward.hears("n1", "n3") && ward.hears("n2", "n3"));
             assert!(ward.answers("n1"), "clients reach all");
 
             // It outlives the host.
-            let crash = ward.begin("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
+            let crash = ward.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
             assert!(!ward.answers("n1"));
             ward.heal(&crash);
             until("it serves again", || ward.answers("n1"));
@@ -645,7 +654,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             ward.heal(&halves);
             assert!(ward.hears("n2", "n1"));
 
-            let hidden = ward.begin("partition", "n3", json!({"clients": "majority"})).unwrap();
+            let hidden = ward.inject("partition", "n3", json!({"clients": "majority"})).unwrap();
             assert!(!ward.answers("n3") && ward.answers("n1"));
             ward.heal(&hidden);
             assert!(ward.answers("n3"));
@@ -656,31 +665,31 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
     #[ignore = "needs the built program"]
     fn links_and_limits_of_virtual_hosts() {
         on_three_hosts(|ward| {
-            let frozen = ward.begin("host_freeze", "n1", json!({})).unwrap();
+            let frozen = ward.inject("host_freeze", "n1", json!({})).unwrap();
             assert!(!ward.answers("n1"));
             ward.heal(&frozen);
             until("it thaws", || ward.answers("n1"));
 
-            let flap = ward.begin("link_flap", "n1", json!({"down": "50ms", "up": "50ms"})).unwrap();
+            let flap = ward.inject("link_flap", "n1", json!({"down": "50ms", "up": "50ms"})).unwrap();
             ward.heal(&flap);
             until("its link is back", || ward.answers("n1") && ward.hears("n1", "n2"));
 
-            let slow = ward.begin("slow_link", "n1", json!({"rate": "1mbit"})).unwrap();
+            let slow = ward.inject("slow_link", "n1", json!({"rate": "1mbit"})).unwrap();
             assert!(ward.run("n1", &["tc", "qdisc"]).output.contains("rate 1Mbit"));
-            let lossy = ward.begin("lossy_link", "n2", json!({"loss_pct": 100})).unwrap();
+            let lossy = ward.inject("lossy_link", "n2", json!({"loss_pct": 100})).unwrap();
             assert!(!ward.answers("n2"));
             ward.heal(&slow);
             // Of the same name and number: both went.
             ward.heal(&lossy);
             assert!(ward.answers("n2") && !ward.run("n1", &["tc", "qdisc"]).output.contains("tbf"));
 
-            let paused = ward.begin("pause", "n1", json!({})).unwrap();
+            let paused = ward.inject("pause", "n1", json!({})).unwrap();
             assert!(!ward.answers("n1"));
             ward.heal(&paused);
             until("it goes on", || ward.answers("n1"));
 
             for (kind, with) in [("squeeze", json!({"cpu": 0.25})), ("memory_limit", json!({"size": "256MiB"}))] {
-                let fault = ward.begin(kind, "n1", with).unwrap();
+                let fault = ward.inject(kind, "n1", with).unwrap();
                 ward.heal(&fault);
             }
             assert!(ward.refused("clock_skew", json!({"offset": "5s"})).contains("share the wall clock"));
@@ -688,7 +697,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             assert!(ward.refused("slow_disk", json!({"write_iops": 5})).contains("volume of its own"));
             let refused = ward.refused("command", json!({"run": "hostname >&2; exit 3"}));
             assert_eq!(refused, "`run` on n1: exit 3: n1");
-            ward.begin("restart", "n1", json!({})).unwrap();
+            ward.inject("restart", "n1", json!({})).unwrap();
             until("it is down", || !ward.answers("n1"));
             until("it serves again", || {
                 ward.site.poll();
@@ -715,7 +724,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             of_rate(ward.gets("n2", "n1", "bulk", 2_000_000), 8e6);
             assert!(ward.gets("n2", "n1", "service", 20_000_000) > 40e6, "another port is not slowed");
 
-            let slow = ward.begin("slow_port", "n1", json!({"port": "bulk", "rate": "2mbit"})).unwrap();
+            let slow = ward.inject("slow_port", "n1", json!({"port": "bulk", "rate": "2mbit"})).unwrap();
             of_rate(ward.gets("n2", "n1", "bulk", 500_000), 2e6);
             of_rate(ward.gets("n1", "n2", "bulk", 500_000), 2e6);
             of_rate(ward.gets("n3", "n2", "bulk", 2_000_000), 8e6);
@@ -729,10 +738,10 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
                 for_s: Some(1.0),
                 ..with("slow_link", "n1", json!({"rate": "1mbit"}))
             };
-            (find("slow_link").unwrap().begin)(&link, 1, &mut ward.site).unwrap();
+            (find("slow_link").unwrap().inject)(&link, 1, &mut ward.site).unwrap();
             of_rate(ward.gets("n2", "n1", "bulk", 250_000), 1e6);
             // A host that boots again has it, too, before anything runs there.
-            let crash = ward.begin("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
+            let crash = ward.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
             ward.heal(&crash);
             until("it serves again", || ward.answers("n1"));
             (find("slow_link").unwrap().heal)(&link, 1, &mut ward.site).unwrap();
@@ -743,13 +752,13 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
 }
 
 /// A proxy on n1, members on n2, n3, n4.
-fn stage() -> Stage {
-    Stage::behind_a_proxy(3)
+fn stage() -> FakeDeployment {
+    FakeDeployment::behind_a_proxy(3)
 }
 
-fn hit(stage: &mut Stage, kind: &str, on: &str, seed: u64) -> String {
+fn hit(stage: &mut FakeDeployment, kind: &str, on: &str, seed: u64) -> String {
     let fault = plan::Fault { seed, ..with(kind, on, json!({})) };
-    let on = stage.begin(&fault, 1).unwrap();
+    let on = stage.inject(&fault, 1).unwrap();
     stage.heal(&fault, 1).unwrap();
     on
 }
@@ -774,13 +783,13 @@ fn groups_are_of_members() {
 #[test]
 fn the_proxy_is_hit_by_its_name_alone() {
     let mut stage = stage();
-    stage.begin(&with("host_crash", "n1", json!({})), 1).unwrap();
+    stage.inject(&with("host_crash", "n1", json!({})), 1).unwrap();
     assert_eq!(stage.done(), ["n1 crash"]);
     let mut stage = self::stage();
-    let refused = stage.begin(&with("kill", "n1", json!({})), 1).err().unwrap();
+    let refused = stage.inject(&with("kill", "n1", json!({})), 1).err().unwrap();
     assert_eq!(refused.to_string(), "no member `n1`");
-    stage.begin(&with("kill", "n1", json!({"process": "proxy"})), 1).unwrap();
-    stage.begin(&with("kill", "n3", json!({})), 1).unwrap();
+    stage.inject(&with("kill", "n1", json!({"process": "proxy"})), 1).unwrap();
+    stage.inject(&with("kill", "n3", json!({})), 1).unwrap();
     assert_eq!(stage.done(), ["n1 proxy signal 9", "n3 member signal 9"]);
 }
 
@@ -799,22 +808,22 @@ fn a_member_is_called_itself_and_clients_go_to_the_proxy() {
 fn a_partition_parts_members_and_the_proxy_goes_with_the_clients() {
     let mut stage = stage();
     let cut = |host: &str, from: &[&str], to: &[&str]| {
-        format!("{host} impose it#1 {}", json!({"control": "cut", "from": from, "to": to}))
+        format!("{host} inject it#1 {}", json!({"control": "cut", "from": from, "to": to}))
     };
     let (proxy, n2, n3, n4) = ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4");
     let halves = with("partition", "n2", json!({}));
-    assert_eq!(stage.begin(&halves, 1).unwrap(), "n2");
+    assert_eq!(stage.inject(&halves, 1).unwrap(), "n2");
     // It still reaches both sides, as clients do.
     assert_eq!(stage.done(), [cut("n2", &[n3, n4], &[]), cut("n3", &[n2], &[]), cut("n4", &[n2], &[])]);
     stage.heal(&halves, 1).unwrap();
     stage.done();
 
-    stage.begin(&with("partition", "n2", json!({"clients": "majority"})), 1).unwrap();
+    stage.inject(&with("partition", "n2", json!({"clients": "majority"})), 1).unwrap();
     // This machine's clients have 127.0.0.1 here, too.
     assert_eq!(stage.done()[0], cut("n2", &[n3, n4, proxy, proxy], &[proxy, proxy]));
 
     // Named, it is a host like any other.
-    stage.begin(&with("partition", "n1", json!({})), 1).unwrap();
+    stage.inject(&with("partition", "n1", json!({})), 1).unwrap();
     assert_eq!(stage.done()[0], cut("n1", &[n2, n3, n4], &[]));
 }
 
@@ -822,10 +831,10 @@ fn a_partition_parts_members_and_the_proxy_goes_with_the_clients() {
 fn a_member_goes_and_comes_with_its_host() {
     let mut stage = stage();
     let crash = plan::Fault { for_s: Some(1.0), ..with("host_crash", "one", json!({})) };
-    let on = stage.begin(&crash, 1).unwrap();
+    let on = stage.inject(&crash, 1).unwrap();
     stage.heal(&crash, 1).unwrap();
     assert_eq!(stage.done(), [format!("{on} crash"), format!("{on} boot"), format!("{on} start member")]);
-    stage.site.impose("it#9", &[("n1".to_owned(), Control::Freeze)]).unwrap();
+    stage.site.inject("it#9", &[("n1".to_owned(), Injection::Freeze)]).unwrap();
 }
 
 fn members(count: usize) -> Vec<String> {

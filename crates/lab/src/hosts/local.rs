@@ -10,24 +10,24 @@ use std::{fs, io};
 use record::events::HostFigures;
 use rustix::process::{Signal, kill_process, kill_process_group};
 
-use super::{Ended, Host, Kind, Output, Process, Start};
-use crate::linux::{self, Group, pipe_inode};
-use crate::process_log::Log;
-use crate::registry::{Ledger, MARK};
-use crate::runner::session::Session;
-use crate::runner::{Control, Program};
+use super::{Host, HostKind, HostProcess, ProcessExit, ProgramOutput, Start};
+use crate::linux::{self, ProcessGroup, pipe_inode};
+use crate::process_log::ProcessLog;
+use crate::registry::{MARK, RegistryWriter};
+use crate::runner::session::RunnerSession;
+use crate::runner::{Injection, ProgramSpec};
 use crate::{Error, ports};
 
 /// The table's entry.
-pub static KIND: Kind = Kind { name: "local", help: "this machine, unlimited; needs no root" };
+pub static KIND: HostKind = HostKind { name: "local", help: "this machine, unlimited; needs no root" };
 
-pub(super) fn make(name: &str, ledger: Arc<Ledger>) -> Box<dyn Host> {
+pub(super) fn make(name: &str, ledger: Arc<RegistryWriter>) -> Box<dyn Host> {
     Box::new(Local { name: name.to_owned(), ledger })
 }
 
 struct Local {
     name: String,
-    ledger: Arc<Ledger>,
+    ledger: Arc<RegistryWriter>,
 }
 
 impl Local {
@@ -78,11 +78,11 @@ impl Host for Local {
         }
     }
 
-    fn start(&self, start: &Start) -> Result<Box<dyn Process>, Error> {
+    fn start(&self, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
         self.ledger.announce(&self.name, &start.role)?;
         let (reader, writer) = io::pipe().map_err(Error::system("make a pipe"))?;
         let pipe = pipe_inode(&reader);
-        let log = Log::begin(reader, &start.log, &start.ears)
+        let log = ProcessLog::begin(reader, &start.log, &start.ears)
             .map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let mut command = Command::new(&start.program);
         command.args(&start.arguments).envs(start.environment.iter().map(|(name, value)| (name, value)));
@@ -92,7 +92,7 @@ impl Host for Local {
             command.current_dir(folder);
         }
         let child = linux::spawn(command).map_err(|error| refused(start, error))?;
-        let group = Group::of(child.id(), pipe.into_iter().collect());
+        let group = ProcessGroup::of(child.id(), pipe.into_iter().collect());
         let mut process = LocalProcess { child, group, mark: self.ledger.variable(), ended: None, log };
         if let Err(error) = self.ledger.started(&process.group) {
             process.signal_group(Signal::KILL);
@@ -109,7 +109,7 @@ impl Host for Local {
         std::env::current_exe().unwrap_or_default()
     }
 
-    fn run(&self, program: &Program, _input: &str, _within: Duration) -> Result<Output, Error> {
+    fn run(&self, program: &ProgramSpec, _input: &str, _within: Duration) -> Result<ProgramOutput, Error> {
         Err(Error::NotYet(format!("run {} on this machine", program.role)))
     }
 
@@ -117,11 +117,11 @@ impl Host for Local {
         Ok(HostFigures::default())
     }
 
-    fn impose(&self, _key: &str, _control: &Control) -> Result<(), Error> {
+    fn inject(&self, _key: &str, _control: &Injection) -> Result<(), Error> {
         Err(Error::NotAHost)
     }
 
-    fn lift(&self, _key: &str) -> Result<(), Error> {
+    fn heal(&self, _key: &str) -> Result<(), Error> {
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl Host for Local {
         true
     }
 
-    fn session(&self) -> Option<Arc<Session>> {
+    fn session(&self) -> Option<Arc<RunnerSession>> {
         None
     }
 }
@@ -159,26 +159,26 @@ fn refused(start: &Start, error: io::Error) -> Error {
 
 struct LocalProcess {
     child: Child,
-    group: Group,
+    group: ProcessGroup,
     /// In its environment.
     mark: String,
-    ended: Option<Ended>,
-    log: Log,
+    ended: Option<ProcessExit>,
+    log: ProcessLog,
 }
 
-impl Process for LocalProcess {
+impl HostProcess for LocalProcess {
     fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    fn ended(&mut self) -> Option<Ended> {
+    fn ended(&mut self) -> Option<ProcessExit> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten().map(how);
         }
         self.ended
     }
 
-    fn wait(&mut self, within: Duration) -> Option<Ended> {
+    fn wait(&mut self, within: Duration) -> Option<ProcessExit> {
         let until = Instant::now() + within;
         loop {
             let ended = self.ended();
@@ -226,11 +226,11 @@ impl Drop for LocalProcess {
     }
 }
 
-fn how(status: ExitStatus) -> Ended {
+fn how(status: ExitStatus) -> ProcessExit {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Ended::Exit(code),
-        (None, Some(number)) => Ended::Signal(number),
-        (None, None) => Ended::Exit(-1),
+        (Some(code), _) => ProcessExit::Exit(code),
+        (None, Some(number)) => ProcessExit::Signal(number),
+        (None, None) => ProcessExit::Exit(-1),
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::fixture::Bench;
 
-    fn start(bench: &Bench, script: &str) -> Box<dyn Process> {
+    fn start(bench: &Bench, script: &str) -> Box<dyn HostProcess> {
         let start = Start {
             role: "server".to_owned(),
             program: "sh".into(),
@@ -257,7 +257,7 @@ mod tests {
     fn lines_of(script: &str) -> Vec<String> {
         let bench = Bench::new();
         let mut process = start(&bench, script);
-        assert_eq!(process.wait(Duration::from_secs(20)), Some(Ended::Exit(0)));
+        assert_eq!(process.wait(Duration::from_secs(20)), Some(ProcessExit::Exit(0)));
         process.last_lines()
     }
 
@@ -298,7 +298,7 @@ mod tests {
         let bench = Bench::new();
         let path = bench.folder.join("log");
         let (reader, mut writer) = io::pipe().unwrap();
-        let log = Log::begin(reader, &path, &Default::default()).unwrap();
+        let log = ProcessLog::begin(reader, &path, &Default::default()).unwrap();
         let line = format!("{}\n", "x".repeat(1023));
         writer.write_all(b"the beginning\n").unwrap();
         for _ in 0..20 << 10 {

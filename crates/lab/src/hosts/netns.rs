@@ -19,37 +19,37 @@ use record::events::HostFigures;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open};
 
-use super::{Host, Kind};
-use crate::doctor::Links;
-use crate::hosts::{Attended, Machine, all_or_none, at_once};
+use super::{Host, HostKind};
+use crate::deployment::DeploymentSpec;
+use crate::doctor::LinkSupport;
+use crate::hosts::{HostBackend, ManagedHost, all_or_none, at_once};
 use crate::linux::cgroup::{self, Device};
-use crate::linux::mount::{self, Attached, Place};
-use crate::linux::{self, Group, network, procfs};
-use crate::placement::{Ground, Placement};
-use crate::registry::{Ledger, MARK};
-use crate::runner::session::Session;
+use crate::linux::mount::{self, Attached, PinnedPath};
+use crate::linux::{self, ProcessGroup, network, procfs};
+use crate::placement::{ClientPlacement, Placement};
+use crate::registry::{MARK, RegistryWriter};
+use crate::runner::session::RunnerSession;
 use crate::runner::{self, Bind, Envelope, Isolation, Order, Setup, VERSION, Wiring, groups};
-use crate::site::Build;
 use crate::{Error, plain_text};
 use wiring::{Cables, Switch};
 
 /// The table's entry.
-pub static KIND: Kind =
-    Kind { name: "netns", help: "a virtual host on this machine, with a profile's limits; needs root" };
+pub static KIND: HostKind =
+    HostKind { name: "netns", help: "a virtual host on this machine, with a profile's limits; needs root" };
 
 /// Where a host's private folders are inside.
 const DATA: &str = "/run/plimsoll/data";
 
 /// Makes all hosts of the lab, in its order, and the ground that the clients stand on. If one cannot be made, none is left.
 pub(super) fn raise(
-    build: &Build<'_>,
+    build: &DeploymentSpec<'_>,
     placement: &Placement,
-    ledger: &Arc<Ledger>,
+    ledger: &Arc<RegistryWriter>,
     stop: &AtomicBool,
-) -> Result<(Vec<Box<dyn Host>>, Ground), Error> {
+) -> Result<(Vec<Box<dyn Host>>, ClientPlacement), Error> {
     let envelopes = &placement.envelopes;
     let cables = can_make(build.trial, envelopes)?;
-    let site = Site::of(build, &cables, ledger)?;
+    let site = NetnsSite::of(build, &cables, ledger)?;
     ledger.grouped()?;
     // Where there are none, the hosts that need them say so.
     let _ = groups::make_top(ledger.id(), envelopes.len());
@@ -69,12 +69,12 @@ pub(super) fn raise(
         let session = machine.session.clone();
         session.map_or(Ok(()), |session| machine.wire(&session))?;
         let name = machine.setup.host.clone();
-        Attended::raise(&name, Box::new(machine))
+        ManagedHost::raise(&name, Box::new(machine))
     }))?;
     switch.route_clients()?;
     let notices = needs::notices(build.trial, placement, &site.scratch);
     let (network, cpus) = (Some(switch.network()?), placement.generator_cpus.clone());
-    let ground = Ground { network, switch: Some(switch.session()), cpus, notices };
+    let ground = ClientPlacement { network, switch: Some(switch.session()), cpus, notices };
     Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
 }
 
@@ -95,19 +95,19 @@ pub(super) fn lacking_for_any() -> Vec<&'static str> {
 }
 
 /// What links can be made like on this machine: tried, and gone with the try. Needs root.
-pub(crate) fn what_links_can_be() -> Links {
+pub(crate) fn what_links_can_be() -> LinkSupport {
     needs::what_links_can_be()
 }
 
 /// The host that was lost while it was being made, if one was: it cannot be wired, and that is not the switch's fault.
-fn lost(machines: &mut [Virtual]) -> Option<Error> {
+fn lost(machines: &mut [VirtualHost]) -> Option<Error> {
     let lost = machines.iter_mut().find_map(|one| one.kept.as_mut()?.has_ended().then_some(&one.setup.host))?;
     Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
 /// What all hosts of a lab are made from.
-struct Site<'a> {
-    build: &'a Build<'a>,
+struct NetnsSite<'a> {
+    build: &'a DeploymentSpec<'a>,
     /// This program, on the machine.
     plimsoll: PathBuf,
     /// The target's folder, on the machine.
@@ -119,8 +119,8 @@ struct Site<'a> {
     wirings: Vec<Wiring>,
 }
 
-impl<'a> Site<'a> {
-    fn of(build: &'a Build<'a>, cables: &Cables, ledger: &Ledger) -> Result<Self, Error> {
+impl<'a> NetnsSite<'a> {
+    fn of(build: &'a DeploymentSpec<'a>, cables: &Cables, ledger: &RegistryWriter) -> Result<Self, Error> {
         let find = |path: &Path| path.canonicalize().map_err(Error::system(format!("find {}", path.display())));
         let plimsoll = match build.plimsoll.canonicalize() {
             Ok(path) => path,
@@ -144,14 +144,14 @@ impl<'a> Site<'a> {
         index: usize,
         envelope: &Envelope,
         switch: &Arc<Switch>,
-        ledger: &Arc<Ledger>,
-    ) -> Result<Virtual, Error> {
+        ledger: &Arc<RegistryWriter>,
+    ) -> Result<VirtualHost, Error> {
         let name = self.build.trial.lab.hosts.get(index).map(|host| host.name.clone()).unwrap_or_default();
         let folder = self.scratch.join("hosts").join(&name);
         make_folder(&folder.join("tmp"), 0o1777)?;
         make_folder(&folder.join("data"), 0o755)?;
         let volume = if needs::needs_volume(self.build.trial, envelope) {
-            Some(Volume::make(&folder.join("volume"), &envelope.disk, ledger)?)
+            Some(LoopVolume::make(&folder.join("volume"), &envelope.disk, ledger)?)
         } else {
             None
         };
@@ -159,7 +159,7 @@ impl<'a> Site<'a> {
             is_switch: false,
             hosts_file: self.hosts_file.clone(),
             binds: self.binds(&folder, volume.is_none()),
-            volume: volume.as_ref().map(|volume| runner::Volume {
+            volume: volume.as_ref().map(|volume| runner::VolumeSpec {
                 file: volume.file().to_path_buf(),
                 device: volume.device().to_path_buf(),
                 at: PathBuf::from(DATA),
@@ -174,7 +174,7 @@ impl<'a> Site<'a> {
             envelope: envelope.clone(),
         };
         let wiring = self.wirings.get(index).cloned().unwrap_or_default();
-        Ok(Virtual {
+        Ok(VirtualHost {
             index,
             plimsoll: self.plimsoll.clone(),
             setup,
@@ -206,35 +206,35 @@ fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
     made.map_err(Error::system(format!("make {}", path.display())))
 }
 
-// A virtual host as the lab holds it: its keeper, its disk, its cables; ended and made again.
+// A virtual host as the lab holds it: its shim, its disk, its cables; ended and made again.
 
-/// For a keeper to make its host.
+/// For a shim to make its host.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Of what a keeper said, so much of the end is looked at for its last words.
+/// Of what a shim said, so much of the end is looked at for its last words.
 const WORDS_BYTES: i64 = 16 << 10;
 /// Where the target's folder is inside.
 pub const TARGET: &str = "/run/plimsoll/target";
 
 /// A process that holds a host's namespaces, and the conversation with the runner inside.
 #[derive(Debug)]
-pub struct Kept {
-    keeper: Child,
+pub struct HostShim {
+    shim: Child,
     name: String,
     words: PathBuf,
     /// The user wants an end at once.
     at_once: Arc<AtomicBool>,
 }
 
-impl Kept {
+impl HostShim {
     /// Starts `plimsoll runner` and tells it what to be. `words` gets what it says on standard error.
     pub fn start(
         plimsoll: &Path,
         setup: &Setup,
         words: &Path,
-        ledger: &Ledger,
+        ledger: &RegistryWriter,
         at_once: &Arc<AtomicBool>,
-    ) -> Result<(Self, Arc<Session>), Error> {
+    ) -> Result<(Self, Arc<RunnerSession>), Error> {
         let doing = || format!("start host {}", setup.host);
         let errors = File::create(words).map_err(Error::system(format!("write {}", words.display())))?;
         let mut command = Command::new(plimsoll);
@@ -244,14 +244,14 @@ impl Kept {
         let mut child = linux::spawn(command).map_err(Error::system(doing()))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (name, words) = (setup.host.clone(), words.to_path_buf());
-        let mut kept = Self { keeper: child, name, words, at_once: Arc::clone(at_once) };
+        let mut kept = Self { shim: child, name, words, at_once: Arc::clone(at_once) };
         // Its output is our order book: who else is in its group has the mark.
-        let registered = ledger.started(&Group::of(kept.pid(), Vec::new()));
+        let registered = ledger.started(&ProcessGroup::of(kept.pid(), Vec::new()));
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::System { doing: doing(), error: ErrorKind::BrokenPipe.into() });
         };
         let session = registered
-            .and_then(|()| Session::open(Box::new(input), Box::new(output), setup, START_PATIENCE, at_once))
+            .and_then(|()| RunnerSession::open(Box::new(input), Box::new(output), setup, START_PATIENCE, at_once))
             .map_err(|error| kept.explained(error))
             .inspect_err(|_| drop(kept.kill()))?;
         Ok((kept, session))
@@ -259,7 +259,7 @@ impl Kept {
 
     /// The process that holds the namespaces.
     pub fn pid(&self) -> u32 {
-        self.keeper.id()
+        self.shim.id()
     }
 
     /// With what it said on standard error: a panic, or what the linker could not find.
@@ -281,7 +281,7 @@ impl Kept {
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// Has what was stopped go on: the keeper and the first process inside. Who stands still notices no end.
+    /// Has what was stopped go on: the shim and the first process inside. Who stands still notices no end.
     fn wake(&self) -> Option<procfs::Stat> {
         let pid = self.pid();
         let first = procfs::alive().into_iter().find(|stat| stat.parent == pid);
@@ -296,7 +296,7 @@ impl Kept {
         if self.has_ended() {
             return Ok(());
         }
-        // The first process inside takes all others with it, and the keeper ends when all are gone. Killed itself, it
+        // The first process inside takes all others with it, and the shim ends when all are gone. Killed itself, it
         // would not be waited for.
         let pid = self.pid();
         if let Some(first) = self.wake() {
@@ -304,7 +304,7 @@ impl Kept {
             linux::await_end(pid, PATIENCE);
         }
         if !self.has_ended() {
-            let _ = self.keeper.kill();
+            let _ = self.shim.kill();
             linux::await_end(pid, PATIENCE);
         }
         if self.has_ended() {
@@ -324,13 +324,13 @@ impl Kept {
 
     pub fn has_ended(&mut self) -> bool {
         // What cannot be waited for is not there.
-        !matches!(self.keeper.try_wait(), Ok(None))
+        !matches!(self.shim.try_wait(), Ok(None))
     }
 }
 
 /// A virtual host.
 #[derive(Debug)]
-struct Virtual {
+struct VirtualHost {
     /// Its number in the lab.
     pub index: usize,
     pub plimsoll: PathBuf,
@@ -342,32 +342,32 @@ struct Virtual {
     pub target: Option<PathBuf>,
     /// Its private folder on the machine.
     pub folder: PathBuf,
-    pub volume: Option<Volume>,
+    pub volume: Option<LoopVolume>,
     pub switch: Arc<Switch>,
-    pub ledger: Arc<Ledger>,
+    pub ledger: Arc<RegistryWriter>,
     /// The user wants an end at once.
     pub at_once: Arc<AtomicBool>,
-    pub kept: Option<Kept>,
+    pub kept: Option<HostShim>,
     /// Started already and not yet handed out.
-    pub session: Option<Arc<Session>>,
+    pub session: Option<Arc<RunnerSession>>,
 }
 
-impl Virtual {
+impl VirtualHost {
     /// Makes its namespaces, without cables.
-    pub fn start(&mut self) -> Result<Arc<Session>, Error> {
+    pub fn start(&mut self) -> Result<Arc<RunnerSession>, Error> {
         let words = self.folder.join("runner.log");
-        let (kept, session) = Kept::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
+        let (kept, session) = HostShim::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
         self.kept = Some(kept);
         Ok(session)
     }
 
     /// Has it configure the cables that are plugged in.
-    pub fn wire(&self, session: &Session) -> Result<(), Error> {
+    pub fn wire(&self, session: &RunnerSession) -> Result<(), Error> {
         session.ask(Order::Wire(self.wiring.clone()), PATIENCE).map(drop)
     }
 }
 
-impl Machine for Virtual {
+impl HostBackend for VirtualHost {
     fn kind(&self) -> &'static str {
         KIND.name
     }
@@ -384,7 +384,7 @@ impl Machine for Virtual {
         program()
     }
 
-    fn bring(&self, _session: &Session, target: &Path) -> Result<PathBuf, Error> {
+    fn bring(&self, _session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
         if target.as_os_str().is_empty() {
             return Ok(PathBuf::from(FOLDER));
         }
@@ -396,12 +396,12 @@ impl Machine for Virtual {
         Err(Error::Host { host: self.setup.host.clone(), reason })
     }
 
-    fn boot(&mut self) -> Result<Arc<Session>, Error> {
+    fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
         if let Some(session) = self.session.take() {
             return Ok(session);
         }
         let session = self.start()?;
-        let pid = self.kept.as_ref().map(Kept::pid).unwrap_or_default();
+        let pid = self.kept.as_ref().map(HostShim::pid).unwrap_or_default();
         self.switch.plug(&[(self.index, pid)])?;
         self.wire(&session)?;
         Ok(session)
@@ -434,7 +434,7 @@ impl Machine for Virtual {
     }
 }
 
-impl Drop for Virtual {
+impl Drop for VirtualHost {
     fn drop(&mut self) {
         self.close();
     }
@@ -508,7 +508,7 @@ fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
 /// The host's own /run, /dev/shm and /sys, what is shown in it, and its names.
 fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
     // Before anything is covered: what is shown inside may lie in what will be.
-    let hold = |path: &Path| Place::hold(path).map_err(cannot(&format!("find {}", path.display())));
+    let hold = |path: &Path| PinnedPath::hold(path).map_err(cannot(&format!("find {}", path.display())));
     let binds: Vec<_> =
         isolation.binds.iter().map(|bind| Ok((bind, hold(&bind.from)?))).collect::<Result<_, String>>()?;
     let named = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"].map(|path| fs::canonicalize(path).ok());
@@ -543,7 +543,7 @@ fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
 /// A /sys that shows our own network, with the cgroups where they were.
 fn own_sys() -> Result<(), String> {
     let groups = Path::new(CGROUPS);
-    let groups = groups.is_dir().then(|| Place::hold(groups)).transpose().map_err(cannot("find the cgroups"))?;
+    let groups = groups.is_dir().then(|| PinnedPath::hold(groups)).transpose().map_err(cannot("find the cgroups"))?;
     mount::own_sys(groups.as_ref().map(|groups| (groups, Path::new(CGROUPS))))
         .map_err(cannot("mount a /sys of its own"))
 }
@@ -563,7 +563,7 @@ fn own_file(file: &str, place: Option<&Path>, text: &str) -> io::Result<()> {
             Err(io::Error::other("this machine has no /etc/hosts, over which it could be shown"))
         }
         None => Ok(()),
-        Some(place) => Place::hold(&own)?.show(place, true),
+        Some(place) => PinnedPath::hold(&own)?.show(place, true),
     }
 }
 
@@ -643,14 +643,14 @@ const FULL_BYTES: u64 = 1 << 20;
 
 /// A disk; gone, and its limits with it, when it is dropped and nothing is mounted from it.
 #[derive(Debug)]
-pub struct Volume {
+pub struct LoopVolume {
     file: PathBuf,
     attached: Attached,
 }
 
-impl Volume {
+impl LoopVolume {
     /// Makes it in `file`, empty. The host itself sets its limits.
-    pub fn make(file: &Path, disk: &Disk, ledger: &Ledger) -> Result<Self, Error> {
+    pub fn make(file: &Path, disk: &Disk, ledger: &RegistryWriter) -> Result<Self, Error> {
         let made = File::create(file).and_then(|made| made.set_len(disk.size_bytes.unwrap_or(SIZE_BYTES)));
         made.map_err(Error::system(format!("make {}", file.display())))?;
         format(file)?;
@@ -672,7 +672,7 @@ impl Volume {
     }
 }
 
-impl Drop for Volume {
+impl Drop for LoopVolume {
     fn drop(&mut self) {
         // What cannot be done here is done at the end of the run.
         let _ = Device::at(self.device()).and_then(cgroup::clear_throttle);

@@ -16,18 +16,19 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use guard::folder_name;
 
-use super::{Host, Kind};
+use super::{Host, HostKind};
 use crate::Error;
-use crate::hosts::{Attended, Machine};
-use crate::registry::Ledger;
-use crate::runner::session::Session;
+use crate::deployment::DeploymentSpec;
+use crate::hosts::{HostBackend, ManagedHost};
+use crate::registry::RegistryWriter;
+use crate::runner::session::RunnerSession;
 use crate::runner::{Setup, VERSION};
-use crate::site::Build;
-use client::{Client, Part, SshOutput, never};
+use client::{ConnectionRole, SshClient, SshOutput, never};
 use guard::{Guard, LoginLines, no_ssh};
 
 /// The table's entry.
-pub static KIND: Kind = Kind { name: "ssh", help: "a real machine over ssh; nothing has to be installed there" };
+pub static KIND: HostKind =
+    HostKind { name: "ssh", help: "a real machine over ssh; nothing has to be installed there" };
 
 /// For connecting, unless the user's configuration of ssh says otherwise.
 const CONNECT_TIMEOUT_S: u32 = 15;
@@ -41,9 +42,9 @@ static SOCKETS: AtomicU32 = AtomicU32::new(1);
 
 /// A machine at the other end of ssh.
 #[derive(Debug)]
-struct Remote {
+struct RemoteHost {
     name: String,
-    client: Client,
+    client: SshClient,
     address: String,
     setup: Setup,
     /// The target's folder, here and there, once it was sent.
@@ -54,39 +55,40 @@ struct Remote {
     /// The user wants an end at once.
     at_once: Arc<AtomicBool>,
     /// Started already and not yet handed out.
-    session: Option<Arc<Session>>,
+    session: Option<Arc<RunnerSession>>,
 }
 
 /// Reaches one host and puts a runner on it.
 pub(super) fn reach(
-    build: &Build<'_>,
+    build: &DeploymentSpec<'_>,
     host: &plan::Host,
-    ledger: &Arc<Ledger>,
+    ledger: &Arc<RegistryWriter>,
     stop: &AtomicBool,
 ) -> Result<Box<dyn Host>, Error> {
     let text = host.ssh.as_deref().unwrap_or_default();
-    let mut remote = Remote::reach(&host.name, text, &build.plimsoll, ledger, (stop, &build.at_once))?;
+    let mut remote = RemoteHost::reach(&host.name, text, &build.plimsoll, ledger, (stop, &build.at_once))?;
     let session = remote.start(&|| stop.load(Ordering::SeqCst));
     if session.is_err() {
         remote.close();
     }
     remote.session = Some(session?);
-    Ok(Box::new(Attended::raise(&host.name, Box::new(remote))?))
+    Ok(Box::new(ManagedHost::raise(&host.name, Box::new(remote))?))
 }
 
 /// Measures a machine for a profile; nothing is left there.
-pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<Ledger>) -> Result<String, Error> {
-    let remote = Remote::reach(destination, destination, plimsoll, ledger, (&AtomicBool::new(false), &Arc::default()))?;
-    Attended::raise(destination, Box::new(remote))?.measure()
+pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<RegistryWriter>) -> Result<String, Error> {
+    let remote =
+        RemoteHost::reach(destination, destination, plimsoll, ledger, (&AtomicBool::new(false), &Arc::default()))?;
+    ManagedHost::raise(destination, Box::new(remote))?.measure()
 }
 
-impl Remote {
+impl RemoteHost {
     /// Connects, looks whether this program can run there, and copies it there.
     fn reach(
         name: &str,
         destination: &str,
         plimsoll: &Path,
-        ledger: &Arc<Ledger>,
+        ledger: &Arc<RegistryWriter>,
         (stop, at_once): (&AtomicBool, &Arc<AtomicBool>),
     ) -> Result<Self, Error> {
         let stop = || stop.load(Ordering::SeqCst);
@@ -99,7 +101,7 @@ impl Remote {
         let folder_name = folder_name(ledger.id(), name);
         ledger.remote(&destination.text, &folder_name)?;
 
-        let client = Client::new(destination, &scratch, &socket);
+        let client = SshClient::new(destination, &scratch, &socket);
         let resolved = client.resolve().map_err(|error| refused(no_ssh(&error)))?;
         if !resolved.is_ok() {
             return Err(refused(client::unreached(&resolved.errors, client.destination())));
@@ -131,14 +133,14 @@ impl Remote {
     }
 
     /// Starts the runner there.
-    fn start(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<Session>, Error> {
+    fn start(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<RunnerSession>, Error> {
         let host = self.name.clone();
         let refused = |reason: String| Error::Host { host: host.clone(), reason };
         let script = guard::runner_script(&self.guard.facts.folder);
         let (errors, held) = SshOutput::pipe().map_err(Error::system("hear what ssh says"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut carrier =
-            self.client.spawn(Part::Passenger, &script, pipes).map_err(|error| refused(no_ssh(&error)))?;
+            self.client.spawn(ConnectionRole::Passenger, &script, pipes).map_err(|error| refused(no_ssh(&error)))?;
         let (Some(input), Some(mut output)) = (carrier.stdin.take(), carrier.stdout.take()) else {
             return Err(refused("ssh was started without pipes".to_owned()));
         };
@@ -149,7 +151,7 @@ impl Remote {
         let silent = |error| refused(format!("cannot hear its runner: {error}"));
         while let Some(line) = greeting.next_line().map_err(silent)? {
             if line.strip_prefix(guard::OURS) == Some("runner") {
-                return Session::open(Box::new(input), Box::new(output), &self.setup, within, &self.at_once);
+                return RunnerSession::open(Box::new(input), Box::new(output), &self.setup, within, &self.at_once);
             }
         }
         drop(input);
@@ -169,7 +171,7 @@ impl Remote {
     }
 }
 
-impl Machine for Remote {
+impl HostBackend for RemoteHost {
     fn kind(&self) -> &'static str {
         KIND.name
     }
@@ -182,7 +184,7 @@ impl Machine for Remote {
         Path::new(&self.guard.facts.folder).join("plimsoll")
     }
 
-    fn bring(&self, session: &Session, target: &Path) -> Result<PathBuf, Error> {
+    fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
         let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, there)) = brought.as_ref().filter(|(here, _)| here == target) {
             return Ok(there.clone());
@@ -196,7 +198,7 @@ impl Machine for Remote {
         Ok(there)
     }
 
-    fn boot(&mut self) -> Result<Arc<Session>, Error> {
+    fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
         match self.session.take() {
             Some(session) => Ok(session),
             None => self.start(&never),
@@ -224,7 +226,7 @@ impl Machine for Remote {
 }
 
 /// Whether this program can run there.
-fn suits(facts: &guard::Facts) -> Result<(), String> {
+fn suits(facts: &guard::MachineFacts) -> Result<(), String> {
     let us = rustix::system::uname();
     let ours = format!("{} {}", us.sysname().to_string_lossy(), us.machine().to_string_lossy());
     if facts.system != ours {
@@ -389,10 +391,11 @@ pub fn remove(left: &Leftover, run: &str) -> Result<Vec<String>, String> {
     }
     let why = |reason: String| format!("{} was not looked at for {}.*: {reason}", left.destination, left.folder);
     let destination = Destination::read(&left.destination).map_err(why)?;
-    let client = Client::new(destination, &std::env::temp_dir(), "none").with_connect_timeout(LEFTOVER_TIMEOUT_S);
+    let client = SshClient::new(destination, &std::env::temp_dir(), "none").with_connect_timeout(LEFTOVER_TIMEOUT_S);
     let script = guard::clean_script(run, &left.folder);
-    let outcome =
-        client.run(Part::Alone, &script, Stdio::null(), WITHIN, &never).map_err(|error| why(no_ssh(&error)))?;
+    let outcome = client
+        .run(ConnectionRole::Alone, &script, Stdio::null(), WITHIN, &never)
+        .map_err(|error| why(no_ssh(&error)))?;
     if !outcome.is_ok() {
         return Err(why(client::unreached(&outcome.errors, client.destination())));
     }
@@ -409,8 +412,8 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Bench, folder_trial, until};
-    use crate::hosts::{Ended, Start, of};
-    use crate::runner::{Order, Program};
+    use crate::hosts::{ProcessExit, Start, of};
+    use crate::runner::{Order, ProgramSpec};
 
     #[test]
     #[ignore = "needs a machine that ssh reaches"]
@@ -422,7 +425,7 @@ mod tests {
         let host =
             |name: &str| plan::Host { name: name.to_owned(), ssh: Some(destination.clone()), ..Default::default() };
         trial.lab.hosts = vec![host("n1"), host("n2")];
-        let build = Build { plimsoll: program.into(), folder: None, ..bench.build(&trial, None) };
+        let build = DeploymentSpec { plimsoll: program.into(), folder: None, ..bench.build(&trial, None) };
         let begun = Instant::now();
         let (hosts, _) = of(&build, &AtomicBool::new(false)).unwrap();
         println!("two hosts within {:?}; {:?}", begun.elapsed(), hosts[0].figures());
@@ -432,14 +435,14 @@ mod tests {
         fs::write(target.join("bin/says"), "what was sent").unwrap();
         let there = hosts[0].bring(&target).unwrap();
         assert_eq!(hosts[0].bring(&target).unwrap(), there);
-        let program = |words: &[&str]| Program {
+        let program = |words: &[&str]| ProgramSpec {
             role: "test".to_owned(),
             command: words.iter().map(|word| (*word).to_owned()).collect(),
             folder: Some(there.clone()),
-            ..Program::default()
+            ..ProgramSpec::default()
         };
         let ran = hosts[0].run(&program(&["cat", "bin/says", "-"]), " and heard", Duration::from_secs(10)).unwrap();
-        assert_eq!((ran.ended, ran.output.as_str()), (Ended::Exit(0), "what was sent and heard"));
+        assert_eq!((ran.ended, ran.output.as_str()), (ProcessExit::Exit(0), "what was sent and heard"));
 
         let start = Start {
             role: "server".to_owned(),
@@ -456,7 +459,7 @@ mod tests {
         let sampled = session.ask(Order::Sample, Duration::from_secs(5)).unwrap();
         println!("{sampled:?}");
         process.signal_group(Signal::TERM);
-        assert_eq!(process.wait(Duration::from_secs(10)), Some(Ended::Signal(15)));
+        assert_eq!(process.wait(Duration::from_secs(10)), Some(ProcessExit::Signal(15)));
         let folder = hosts[0].plimsoll();
         let begun = Instant::now();
         drop((process, session, hosts));

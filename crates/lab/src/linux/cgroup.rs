@@ -1,7 +1,7 @@
 //! Verbs over control groups, of version 1, 2 and both at once: which controllers there are;
 //! make, fill, limit, freeze, kill, read and remove a group.
 //!
-//! A [`Group`] is one name in every hierarchy, such as `plimsoll-x/n1/target`: who uses it need
+//! A [`Cgroup`] is one name in every hierarchy, such as `plimsoll-x/n1/target`: who uses it need
 //! not know that version 1 has a tree for each controller. The documents behind it are the
 //! kernel's `cgroup-v1/*.rst` and `cgroup-v2.rst`.
 
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use group::{Group, Quota, Throttle};
+pub use group::{Cgroup, Quota, Throttle};
 #[cfg(test)]
 pub use tests as recorded;
 #[cfg(test)]
@@ -22,7 +22,7 @@ pub use tests::leftovers;
 
 /// Why something could not be done with a group.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum CgroupError {
     /// A controller is not there.
     #[error("{needed_for} needs the control group controller `{controller}`, {why}")]
     Missing {
@@ -70,7 +70,7 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl CgroupError {
     fn of(doing: String, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied { doing, error },
@@ -93,11 +93,11 @@ impl Device {
     ///
     /// # Errors
     /// If there is no such file, or it is no block device.
-    pub fn at(node: &Path) -> Result<Self, Error> {
+    pub fn at(node: &Path) -> Result<Self, CgroupError> {
         let doing = || format!("look at {}", node.display());
-        let found = fs::metadata(node).map_err(|error| Error::of(doing(), error))?;
+        let found = fs::metadata(node).map_err(|error| CgroupError::of(doing(), error))?;
         if rustix::fs::FileType::from_raw_mode(found.mode()) != rustix::fs::FileType::BlockDevice {
-            return Err(Error::of(doing(), io::Error::other("it is no block device")));
+            return Err(CgroupError::of(doing(), io::Error::other("it is no block device")));
         }
         let number = found.rdev();
         Ok(Self { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
@@ -121,8 +121,8 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     File::options().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
 }
 
-fn write_or(path: &Path, text: &str) -> Result<(), Error> {
-    write(path, text).map_err(|error| Error::of(format!("write {text} to {}", path.display()), error))
+fn write_or(path: &Path, text: &str) -> Result<(), CgroupError> {
+    write(path, text).map_err(|error| CgroupError::of(format!("write {text} to {}", path.display()), error))
 }
 
 /// A number that is all of a file's text. `None` also for `max`.
@@ -285,12 +285,12 @@ impl Hierarchies {
     /// The same, or an error that says for what it is missing.
     ///
     /// # Errors
-    /// [`Error::Missing`].
-    pub fn need(&self, controller: Controller, needed_for: &'static str) -> Result<&Hierarchy, Error> {
+    /// [`CgroupError::Missing`].
+    pub fn need(&self, controller: Controller, needed_for: &'static str) -> Result<&Hierarchy, CgroupError> {
         self.of(controller).ok_or_else(|| self.missing(controller, needed_for))
     }
 
-    fn missing(&self, controller: Controller, needed_for: &'static str) -> Error {
+    fn missing(&self, controller: Controller, needed_for: &'static str) -> CgroupError {
         let why = if self.disabled.contains(&controller) {
             "which was switched off when this kernel was started: boot it with `cgroup_enable=NAME`, without `cgroup_disable=NAME`"
         } else if self.is_empty() {
@@ -300,7 +300,7 @@ impl Hierarchies {
         } else {
             "which is neither mounted nor in the version 2 tree here: mount it, or take a kernel that has it"
         };
-        Error::Missing { controller, needed_for, why }
+        CgroupError::Missing { controller, needed_for, why }
     }
 }
 
@@ -353,12 +353,12 @@ impl Hierarchy {
 
 /// Every group with a CPU quota's account that this program is subject to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Own {
+pub struct OwnCgroups {
     /// `cpu.stat` of each.
     accounts: Vec<PathBuf>,
 }
 
-impl Own {
+impl OwnCgroups {
     /// Those of this machine.
     #[must_use]
     pub fn detect() -> Self {
@@ -371,7 +371,7 @@ impl Own {
         let text = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
         let memberships = text("proc/self/cgroup");
         let mut accounts = Vec::new();
-        for mount in text("proc/self/mountinfo").lines().filter_map(Mount::parse) {
+        for mount in text("proc/self/mountinfo").lines().filter_map(CgroupMount::parse) {
             let group = memberships.lines().find_map(|line| mount.group(line));
             for folder in group.into_iter().flat_map(|group| mount.upwards(group)) {
                 let account = root.join(folder.strip_prefix("/").unwrap_or(&folder)).join("cpu.stat");
@@ -396,7 +396,7 @@ fn read(account: &Path) -> Option<Throttling> {
 }
 
 /// A line of mountinfo (proc(5)) that mounts a tree in which CPU time may be limited.
-struct Mount<'a> {
+struct CgroupMount<'a> {
     /// The group that is seen as the tree's root.
     top: &'a Path,
     /// Where it is seen.
@@ -404,7 +404,7 @@ struct Mount<'a> {
     is_v2: bool,
 }
 
-impl<'a> Mount<'a> {
+impl<'a> CgroupMount<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let (place, kind) = line.split_once(" - ")?;
         let mut place = place.split(' ').skip(3);
@@ -479,7 +479,7 @@ impl Throttling {
 
 /// Memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryUsage {
     /// In use, with page cache.
     pub used_bytes: u64,
     /// … of it page cache that was not used lately, the first to be given up. What is in use without it is what monitors
@@ -504,14 +504,14 @@ pub enum Resource {
 
 /// Pressure: how long tasks waited, since the group was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stall {
+pub struct PressureTotals {
     /// At least one of them, microseconds.
     pub some_us: u64,
     /// All of them, microseconds.
     pub full_us: Option<u64>,
 }
 
-impl Group {
+impl Cgroup {
     /// CPU time used by it and all below it. Needs no controller where there is version 2.
     #[must_use]
     pub fn cpu_time(&self) -> Option<CpuTime> {
@@ -535,19 +535,19 @@ impl Group {
 
     /// Memory of it and all below it.
     #[must_use]
-    pub fn memory(&self) -> Option<Memory> {
+    pub fn memory(&self) -> Option<MemoryUsage> {
         let (version, folder) = self.at(Controller::Memory, "memory").ok()?;
         let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
         let stat = text("memory.stat");
         Some(match version {
-            Version::V1 => Memory {
+            Version::V1 => MemoryUsage {
                 used_bytes: number(&folder.join("memory.usage_in_bytes"))?,
                 inactive_file_bytes: field(&stat, "total_inactive_file").unwrap_or(0),
                 // No limit is the largest number of whole pages.
                 limit_bytes: number(&folder.join("memory.limit_in_bytes")).filter(|bytes| *bytes < i64::MAX as u64 / 2),
                 oom_kills: field(&text("memory.oom_control"), "oom_kill"),
             },
-            Version::V2 => Memory {
+            Version::V2 => MemoryUsage {
                 used_bytes: number(&folder.join("memory.current"))?,
                 inactive_file_bytes: field(&stat, "inactive_file").unwrap_or(0),
                 limit_bytes: number(&folder.join("memory.max")),
@@ -558,7 +558,7 @@ impl Group {
 
     /// Pressure on it and all below it. Needs version 2, with or without controllers, and a kernel with PSI switched on.
     #[must_use]
-    pub fn stall(&self, resource: Resource) -> Option<Stall> {
+    pub fn stall(&self, resource: Resource) -> Option<PressureTotals> {
         let name = match resource {
             Resource::Cpu => "cpu.pressure",
             Resource::Io => "io.pressure",
@@ -569,7 +569,7 @@ impl Group {
             let line = text.lines().find_map(|line| line.strip_prefix(kind))?;
             line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
         };
-        Some(Stall { some_us: total("some ")?, full_us: total("full ") })
+        Some(PressureTotals { some_us: total("some ")?, full_us: total("full ") })
     }
 
     /// Bytes read from and written to each device by it and all below it.
@@ -634,17 +634,17 @@ pub struct Removed {
 /// if there is none. `name` is one part and begins with `plimsoll-`.
 ///
 /// # Errors
-/// [`Error::Denied`] without root; [`Error::Undying`]; another name.
-pub fn remove_tree(name: &str) -> Result<Removed, Error> {
+/// [`CgroupError::Denied`] without root; [`CgroupError::Undying`]; another name.
+pub fn remove_tree(name: &str) -> Result<Removed, CgroupError> {
     remove_tree_of(&Arc::new(Hierarchies::detect()), name)
 }
 
-fn remove_tree_of(hierarchies: &Arc<Hierarchies>, name: &str) -> Result<Removed, Error> {
+fn remove_tree_of(hierarchies: &Arc<Hierarchies>, name: &str) -> Result<Removed, CgroupError> {
     if !name.starts_with(PREFIX) || name.contains('/') {
         let refused = io::Error::other(format!("only groups named {PREFIX}… are removed"));
-        return Err(Error::of(format!("remove the control group {name:?}"), refused));
+        return Err(CgroupError::of(format!("remove the control group {name:?}"), refused));
     }
-    let group = Group::new(hierarchies, name);
+    let group = Cgroup::new(hierarchies, name);
     let killed = if group.exists() { group.kill(PATIENCE)? } else { 0 };
     Ok(Removed { killed, folders: group.remove(PATIENCE)? })
 }
@@ -654,12 +654,12 @@ fn remove_tree_of(hierarchies: &Arc<Hierarchies>, name: &str) -> Result<Removed,
 ///
 /// # Errors
 /// What the system says.
-pub fn clear_throttle(device: Device) -> Result<(), Error> {
+pub fn clear_throttle(device: Device) -> Result<(), CgroupError> {
     let hierarchies = Arc::new(Hierarchies::detect());
     match hierarchies.of(Controller::Block) {
         Some(hierarchy) if hierarchy.version == Version::V1 => {
-            match Group::root(&hierarchies).set_throttle(device, &Throttle::default()) {
-                Err(Error::System { error, .. }) if is_gone(&error) => Ok(()),
+            match Cgroup::root(&hierarchies).set_throttle(device, &Throttle::default()) {
+                Err(CgroupError::System { error, .. }) if is_gone(&error) => Ok(()),
                 done => done,
             }
         }
@@ -677,16 +677,16 @@ pub mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::fixture::Scratch;
+    use crate::fixture::TestDir;
 
     /// A machine as a folder.
-    pub struct Machine {
-        pub folder: Scratch,
+    pub struct CgroupTree {
+        pub folder: TestDir,
     }
 
-    impl Machine {
+    impl CgroupTree {
         fn with(mounts: &[&str], cgroups: &str) -> Self {
-            let folder = Scratch::new();
+            let folder = TestDir::new();
             let others = "21 1 0:20 / /proc rw - proc proc rw\n22 1 8:1 / / rw - ext4 /dev/vda rw\n";
             folder.write("proc/self/mountinfo", &format!("{others}{}\n", mounts.join("\n")));
             folder.write("proc/cgroups", &format!("#subsys_name\thierarchy\tnum_cgroups\tenabled\n{cgroups}"));
@@ -764,7 +764,7 @@ pub mod tests {
         }
     }
 
-    fn found(hierarchies: &Hierarchies, machine: &Machine, controller: Controller) -> Option<(Version, String)> {
+    fn found(hierarchies: &Hierarchies, machine: &CgroupTree, controller: Controller) -> Option<(Version, String)> {
         let hierarchy = hierarchies.of(controller)?;
         let below = hierarchy.root.strip_prefix(machine.path("")).unwrap();
         Some((hierarchy.version, below.display().to_string()))
@@ -772,7 +772,7 @@ pub mod tests {
 
     #[test]
     fn a_tree_for_each_controller() {
-        let machine = Machine::v1();
+        let machine = CgroupTree::v1();
         let hierarchies = machine.hierarchies();
         assert_eq!(found(&hierarchies, &machine, Controller::Cpu), Some((Version::V1, "cpu".to_owned())));
         assert_eq!(found(&hierarchies, &machine, Controller::CpuAccount), Some((Version::V1, "cpuacct".to_owned())));
@@ -785,7 +785,7 @@ pub mod tests {
 
     #[test]
     fn controllers_together_and_one_switched_off() {
-        let machine = Machine::hybrid();
+        let machine = CgroupTree::hybrid();
         let hierarchies = machine.hierarchies();
         let together = Some((Version::V1, "cpu,cpuacct".to_owned()));
         assert_eq!(found(&hierarchies, &machine, Controller::Cpu), together);
@@ -802,7 +802,7 @@ pub mod tests {
 
     #[test]
     fn version_2_alone() {
-        let machine = Machine::v2();
+        let machine = CgroupTree::v2();
         let hierarchies = machine.hierarchies();
         assert_eq!(hierarchies.all().len(), 1, "mounted twice, and one tree");
         for controller in [Controller::Cpu, Controller::Cpuset, Controller::Memory, Controller::Block, Controller::Pids]
@@ -814,7 +814,7 @@ pub mod tests {
 
     #[test]
     fn a_machine_without_any() {
-        let hierarchies = Hierarchies::detect_in(&Scratch::new());
+        let hierarchies = Hierarchies::detect_in(&TestDir::new());
         assert!(hierarchies.is_empty());
         let why = hierarchies.need(Controller::Cpu, "a limit of CPU time").unwrap_err().to_string();
         assert!(why.contains("no control groups are mounted"), "{why}");
@@ -823,14 +823,14 @@ pub mod tests {
     const V1: &str = "nr_periods 9\nnr_throttled 3\nthrottled_time 7000\n";
     const V2: &str = "usage_usec 5\nnr_periods 9\nnr_throttled 3\nthrottled_usec 7\n";
 
-    fn machine(mounts: &str, groups: &str, accounts: &[(&str, &str)]) -> Own {
-        let folder = Scratch::new();
+    fn machine(mounts: &str, groups: &str, accounts: &[(&str, &str)]) -> OwnCgroups {
+        let folder = TestDir::new();
         folder.write("proc/self/mountinfo", mounts);
         folder.write("proc/self/cgroup", groups);
         for (group, text) in accounts {
             folder.write(&format!("sys/fs/cgroup/{group}/cpu.stat"), text);
         }
-        let own = Own::detect_in(&folder);
+        let own = OwnCgroups::detect_in(&folder);
         let throttled = own.throttled_ns();
         assert!(throttled.iter().all(|ns| *ns == Some(7_000)), "{throttled:?}");
         own

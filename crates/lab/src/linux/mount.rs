@@ -17,12 +17,12 @@ use crate::Error;
 
 /// A file or folder, held whatever is mounted over its path later.
 #[derive(Debug)]
-pub struct Place {
+pub struct PinnedPath {
     handle: OwnedFd,
     is_folder: bool,
 }
 
-impl Place {
+impl PinnedPath {
     /// Holds it. It has to be in the mount namespace in which it will be shown.
     pub fn hold(path: &Path) -> io::Result<Self> {
         let handle = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
@@ -77,7 +77,7 @@ pub fn volume(device: &Path, at: &Path) -> io::Result<()> {
 }
 
 /// A /sys that shows the network namespace that we are in, read-only, with something (the cgroups) in it.
-pub fn own_sys(within: Option<(&Place, &Path)>) -> io::Result<()> {
+pub fn own_sys(within: Option<(&PinnedPath, &Path)>) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     mount("sysfs", "/sys", "sysfs", flags, None)?;
     within.map_or(Ok(()), |(place, at)| Ok(mount_bind_recursive(place.name().as_str(), at)?))
@@ -226,7 +226,7 @@ mod tests {
     use rustix::process::geteuid;
 
     use super::*;
-    use crate::fixture::{Scratch, until};
+    use crate::fixture::{TestDir, until};
 
     #[test]
     fn only_loop_devices_are_ones() {
@@ -241,7 +241,7 @@ mod tests {
             println!("skipped: loop devices need root");
             return;
         }
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let file = folder.join("volume");
         File::create(&file).unwrap().set_len(1 << 20).unwrap();
         let mut announced = Vec::new();

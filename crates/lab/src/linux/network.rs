@@ -74,7 +74,7 @@ impl Ownership {
 
 /// Why something could not be done to the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
+pub enum NetworkError {
     /// There is no such program on this machine.
     NoProgram(String),
     /// The kernel has no such part: in words.
@@ -88,7 +88,7 @@ pub enum Trouble {
     },
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for NetworkError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoProgram(program) => write!(f, "there is no `{program}` on this machine"),
@@ -99,17 +99,17 @@ impl std::fmt::Display for Trouble {
 }
 
 /// Has `ip` carry out a command a line, up to the first that fails.
-pub fn ip(batch: &str) -> Result<(), Trouble> {
+pub fn ip(batch: &str) -> Result<(), NetworkError> {
     run("ip", &["-batch", "-"], batch, "set up interfaces").map(drop)
 }
 
 /// Has `tc` carry out a command a line, up to the first that fails.
-pub fn tc(batch: &str) -> Result<(), Trouble> {
+pub fn tc(batch: &str) -> Result<(), NetworkError> {
     run("tc", &["-batch", "-"], batch, "limit a link").map(drop)
 }
 
 /// Has `nft` carry out all or nothing.
-pub fn nft(rules: &str) -> Result<(), Trouble> {
+pub fn nft(rules: &str) -> Result<(), NetworkError> {
     run("nft", &["-f", "-"], rules, "filter packets").map(drop)
 }
 
@@ -122,24 +122,24 @@ pub fn interfaces() -> Vec<String> {
 }
 
 /// What `tc` says.
-pub fn tc_says(arguments: &[&str]) -> Result<String, Trouble> {
+pub fn tc_says(arguments: &[&str]) -> Result<String, NetworkError> {
     run("tc", arguments, "", "ask for queues")
 }
 
 /// What `nft` says.
-pub fn nft_says(arguments: &[&str]) -> Result<String, Trouble> {
+pub fn nft_says(arguments: &[&str]) -> Result<String, NetworkError> {
     run("nft", arguments, "", "ask for packet filters")
 }
 
 /// Whether this namespace passes packets on.
-pub fn forward(on: bool) -> Result<(), Trouble> {
+pub fn forward(on: bool) -> Result<(), NetworkError> {
     let text = if on { "1" } else { "0" };
     std::fs::write("/proc/sys/net/ipv4/ip_forward", text)
-        .map_err(|error| Trouble::System { doing: "set ip_forward".to_owned(), error: error.to_string() })
+        .map_err(|error| NetworkError::System { doing: "set ip_forward".to_owned(), error: error.to_string() })
 }
 
 /// What `ip` says.
-pub fn ip_says(arguments: &[&str]) -> Result<String, Trouble> {
+pub fn ip_says(arguments: &[&str]) -> Result<String, NetworkError> {
     run("ip", arguments, "", "ask for interfaces")
 }
 
@@ -149,13 +149,15 @@ pub fn only_given_addresses() {
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
 }
 
-fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<String, Trouble> {
-    let refused = |error: io::Error| Trouble::System { doing: doing.to_owned(), error: error.to_string() };
+fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<String, NetworkError> {
+    let refused = |error: io::Error| NetworkError::System { doing: doing.to_owned(), error: error.to_string() };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Trouble::NoProgram(program.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(NetworkError::NoProgram(program.to_owned()));
+        }
         Err(error) => return Err(refused(error)),
     };
     if let Some(mut pipe) = child.stdin.take() {
@@ -170,17 +172,17 @@ fn run(program: &str, arguments: &[&str], input: &str, doing: &str) -> Result<St
 }
 
 /// What these programs say, in fewer words: the first complaint, and the line of `input` that it is about.
-pub fn understood(doing: &str, input: &str, said: &str) -> Trouble {
+pub fn understood(doing: &str, input: &str, said: &str) -> NetworkError {
     let complaint = said.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Command failed"));
     let number = said.lines().find_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok());
     let line = number.and_then(|number| input.lines().nth(number.checked_sub(1)?)).unwrap_or_default();
     let complaint = complaint.unwrap_or("it did not say why").trim_start_matches("Error: ").trim();
     let is_unknown = ["kind is unknown", "Unknown device type", "not supported"].iter().any(|text| said.contains(text));
     if is_unknown && let Some(part) = part_of(line) {
-        return Trouble::NoKernel(format!("{part} is missing"));
+        return NetworkError::NoKernel(format!("{part} is missing"));
     }
     let about = if line.is_empty() { String::new() } else { format!(" (at `{line}`)") };
-    Trouble::System { doing: doing.to_owned(), error: format!("{complaint}{about}") }
+    NetworkError::System { doing: doing.to_owned(), error: format!("{complaint}{about}") }
 }
 
 /// The part of the kernel that a line of `ip` or `tc` asks for.
@@ -204,11 +206,11 @@ pub struct Cut {
 }
 
 /// Makes these all the cuts there are of this owner. What TCP port `spared`, here or there, sends and gets always passes.
-pub fn cut(cuts: &[Cut], spared: Option<u16>, owner: &Ownership) -> Result<(), Trouble> {
+pub fn cut(cuts: &[Cut], spared: Option<u16>, owner: &Ownership) -> Result<(), NetworkError> {
     if cuts.is_empty() {
         return uncut_all(owner);
     }
-    let rule = |whom: &Option<Vec<Ipv4Addr>>| Rule { whom: whom.clone(), loss_pct: 100.0 };
+    let rule = |whom: &Option<Vec<Ipv4Addr>>| LossRule { whom: whom.clone(), loss_pct: 100.0 };
     let rules = Rules {
         table: owner.cuts_table().to_owned(),
         arriving: cuts.iter().map(|cut| rule(&cut.from)).collect(),
@@ -219,13 +221,13 @@ pub fn cut(cuts: &[Cut], spared: Option<u16>, owner: &Ownership) -> Result<(), T
     rules.put()
 }
 
-/// Lifts every cut of this owner.
-pub fn uncut_all(owner: &Ownership) -> Result<(), Trouble> {
+/// Heals every cut of this owner.
+pub fn uncut_all(owner: &Ownership) -> Result<(), NetworkError> {
     nft(&removal(owner.cuts_table()))
 }
 
 /// Loses packets of one interface as [`shape`] says, in both directions.
-pub fn lose(interface: &str, limits: &Limits<'_>) -> Result<(), Trouble> {
+pub fn lose(interface: &str, limits: &LinkLimits<'_>) -> Result<(), NetworkError> {
     let rules = losses(limits.all, limits.toward);
     if rules.iter().all(|rule| rule.loss_pct <= 0.0) {
         return Ok(());
@@ -244,13 +246,13 @@ fn lose_nothing(interface: &str, owner: &Ownership) {
 
 /// Packets of these that vanish, percent. The first rule that is about a packet decides.
 #[derive(Debug, Clone, PartialEq)]
-struct Rule {
+struct LossRule {
     whom: Option<Vec<Ipv4Addr>>,
     loss_pct: f64,
 }
 
-fn losses(all: &Link, toward: &[Toward]) -> Vec<Rule> {
-    let rule = |whom: Option<&Vec<Ipv4Addr>>, link: &Link| Rule {
+fn losses(all: &Link, toward: &[LinkByPeer]) -> Vec<LossRule> {
+    let rule = |whom: Option<&Vec<Ipv4Addr>>, link: &Link| LossRule {
         whom: whom.cloned(),
         loss_pct: link.loss_pct.unwrap_or_default(),
     };
@@ -263,9 +265,9 @@ fn losses(all: &Link, toward: &[Toward]) -> Vec<Rule> {
 struct Rules {
     table: String,
     /// By where packets come from.
-    arriving: Vec<Rule>,
+    arriving: Vec<LossRule>,
     /// By where they go.
-    leaving: Vec<Rule>,
+    leaving: Vec<LossRule>,
     /// A TCP port that no rule is about.
     spared: Option<u16>,
     devices: Vec<String>,
@@ -273,7 +275,7 @@ struct Rules {
 
 impl Rules {
     /// Makes them all that there are in their table.
-    fn put(&self) -> Result<(), Trouble> {
+    fn put(&self) -> Result<(), NetworkError> {
         if self.devices.is_empty() {
             return Ok(());
         }
@@ -323,11 +325,11 @@ const TO_MANY: &str = "ether daddr & 01:00:00:00:00:00";
 /// What version 6 asks for a neighbour's hardware address with; version 4 has a protocol of its own for that.
 const NEIGHBOURS: &str = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-router-advert }";
 
-fn chain(text: &mut String, end: &str, rules: &[Rule], spared: Option<u16>, away: &str) {
+fn chain(text: &mut String, end: &str, rules: &[LossRule], spared: Option<u16>, away: &str) {
     if let Some(port) = spared {
         let _ = writeln!(text, "tcp sport {port} accept\ntcp dport {port} accept\n{NEIGHBOURS} accept");
     }
-    for Rule { whom, loss_pct } in rules {
+    for LossRule { whom, loss_pct } in rules {
         let whom = match whom.as_deref() {
             Some([]) => continue,
             Some(addresses) => format!("ip {end} {}", set(addresses)),
@@ -368,27 +370,27 @@ const FRAME_BYTES: f64 = 1514.0;
 static GONE: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
 /// What a link is like toward some; whoever is in two of them belongs to the first.
-pub type Toward = (Vec<Ipv4Addr>, Link);
+pub type LinkByPeer = (Vec<Ipv4Addr>, Link);
 
 /// What TCP packets from or to a port, here or there, have of a link.
-pub type Port = (u16, Link);
+pub type PortLink = (u16, Link);
 
 /// What an interface is to be like.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits<'a> {
+pub struct LinkLimits<'a> {
     /// The link toward everybody.
     pub all: &'a Link,
     /// … but for these.
-    pub toward: &'a [Toward],
+    pub toward: &'a [LinkByPeer],
     /// What of it these ports have at most, each by itself; what passes there has passed the link as well.
-    pub ports: &'a [Port],
+    pub ports: &'a [PortLink],
     /// A TCP port, here or there, without any limit.
     pub spared: Option<u16>,
     /// Whose limits these are.
     pub owner: &'a Ownership,
 }
 
-impl<'a> Limits<'a> {
+impl<'a> LinkLimits<'a> {
     /// The same toward everybody, through every port.
     pub fn of(all: &'a Link) -> Self {
         Self { all, toward: &[], ports: &[], spared: None, owner: &ALONE }
@@ -401,13 +403,13 @@ impl<'a> Limits<'a> {
 }
 
 /// Makes an interface like that. Whatever the same owner made of it before is over, also if this fails.
-pub fn shape(interface: &str, limits: Limits<'_>) -> Result<(), Trouble> {
+pub fn shape(interface: &str, limits: LinkLimits<'_>) -> Result<(), NetworkError> {
     clear(interface, limits.owner);
-    impose(interface, limits).inspect_err(|_| clear(interface, limits.owner))
+    inject(interface, limits).inspect_err(|_| clear(interface, limits.owner))
 }
 
 /// Like [`shape`], for an interface that nothing was done to.
-pub fn impose(interface: &str, limits: Limits<'_>) -> Result<(), Trouble> {
+pub fn inject(interface: &str, limits: LinkLimits<'_>) -> Result<(), NetworkError> {
     let text = commands(interface, limits);
     if !text.ip.is_empty() {
         ip(&text.ip)?;
@@ -419,7 +421,7 @@ pub fn impose(interface: &str, limits: Limits<'_>) -> Result<(), Trouble> {
 }
 
 /// Takes an interface down. The kernel forgets its routes; [`up`] makes them again.
-pub fn down(interface: &str) -> Result<(), Trouble> {
+pub fn down(interface: &str) -> Result<(), NetworkError> {
     let routes = ip_says(&["-o", "route", "show", "dev", interface])?;
     ip(&format!("link set {interface} down\n"))?;
     let mut gone = GONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -429,7 +431,7 @@ pub fn down(interface: &str) -> Result<(), Trouble> {
 }
 
 /// Brings an interface up, with the routes that it had.
-pub fn up(interface: &str) -> Result<(), Trouble> {
+pub fn up(interface: &str) -> Result<(), NetworkError> {
     ip(&format!("link set {interface} up\n"))?;
     let gone = GONE.lock().unwrap_or_else(PoisonError::into_inner).remove(interface);
     let again = again(interface, &gone.unwrap_or_default());
@@ -460,7 +462,7 @@ struct Commands {
     tc: String,
 }
 
-fn commands(interface: &str, limits: Limits<'_>) -> Commands {
+fn commands(interface: &str, limits: LinkLimits<'_>) -> Commands {
     let mut text = Commands::default();
     let is_limited = limits.links().any(|link| link.rate_bits_per_s.is_some());
     if is_limited || limits.links().any(|link| link.delay_s.is_some()) {
@@ -475,10 +477,11 @@ fn commands(interface: &str, limits: Limits<'_>) -> Commands {
         // Only what leaves is delayed: else both ends of a link would delay it.
         let undelayed = |link: &Link| Link { delay_s: None, ..link.clone() };
         let all = undelayed(limits.all);
-        let toward: Vec<Toward> = limits.toward.iter().map(|(peers, link)| (peers.clone(), undelayed(link))).collect();
+        let toward: Vec<LinkByPeer> =
+            limits.toward.iter().map(|(peers, link)| (peers.clone(), undelayed(link))).collect();
         let slow = limits.ports.iter().filter(|(_, link)| link.rate_bits_per_s.is_some());
-        let ports: Vec<Port> = slow.map(|(port, link)| (*port, undelayed(link))).collect();
-        let arriving = Limits { all: &all, toward: &toward, ports: &ports, ..limits };
+        let ports: Vec<PortLink> = slow.map(|(port, link)| (*port, undelayed(link))).collect();
+        let arriving = LinkLimits { all: &all, toward: &toward, ports: &ports, ..limits };
         direction(&mut text.tc, &ifb, "src", arriving);
     }
     // A large segment that the kernel cuts up at the very end would be lost as a whole.
@@ -489,8 +492,8 @@ fn commands(interface: &str, limits: Limits<'_>) -> Commands {
 }
 
 /// Limits one direction at the root of a device; `end` is which address of a packet is the other host's.
-fn direction(text: &mut String, device: &str, end: &str, limits: Limits<'_>) {
-    let Limits { all, toward, ports, spared, owner } = limits;
+fn direction(text: &mut String, device: &str, end: &str, limits: LinkLimits<'_>) {
+    let LinkLimits { all, toward, ports, spared, owner } = limits;
     let root = owner.root_handle();
     let mut queues = Queues { text, device, handle: 0 };
     if toward.is_empty() && spared.is_none() {
@@ -530,7 +533,7 @@ impl Queues<'_> {
     }
 
     /// A link, and within it the ports that are slower.
-    fn link(&mut self, at: &str, link: &Link, ports: &[Port]) {
+    fn link(&mut self, at: &str, link: &Link, ports: &[PortLink]) {
         let at = self.limit(at, link, queue_bytes);
         if ports.is_empty() {
             return;
@@ -666,22 +669,24 @@ mod tests {
         apart(move || {
             ip("link add eth0 type veth peer name far\nlink set eth0 up\nlink set far up\n").unwrap();
             assert_eq!(interfaces(), ["far", "eth0"]);
-            shape("eth0", Limits::of(&profile)).unwrap();
+            shape("eth0", LinkLimits::of(&profile)).unwrap();
             let qdiscs = || said("tc", &["qdisc"]);
             let before = qdiscs();
             assert_eq!(before.matches("qdisc tbf").count(), 2, "{before}");
             assert!(before.contains("rate 100Mbit"), "{before}");
             // Worse, only toward one; then loss on top.
-            shape("eth0", Limits { toward: &[(vec![THERE], link(Some(1e6), None))], ..Limits::of(&profile) }).unwrap();
+            shape("eth0", LinkLimits { toward: &[(vec![THERE], link(Some(1e6), None))], ..LinkLimits::of(&profile) })
+                .unwrap();
             let now = qdiscs();
             assert_eq!(now.matches("qdisc htb").count(), 2, "{now}");
             assert_eq!((now.matches("rate 1Mbit").count(), now.matches("rate 100Mbit").count()), (2, 2), "{now}");
-            shape("eth0", Limits { toward: &[(vec![THERE], link(None, Some(1.5)))], ..Limits::of(&profile) }).unwrap();
+            shape("eth0", LinkLimits { toward: &[(vec![THERE], link(None, Some(1.5)))], ..LinkLimits::of(&profile) })
+                .unwrap();
             assert!(said("nft", &["list", "ruleset"]).contains("numgen random mod 1000000 < 15000"));
-            shape("eth0", Limits::of(&profile)).unwrap();
+            shape("eth0", LinkLimits::of(&profile)).unwrap();
             let handles = |text: &str| text.replace(char::is_numeric, "");
             assert_eq!(handles(&qdiscs()), handles(&before));
-            shape("eth0", Limits::of(&Link::default())).unwrap();
+            shape("eth0", LinkLimits::of(&Link::default())).unwrap();
             assert!(!qdiscs().contains("tbf"));
             assert!(!said("ip", &["link"]).contains("ifb"));
             assert_eq!(said("nft", &["list", "ruleset"]), "");
@@ -707,7 +712,7 @@ mod tests {
         apart(|| {
             ip("link add eth0 type veth peer name far\nlink set eth0 up\n").unwrap();
             let slow = Link { rate_bits_per_s: Some(1e6), delay_s: Some(0.01), loss_pct: None };
-            match shape("eth0", Limits::of(&slow)) {
+            match shape("eth0", LinkLimits::of(&slow)) {
                 Ok(()) => assert!(said("tc", &["qdisc"]).contains("delay 10ms")),
                 Err(trouble) => {
                     assert_eq!(trouble.to_string(), "not on this kernel: netem is missing");
@@ -780,9 +785,9 @@ mod tests {
     #[test]
     fn a_link_that_loses_all_loses_both_ways() {
         with_a_neighbour(|socket, heard| {
-            shape("eth0", Limits::of(&link(Some(1e9), Some(100.0)))).unwrap();
+            shape("eth0", LinkLimits::of(&link(Some(1e9), Some(100.0)))).unwrap();
             socket.send(&[1]).unwrap();
-            shape("eth0", Limits::of(&Link::default())).unwrap();
+            shape("eth0", LinkLimits::of(&Link::default())).unwrap();
             socket.send(&[2]).unwrap();
             assert_eq!(heard.recv_timeout(Duration::from_secs(20)).unwrap(), 2);
         });
@@ -795,7 +800,7 @@ mod tests {
         apart(move || {
             ip("link add eth0 type veth peer name far\nlink set eth0 up\nlink set far up\n").unwrap();
             let slow = link(Some(1e6), Some(5.0));
-            let limits = Limits { spared: Some(22), owner: &one, ..Limits::of(&slow) };
+            let limits = LinkLimits { spared: Some(22), owner: &one, ..LinkLimits::of(&slow) };
             shape("eth0", limits).unwrap();
             cut(&[Cut { from: None, to: None }], Some(22), &one).unwrap();
             let in_force =
@@ -807,10 +812,10 @@ mod tests {
             assert_eq!((one.others_losses("eth0", &tables), other.others_losses("eth1", &tables)), (None, None));
 
             uncut_all(&other).unwrap();
-            shape("eth0", Limits { spared: Some(22), owner: &other, ..Limits::of(&Link::default()) }).unwrap();
+            shape("eth0", LinkLimits { spared: Some(22), owner: &other, ..LinkLimits::of(&Link::default()) }).unwrap();
             assert_eq!(in_force(), before);
             uncut_all(&one).unwrap();
-            shape("eth0", Limits { spared: Some(22), owner: &one, ..Limits::of(&Link::default()) }).unwrap();
+            shape("eth0", LinkLimits { spared: Some(22), owner: &one, ..LinkLimits::of(&Link::default()) }).unwrap();
             assert_eq!(said("nft", &["list", "ruleset"]), "");
             assert!(!said("tc", &["qdisc"]).contains("htb") && !said("ip", &["-o", "link"]).contains("ifb"));
         });
@@ -828,7 +833,7 @@ mod tests {
             understood("set up interfaces", "link set x up\n", "Cannot find device \"x\"\nCommand failed -:1\n");
         assert_eq!(wrong.to_string(), "cannot set up interfaces: Cannot find device \"x\" (at `link set x up`)");
         let none = run("plimsoll-no-such-program", &[], "", "do it").unwrap_err();
-        assert_eq!(none, Trouble::NoProgram("plimsoll-no-such-program".to_owned()));
+        assert_eq!(none, NetworkError::NoProgram("plimsoll-no-such-program".to_owned()));
     }
 
     #[test]
@@ -850,7 +855,7 @@ meta protocol { ip, ip6 } accept
     #[test]
     fn nobody_is_not_everybody() {
         let mut text = String::new();
-        let rule = |whom| Rule { whom, loss_pct: 100.0 };
+        let rule = |whom| LossRule { whom, loss_pct: 100.0 };
         chain(&mut text, "daddr", &[rule(Some(Vec::new()))], None, "drop");
         assert_eq!(text, "");
         chain(&mut text, "daddr", &[rule(None)], Some(22), "fwd to \"lo\"");
@@ -865,13 +870,13 @@ meta protocol { ip, ip6 } accept
 
     #[test]
     fn nothing_is_said_about_a_link_without_limits() {
-        assert_eq!(commands("eth0", Limits::of(&Link::default())), Commands::default());
+        assert_eq!(commands("eth0", LinkLimits::of(&Link::default())), Commands::default());
     }
 
     #[test]
     fn a_rate_holds_both_ways_and_a_delay_one_way() {
         let link = Link { rate_bits_per_s: Some(10e6), delay_s: Some(0.0015), loss_pct: None };
-        let text = commands("eth0", Limits::of(&link));
+        let text = commands("eth0", LinkLimits::of(&link));
         assert_eq!(text.ip, "link add ifb-eth0 type ifb\nlink set ifb-eth0 up\n");
         let expected = "\
 qdisc add dev eth0 root handle 1: netem delay 1500us limit 1500
@@ -886,7 +891,7 @@ qdisc add dev ifb-eth0 root handle 1: tbf rate 10000000bit burst 5000 limit 1564
     #[test]
     fn large_segments_are_cut_up_before_they_are_lost() {
         let link = Link { loss_pct: Some(1.0), ..Link::default() };
-        let text = commands("eth0", Limits::of(&link));
+        let text = commands("eth0", LinkLimits::of(&link));
         assert_eq!((text.ip.as_str(), text.tc.as_str()), ("link set eth0 gso_max_segs 1\n", ""));
     }
 
@@ -901,7 +906,7 @@ qdisc add dev ifb-eth0 root handle 1: tbf rate 10000000bit burst 5000 limit 1564
     fn a_slow_port_has_a_part_of_the_link_both_ways() {
         let link = Link { rate_bits_per_s: Some(100e6), ..Link::default() };
         let ports = [(7000, Link { rate_bits_per_s: Some(2e6), delay_s: Some(0.005), loss_pct: None })];
-        let text = commands("eth0", Limits { ports: &ports, ..Limits::of(&link) });
+        let text = commands("eth0", LinkLimits { ports: &ports, ..LinkLimits::of(&link) });
         let expected = "\
 qdisc add dev eth0 root handle 1: tbf rate 100000000bit burst 50000 limit 675000
 qdisc add dev eth0 parent 1:1 handle 2: htb default 1
@@ -927,7 +932,7 @@ filter add dev eth0 parent 2: prio 2 protocol ipv6 u32 match ip6 protocol 6 0xff
     #[test]
     fn a_port_that_is_only_late_is_so_one_way() {
         let ports = [(7000, Link { delay_s: Some(0.005), ..Link::default() })];
-        let text = commands("eth0", Limits { ports: &ports, ..Limits::of(&Link::default()) });
+        let text = commands("eth0", LinkLimits { ports: &ports, ..LinkLimits::of(&Link::default()) });
         assert_eq!((text.ip.as_str(), text.tc.matches("netem").count()), ("", 1));
     }
 
@@ -937,7 +942,7 @@ filter add dev eth0 parent 2: prio 2 protocol ipv6 u32 match ip6 protocol 6 0xff
         let toward = [(vec![[10, 83, 0, 2].into()], Link { rate_bits_per_s: Some(5e6), ..Link::default() })];
         let text = commands(
             "eth0",
-            Limits { all: &link, toward: &toward, ports: &[(7000, slow)], spared: Some(22), owner: &ALONE },
+            LinkLimits { all: &link, toward: &toward, ports: &[(7000, slow)], spared: Some(22), owner: &ALONE },
         );
         assert_eq!((text.tc.matches("rate 1000000bit").count(), text.tc.matches("rate 5000000bit").count()), (4, 2));
         assert!(text.tc.contains("match ip dport 22 0xffff flowid 9e83:3\n"));

@@ -4,7 +4,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::fixture::Scratch;
+use crate::fixture::TestDir;
 
 #[test]
 fn free_ports_are_different_and_not_of_the_ephemeral_range() {
@@ -58,13 +58,13 @@ const FIB: &str = "Main:
 
 /// A machine on which Plimsoll runs in a login session, and nothing else.
 struct Machine {
-    proc: Scratch,
+    proc: TestDir,
     all: HashMap<u32, Stat>,
 }
 
 impl Machine {
     fn new() -> Self {
-        let mut machine = Self { proc: Scratch::new(), all: HashMap::new() };
+        let mut machine = Self { proc: TestDir::new(), all: HashMap::new() };
         machine.proc.write("net/fib_trie", FIB);
         machine.proc.write("net/if_inet6", "fd000000000000000000000000000002 04 40 00 82     eth0\n");
         machine.listens("net", &[]);
@@ -110,18 +110,18 @@ impl Machine {
         Finder::new(address.parse().unwrap(), US)
     }
 
-    fn look(&self, finder: &mut Finder) -> Whereabouts {
-        finder.look(&Proc::at(&self.proc), &self.all)
+    fn look(&self, finder: &mut Finder) -> TargetLocation {
+        finder.look(&ProcDir::at(&self.proc), &self.all)
     }
 
-    fn find(&self, address: &str) -> Whereabouts {
+    fn find(&self, address: &str) -> TargetLocation {
         self.look(&mut self.finder(address))
     }
 
     #[track_caller]
     fn why_not(&self, address: &str) -> String {
         match self.find(address) {
-            Whereabouts::Unknown(why) => why,
+            TargetLocation::Unknown(why) => why,
             found => panic!("{found:?}"),
         }
     }
@@ -133,9 +133,9 @@ fn hex(octets: &[u8]) -> String {
     words.map(|word| format!("{word:08X}")).collect()
 }
 
-fn here(roots: &[u32], more: &[u32]) -> Whereabouts {
+fn here(roots: &[u32], more: &[u32]) -> TargetLocation {
     let set = |pids: &[u32]| pids.iter().copied().collect();
-    Whereabouts::Here(ServerProcesses { roots: set(roots), more: set(more) })
+    TargetLocation::Here(ServerProcesses { roots: set(roots), more: set(more) })
 }
 
 const LOGIN: &str = "/user.slice/user-0.slice/session-1.scope";
@@ -327,7 +327,7 @@ fn who_may_not_look_is_told_so() {
 fn another_machine_is_elsewhere_and_an_address_of_this_one_is_not() {
     let machine = Machine::new();
     for elsewhere in ["192.168.1.6:80", "10.0.0.7:80", "[fd00::3]:80"] {
-        assert_eq!(machine.find(elsewhere), Whereabouts::Elsewhere, "{elsewhere}");
+        assert_eq!(machine.find(elsewhere), TargetLocation::Elsewhere, "{elsewhere}");
     }
     for here in ["127.1.2.3:80", "192.168.1.5:80", "0.0.0.0:80", "[::1]:80", "[fd00::2]:80"] {
         assert!(machine.why_not(here).starts_with("no process that listens at "), "{here}");
@@ -391,5 +391,5 @@ fn processes_that_come_and_go_are_followed() {
     machine.process(12, 1, "another", LOGIN);
     machine.all.get_mut(&12).unwrap().started_ticks += 1;
     fs::remove_file(machine.proc.join("12/fd/72")).unwrap();
-    assert!(matches!(machine.look(&mut finder), Whereabouts::Unknown(_)));
+    assert!(matches!(machine.look(&mut finder), TargetLocation::Unknown(_)));
 }

@@ -3,20 +3,20 @@
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, grown};
+use super::{Probe, ProbeKind, grown};
 use crate::linux::cgroup::CpuTime;
-use crate::sampling::{Bounds, Source};
+use crate::sampling::{HostBounds, SampleSource};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: ProbeKind = ProbeKind {
     name: "cpu",
     help: "CPU time by use, I/O wait, steal, throttling, run delay: /proc/stat, /proc/schedstat, a host's control group",
-    make: || Box::new(Cpu::default()),
+    make: || Box::new(CpuProbe::default()),
 };
 
 #[derive(Default)]
-struct Cpu {
-    last: Option<Ticks>,
+struct CpuProbe {
+    last: Option<CpuTicks>,
     last_run_delay_ns: Option<u64>,
     last_time: Option<CpuTime>,
     last_throttled_ns: Option<u64>,
@@ -24,7 +24,7 @@ struct Cpu {
 
 /// A line of `/proc/stat` about all CPUs or one. Old kernels have fewer columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ticks {
+pub struct CpuTicks {
     user: u64,
     system: u64,
     idle: u64,
@@ -33,7 +33,7 @@ pub struct Ticks {
     pub steal: Option<u64>,
 }
 
-impl Ticks {
+impl CpuTicks {
     /// The line that begins with this: `cpu ` or `cpu3 `. Guest time is contained in user time already.
     pub fn parse(stat: &str, begins: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix(begins))?;
@@ -58,8 +58,8 @@ impl Ticks {
     }
 }
 
-impl Probe for Cpu {
-    fn read(&mut self, source: &Source, interval_s: f64, host: &mut Sample) {
+impl Probe for CpuProbe {
+    fn read(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample) {
         match &source.host {
             Some(bounds) => self.read_host(bounds, interval_s, host),
             None => self.read_machine(source, interval_s, host),
@@ -67,10 +67,10 @@ impl Probe for Cpu {
     }
 }
 
-impl Cpu {
-    fn read_machine(&mut self, source: &Source, interval_s: f64, host: &mut Sample) {
+impl CpuProbe {
+    fn read_machine(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample) {
         let stat = source.proc.text("stat").unwrap_or_default();
-        let now = Ticks::parse(&stat, "cpu ");
+        let now = CpuTicks::parse(&stat, "cpu ");
         if let (Some(last), Some(now)) = (self.last, now) {
             fill(last, now, host);
         }
@@ -85,7 +85,7 @@ impl Cpu {
 
     /// Run delay and threads that wait for a disk have been added up over its processes, and CPU time as well, for hosts
     /// without a control group.
-    fn read_host(&mut self, bounds: &Bounds, interval_s: f64, host: &mut Sample) {
+    fn read_host(&mut self, bounds: &HostBounds, interval_s: f64, host: &mut Sample) {
         let percent = 100.0 / (interval_s * 1e9 * bounds.capacity);
         let now = bounds.usage.cpu;
         if let Some(last) = self.last_time {
@@ -103,7 +103,7 @@ impl Cpu {
     }
 }
 
-fn fill(last: Ticks, now: Ticks, host: &mut Sample) {
+fn fill(last: CpuTicks, now: CpuTicks, host: &mut Sample) {
     let total = now.total().saturating_sub(last.total());
     if total == 0 {
         return;

@@ -3,33 +3,35 @@
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, grown};
-use crate::sampling::{Bounds, Source};
+use super::{Probe, ProbeKind, grown};
+use crate::sampling::{HostBounds, SampleSource};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: ProbeKind = ProbeKind {
     name: "disk",
     help: "bytes read and written, whole disks only: /proc/diskstats, a host's processes' /proc/PID/io",
-    make: || Box::new(Disk::default()),
+    make: || Box::new(DiskProbe::default()),
 };
 
 /// The unit of `/proc/diskstats`, whatever the disk's own sector size.
 const SECTOR_BYTES: u64 = 512;
 
 #[derive(Default)]
-struct Disk {
+struct DiskProbe {
     last: Option<(u64, u64)>,
 }
 
-impl Probe for Disk {
-    fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
+impl Probe for DiskProbe {
+    fn read(&mut self, source: &SampleSource, _interval_s: f64, host: &mut Sample) {
         let diskstats = source.proc.text("diskstats").unwrap_or_default();
         let now = match &source.host {
             None => read_and_written_bytes(&diskstats),
             // Its processes' own account stays, which the process tree has filled in: version 1 of control groups leaves
             // out what is written behind the cache, and disks that nobody throttles.
-            Some(Bounds { device: None, .. }) => return,
-            Some(Bounds { device: Some(device), .. }) => sum(rows(&diskstats).iter().filter(|row| row.name == device)),
+            Some(HostBounds { device: None, .. }) => return,
+            Some(HostBounds { device: Some(device), .. }) => {
+                sum(rows(&diskstats).iter().filter(|row| row.name == device))
+            }
         };
         host.disk_read_bytes = grown(self.last.map(|last| last.0), now.map(|now| now.0));
         host.disk_write_bytes = grown(self.last.map(|last| last.1), now.map(|now| now.1));
@@ -38,13 +40,13 @@ impl Probe for Disk {
 }
 
 /// A line of `/proc/diskstats`.
-struct Row<'a> {
+struct DiskStatsRow<'a> {
     name: &'a str,
     read_bytes: u64,
     written_bytes: u64,
 }
 
-impl<'a> Row<'a> {
+impl<'a> DiskStatsRow<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let columns: Vec<&str> = line.split_ascii_whitespace().collect();
         let bytes = |index: usize| Some(columns.get(index)?.parse::<u64>().ok()? * SECTOR_BYTES);
@@ -52,8 +54,8 @@ impl<'a> Row<'a> {
     }
 }
 
-fn rows(diskstats: &str) -> Vec<Row<'_>> {
-    diskstats.lines().filter_map(Row::parse).collect()
+fn rows(diskstats: &str) -> Vec<DiskStatsRow<'_>> {
+    diskstats.lines().filter_map(DiskStatsRow::parse).collect()
 }
 
 /// `None` if no whole disk is there: then nothing is known, which is not nothing read.
@@ -63,7 +65,7 @@ fn read_and_written_bytes(diskstats: &str) -> Option<(u64, u64)> {
     sum(rows.iter().filter(|row| is_whole_disk(row.name, &names)))
 }
 
-fn sum<'a>(mut rows: impl Iterator<Item = &'a Row<'a>>) -> Option<(u64, u64)> {
+fn sum<'a>(mut rows: impl Iterator<Item = &'a DiskStatsRow<'a>>) -> Option<(u64, u64)> {
     let first = rows.next()?;
     Some(
         rows.fold((first.read_bytes, first.written_bytes), |sum, row| {

@@ -2,17 +2,20 @@
 
 use record::rows::Sample;
 
-use super::{Kind, Probe};
-use crate::sampling::Source;
+use super::{Probe, ProbeKind};
+use crate::sampling::SampleSource;
 
 /// The table's entry.
-pub static KIND: Kind =
-    Kind { name: "load_average", help: "over 1, 5 and 15 minutes: /proc/loadavg", make: || Box::new(LoadAverage) };
+pub static KIND: ProbeKind = ProbeKind {
+    name: "load_average",
+    help: "over 1, 5 and 15 minutes: /proc/loadavg",
+    make: || Box::new(LoadAverageProbe),
+};
 
-struct LoadAverage;
+struct LoadAverageProbe;
 
-impl Probe for LoadAverage {
-    fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
+impl Probe for LoadAverageProbe {
+    fn read(&mut self, source: &SampleSource, _interval_s: f64, host: &mut Sample) {
         let text = source.proc.text("loadavg").unwrap_or_default();
         let mut averages = text.split_ascii_whitespace().map(|average| average.parse().ok());
         host.load1 = averages.next().flatten();

@@ -2,20 +2,20 @@
 
 use record::rows::Sample;
 
-use super::{Kind, Probe};
-use crate::sampling::{Bounds, Source};
+use super::{Probe, ProbeKind};
+use crate::sampling::{HostBounds, SampleSource};
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: ProbeKind = ProbeKind {
     name: "memory",
     help: "used and available: /proc/meminfo, a host's control group",
-    make: || Box::new(Memory),
+    make: || Box::new(MemoryProbe),
 };
 
-struct Memory;
+struct MemoryProbe;
 
-impl Probe for Memory {
-    fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
+impl Probe for MemoryProbe {
+    fn read(&mut self, source: &SampleSource, _interval_s: f64, host: &mut Sample) {
         let text = source.proc.text("meminfo").unwrap_or_default();
         let available = bytes(&text, "MemAvailable:");
         if let Some(bounds) = &source.host {
@@ -29,7 +29,7 @@ impl Probe for Memory {
 }
 
 /// A host has no more than the machine has left, whatever it is allowed.
-fn fill(bounds: &Bounds, machine_has: Option<u64>, host: &mut Sample) {
+fn fill(bounds: &HostBounds, machine_has: Option<u64>, host: &mut Sample) {
     let Some(memory) = &bounds.usage.memory else { return };
     let used = memory.used_bytes.saturating_sub(memory.inactive_file_bytes);
     host.memory_used_bytes = Some(used);

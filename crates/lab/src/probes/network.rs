@@ -3,23 +3,23 @@
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, grown};
-use crate::sampling::Source;
+use super::{Probe, ProbeKind, grown};
+use crate::sampling::SampleSource;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: ProbeKind = ProbeKind {
     name: "network",
     help: "bytes received and sent, loopback included on the machine itself: /proc/net/dev",
-    make: || Box::new(Network::default()),
+    make: || Box::new(NetworkProbe::default()),
 };
 
 #[derive(Default)]
-struct Network {
+struct NetworkProbe {
     last: Option<(u64, u64)>,
 }
 
-impl Probe for Network {
-    fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
+impl Probe for NetworkProbe {
+    fn read(&mut self, source: &SampleSource, _interval_s: f64, host: &mut Sample) {
         let leaves_out = source.host.as_ref().map(|_| "lo");
         let now = source.proc.text("net/dev").and_then(|text| received_and_sent(&text, leaves_out));
         host.net_rx_bytes = grown(self.last.map(|last| last.0), now.map(|now| now.0));

@@ -2,11 +2,11 @@
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, grown};
-use crate::sampling::Source;
+use super::{Probe, ProbeKind, grown};
+use crate::sampling::SampleSource;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: ProbeKind = ProbeKind {
     name: "out_of_memory",
     help: "processes killed for want of memory: /proc/vmstat, a host's control group",
     make: || Box::new(OutOfMemory::default()),
@@ -18,7 +18,7 @@ struct OutOfMemory {
 }
 
 impl Probe for OutOfMemory {
-    fn read(&mut self, source: &Source, _interval_s: f64, host: &mut Sample) {
+    fn read(&mut self, source: &SampleSource, _interval_s: f64, host: &mut Sample) {
         let now = match &source.host {
             Some(bounds) => bounds.usage.memory.and_then(|memory| memory.oom_kills),
             None => source.proc.text("vmstat").and_then(|text| oom_kills(&text)),

@@ -2,13 +2,13 @@
 
 use record::rows::Sample;
 
-use super::{Kind, Probe, grown};
+use super::{Probe, ProbeKind, grown};
 use crate::linux::cgroup;
 use crate::runner::groups::Usage;
-use crate::sampling::Source;
+use crate::sampling::SampleSource;
 
 /// The table's entry.
-pub static KIND: Kind = Kind {
+pub static KIND: ProbeKind = ProbeKind {
     name: "pressure",
     help: "time in which tasks waited for CPU, I/O, memory: /proc/pressure (Linux 4.20, if it is switched on), a host's \
            control group (version 2)",
@@ -17,14 +17,14 @@ pub static KIND: Kind = Kind {
 
 #[derive(Default)]
 struct Pressure {
-    cpu: Stall,
-    io: Stall,
-    memory: Stall,
+    cpu: PressureSource,
+    io: PressureSource,
+    memory: PressureSource,
 }
 
 impl Probe for Pressure {
-    fn read(&mut self, source: &Source, interval_s: f64, host: &mut Sample) {
-        let total = |name: &str, of: fn(&Usage) -> &Option<cgroup::Stall>| match &source.host {
+    fn read(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample) {
+        let total = |name: &str, of: fn(&Usage) -> &Option<cgroup::PressureTotals>| match &source.host {
             Some(bounds) => of(&bounds.usage).map(|stall| stall.some_us),
             None => source.proc.text(name).and_then(|text| total_us(&text)),
         };
@@ -37,11 +37,11 @@ impl Probe for Pressure {
 }
 
 #[derive(Default)]
-struct Stall {
+struct PressureSource {
     last_us: Option<u64>,
 }
 
-impl Stall {
+impl PressureSource {
     fn share_pct(&mut self, now_us: Option<u64>, interval_s: f64) -> Option<f64> {
         let stalled_us = grown(self.last_us, now_us);
         self.last_us = now_us;

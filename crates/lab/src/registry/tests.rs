@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use super::*;
-use crate::fixture::{Bench, Scratch, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
+use crate::fixture::{Bench, TestDir, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
 
 fn clean_all(folder: &Path) -> Vec<String> {
     let cleaned = cleaned(folder);
@@ -17,8 +17,8 @@ fn clean_all(folder: &Path) -> Vec<String> {
     cleaned.removed
 }
 
-fn cleaned(folder: &Path) -> Cleaned {
-    let mut cleaned = Cleaned::default();
+fn cleaned(folder: &Path) -> CleanupReport {
+    let mut cleaned = CleanupReport::default();
     clean_in(folder, &mut cleaned);
     cleaned
 }
@@ -65,7 +65,7 @@ fn own() {
 
 #[test]
 fn what_a_killed_owner_left_is_removed() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let ourselves = ourselves("registry::tests::own");
     let mut command = Command::new(&ourselves[0]);
     command.args(&ourselves[1..]).env("OWNED", &*folder).stdout(Stdio::null()).stderr(Stdio::null());
@@ -98,7 +98,7 @@ fn what_a_killed_owner_left_is_removed() {
 
 #[test]
 fn two_live_runs_do_not_touch_each_other() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let begin = || Registry::begin_in(&folder, &folder).unwrap();
     let (one, other) = (begin(), begin());
     assert_ne!(one.id(), other.id());
@@ -138,17 +138,17 @@ fn scratch_is_private_and_registered() {
     assert_eq!(read_entry(&registry, &entries[0]).unwrap().unwrap().scratch, [scratch]);
 }
 
-fn abandoned(folder: &Scratch, change: impl Fn(&mut Owner), more: &[Line]) -> PathBuf {
-    let mut owner = Owner::this_process();
+fn abandoned(folder: &TestDir, change: impl Fn(&mut RunOwner), more: &[RegistryLine]) -> PathBuf {
+    let mut owner = RunOwner::this_process();
     change(&mut owner);
-    let run = Line::Run { id: "test-1".to_owned(), owner, folder: folder.join("run") };
+    let run = RegistryLine::Run { id: "test-1".to_owned(), owner, folder: folder.join("run") };
     let lines = std::iter::once(&run).chain(more).map(|line| serde_json::to_string(line).unwrap() + "\n");
     folder.write("test-1.jsonl", &lines.collect::<String>())
 }
 
 #[test]
 fn an_owner_is_more_than_a_pid() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let mut path = abandoned(&folder, |_| {}, &[]);
     assert_eq!(clean_all(&folder), [""; 0], "this very process is alive");
     assert!(path.exists());
@@ -159,12 +159,12 @@ fn an_owner_is_more_than_a_pid() {
 
 #[test]
 fn nothing_else_is_removed_or_killed() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let precious = folder.join("precious");
     fs::create_dir(&precious).unwrap();
     let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
     // A damaged entry, and a process group whose number went to somebody else.
-    let lines = [Line::Scratch { path: precious.clone() }, group(bystander.id(), 1)];
+    let lines = [RegistryLine::Scratch { path: precious.clone() }, group(bystander.id(), 1)];
     abandoned(&folder, |owner| owner.started_ticks += 1, &lines);
     clean_all(&folder);
     assert!(precious.is_dir());
@@ -175,9 +175,9 @@ fn nothing_else_is_removed_or_killed() {
 
 #[test]
 fn after_a_reboot_only_files_are_left() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
-    let lines = [Line::Group(Group::of(bystander.id(), Vec::new()))];
+    let lines = [RegistryLine::Group(ProcessGroup::of(bystander.id(), Vec::new()))];
     abandoned(&folder, |owner| owner.boot = "another".to_owned(), &lines);
     assert_eq!(clean_all(&folder).len(), 1);
     assert!(is_alive(bystander.id()));
@@ -185,14 +185,15 @@ fn after_a_reboot_only_files_are_left() {
     bystander.wait().unwrap();
 }
 
-fn group(pid: u32, started_ticks: u64) -> Line {
-    Line::Group(Group { pid, started_ticks, pipes: Vec::new() })
+fn group(pid: u32, started_ticks: u64) -> RegistryLine {
+    RegistryLine::Group(ProcessGroup { pid, started_ticks, pipes: Vec::new() })
 }
 
 #[test]
 fn a_torn_entry_is_read_as_far_as_it_goes() {
-    let folder = Scratch::new();
-    let path = abandoned(&folder, |owner| owner.started_ticks += 1, &[Line::Scratch { path: "/nowhere".into() }]);
+    let folder = TestDir::new();
+    let path =
+        abandoned(&folder, |owner| owner.started_ticks += 1, &[RegistryLine::Scratch { path: "/nowhere".into() }]);
     let mut file = File::options().append(true).open(&path).unwrap();
     file.write_all(b"{\"made\":\"gro").unwrap();
     let read = read_entry(&opened(&folder), "test-1.jsonl").unwrap().unwrap();
@@ -232,15 +233,15 @@ fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
     let Some((scratch, file, device)) = forgotten_loop(&id) else { return };
     let group = top_of(&id);
     crate::runner::groups::make_top(&id, 1).unwrap();
-    let folder = Scratch::new();
-    let mut owner = Owner::this_process();
+    let folder = TestDir::new();
+    let mut owner = RunOwner::this_process();
     owner.started_ticks += 1;
     let lines = [
-        Line::Run { id, owner, folder: folder.join("run") },
-        Line::Scratch { path: scratch.clone() },
-        Line::Cgroups { name: group.clone() },
-        Line::Loop { device: device.clone(), file: file.clone() },
-        Line::Throttle { device: device.clone() },
+        RegistryLine::Run { id, owner, folder: folder.join("run") },
+        RegistryLine::Scratch { path: scratch.clone() },
+        RegistryLine::Cgroups { name: group.clone() },
+        RegistryLine::Loop { device: device.clone(), file: file.clone() },
+        RegistryLine::Throttle { device: device.clone() },
     ];
     let text: String = lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect();
     folder.write("entry.jsonl", &text);
@@ -257,14 +258,14 @@ fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
 #[test]
 fn what_another_made_in_the_kernel_stays() {
     let Some((scratch, file, device)) = forgotten_loop(&format!("test-{}-other", std::process::id())) else { return };
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     // A damaged entry, and a device that went to another file.
     let lines = [
-        Line::Cgroups { name: "system.slice".to_owned() },
-        Line::Loop { device: device.clone(), file: file.clone() },
-        Line::Loop { device: device.clone(), file: scratch_of("test-1").join("volume") },
-        Line::Loop { device: PathBuf::from("/dev/null"), file: scratch_of("test-1").join("volume") },
-        Line::Throttle { device: device.clone() },
+        RegistryLine::Cgroups { name: "system.slice".to_owned() },
+        RegistryLine::Loop { device: device.clone(), file: file.clone() },
+        RegistryLine::Loop { device: device.clone(), file: scratch_of("test-1").join("volume") },
+        RegistryLine::Loop { device: PathBuf::from("/dev/null"), file: scratch_of("test-1").join("volume") },
+        RegistryLine::Throttle { device: device.clone() },
     ];
     abandoned(&folder, |owner| owner.started_ticks += 1, &lines);
     let removed = clean_all(&folder);
@@ -275,8 +276,8 @@ fn what_another_made_in_the_kernel_stays() {
 }
 
 /// A registry with an entry of a run that is over, and of which nothing is left; and what is in the way of cleaning it.
-fn is_left_alone(obstruct: impl Fn(&Scratch, &Path) -> PathBuf, why: &str) {
-    let folder = Scratch::new();
+fn is_left_alone(obstruct: impl Fn(&TestDir, &Path) -> PathBuf, why: &str) {
+    let folder = TestDir::new();
     fs::create_dir(folder.join("registry")).unwrap();
     fs::set_permissions(folder.join("registry"), Permissions::from_mode(0o700)).unwrap();
     let entry = abandoned(&folder, |owner| owner.started_ticks += 1, &[]);
@@ -301,13 +302,13 @@ fn a_registry_that_others_can_write_is_not_obeyed() {
     is_left_alone(|_, entry| mode(entry.to_path_buf(), 0o606), "everybody may write to it");
     // Whoever may rename the folder may put another in its place.
     is_left_alone(|folder, _| mode(folder.canonicalize().unwrap(), 0o777), "everybody may write to it");
-    let link = |folder: &Scratch, _: &Path| {
+    let link = |folder: &TestDir, _: &Path| {
         fs::rename(folder.join("registry"), folder.join("elsewhere")).unwrap();
         symlink("elsewhere", folder.join("registry")).unwrap();
         folder.join("registry")
     };
     is_left_alone(link, "it is a link");
-    let file = |folder: &Scratch, _: &Path| {
+    let file = |folder: &TestDir, _: &Path| {
         fs::remove_dir_all(folder.join("registry")).unwrap();
         folder.write("registry", "")
     };
@@ -317,7 +318,7 @@ fn a_registry_that_others_can_write_is_not_obeyed() {
 #[test]
 fn what_is_no_file_of_ours_is_no_entry() {
     let elsewhere = |to: &'static str| {
-        move |_: &Scratch, entry: &Path| {
+        move |_: &TestDir, entry: &Path| {
             fs::remove_file(entry).unwrap();
             symlink(to, entry).unwrap();
             entry.to_path_buf()
@@ -325,19 +326,19 @@ fn what_is_no_file_of_ours_is_no_entry() {
     };
     is_left_alone(elsewhere("/dev/zero"), "it is a link");
     is_left_alone(elsewhere("/etc/passwd"), "it is a link");
-    let pipe = |_: &Scratch, entry: &Path| {
+    let pipe = |_: &TestDir, entry: &Path| {
         fs::remove_file(entry).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mkfifoat(rustix::fs::CWD, entry, mode).unwrap();
         entry.to_path_buf()
     };
     is_left_alone(pipe, "it is a pipe");
-    let linked = |folder: &Scratch, entry: &Path| {
+    let linked = |folder: &TestDir, entry: &Path| {
         fs::hard_link(entry, folder.join("other")).unwrap();
         entry.to_path_buf()
     };
     is_left_alone(linked, "it has 2 names");
-    let endless = |_: &Scratch, entry: &Path| {
+    let endless = |_: &TestDir, entry: &Path| {
         File::options().write(true).open(entry).unwrap().set_len((1 << 20) + 1).unwrap();
         entry.to_path_buf()
     };
@@ -361,7 +362,7 @@ fn what_belongs_to_another_user_is_not_obeyed() {
 
 #[test]
 fn a_bad_entry_does_not_hide_the_others() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     symlink("/dev/zero", folder.join("a.jsonl")).unwrap();
     abandoned(&folder, |owner| owner.started_ticks += 1, &[]);
     symlink("/dev/zero", folder.join("z.jsonl")).unwrap();
@@ -371,7 +372,7 @@ fn a_bad_entry_does_not_hide_the_others() {
 
 #[test]
 fn a_folder_that_is_taken_is_not_used() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     symlink(folder.join("elsewhere"), folder.join("registry")).unwrap();
     fs::create_dir(folder.join("elsewhere")).unwrap();
     let refused = Registry::begin_in(&folder.join("registry"), &folder).unwrap_err();
@@ -389,11 +390,11 @@ fn a_folder_that_is_taken_is_not_used() {
 
 #[test]
 fn a_private_folder_whose_name_was_taken_stays() {
-    let (folder, other) = (Scratch::new(), Scratch::new());
+    let (folder, other) = (TestDir::new(), TestDir::new());
     let name = "plimsoll-run-test-1";
     other.write("precious", "x");
     symlink(&*other, folder.join(name)).unwrap();
-    abandoned(&folder, |owner| owner.started_ticks += 1, &[Line::Scratch { path: folder.join(name) }]);
+    abandoned(&folder, |owner| owner.started_ticks += 1, &[RegistryLine::Scratch { path: folder.join(name) }]);
     assert_eq!(clean_all(&folder).len(), 1, "only the entry");
     assert!(other.join("precious").exists() && folder.join(name).exists());
 }
@@ -409,10 +410,10 @@ fn a_number_that_went_to_somebody_else_is_not_killed() {
 #[ignore = "started by another test"]
 fn number_went_to_somebody_else() {
     use std::os::unix::process::CommandExt as _;
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     // Registered and gone, with all that it started.
     let mut ours = Command::new("true").process_group(0).spawn().unwrap();
-    let line = Line::Group(Group::of(ours.id(), vec![1]));
+    let line = RegistryLine::Group(ProcessGroup::of(ours.id(), vec![1]));
     ours.wait().unwrap();
     let bystander = stranger(ours.id());
     abandoned(&folder, |owner| owner.started_ticks += 1, &[line]);
@@ -424,7 +425,7 @@ fn number_went_to_somebody_else() {
 #[test]
 #[ignore = "started by another test"]
 fn number_went_to_somebody_else_meanwhile() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let registry = Registry::begin_in(&folder.join("registry"), &folder).unwrap();
     let start = crate::hosts::Start {
         role: "server".to_owned(),
@@ -465,7 +466,7 @@ fn clean_inside() {
 
 #[test]
 fn a_run_goes_with_its_pid_namespace() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let registry = folder.join("registry");
     if !in_pid_namespace_with("registry::tests::begin_inside", &registry) {
         return;
@@ -502,13 +503,13 @@ fn the_entry_of_a_long_run_stays_readable() {
     let ledger = bench.registry.ledger();
     let mut alive = Command::new("sleep");
     let mut alive = std::os::unix::process::CommandExt::process_group(&mut alive, 0).arg("1000").spawn().unwrap();
-    ledger.started(&Group::of(alive.id(), Vec::new())).unwrap();
+    ledger.started(&ProcessGroup::of(alive.id(), Vec::new())).unwrap();
     let folder = bench.folder.join("registry");
     let longest = (0..12_000)
         .map(|number| {
             ledger.announce("n1", "server").unwrap();
             // Numbers that no process has.
-            ledger.started(&Group { pid: 5_000_000 + number, started_ticks: 1, pipes: vec![1] }).unwrap();
+            ledger.started(&ProcessGroup { pid: 5_000_000 + number, started_ticks: 1, pipes: vec![1] }).unwrap();
             fs::metadata(folder.join(format!("{}.jsonl", bench.registry.id()))).unwrap().len()
         })
         .max();
@@ -517,7 +518,7 @@ fn the_entry_of_a_long_run_stays_readable() {
     let [name] = entries(&registry).try_into().unwrap();
     let read = read_entry(&registry, &name).unwrap().unwrap();
     assert_eq!((read.id.as_str(), read.scratch), (bench.registry.id(), vec![scratch]));
-    assert!(read.groups.contains(&Group::of(alive.id(), Vec::new())), "what is alive is still known");
+    assert!(read.groups.contains(&ProcessGroup::of(alive.id(), Vec::new())), "what is alive is still known");
     assert_eq!(registry.names(), [name]);
     alive.kill().unwrap();
     alive.wait().unwrap();

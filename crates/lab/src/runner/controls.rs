@@ -1,7 +1,7 @@
 //! The states that faults put a host into: kept by key, worked out into what holds now, and
-//! performed. What cannot be performed is not imposed.
+//! performed. What cannot be performed is not injected.
 
-mod hands;
+mod apply;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,105 +14,105 @@ use std::time::Duration;
 use experiment::profile::{Disk, Link};
 
 use super::groups::Groups;
-use super::{Control, Envelope, Refusal, Setup};
-use hands::HostHands;
+use super::{Envelope, Injection, OrderRefusal, Setup};
+use apply::KernelControls;
 
 /// What controls need done to a host. Each call says how it is to be from now on, not what changes.
-pub(super) trait Hands: Send + Sync {
+pub(super) trait HostControls: Send + Sync {
     /// Lets the target's processes stand still, or go on.
-    fn freeze(&self, still: bool) -> Result<(), Refusal>;
+    fn freeze(&self, still: bool) -> Result<(), OrderRefusal>;
     /// Drops these packets and no others.
-    fn cut(&self, cuts: &Cuts) -> Result<(), Refusal>;
+    fn cut(&self, cuts: &PacketCuts) -> Result<(), OrderRefusal>;
     /// Shapes the link.
-    fn link(&self, links: &Links) -> Result<(), Refusal>;
+    fn link(&self, links: &LinkState) -> Result<(), OrderRefusal>;
     /// Takes the link up or down.
-    fn carrier(&self, up: bool) -> Result<(), Refusal>;
+    fn carrier(&self, up: bool) -> Result<(), OrderRefusal>;
     /// Lets the cores do this part of what the profile says.
-    fn cpu(&self, of_profile: f64) -> Result<(), Refusal>;
+    fn cpu(&self, of_profile: f64) -> Result<(), OrderRefusal>;
     /// Limits the memory.
-    fn memory(&self, bytes: Option<u64>) -> Result<(), Refusal>;
+    fn memory(&self, bytes: Option<u64>) -> Result<(), OrderRefusal>;
     /// Limits the disk.
-    fn disk(&self, disk: &Disk) -> Result<(), Refusal>;
+    fn disk(&self, disk: &Disk) -> Result<(), OrderRefusal>;
     /// Fills the disk but for so much, or not at all.
-    fn fill(&self, leave_bytes: Option<u64>) -> Result<(), Refusal>;
+    fn fill(&self, leave_bytes: Option<u64>) -> Result<(), OrderRefusal>;
     /// Sets the wall clock so far off.
-    fn clock(&self, offset_s: f64) -> Result<(), Refusal>;
+    fn clock(&self, offset_s: f64) -> Result<(), OrderRefusal>;
 }
 
-/// What is imposed on this host.
+/// What is injected on this host.
 pub(super) struct Controls {
     envelope: Envelope,
-    hands: Arc<dyn Hands>,
-    inner: Mutex<Inner>,
+    hands: Arc<dyn HostControls>,
+    inner: Mutex<ControlsState>,
 }
 
-struct Inner {
-    /// In the order in which they were imposed.
-    list: Vec<(String, Control)>,
+struct ControlsState {
+    /// In the order in which they were injected.
+    list: Vec<(String, Injection)>,
     /// What was performed last.
-    now: State,
-    flapper: Option<Flapper>,
+    now: HostState,
+    flapper: Option<LinkFlapper>,
 }
 
 impl Controls {
-    /// Nothing imposed on this host.
+    /// Nothing injected on this host.
     pub fn new(setup: &Setup, groups: Arc<Groups>) -> Self {
-        Self::over(setup.envelope.clone(), Arc::new(HostHands::of(setup, groups)))
+        Self::over(setup.envelope.clone(), Arc::new(KernelControls::of(setup, groups)))
     }
 
-    /// Nothing imposed on what these hands do.
-    fn over(envelope: Envelope, hands: Arc<dyn Hands>) -> Self {
-        let now = State::of(&[], &envelope);
-        Self { envelope, hands, inner: Mutex::new(Inner { list: Vec::new(), now, flapper: None }) }
+    /// Nothing injected on what these hands do.
+    fn over(envelope: Envelope, hands: Arc<dyn HostControls>) -> Self {
+        let now = HostState::of(&[], &envelope);
+        Self { envelope, hands, inner: Mutex::new(ControlsState { list: Vec::new(), now, flapper: None }) }
     }
 
-    /// Imposes a fault under a key; of an earlier one with this key nothing stays.
+    /// Injects a fault under a key; of an earlier one with this key nothing stays.
     ///
     /// # Errors
     /// If it cannot be performed; then everything is as before.
-    pub fn impose(&self, key: &str, control: &Control) -> Result<(), Refusal> {
+    pub fn inject(&self, key: &str, control: &Injection) -> Result<(), OrderRefusal> {
         let mut inner = self.lock();
         let before = inner.list.clone();
         inner.list.retain(|(other, _)| other != key);
         inner.list.push((key.to_owned(), control.clone()));
-        let wanted = State::of(&inner.list, &self.envelope);
+        let wanted = HostState::of(&inner.list, &self.envelope);
         let was = inner.now.clone();
-        let done = inner.go_to(&wanted, &self.hands, Manner::UntilRefused);
+        let done = inner.go_to(&wanted, &self.hands, OnRefusal::UntilRefused);
         if done.is_err() {
             inner.list = before;
             // What was not done yet is as it was; what cannot be undone is said no more about.
-            let _ = inner.go_to(&was, &self.hands, Manner::AllTheSame);
+            let _ = inner.go_to(&was, &self.hands, OnRefusal::AllTheSame);
         }
         done
     }
 
-    /// Lifts it; harmless if there is none.
+    /// Heals it; harmless if there is none.
     ///
     /// # Errors
     /// The first thing that could not be undone; the rest is, and this is tried again with the next change.
-    pub fn lift(&self, key: &str) -> Result<(), Refusal> {
+    pub fn heal(&self, key: &str) -> Result<(), OrderRefusal> {
         let mut inner = self.lock();
         inner.list.retain(|(other, _)| other != key);
-        let wanted = State::of(&inner.list, &self.envelope);
-        inner.go_to(&wanted, &self.hands, Manner::AllTheSame)
+        let wanted = HostState::of(&inner.list, &self.envelope);
+        inner.go_to(&wanted, &self.hands, OnRefusal::AllTheSame)
     }
 
-    /// Lifts everything, as far as it can be.
-    pub fn lift_all(&self) {
+    /// Heals everything, as far as it can be.
+    pub fn heal_all(&self) {
         let mut inner = self.lock();
         inner.list.clear();
-        let wanted = State::of(&[], &self.envelope);
-        let _ = inner.go_to(&wanted, &self.hands, Manner::AllTheSame);
+        let wanted = HostState::of(&[], &self.envelope);
+        let _ = inner.go_to(&wanted, &self.hands, OnRefusal::AllTheSame);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ControlsState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Controls {
     fn drop(&mut self) {
-        self.lift_all();
+        self.heal_all();
     }
 }
 
@@ -123,21 +123,26 @@ impl std::fmt::Debug for Controls {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum OnRefusal {
     UntilRefused,
     AllTheSame,
 }
 
-impl Inner {
+impl ControlsState {
     /// Performs what changes between now and `wanted`; `now` follows what was done.
-    fn go_to(&mut self, wanted: &State, hands: &Arc<dyn Hands>, manner: Manner) -> Result<(), Refusal> {
+    fn go_to(
+        &mut self,
+        wanted: &HostState,
+        hands: &Arc<dyn HostControls>,
+        manner: OnRefusal,
+    ) -> Result<(), OrderRefusal> {
         let mut first = None;
         for step in steps(&self.now, wanted) {
             match self.perform(&step, hands) {
                 Ok(()) => self.now.follow(step),
                 Err(refusal) => {
                     first.get_or_insert(refusal);
-                    if manner == Manner::UntilRefused {
+                    if manner == OnRefusal::UntilRefused {
                         break;
                     }
                 }
@@ -146,34 +151,34 @@ impl Inner {
         first.map_or(Ok(()), Err)
     }
 
-    fn perform(&mut self, step: &Step, hands: &Arc<dyn Hands>) -> Result<(), Refusal> {
+    fn perform(&mut self, step: &HostAction, hands: &Arc<dyn HostControls>) -> Result<(), OrderRefusal> {
         match step {
-            Step::Still(still) => hands.freeze(*still),
-            Step::Cut(cuts) => hands.cut(cuts),
-            Step::Link(links) => hands.link(links),
-            Step::Carrier(carrier) => self.carry(*carrier, hands),
-            Step::Cpu(of_profile) => hands.cpu(*of_profile),
-            Step::Memory(bytes) => hands.memory(*bytes),
-            Step::Disk(disk) => hands.disk(disk),
-            Step::Fill(leave_bytes) => hands.fill(*leave_bytes),
-            Step::Clock(offset_s) => hands.clock(*offset_s),
+            HostAction::Still(still) => hands.freeze(*still),
+            HostAction::Cut(cuts) => hands.cut(cuts),
+            HostAction::Link(links) => hands.link(links),
+            HostAction::Carrier(carrier) => self.carry(*carrier, hands),
+            HostAction::Cpu(of_profile) => hands.cpu(*of_profile),
+            HostAction::Memory(bytes) => hands.memory(*bytes),
+            HostAction::Disk(disk) => hands.disk(disk),
+            HostAction::Fill(leave_bytes) => hands.fill(*leave_bytes),
+            HostAction::Clock(offset_s) => hands.clock(*offset_s),
         }
     }
 
-    fn carry(&mut self, carrier: Carrier, hands: &Arc<dyn Hands>) -> Result<(), Refusal> {
+    fn carry(&mut self, carrier: LinkCarrier, hands: &Arc<dyn HostControls>) -> Result<(), OrderRefusal> {
         // One that flaps stops first, however its link stands.
         self.flapper = None;
         match carrier {
-            Carrier::Up => hands.carrier(true),
-            Carrier::Down => hands.carrier(false),
-            Carrier::Flaps { down_s, up_s } => {
+            LinkCarrier::Up => hands.carrier(true),
+            LinkCarrier::Down => hands.carrier(false),
+            LinkCarrier::Flaps { down_s, up_s } => {
                 hands.carrier(false)?;
-                match Flapper::start(Arc::clone(hands), down_s, up_s) {
+                match LinkFlapper::start(Arc::clone(hands), down_s, up_s) {
                     Ok(flapper) => self.flapper = Some(flapper),
                     Err(error) => {
                         hands.carrier(true)?;
                         let doing = "start the thread that flaps the link".to_owned();
-                        return Err(Refusal::System { doing, error: error.to_string() });
+                        return Err(OrderRefusal::System { doing, error: error.to_string() });
                     }
                 }
                 Ok(())
@@ -185,14 +190,14 @@ impl Inner {
 // A link that goes up and down again and again, on a thread of its own.
 
 /// Flaps until it is dropped, and leaves the link as it stands then.
-struct Flapper {
+struct LinkFlapper {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Flapper {
+impl LinkFlapper {
     /// The link is down already.
-    pub fn start(hands: Arc<dyn Hands>, down_s: f64, up_s: f64) -> io::Result<Self> {
+    pub fn start(hands: Arc<dyn HostControls>, down_s: f64, up_s: f64) -> io::Result<Self> {
         let time = |time_s: f64| Duration::try_from_secs_f64(time_s).unwrap_or_default();
         let (down, up) = (time(down_s), time(up_s));
         let (stop, stopped) = channel();
@@ -202,7 +207,7 @@ impl Flapper {
     }
 }
 
-fn flap(hands: &dyn Hands, stopped: &Receiver<()>, down: Duration, up: Duration) {
+fn flap(hands: &dyn HostControls, stopped: &Receiver<()>, down: Duration, up: Duration) {
     // What is refused now may not be the next time, and nobody is there to tell.
     let waits = |time| matches!(stopped.recv_timeout(time), Err(RecvTimeoutError::Timeout));
     while waits(down) {
@@ -214,7 +219,7 @@ fn flap(hands: &dyn Hands, stopped: &Receiver<()>, down: Duration, up: Duration)
     }
 }
 
-impl Drop for Flapper {
+impl Drop for LinkFlapper {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -223,17 +228,17 @@ impl Drop for Flapper {
     }
 }
 
-// What holds on a host under everything imposed on it, and the steps from one such state to
+// What holds on a host under everything injected on it, and the steps from one such state to
 // another. Pure: nothing is performed here.
 
 /// What holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct State {
+pub(super) struct HostState {
     /// Its processes stand still.
     pub still: bool,
-    pub cuts: Cuts,
-    pub links: Links,
-    pub carrier: Carrier,
+    pub cuts: PacketCuts,
+    pub links: LinkState,
+    pub carrier: LinkCarrier,
     /// What its cores do, of what the profile says.
     pub cpu: f64,
     pub memory_bytes: Option<u64>,
@@ -246,25 +251,25 @@ pub(super) struct State {
 
 /// Whose packets are dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Cuts {
+pub(super) struct PacketCuts {
     /// When they come from there.
-    pub from: Peers,
+    pub from: PeerSet,
     /// When they go there.
-    pub to: Peers,
+    pub to: PeerSet,
     /// All of them, for the host stands still.
     pub silent: bool,
 }
 
 /// Some hosts of a network, or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Peers {
+pub(super) enum PeerSet {
     These(BTreeSet<Ipv4Addr>),
     Everybody,
 }
 
 /// What a link is like.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Links {
+pub(super) struct LinkState {
     /// Toward everybody who is not in `toward`.
     pub all: Link,
     /// Toward some; whoever is in two of them belongs to the first.
@@ -275,7 +280,7 @@ pub(super) struct Links {
 
 /// Whether a link is there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Carrier {
+pub(super) enum LinkCarrier {
     Up,
     Down,
     /// Down, up, down, … seconds.
@@ -287,11 +292,11 @@ pub(super) enum Carrier {
 
 /// One thing to be done to a host.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum HostAction {
     Still(bool),
-    Cut(Cuts),
-    Link(Links),
-    Carrier(Carrier),
+    Cut(PacketCuts),
+    Link(LinkState),
+    Carrier(LinkCarrier),
     Cpu(f64),
     Memory(Option<u64>),
     Disk(Disk),
@@ -299,13 +304,13 @@ pub(super) enum Step {
     Clock(f64),
 }
 
-impl Default for Peers {
+impl Default for PeerSet {
     fn default() -> Self {
         Self::These(BTreeSet::new())
     }
 }
 
-impl Peers {
+impl PeerSet {
     fn add(&mut self, more: Option<&Vec<Ipv4Addr>>) {
         match (&mut *self, more) {
             (_, None) => *self = Self::Everybody,
@@ -315,14 +320,14 @@ impl Peers {
     }
 }
 
-impl State {
-    /// What holds when these are imposed, in this order: of two of one kind the later, figure by figure; cuts add up.
-    pub fn of(list: &[(String, Control)], envelope: &Envelope) -> Self {
+impl HostState {
+    /// What holds when these are injected, in this order: of two of one kind the later, figure by figure; cuts add up.
+    pub fn of(list: &[(String, Injection)], envelope: &Envelope) -> Self {
         let mut state = Self {
             still: false,
-            cuts: Cuts::default(),
-            links: Links { all: envelope.link.clone(), ..Links::default() },
-            carrier: Carrier::Up,
+            cuts: PacketCuts::default(),
+            links: LinkState { all: envelope.link.clone(), ..LinkState::default() },
+            carrier: LinkCarrier::Up,
             cpu: 1.0,
             memory_bytes: envelope.memory_bytes,
             disk: envelope.disk.clone(),
@@ -336,48 +341,48 @@ impl State {
         state
     }
 
-    fn add(&mut self, control: &Control) {
+    fn add(&mut self, control: &Injection) {
         match control {
-            Control::Freeze => {
+            Injection::Freeze => {
                 self.still = true;
                 self.cuts.silent = true;
             }
-            Control::Cut { from, to } => {
+            Injection::Cut { from, to } => {
                 self.cuts.from.add(from.as_ref());
                 self.cuts.to.add(to.as_ref());
             }
             // All at once, below: those toward some lie over those toward everybody.
-            Control::Link { .. } | Control::Port { .. } => {}
-            Control::LinkDown => self.carrier = Carrier::Down,
-            Control::LinkFlap { down_s, up_s } => self.carrier = Carrier::Flaps { down_s: *down_s, up_s: *up_s },
-            Control::Cpu { of_profile } => self.cpu = *of_profile,
-            Control::Memory { bytes } => self.memory_bytes = Some(*bytes),
-            Control::Disk { disk } => overlay_disk(&mut self.disk, disk),
-            Control::FullDisk { leave_bytes } => self.leave_bytes = Some(*leave_bytes),
-            Control::Clock { offset_s } => self.offset_s = *offset_s,
+            Injection::Link { .. } | Injection::Port { .. } => {}
+            Injection::LinkDown => self.carrier = LinkCarrier::Down,
+            Injection::LinkFlap { down_s, up_s } => self.carrier = LinkCarrier::Flaps { down_s: *down_s, up_s: *up_s },
+            Injection::Cpu { of_profile } => self.cpu = *of_profile,
+            Injection::Memory { bytes } => self.memory_bytes = Some(*bytes),
+            Injection::Disk { disk } => overlay_disk(&mut self.disk, disk),
+            Injection::FullDisk { leave_bytes } => self.leave_bytes = Some(*leave_bytes),
+            Injection::Clock { offset_s } => self.offset_s = *offset_s,
         }
     }
 
     /// The step was done.
-    pub fn follow(&mut self, step: Step) {
+    pub fn follow(&mut self, step: HostAction) {
         match step {
-            Step::Still(still) => self.still = still,
-            Step::Cut(cuts) => self.cuts = cuts,
-            Step::Link(links) => self.links = links,
-            Step::Carrier(carrier) => self.carrier = carrier,
-            Step::Cpu(of_profile) => self.cpu = of_profile,
-            Step::Memory(bytes) => self.memory_bytes = bytes,
-            Step::Disk(disk) => self.disk = disk,
-            Step::Fill(leave_bytes) => self.leave_bytes = leave_bytes,
-            Step::Clock(offset_s) => self.offset_s = offset_s,
+            HostAction::Still(still) => self.still = still,
+            HostAction::Cut(cuts) => self.cuts = cuts,
+            HostAction::Link(links) => self.links = links,
+            HostAction::Carrier(carrier) => self.carrier = carrier,
+            HostAction::Cpu(of_profile) => self.cpu = of_profile,
+            HostAction::Memory(bytes) => self.memory_bytes = bytes,
+            HostAction::Disk(disk) => self.disk = disk,
+            HostAction::Fill(leave_bytes) => self.leave_bytes = leave_bytes,
+            HostAction::Clock(offset_s) => self.offset_s = offset_s,
         }
     }
 }
 
 /// The link toward everybody, then over it those toward some, the later over the earlier; and so of each port.
-fn links(list: &[(String, Control)], mut all: Link) -> Links {
+fn links(list: &[(String, Injection)], mut all: Link) -> LinkState {
     let controls = list.iter().filter_map(|(_, control)| match control {
-        Control::Link { link, peers } => Some((link, peers)),
+        Injection::Link { link, peers } => Some((link, peers)),
         _ => None,
     });
     let (some, every): (Vec<_>, Vec<_>) = controls.partition(|(_, peers)| peers.is_some());
@@ -394,10 +399,10 @@ fn links(list: &[(String, Control)], mut all: Link) -> Links {
     }
     let mut ports: BTreeMap<u16, Link> = BTreeMap::new();
     for (_, control) in list {
-        let Control::Port { ports: slow, link } = control else { continue };
+        let Injection::Port { ports: slow, link } = control else { continue };
         slow.iter().for_each(|port| overlay_link(ports.entry(*port).or_default(), link));
     }
-    Links { all, toward, ports }
+    LinkState { all, toward, ports }
 }
 
 fn overlay_link(under: &mut Link, over: &Link) {
@@ -415,22 +420,22 @@ fn overlay_disk(under: &mut Disk, over: &Disk) {
 
 /// What leads from one state to the other. Who freezes stands still before the network falls silent, and goes on after it
 /// speaks again; a disk is filled before it is slow, and emptied when it is fast again.
-pub(super) fn steps(from: &State, to: &State) -> Vec<Step> {
+pub(super) fn steps(from: &HostState, to: &HostState) -> Vec<HostAction> {
     let freezes = to.still && !from.still;
     let fills = to.leave_bytes.is_some();
-    let fill = (from.leave_bytes != to.leave_bytes).then_some(Step::Fill(to.leave_bytes));
+    let fill = (from.leave_bytes != to.leave_bytes).then_some(HostAction::Fill(to.leave_bytes));
     let steps = [
-        freezes.then_some(Step::Still(true)),
-        (from.cuts != to.cuts).then(|| Step::Cut(to.cuts.clone())),
-        (from.still && !to.still).then_some(Step::Still(false)),
-        (from.carrier != to.carrier).then_some(Step::Carrier(to.carrier)),
-        (from.links != to.links).then(|| Step::Link(to.links.clone())),
-        from.cpu.ne(&to.cpu).then_some(Step::Cpu(to.cpu)),
-        (from.memory_bytes != to.memory_bytes).then_some(Step::Memory(to.memory_bytes)),
+        freezes.then_some(HostAction::Still(true)),
+        (from.cuts != to.cuts).then(|| HostAction::Cut(to.cuts.clone())),
+        (from.still && !to.still).then_some(HostAction::Still(false)),
+        (from.carrier != to.carrier).then_some(HostAction::Carrier(to.carrier)),
+        (from.links != to.links).then(|| HostAction::Link(to.links.clone())),
+        from.cpu.ne(&to.cpu).then_some(HostAction::Cpu(to.cpu)),
+        (from.memory_bytes != to.memory_bytes).then_some(HostAction::Memory(to.memory_bytes)),
         fill.clone().filter(|_| fills),
-        (from.disk != to.disk).then(|| Step::Disk(to.disk.clone())),
+        (from.disk != to.disk).then(|| HostAction::Disk(to.disk.clone())),
         fill.filter(|_| !fills),
-        from.offset_s.ne(&to.offset_s).then_some(Step::Clock(to.offset_s)),
+        from.offset_s.ne(&to.offset_s).then_some(HostAction::Clock(to.offset_s)),
     ];
     steps.into_iter().flatten().collect()
 }
@@ -446,43 +451,43 @@ mod tests {
     }
 
     impl Recorder {
-        fn note(&self, text: String) -> Result<(), Refusal> {
+        fn note(&self, text: String) -> Result<(), OrderRefusal> {
             let refused = self.refuses.lock().unwrap().is_some_and(|word| text.contains(word));
             let _ = self.said.send(if refused { format!("{text}: refused") } else { text.clone() });
-            if refused { Err(Refusal::Cannot { reason: text }) } else { Ok(()) }
+            if refused { Err(OrderRefusal::Cannot { reason: text }) } else { Ok(()) }
         }
     }
 
-    impl Hands for Recorder {
-        fn freeze(&self, still: bool) -> Result<(), Refusal> {
+    impl HostControls for Recorder {
+        fn freeze(&self, still: bool) -> Result<(), OrderRefusal> {
             self.note(format!("freeze {still}"))
         }
-        fn cut(&self, cuts: &Cuts) -> Result<(), Refusal> {
+        fn cut(&self, cuts: &PacketCuts) -> Result<(), OrderRefusal> {
             self.note(match cuts.from {
                 _ if cuts.silent => "cut all".to_owned(),
-                Peers::Everybody => "cut from all".to_owned(),
-                Peers::These(ref some) => format!("cut {}", some.len()),
+                PeerSet::Everybody => "cut from all".to_owned(),
+                PeerSet::These(ref some) => format!("cut {}", some.len()),
             })
         }
-        fn link(&self, links: &Links) -> Result<(), Refusal> {
+        fn link(&self, links: &LinkState) -> Result<(), OrderRefusal> {
             self.note(format!("link {:?}", links.all.rate_bits_per_s))
         }
-        fn carrier(&self, up: bool) -> Result<(), Refusal> {
+        fn carrier(&self, up: bool) -> Result<(), OrderRefusal> {
             self.note(format!("carrier {up}"))
         }
-        fn cpu(&self, of_profile: f64) -> Result<(), Refusal> {
+        fn cpu(&self, of_profile: f64) -> Result<(), OrderRefusal> {
             self.note(format!("cpu {of_profile}"))
         }
-        fn memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
+        fn memory(&self, bytes: Option<u64>) -> Result<(), OrderRefusal> {
             self.note(format!("memory {bytes:?}"))
         }
-        fn disk(&self, disk: &Disk) -> Result<(), Refusal> {
+        fn disk(&self, disk: &Disk) -> Result<(), OrderRefusal> {
             self.note(format!("disk {:?}", disk.write_iops))
         }
-        fn fill(&self, leave_bytes: Option<u64>) -> Result<(), Refusal> {
+        fn fill(&self, leave_bytes: Option<u64>) -> Result<(), OrderRefusal> {
             self.note(format!("fill {leave_bytes:?}"))
         }
-        fn clock(&self, offset_s: f64) -> Result<(), Refusal> {
+        fn clock(&self, offset_s: f64) -> Result<(), OrderRefusal> {
             self.note(format!("clock {offset_s}"))
         }
     }
@@ -497,7 +502,7 @@ mod tests {
         fn new() -> Self {
             let (sender, said) = channel();
             let recorder = Arc::new(Recorder { said: sender, refuses: Mutex::new(None) });
-            let hands: Arc<dyn Hands> = Arc::clone(&recorder) as Arc<dyn Hands>;
+            let hands: Arc<dyn HostControls> = Arc::clone(&recorder) as Arc<dyn HostControls>;
             Self { controls: Controls::over(Envelope::default(), hands), recorder, said }
         }
 
@@ -513,50 +518,50 @@ mod tests {
     #[test]
     fn what_was_before_holds_again() {
         let stage = Stage::new();
-        stage.controls.impose("a#1", &Control::Cpu { of_profile: 0.5 }).unwrap();
-        stage.controls.impose("b#1", &Control::Cpu { of_profile: 0.1 }).unwrap();
-        stage.controls.lift("a#1").unwrap();
+        stage.controls.inject("a#1", &Injection::Cpu { of_profile: 0.5 }).unwrap();
+        stage.controls.inject("b#1", &Injection::Cpu { of_profile: 0.1 }).unwrap();
+        stage.controls.heal("a#1").unwrap();
         assert_eq!(stage.said(), ["cpu 0.5", "cpu 0.1"], "the later one holds all the time");
-        stage.controls.lift("b#1").unwrap();
-        stage.controls.lift("b#1").unwrap();
-        stage.controls.lift("c#1").unwrap();
+        stage.controls.heal("b#1").unwrap();
+        stage.controls.heal("b#1").unwrap();
+        stage.controls.heal("c#1").unwrap();
         assert_eq!(stage.said(), ["cpu 1"]);
     }
 
     #[test]
-    fn what_is_refused_is_not_imposed() {
+    fn what_is_refused_is_not_injected() {
         let stage = Stage::new();
         stage
             .controls
-            .impose("a#1", &Control::Cut { from: Some(vec![[10, 0, 0, 1].into()]), to: Some(Vec::new()) })
+            .inject("a#1", &Injection::Cut { from: Some(vec![[10, 0, 0, 1].into()]), to: Some(Vec::new()) })
             .unwrap();
         stage.refuse(Some("cut all"));
-        let refusal = stage.controls.impose("b#1", &Control::Freeze).unwrap_err();
-        assert_eq!(refusal, Refusal::Cannot { reason: "cut all".to_owned() });
+        let refusal = stage.controls.inject("b#1", &Injection::Freeze).unwrap_err();
+        assert_eq!(refusal, OrderRefusal::Cannot { reason: "cut all".to_owned() });
         assert_eq!(stage.said(), ["cut 1", "freeze true", "cut all: refused", "freeze false"]);
         stage.refuse(None);
-        stage.controls.lift("b#1").unwrap();
+        stage.controls.heal("b#1").unwrap();
         assert_eq!(stage.said(), [] as [&str; 0]);
-        stage.controls.lift("a#1").unwrap();
+        stage.controls.heal("a#1").unwrap();
         assert_eq!(stage.said(), ["cut 0"]);
     }
 
     #[test]
-    fn a_lift_that_is_refused_is_tried_again() {
+    fn a_heal_that_is_refused_is_tried_again() {
         let stage = Stage::new();
-        stage.controls.impose("a#1", &Control::Memory { bytes: 5 }).unwrap();
+        stage.controls.inject("a#1", &Injection::Memory { bytes: 5 }).unwrap();
         stage.refuse(Some("memory None"));
-        stage.controls.lift("a#1").unwrap_err();
+        stage.controls.heal("a#1").unwrap_err();
         stage.refuse(None);
-        stage.controls.impose("b#1", &Control::Cpu { of_profile: 0.5 }).unwrap();
+        stage.controls.inject("b#1", &Injection::Cpu { of_profile: 0.5 }).unwrap();
         assert_eq!(stage.said(), ["memory Some(5)", "memory None: refused", "cpu 0.5", "memory None"]);
     }
 
     #[test]
-    fn everything_is_lifted_at_the_end() {
+    fn everything_is_healed_at_the_end() {
         let stage = Stage::new();
-        stage.controls.impose("a#1", &Control::FullDisk { leave_bytes: 0 }).unwrap();
-        stage.controls.impose("b#1", &Control::Clock { offset_s: 5.0 }).unwrap();
+        stage.controls.inject("a#1", &Injection::FullDisk { leave_bytes: 0 }).unwrap();
+        stage.controls.inject("b#1", &Injection::Clock { offset_s: 5.0 }).unwrap();
         assert_eq!(stage.said(), ["fill Some(0)", "clock 5"]);
         let Stage { controls, said, .. } = stage;
         drop(controls);
@@ -564,24 +569,24 @@ mod tests {
     }
 
     #[test]
-    fn a_link_flaps_until_it_is_lifted() {
+    fn a_link_flaps_until_it_is_healed() {
         let stage = Stage::new();
-        stage.controls.impose("a#1", &Control::LinkFlap { down_s: 0.001, up_s: 0.001 }).unwrap();
+        stage.controls.inject("a#1", &Injection::LinkFlap { down_s: 0.001, up_s: 0.001 }).unwrap();
         let seen: Vec<String> = stage.said.iter().take(5).collect();
         assert_eq!(seen, ["carrier false", "carrier true", "carrier false", "carrier true", "carrier false"]);
-        stage.controls.lift("a#1").unwrap();
+        stage.controls.heal("a#1").unwrap();
         assert_eq!(stage.said().last().unwrap(), "carrier true");
         // Whoever flapped does so no more.
-        stage.controls.impose("b#1", &Control::LinkDown).unwrap();
+        stage.controls.inject("b#1", &Injection::LinkDown).unwrap();
         assert_eq!(stage.said(), ["carrier false"]);
     }
 
     #[test]
     fn the_same_key_replaces() {
         let stage = Stage::new();
-        stage.controls.impose("a#1", &Control::Cpu { of_profile: 0.5 }).unwrap();
-        stage.controls.impose("a#1", &Control::Memory { bytes: 5 }).unwrap();
-        stage.controls.lift("a#1").unwrap();
+        stage.controls.inject("a#1", &Injection::Cpu { of_profile: 0.5 }).unwrap();
+        stage.controls.inject("a#1", &Injection::Memory { bytes: 5 }).unwrap();
+        stage.controls.heal("a#1").unwrap();
         assert_eq!(stage.said(), ["cpu 0.5", "cpu 1", "memory Some(5)", "memory None"]);
     }
 
@@ -597,17 +602,17 @@ mod tests {
         Link { loss_pct: Some(loss), ..Link::default() }
     }
 
-    fn everywhere(link: Link) -> Control {
-        Control::Link { link, peers: None }
+    fn everywhere(link: Link) -> Injection {
+        Injection::Link { link, peers: None }
     }
 
-    fn cut(from: &[u8], to: &[u8]) -> Control {
+    fn cut(from: &[u8], to: &[u8]) -> Injection {
         let some = |lasts: &[u8]| Some(lasts.iter().map(|last| address(*last)).collect());
-        Control::Cut { from: some(from), to: some(to) }
+        Injection::Cut { from: some(from), to: some(to) }
     }
 
-    fn these(lasts: &[u8]) -> Peers {
-        Peers::These(lasts.iter().map(|last| address(*last)).collect())
+    fn these(lasts: &[u8]) -> PeerSet {
+        PeerSet::These(lasts.iter().map(|last| address(*last)).collect())
     }
 
     fn envelope() -> Envelope {
@@ -615,40 +620,45 @@ mod tests {
         Envelope { link: rate(1e8), disk, memory_bytes: Some(1 << 30), ..Envelope::default() }
     }
 
-    fn of(controls: &[Control]) -> State {
+    fn of(controls: &[Injection]) -> HostState {
         let list: Vec<_> =
             controls.iter().enumerate().map(|(n, control)| (format!("k#{n}"), control.clone())).collect();
-        State::of(&list, &envelope())
+        HostState::of(&list, &envelope())
     }
 
     #[test]
-    fn nothing_imposed_is_the_envelope() {
+    fn nothing_injected_is_the_envelope() {
         let state = of(&[]);
-        assert_eq!((state.still, state.carrier, state.cpu, state.offset_s), (false, Carrier::Up, 1.0, 0.0));
+        assert_eq!((state.still, state.carrier, state.cpu, state.offset_s), (false, LinkCarrier::Up, 1.0, 0.0));
         assert_eq!((state.links.all, state.links.toward.len()), (rate(1e8), 0));
         assert_eq!((state.memory_bytes, state.leave_bytes, state.disk), (Some(1 << 30), None, envelope().disk));
-        assert_eq!(state.cuts, Cuts { from: these(&[]), to: these(&[]), silent: false });
+        assert_eq!(state.cuts, PacketCuts { from: these(&[]), to: these(&[]), silent: false });
     }
 
     #[test]
     fn the_later_of_a_kind_holds() {
-        type Shown = fn(&State) -> String;
-        let table: [(Control, Control, Shown, &str); 6] = [
-            (Control::Cpu { of_profile: 0.5 }, Control::Cpu { of_profile: 0.25 }, |s| s.cpu.to_string(), "0.25"),
+        type Shown = fn(&HostState) -> String;
+        let table: [(Injection, Injection, Shown, &str); 6] = [
+            (Injection::Cpu { of_profile: 0.5 }, Injection::Cpu { of_profile: 0.25 }, |s| s.cpu.to_string(), "0.25"),
             (
-                Control::Memory { bytes: 5 },
-                Control::Memory { bytes: 7 },
+                Injection::Memory { bytes: 5 },
+                Injection::Memory { bytes: 7 },
                 |s| format!("{:?}", s.memory_bytes),
                 "Some(7)",
             ),
             (
-                Control::FullDisk { leave_bytes: 5 },
-                Control::FullDisk { leave_bytes: 0 },
+                Injection::FullDisk { leave_bytes: 5 },
+                Injection::FullDisk { leave_bytes: 0 },
                 |s| format!("{:?}", s.leave_bytes),
                 "Some(0)",
             ),
-            (Control::Clock { offset_s: 5.0 }, Control::Clock { offset_s: -1.0 }, |s| s.offset_s.to_string(), "-1"),
-            (Control::LinkFlap { down_s: 1.0, up_s: 2.0 }, Control::LinkDown, |s| format!("{:?}", s.carrier), "Down"),
+            (Injection::Clock { offset_s: 5.0 }, Injection::Clock { offset_s: -1.0 }, |s| s.offset_s.to_string(), "-1"),
+            (
+                Injection::LinkFlap { down_s: 1.0, up_s: 2.0 },
+                Injection::LinkDown,
+                |s| format!("{:?}", s.carrier),
+                "Down",
+            ),
             (
                 everywhere(rate(1e6)),
                 everywhere(rate(2e6)),
@@ -668,12 +678,12 @@ mod tests {
         assert_eq!(state.links.all, Link { rate_bits_per_s: Some(1e6), delay_s: None, loss_pct: Some(5.0) });
         let disk = Disk { read_iops: Some(10.0), ..Disk::default() };
         let expected = Disk { read_iops: Some(10.0), ..envelope().disk };
-        assert_eq!(of(&[Control::Disk { disk }]).disk, expected);
+        assert_eq!(of(&[Injection::Disk { disk }]).disk, expected);
     }
 
     #[test]
     fn links_toward_some_lie_over_those_toward_all() {
-        let toward = |link, last| Control::Link { link, peers: Some(vec![address(last)]) };
+        let toward = |link, last| Injection::Link { link, peers: Some(vec![address(last)]) };
         let state = of(&[toward(loss(1.0), 2), everywhere(rate(1e6)), toward(loss(2.0), 3), toward(rate(5.0), 2)]);
         assert_eq!(state.links.all, rate(1e6));
         let one = |last: u8| BTreeSet::from([address(last)]);
@@ -684,44 +694,44 @@ mod tests {
     #[test]
     fn cuts_add_up() {
         let state = of(&[cut(&[2], &[]), cut(&[2, 3], &[4])]);
-        assert_eq!(state.cuts, Cuts { from: these(&[2, 3]), to: these(&[4]), silent: false });
-        let state = of(&[cut(&[2], &[]), Control::Cut { from: None, to: Some(Vec::new()) }, cut(&[3], &[])]);
-        assert_eq!(state.cuts, Cuts { from: Peers::Everybody, to: these(&[]), silent: false });
-        let state = of(&[Control::Freeze, cut(&[2], &[3])]);
-        assert_eq!((state.still, state.cuts), (true, Cuts { from: these(&[2]), to: these(&[3]), silent: true }));
+        assert_eq!(state.cuts, PacketCuts { from: these(&[2, 3]), to: these(&[4]), silent: false });
+        let state = of(&[cut(&[2], &[]), Injection::Cut { from: None, to: Some(Vec::new()) }, cut(&[3], &[])]);
+        assert_eq!(state.cuts, PacketCuts { from: PeerSet::Everybody, to: these(&[]), silent: false });
+        let state = of(&[Injection::Freeze, cut(&[2], &[3])]);
+        assert_eq!((state.still, state.cuts), (true, PacketCuts { from: these(&[2]), to: these(&[3]), silent: true }));
     }
 
     #[test]
     fn only_what_changes_is_a_step() {
-        let squeezed = of(&[Control::Cpu { of_profile: 0.5 }]);
-        assert_eq!(steps(&of(&[]), &squeezed), [Step::Cpu(0.5)]);
-        assert_eq!(steps(&squeezed, &of(&[])), [Step::Cpu(1.0)]);
+        let squeezed = of(&[Injection::Cpu { of_profile: 0.5 }]);
+        assert_eq!(steps(&of(&[]), &squeezed), [HostAction::Cpu(0.5)]);
+        assert_eq!(steps(&squeezed, &of(&[])), [HostAction::Cpu(1.0)]);
         assert_eq!(steps(&squeezed, &squeezed), []);
     }
 
     #[test]
     fn a_freeze_is_left_in_reverse() {
-        let (free, frozen) = (of(&[cut(&[2], &[])]), of(&[cut(&[2], &[]), Control::Freeze]));
-        let silent = Cuts { silent: true, ..free.cuts.clone() };
-        assert_eq!(steps(&free, &frozen), [Step::Still(true), Step::Cut(silent)]);
-        assert_eq!(steps(&frozen, &free), [Step::Cut(free.cuts), Step::Still(false)]);
+        let (free, frozen) = (of(&[cut(&[2], &[])]), of(&[cut(&[2], &[]), Injection::Freeze]));
+        let silent = PacketCuts { silent: true, ..free.cuts.clone() };
+        assert_eq!(steps(&free, &frozen), [HostAction::Still(true), HostAction::Cut(silent)]);
+        assert_eq!(steps(&frozen, &free), [HostAction::Cut(free.cuts), HostAction::Still(false)]);
     }
 
     #[test]
     fn steps_lead_where_they_should() {
         let all = [
-            Control::Freeze,
+            Injection::Freeze,
             cut(&[2], &[3]),
             everywhere(rate(1e6)),
-            Control::LinkDown,
-            Control::LinkFlap { down_s: 1.0, up_s: 1.0 },
-            Control::Cpu { of_profile: 0.5 },
-            Control::Memory { bytes: 5 },
-            Control::Disk { disk: Disk { write_iops: Some(5.0), ..Disk::default() } },
-            Control::FullDisk { leave_bytes: 0 },
-            Control::Clock { offset_s: 5.0 },
+            Injection::LinkDown,
+            Injection::LinkFlap { down_s: 1.0, up_s: 1.0 },
+            Injection::Cpu { of_profile: 0.5 },
+            Injection::Memory { bytes: 5 },
+            Injection::Disk { disk: Disk { write_iops: Some(5.0), ..Disk::default() } },
+            Injection::FullDisk { leave_bytes: 0 },
+            Injection::Clock { offset_s: 5.0 },
         ];
-        let states: Vec<State> =
+        let states: Vec<HostState> =
             all.iter().map(|control| of(std::slice::from_ref(control))).chain([of(&[]), of(&all)]).collect();
         for from in &states {
             for to in &states {
@@ -734,11 +744,11 @@ mod tests {
 
     #[test]
     fn of_two_that_slow_a_port_the_later_holds_figure_by_figure() {
-        let slow = |ports: &[u16], link: Link| Control::Port { ports: ports.to_vec(), link };
+        let slow = |ports: &[u16], link: Link| Injection::Port { ports: ports.to_vec(), link };
         let late = Link { delay_s: Some(0.1), ..Link::default() };
         let state = of(&[slow(&[7000, 7001], rate(5e6)), slow(&[7000], late.clone()), slow(&[7000], rate(1e6))]);
         assert_eq!(state.links.ports[&7000], Link { rate_bits_per_s: Some(1e6), ..late });
         assert_eq!((&state.links.ports[&7001], &state.links.all), (&rate(5e6), &rate(1e8)));
-        assert_eq!(steps(&state, &of(&[])), [Step::Link(of(&[]).links)]);
+        assert_eq!(steps(&state, &of(&[])), [HostAction::Link(of(&[]).links)]);
     }
 }

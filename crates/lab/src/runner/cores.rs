@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::linux::cgroup::{Group, Throttling};
+use crate::linux::cgroup::{Cgroup, Throttling};
 use crate::linux::procfs;
 
 /// Between two looks at the slots; every second one is left out while nothing changes.
@@ -47,10 +47,10 @@ impl Balancer {
     ///
     /// # Errors
     /// If a slot cannot be read, or no thread can be started.
-    pub fn start(slots: &[Group]) -> io::Result<Self> {
-        let slots = slots.iter().map(Files::of).collect::<io::Result<Vec<_>>>()?;
+    pub fn start(slots: &[Cgroup]) -> io::Result<Self> {
+        let slots = slots.iter().map(CoreFiles::of).collect::<io::Result<Vec<_>>>()?;
         let (stop, stopped) = channel();
-        let spread = move || run(Spread::new(slots), &stopped);
+        let spread = move || run(CoreBalance::new(slots), &stopped);
         let thread = std::thread::Builder::new().name("cores".to_owned()).spawn(spread)?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
@@ -65,7 +65,7 @@ impl Drop for Balancer {
     }
 }
 
-fn run(mut spread: Spread, stopped: &Receiver<()>) {
+fn run(mut spread: CoreBalance, stopped: &Receiver<()>) {
     let mut due = Instant::now();
     loop {
         // Ticks that were slept through are not made up for.
@@ -79,15 +79,15 @@ fn run(mut spread: Spread, stopped: &Receiver<()>) {
 
 /// A slot's control files.
 #[derive(Debug)]
-struct Files {
+struct CoreFiles {
     stat: File,
     /// Opened anew for each scan: a list that is open does not grow.
     threads: PathBuf,
     last: Throttling,
 }
 
-impl Files {
-    fn of(slot: &Group) -> io::Result<Self> {
+impl CoreFiles {
+    fn of(slot: &Cgroup) -> io::Result<Self> {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let threads = slot.threads_file().ok_or_else(missing)?;
         let stat = File::open(threads.with_file_name("cpu.stat"))?;
@@ -112,8 +112,8 @@ impl Files {
 
 /// The balancer's state.
 #[derive(Debug)]
-struct Spread {
-    slots: Vec<Files>,
+struct CoreBalance {
+    slots: Vec<CoreFiles>,
     demands: Demands,
     /// Which slots were full at the last tick.
     full: Vec<bool>,
@@ -129,8 +129,8 @@ struct Spread {
     changed: Instant,
 }
 
-impl Spread {
-    fn new(slots: Vec<Files>) -> Self {
+impl CoreBalance {
+    fn new(slots: Vec<CoreFiles>) -> Self {
         let full = vec![false; slots.len()];
         let now = Instant::now();
         let (demands, moved) = (Demands::default(), BTreeMap::new());
@@ -143,7 +143,7 @@ impl Spread {
     }
 
     fn tick(&mut self, now: Instant) {
-        let full: Vec<bool> = self.slots.iter_mut().map(Files::is_full).collect();
+        let full: Vec<bool> = self.slots.iter_mut().map(CoreFiles::is_full).collect();
         let newly_full = full.iter().zip(&self.full).any(|(now, before)| *now && !before);
         self.full = full;
         if !self.full.contains(&true) {
@@ -173,9 +173,9 @@ impl Spread {
         self.moved.retain(|_, at| now.duration_since(*at) < STAYS);
         let lists: Vec<Vec<u32>> = self.slots.iter().map(|slot| listed(&slot.threads)).collect();
         let has_base = self.demands.read(&lists, now);
-        let slots: Vec<Slot> = lists.iter().map(|list| self.slot(list)).collect();
+        let slots: Vec<CoreSlot> = lists.iter().map(|list| self.slot(list)).collect();
         let moves = moves(&slots);
-        for Move { thread, to } in &moves {
+        for ThreadMove { thread, to } in &moves {
             // One that has ended meanwhile is not there to be moved.
             let done = self.slots.get(*to).map(|slot| fs::write(&slot.threads, thread.to_string()));
             if matches!(done, Some(Ok(()))) {
@@ -194,13 +194,13 @@ impl Spread {
         self.patience = (2 * self.patience).min(RARELY);
     }
 
-    fn slot(&self, list: &[u32]) -> Slot {
+    fn slot(&self, list: &[u32]) -> CoreSlot {
         let thread = |id: &u32| {
             let demand = self.demands.of(*id);
             let stays = demand.is_none() || self.moved.contains_key(id);
-            Thread { id: *id, demand: demand.unwrap_or(0.0), stays }
+            CoreThread { id: *id, demand: demand.unwrap_or(0.0), stays }
         };
-        Slot { threads: list.iter().map(thread).collect() }
+        CoreSlot { threads: list.iter().map(thread).collect() }
     }
 }
 
@@ -212,13 +212,13 @@ fn listed(threads: &Path) -> Vec<u32> {
 
 /// A core, and what is on it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Slot {
-    pub threads: Vec<Thread>,
+pub struct CoreSlot {
+    pub threads: Vec<CoreThread>,
 }
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Thread {
+pub struct CoreThread {
     pub id: u32,
     /// Share of the time in which it ran or waited to run, 0 to 1.
     pub demand: f64,
@@ -228,7 +228,7 @@ pub struct Thread {
 
 /// A thread goes to another core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Move {
+pub struct ThreadMove {
     pub thread: u32,
     pub to: usize,
 }
@@ -243,20 +243,20 @@ const AT_ONCE: usize = 32;
 
 /// Moves that make the fullest core emptier, one after the other: from the fullest to the emptiest, that thread which leaves
 /// the two most equal; of those that do, the one that runs least, for it takes the least of the other core's quota with it.
-fn moves(slots: &[Slot]) -> Vec<Move> {
+fn moves(slots: &[CoreSlot]) -> Vec<ThreadMove> {
     let mut slots = slots.to_vec();
     let mut moves = Vec::new();
     while moves.len() < AT_ONCE {
         let Some((from, to)) = extremes(&slots) else { break };
         let (full, empty) = (demand(&slots[from]), demand(&slots[to]));
-        let after = |thread: &Thread| (full - thread.demand).max(empty + thread.demand);
+        let after = |thread: &CoreThread| (full - thread.demand).max(empty + thread.demand);
         let movable = slots[from].threads.iter().enumerate().filter(|(_, thread)| !thread.stays);
         let best = movable.min_by(|(_, a), (_, b)| {
             after(a).total_cmp(&after(b)).then(a.demand.total_cmp(&b.demand)).then(a.id.cmp(&b.id))
         });
         let Some((index, _)) = best.filter(|(_, thread)| full - after(thread) >= WORTH_IT) else { break };
         let mut thread = slots[from].threads.swap_remove(index);
-        moves.push(Move { thread: thread.id, to });
+        moves.push(ThreadMove { thread: thread.id, to });
         thread.stays = true;
         slots[to].threads.push(thread);
     }
@@ -264,7 +264,7 @@ fn moves(slots: &[Slot]) -> Vec<Move> {
 }
 
 /// The fullest slot and the emptiest, if there is something to be had.
-fn extremes(slots: &[Slot]) -> Option<(usize, usize)> {
+fn extremes(slots: &[CoreSlot]) -> Option<(usize, usize)> {
     let by_demand = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
     let demands = || slots.iter().map(demand).enumerate();
     let (to, _) = demands().min_by(by_demand)?;
@@ -272,7 +272,7 @@ fn extremes(slots: &[Slot]) -> Option<(usize, usize)> {
     (full > ONE_AT_A_TIME && from != to).then_some((from, to))
 }
 
-fn demand(slot: &Slot) -> f64 {
+fn demand(slot: &CoreSlot) -> f64 {
     slot.threads.iter().map(|thread| thread.demand).sum()
 }
 
@@ -288,12 +288,12 @@ const ENOUGH: u32 = 2;
 /// What is known about the threads of all slots.
 #[derive(Debug, Default)]
 pub struct Demands {
-    known: BTreeMap<u32, Known>,
+    known: BTreeMap<u32, TrackedThreads>,
     at: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct TrackedThreads {
     /// Time on a CPU and waiting for one, nanoseconds.
     wanted_ns: u64,
     /// When that was last seen to grow.
@@ -319,13 +319,13 @@ impl Demands {
         interval.is_some()
     }
 
-    fn reading(&self, id: u32, interval_ns: f64, now: Instant) -> Option<Known> {
+    fn reading(&self, id: u32, interval_ns: f64, now: Instant) -> Option<TrackedThreads> {
         let wanted_ns = wanted_ns(&procfs::text(&Path::new("/proc").join(id.to_string()).join("schedstat"))?)?;
         let Some(before) = self.known.get(&id) else {
             // A base for the next. What has just been started and runs, wants to.
             let is_new = interval_ns.is_finite();
             let demand = if is_new && is_runnable(id) { 1.0 } else { 0.0 };
-            return Some(Known { wanted_ns, awake: now, readings: 0, is_new, demand });
+            return Some(TrackedThreads { wanted_ns, awake: now, readings: 0, is_new, demand });
         };
         let grown_ns = wanted_ns.saturating_sub(before.wanted_ns);
         // The time waited is counted when the waiting ends. A thread that has waited all the time, for its group's next
@@ -333,7 +333,7 @@ impl Demands {
         let is_waiting = || grown_ns == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
         let wanted = if is_waiting() { 1.0 } else { (grown_ns as f64 / interval_ns).clamp(0.0, 1.0) };
         let newest = if before.readings == 0 && !before.is_new { 1.0 } else { NEWEST };
-        Some(Known {
+        Some(TrackedThreads {
             wanted_ns,
             awake: if grown_ns > 0 { now } else { before.awake },
             readings: before.readings.saturating_add(1),
@@ -366,21 +366,21 @@ fn is_runnable(id: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Move, Slot, Thread, moves, wanted_ns};
+    use super::{CoreSlot, CoreThread, ThreadMove, moves, wanted_ns};
 
     /// Slots of threads, numbered from 1 through all of them, with these demands.
-    fn slots(demands: &[&[f64]]) -> Vec<Slot> {
+    fn slots(demands: &[&[f64]]) -> Vec<CoreSlot> {
         let mut id = 0;
         let mut thread = |demand: &f64| {
             id += 1;
-            Thread { id, demand: *demand, stays: false }
+            CoreThread { id, demand: *demand, stays: false }
         };
-        demands.iter().map(|slot| Slot { threads: slot.iter().map(&mut thread).collect() }).collect()
+        demands.iter().map(|slot| CoreSlot { threads: slot.iter().map(&mut thread).collect() }).collect()
     }
 
-    fn sums(slots: &[Slot], moves: &[Move]) -> Vec<f64> {
+    fn sums(slots: &[CoreSlot], moves: &[ThreadMove]) -> Vec<f64> {
         let demand_on = |to: usize| {
-            let stays = |thread: &&Thread| moves.iter().all(|m| m.thread != thread.id);
+            let stays = |thread: &&CoreThread| moves.iter().all(|m| m.thread != thread.id);
             let own = slots[to].threads.iter().filter(stays);
             let came = moves.iter().filter(|m| m.to == to);
             let came =
@@ -449,7 +449,7 @@ mod tests {
     fn what_was_moved_lately_stays() {
         let mut slots = slots(&[&[1.0, 1.0], &[]]);
         slots[0].threads[0].stays = true;
-        assert_eq!(moves(&slots), [Move { thread: 2, to: 1 }]);
+        assert_eq!(moves(&slots), [ThreadMove { thread: 2, to: 1 }]);
         slots[0].threads[1].stays = true;
         assert_eq!(moves(&slots), []);
     }

@@ -1,7 +1,7 @@
 //! The control groups of one host: what its envelope allows, and what a fault takes away from
 //! that.
 //!
-//! `plimsoll-<run>/<host>/runner` holds the runner and its keeper, without limits but for the
+//! `plimsoll-<run>/<host>/runner` holds the runner and its shim, without limits but for the
 //! CPUs; `…/target` everything that is started; and where cores are slow, `…/target/core0` and
 //! so on are those cores, over which a thread of the runner spreads what runs. A new process
 //! writes `0` into each of [`Groups::join_files`] before it becomes the program.
@@ -16,9 +16,10 @@ use std::{fs, io};
 
 use experiment::profile::Disk;
 
-use super::{Envelope, Refusal, Setup};
+use super::{Envelope, OrderRefusal, Setup};
 use crate::linux::cgroup::{
-    Controller, CpuTime, Device, Error, Group, Hierarchies, Memory, Quota, Resource, Stall, Throttle, Version,
+    Cgroup, CgroupError, Controller, CpuTime, Device, Hierarchies, MemoryUsage, PressureTotals, Quota, Resource,
+    Throttle, Version,
 };
 use crate::runner::cores::Balancer;
 
@@ -31,18 +32,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Groups {
     /// Why there are none, if so.
-    made: Result<Made, String>,
+    made: Result<MadeGroups, String>,
     envelope: Envelope,
 }
 
 #[derive(Debug)]
-struct Made {
+struct MadeGroups {
     hierarchies: Arc<Hierarchies>,
-    top: Group,
-    host: Group,
-    runner: Group,
-    target: Group,
-    cpu: Cpu,
+    top: Cgroup,
+    host: Cgroup,
+    runner: Cgroup,
+    target: Cgroup,
+    cpu: CpuLimit,
     /// What the host's data is on, if that is a volume of its own.
     device: Option<Device>,
     /// Whether the group of the run is ours to remove.
@@ -61,13 +62,13 @@ pub struct Usage {
     /// Cores to spread that over: divided by these and by wall time it is `cpu_throttled_pct`.
     pub cores: u32,
     /// Memory.
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryUsage>,
     /// Time in which some or all of its tasks waited for a CPU, …
-    pub cpu_stall: Option<Stall>,
+    pub cpu_stall: Option<PressureTotals>,
     /// … a disk, …
-    pub io_stall: Option<Stall>,
+    pub io_stall: Option<PressureTotals>,
     /// … memory.
-    pub memory_stall: Option<Stall>,
+    pub memory_stall: Option<PressureTotals>,
     /// Bytes read from all disks; of version 1, if the host has a volume: from that.
     pub read_bytes: Option<u64>,
     /// Bytes written, likewise; what the page cache still holds is not.
@@ -87,21 +88,21 @@ pub fn top_of(run: &str) -> String {
 ///
 /// # Errors
 /// If no group can be made at all.
-pub fn make_top(run: &str, hosts: usize) -> Result<(), Error> {
-    let top = Group::new(&Arc::new(Hierarchies::detect()), top_of(run));
+pub fn make_top(run: &str, hosts: usize) -> Result<(), CgroupError> {
+    let top = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(run));
     top.make()?;
     match top.set_weight(hosts.max(1) as f64) {
-        Err(Error::Missing { .. }) => Ok(()),
+        Err(CgroupError::Missing { .. }) => Ok(()),
         done => done,
     }
 }
 
-/// Puts this process into the host's group for its runner, made if need be: for the keeper, before it makes the namespaces.
+/// Puts this process into the host's group for its runner, made if need be: for the shim, before it makes the namespaces.
 /// Nothing happens where groups cannot be made: [`Groups::make`] says so later.
 ///
 /// # Errors
 /// If the group is there and cannot be entered.
-pub fn enter(setup: &Setup) -> Result<(), Error> {
+pub fn enter(setup: &Setup) -> Result<(), CgroupError> {
     let runner = host_of(&Arc::new(Hierarchies::detect()), setup).child("runner");
     if runner.make().is_err() {
         return Ok(());
@@ -110,26 +111,26 @@ pub fn enter(setup: &Setup) -> Result<(), Error> {
     runner.join()
 }
 
-/// Removes all groups of a host with all that is in them but this process: for the keeper, when the host is gone.
+/// Removes all groups of a host with all that is in them but this process: for the shim, when the host is gone.
 ///
 /// # Errors
 /// If something does not die.
-pub fn remove_host(setup: &Setup) -> Result<(), Error> {
-    let host = Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host);
+pub fn remove_host(setup: &Setup) -> Result<(), CgroupError> {
+    let host = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host);
     host.remove(PATIENCE).map(|_| ())
 }
 
 /// The group of a host. Where its volume is limited, that is done at the root of version 1, and what is in a group of its own
 /// there would not be touched by it: limits of version 1 do not reach down.
-fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Group {
-    let host = Group::new(hierarchies, top_of(&setup.run)).child(&setup.host);
+fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Cgroup {
+    let host = Cgroup::new(hierarchies, top_of(&setup.run)).child(&setup.host);
     let has_volume = setup.isolation.as_ref().is_some_and(|isolation| isolation.volume.is_some());
     let block = hierarchies.of(Controller::Block);
     let is_at_root = block.is_some_and(|block| block.version == Version::V1 && block.controllers.len() == 1);
     if has_volume && is_at_root { host.except(Controller::Block) } else { host }
 }
 
-fn allow_cpus(group: &Group, envelope: &Envelope) -> Result<(), Error> {
+fn allow_cpus(group: &Cgroup, envelope: &Envelope) -> Result<(), CgroupError> {
     if envelope.cpus.is_empty() { Ok(()) } else { group.set_cpus(&envelope.cpus) }
 }
 
@@ -149,8 +150,8 @@ impl Groups {
             return Err("its control groups have no name: the run or the host has none".to_owned());
         }
         let envelope = setup.envelope.clone();
-        let refused = |error: Error| error.to_string();
-        let top = Group::new(&hierarchies, top_of(&setup.run));
+        let refused = |error: CgroupError| error.to_string();
+        let top = Cgroup::new(&hierarchies, top_of(&setup.run));
         let host = host_of(&hierarchies, setup);
         let (runner, target) = (host.child("runner"), host.child("target"));
         let made = if hierarchies.is_empty() {
@@ -169,14 +170,14 @@ impl Groups {
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
         let device = volume.map(|volume| Device::at(&volume.device)).transpose().map_err(refused)?;
         let is_alone = setup.isolation.is_none();
-        let cpu = Cpu::new(&target, &envelope);
-        let made = Made { hierarchies, top, host, runner, target, cpu, device, is_alone };
+        let cpu = CpuLimit::new(&target, &envelope);
+        let made = MadeGroups { hierarchies, top, host, runner, target, cpu, device, is_alone };
         let groups = Self { made: Ok(made), envelope };
         let notices = groups.set_envelope().map_err(|why| why.in_words())?;
         Ok((groups, notices))
     }
 
-    fn set_envelope(&self) -> Result<Vec<String>, Refusal> {
+    fn set_envelope(&self) -> Result<Vec<String>, OrderRefusal> {
         let Ok(made) = &self.made else { return Ok(Vec::new()) };
         let envelope = &self.envelope;
         // What a host that crashed was left with.
@@ -191,12 +192,13 @@ impl Groups {
         if envelope.disk.is_throttled() {
             made.set_throttle(&throttle(&envelope.disk))?;
         }
-        let unbounded = |error: Error| format!("{error}: a target that multiplies is not stopped");
+        let unbounded = |error: CgroupError| format!("{error}: a target that multiplies is not stopped");
         Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
     }
 
-    fn made(&self, needed_for: &str) -> Result<&Made, Refusal> {
-        let cannot = |why: &String| Refusal::Cannot { reason: format!("{needed_for} needs control groups: {why}") };
+    fn made(&self, needed_for: &str) -> Result<&MadeGroups, OrderRefusal> {
+        let cannot =
+            |why: &String| OrderRefusal::Cannot { reason: format!("{needed_for} needs control groups: {why}") };
         self.made.as_ref().map_err(cannot)
     }
 
@@ -227,7 +229,7 @@ impl Groups {
     ///
     /// # Errors
     /// What is missing, or what the system says.
-    pub fn set_cpu(&self, of_profile: Option<f64>) -> Result<(), Refusal> {
+    pub fn set_cpu(&self, of_profile: Option<f64>) -> Result<(), OrderRefusal> {
         Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
     }
 
@@ -235,7 +237,7 @@ impl Groups {
     ///
     /// # Errors
     /// What is missing; that more is in use than can be freed; what the system says.
-    pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
+    pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), OrderRefusal> {
         let target = &self.made("less memory")?.target;
         match bytes {
             Some(bytes) => target.shrink_memory(bytes, PATIENCE)?,
@@ -248,7 +250,7 @@ impl Groups {
     ///
     /// # Errors
     /// If its data is not on a volume of its own; what is missing, or what the system says.
-    pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), Refusal> {
+    pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), OrderRefusal> {
         self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))
     }
 
@@ -256,7 +258,7 @@ impl Groups {
     ///
     /// # Errors
     /// What is missing, or what the system says.
-    pub fn freeze(&self, frozen: bool) -> Result<(), Refusal> {
+    pub fn freeze(&self, frozen: bool) -> Result<(), OrderRefusal> {
         Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
     }
 
@@ -288,11 +290,11 @@ impl Groups {
     }
 
     /// Kills all of the target, takes back what was set outside of the groups, and removes them; this process is moved out
-    /// before. The runner's group stays as long as a keeper is in it, and the run's as long as the lab may need it.
+    /// before. The runner's group stays as long as a shim is in it, and the run's as long as the lab may need it.
     ///
     /// # Errors
     /// That some processes do not die; then groups are left.
-    pub fn remove(&self) -> Result<(), Refusal> {
+    pub fn remove(&self) -> Result<(), OrderRefusal> {
         let Ok(made) = &self.made else { return Ok(()) };
         let _ = made.set_throttle(&Throttle::default());
         made.cpu.stop();
@@ -307,23 +309,23 @@ impl Groups {
     }
 }
 
-impl Made {
+impl MadeGroups {
     /// By the group, or by everybody on the volume that only the host uses.
     fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
         let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
         let Some(volume) = self.device.filter(|_| is_v1) else { return self.target.transferred() };
-        let mut all = Group::root(&self.hierarchies).transferred()?;
+        let mut all = Cgroup::root(&self.hierarchies).transferred()?;
         all.retain(|(device, _, _)| *device == volume);
         Some(all)
     }
 
     /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,
     /// and the volume is only this host's. The root of version 2 cannot be limited; there it is the target's group.
-    fn set_throttle(&self, throttle: &Throttle) -> Result<(), Refusal> {
+    fn set_throttle(&self, throttle: &Throttle) -> Result<(), OrderRefusal> {
         let reason = "a disk with limits needs a volume of its own: give the host's profile a disk";
-        let device = self.device.ok_or_else(|| Refusal::Cannot { reason: reason.to_owned() })?;
+        let device = self.device.ok_or_else(|| OrderRefusal::Cannot { reason: reason.to_owned() })?;
         let group = match self.hierarchies.need(Controller::Block, "a disk with limits")?.version {
-            Version::V1 => &Group::root(&self.hierarchies),
+            Version::V1 => &Cgroup::root(&self.hierarchies),
             Version::V2 => &self.target,
         };
         Ok(group.set_throttle(device, throttle)?)
@@ -348,7 +350,7 @@ fn throttle(disk: &Disk) -> Throttle {
     }
 }
 
-impl Refusal {
+impl OrderRefusal {
     fn in_words(&self) -> String {
         match self {
             Self::Cannot { reason } => reason.clone(),
@@ -358,10 +360,10 @@ impl Refusal {
     }
 }
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
+impl From<CgroupError> for OrderRefusal {
+    fn from(error: CgroupError) -> Self {
         match error {
-            Error::System { doing, error } => Self::System { doing, error: error.to_string() },
+            CgroupError::System { doing, error } => Self::System { doing, error: error.to_string() },
             other => Self::Cannot { reason: other.to_string() },
         }
     }
@@ -374,7 +376,7 @@ const ROUNDS: usize = 100;
 
 /// What its envelope and a fault come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plan {
+pub enum GroupPlan {
     /// No quota.
     Free,
     /// One for the host: cores that are not slow, but fewer than there are CPUs.
@@ -383,7 +385,7 @@ pub enum Plan {
     Cores(usize, Quota),
 }
 
-impl Plan {
+impl GroupPlan {
     pub fn of(envelope: &Envelope, of_profile: Option<f64>) -> Self {
         let speed = envelope.core_speed.unwrap_or(1.0).min(1.0) * of_profile.unwrap_or(1.0);
         let cores = cores(envelope);
@@ -416,55 +418,55 @@ pub fn cores(envelope: &Envelope) -> u32 {
 }
 
 #[derive(Debug)]
-pub struct Cpu {
-    target: Group,
+pub struct CpuLimit {
+    target: Cgroup,
     envelope: Envelope,
-    state: Mutex<State>,
+    state: Mutex<GroupState>,
 }
 
 #[derive(Debug)]
-struct State {
-    plan: Plan,
-    slots: Vec<Group>,
+struct GroupState {
+    plan: GroupPlan,
+    slots: Vec<Cgroup>,
     balancer: Option<Balancer>,
     /// Where the last process was started: of two slots with the same number of threads, it is the other's turn.
     last_start: usize,
 }
 
-impl Cpu {
+impl CpuLimit {
     /// Of a host whose target's group is made. Nothing is limited yet.
-    pub fn new(target: &Group, envelope: &Envelope) -> Self {
-        let state = State { plan: Plan::Free, slots: Vec::new(), balancer: None, last_start: usize::MAX };
+    pub fn new(target: &Cgroup, envelope: &Envelope) -> Self {
+        let state = GroupState { plan: GroupPlan::Free, slots: Vec::new(), balancer: None, last_start: usize::MAX };
         Self { target: target.clone(), envelope: envelope.clone(), state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GroupState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets what the envelope says, or a part of it.
-    pub fn set(&self, of_profile: Option<f64>) -> Result<(), Error> {
-        let plan = Plan::of(&self.envelope, of_profile);
+    pub fn set(&self, of_profile: Option<f64>) -> Result<(), CgroupError> {
+        let plan = GroupPlan::of(&self.envelope, of_profile);
         let mut state = self.state();
         let whole = match plan {
-            Plan::Whole(quota) => Some(quota),
-            Plan::Free | Plan::Cores(..) => None,
+            GroupPlan::Whole(quota) => Some(quota),
+            GroupPlan::Free | GroupPlan::Cores(..) => None,
         };
         match self.target.set_quota(whole) {
             // Without the controller there is nothing to be taken back either.
-            Err(Error::Missing { .. }) if plan == Plan::Free => {}
+            Err(CgroupError::Missing { .. }) if plan == GroupPlan::Free => {}
             done => done?,
         }
         match plan {
-            Plan::Cores(count, quota) => self.make_slots(&mut state, count, quota)?,
-            Plan::Free | Plan::Whole(_) => self.remove_slots(&mut state)?,
+            GroupPlan::Cores(count, quota) => self.make_slots(&mut state, count, quota)?,
+            GroupPlan::Free | GroupPlan::Whole(_) => self.remove_slots(&mut state)?,
         }
         state.plan = plan;
         Ok(())
     }
 
-    fn make_slots(&self, state: &mut State, count: usize, quota: Quota) -> Result<(), Error> {
-        let slots: Vec<Group> = (0..count).map(|index| self.target.slot(&format!("core{index}"))).collect();
+    fn make_slots(&self, state: &mut GroupState, count: usize, quota: Quota) -> Result<(), CgroupError> {
+        let slots: Vec<Cgroup> = (0..count).map(|index| self.target.slot(&format!("core{index}"))).collect();
         for slot in &slots {
             slot.make()?;
             slot.set_quota(Some(quota))?;
@@ -477,21 +479,22 @@ impl Cpu {
         spread(&self.target.where_cpu_is_limited(), &state.slots);
         // One core has nothing to be spread over.
         if count > 1 {
-            let system = |error: io::Error| Error::System { doing: "spread threads over slow cores".to_owned(), error };
+            let system =
+                |error: io::Error| CgroupError::System { doing: "spread threads over slow cores".to_owned(), error };
             state.balancer = Some(Balancer::start(&state.slots).map_err(system)?);
         }
         Ok(())
     }
 
     /// Also those that a host of this name left when it crashed.
-    fn remove_slots(&self, state: &mut State) -> Result<(), Error> {
+    fn remove_slots(&self, state: &mut GroupState) -> Result<(), CgroupError> {
         state.balancer = None;
         let target = self.target.where_cpu_is_limited();
-        let slots: Vec<Group> =
+        let slots: Vec<Cgroup> =
             (0..).map(|index| self.target.slot(&format!("core{index}"))).take_while(|slot| slot.exists()).collect();
         state.slots.clear();
         move_all(&slots, &target)?;
-        slots.iter().for_each(Group::remove_empty);
+        slots.iter().for_each(Cgroup::remove_empty);
         Ok(())
     }
 
@@ -512,7 +515,7 @@ impl Cpu {
 
     pub fn throttled_ns(&self) -> Option<u64> {
         let state = self.state();
-        let throttled_ns = |group: &Group| Some(group.throttling()?.throttled_ns);
+        let throttled_ns = |group: &Cgroup| Some(group.throttling()?.throttled_ns);
         if state.slots.is_empty() {
             return throttled_ns(&self.target);
         }
@@ -526,8 +529,8 @@ impl Cpu {
 
 /// Spreads the threads of a group over slots, each thread by itself: a server may have thousands that do a little each, and
 /// what does a little is not worth being moved later.
-fn spread(from: &Group, slots: &[Group]) {
-    let files: Vec<PathBuf> = slots.iter().filter_map(Group::threads_file).collect();
+fn spread(from: &Cgroup, slots: &[Cgroup]) {
+    let files: Vec<PathBuf> = slots.iter().filter_map(Cgroup::threads_file).collect();
     let mut next = files.iter().cycle();
     for _ in 0..ROUNDS {
         let threads = threads_of(from);
@@ -542,7 +545,7 @@ fn spread(from: &Group, slots: &[Group]) {
 }
 
 /// Moves every process, with all its threads, from some groups to another.
-fn move_all(from: &[Group], to: &Group) -> Result<(), Error> {
+fn move_all(from: &[Cgroup], to: &Cgroup) -> Result<(), CgroupError> {
     for _ in 0..ROUNDS {
         let threads: Vec<u32> = from.iter().flat_map(threads_of).collect();
         if threads.is_empty() {
@@ -568,7 +571,7 @@ fn process_of(thread: u32) -> Option<u32> {
 }
 
 /// Threads in a group itself, not below it, where CPU time is limited.
-fn threads_of(group: &Group) -> Vec<u32> {
+fn threads_of(group: &Cgroup) -> Vec<u32> {
     let text = group.threads_file().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
@@ -583,11 +586,11 @@ mod tests {
 
     use experiment::profile::Disk;
 
-    use super::{Groups, Plan, Setup, host_of, make_top, throttle, top_of};
+    use super::{GroupPlan, Groups, Setup, host_of, make_top, throttle, top_of};
     use crate::fixture::ourselves;
-    use crate::linux::cgroup::{Controller, Group, Hierarchies, Quota, Throttle, leftovers, remove_tree};
+    use crate::linux::cgroup::{Cgroup, Controller, Hierarchies, Quota, Throttle, leftovers, remove_tree};
     use crate::linux::procfs;
-    use crate::runner::{Envelope, Isolation, Refusal, Volume};
+    use crate::runner::{Envelope, Isolation, OrderRefusal, VolumeSpec};
 
     pub fn setup(name: &str, envelope: Envelope) -> Setup {
         Setup {
@@ -617,19 +620,19 @@ mod tests {
         let of = |cores, core_speed| Envelope { cores, core_speed, ..machine(4) };
         let quota = Quota::of_cores;
         let table = [
-            (of(None, None), None, Plan::Free),
-            (of(Some(4), Some(1.0)), None, Plan::Free),
-            (of(Some(4), Some(1.7)), None, Plan::Free),
-            (of(Some(2), None), None, Plan::Whole(quota(2.0))),
-            (of(Some(8), None), None, Plan::Free),
-            (of(Some(2), Some(0.1)), None, Plan::Cores(2, quota(0.1))),
-            (of(None, Some(0.1)), None, Plan::Cores(4, quota(0.1))),
-            (of(Some(2), Some(0.4)), Some(0.25), Plan::Cores(2, quota(0.1))),
-            (of(None, None), Some(0.25), Plan::Cores(4, quota(0.25))),
-            (of(Some(2), None), Some(0.5), Plan::Cores(2, quota(0.5))),
+            (of(None, None), None, GroupPlan::Free),
+            (of(Some(4), Some(1.0)), None, GroupPlan::Free),
+            (of(Some(4), Some(1.7)), None, GroupPlan::Free),
+            (of(Some(2), None), None, GroupPlan::Whole(quota(2.0))),
+            (of(Some(8), None), None, GroupPlan::Free),
+            (of(Some(2), Some(0.1)), None, GroupPlan::Cores(2, quota(0.1))),
+            (of(None, Some(0.1)), None, GroupPlan::Cores(4, quota(0.1))),
+            (of(Some(2), Some(0.4)), Some(0.25), GroupPlan::Cores(2, quota(0.1))),
+            (of(None, None), Some(0.25), GroupPlan::Cores(4, quota(0.25))),
+            (of(Some(2), None), Some(0.5), GroupPlan::Cores(2, quota(0.5))),
         ];
         for (envelope, fault, wanted) in table {
-            assert_eq!(Plan::of(&envelope, fault), wanted, "{envelope:?} {fault:?}");
+            assert_eq!(GroupPlan::of(&envelope, fault), wanted, "{envelope:?} {fault:?}");
         }
     }
 
@@ -648,7 +651,7 @@ mod tests {
         let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
         assert_eq!(notices.len(), 1);
         assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());
-        let Err(Refusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
+        let Err(OrderRefusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
         assert!(reason.starts_with("freezing a host needs control groups"), "{reason}");
         groups.remove().unwrap();
     }
@@ -665,8 +668,8 @@ mod tests {
 
     #[test]
     fn a_host_with_a_volume_stays_where_its_limits_are() {
-        let machine = crate::linux::cgroup::recorded::Machine::v1();
-        let volume = Volume { file: "/x".into(), device: "/dev/loop3".into(), at: "/data".into() };
+        let machine = crate::linux::cgroup::recorded::CgroupTree::v1();
+        let volume = VolumeSpec { file: "/x".into(), device: "/dev/loop3".into(), at: "/data".into() };
         let isolation = |volume| Some(Isolation { volume, ..Isolation::default() });
         for (volume, is_in_blkio) in [(Some(volume), false), (None, true)] {
             let setup = Setup { isolation: isolation(volume), ..setup("volume", Envelope::default()) };
@@ -702,7 +705,7 @@ mod tests {
         assert_eq!(groups.quota_period_s(), Some(0.020));
         groups.freeze(true).unwrap();
         groups.freeze(false).unwrap();
-        let Err(Refusal::Cannot { reason }) = groups.set_disk(Some(&Disk::default())) else {
+        let Err(OrderRefusal::Cannot { reason }) = groups.set_disk(Some(&Disk::default())) else {
             panic!("it has no volume")
         };
         assert!(reason.contains("volume"), "{reason}");
@@ -737,8 +740,8 @@ mod tests {
         groups.remove().unwrap();
     }
 
-    fn target(setup: &Setup) -> Group {
-        Group::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child("n1").child("target")
+    fn target(setup: &Setup) -> Cgroup {
+        Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child("n1").child("target")
     }
 
     fn in_slots(setup: &Setup) -> BTreeSet<u32> {
@@ -836,7 +839,7 @@ mod tests {
         }
 
         /// CPU time of a group, from version 2, or from version 1 without it.
-        fn used_ns(group: &Group) -> Option<u64> {
+        fn used_ns(group: &Cgroup) -> Option<u64> {
             let files = group.join_files().into_iter();
             let mut texts = files
                 .flat_map(|file| ["cpu.stat", "cpuacct.usage"].map(|name| procfs::text(&file.with_file_name(name))));

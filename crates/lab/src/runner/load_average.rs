@@ -14,9 +14,9 @@ use record::rows::Sample;
 use super::Setup;
 use super::groups::Groups;
 use crate::Error;
+use crate::deployment::Member;
 use crate::linux::procfs;
-use crate::sampling::{Proc, Reader, Source, strangers_pct};
-use crate::site::Member;
+use crate::sampling::{ProcDir, SampleReader, SampleSource, strangers_pct};
 
 /// In the host, bound over `/proc/loadavg` when it is made.
 const FILE: &str = "/run/plimsoll/loadavg";
@@ -32,9 +32,9 @@ const DAMPING: [u64; 3] = [1884, 2014, 2037];
 
 /// The averages over 1, 5 and 15 minutes, in the kernel's numbers (`include/linux/sched/loadavg.h`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Averages([u64; 3]);
+struct LoadAverages([u64; 3]);
 
-impl Averages {
+impl LoadAverages {
     /// Five seconds later, with so many threads active: the kernel's `calc_load`.
     fn after(self, active: u64) -> Self {
         let active = active * FIXED_1;
@@ -51,7 +51,7 @@ impl Averages {
     }
 
     /// A line as of `/proc/loadavg`.
-    fn text(self, count: Count) -> String {
+    fn text(self, count: ThreadCount) -> String {
         let [one, five, fifteen] = self.0.map(|average| {
             let average = average + FIXED_1 / 200;
             format!("{}.{:02}", average >> FSHIFT, ((average & (FIXED_1 - 1)) * 100) >> FSHIFT)
@@ -62,7 +62,7 @@ impl Averages {
 
 /// Threads at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Count {
+struct ThreadCount {
     /// That run or could.
     running: u64,
     /// That wait for a disk or the like and cannot be interrupted.
@@ -72,7 +72,7 @@ struct Count {
     last_pid: u32,
 }
 
-impl Count {
+impl ThreadCount {
     /// Of all processes of `proc` but the runner and what started it. A thread that its CPU quota keeps waiting counts as one that could run: so it
     /// would on a machine that is as slow.
     fn of(proc: &Path, ours: &[u32]) -> Self {
@@ -97,12 +97,12 @@ impl Count {
 
 /// A thread that keeps the averages of its pid namespace. Dropped, it ends; what it wrote last stays.
 #[derive(Debug)]
-pub struct LoadAverage {
+pub struct LoadAverageThread {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl LoadAverage {
+impl LoadAverageThread {
     /// Of a host that Plimsoll made, which shows the file instead of the machine's; `None`: the machine's own are right.
     ///
     /// # Errors
@@ -122,14 +122,14 @@ impl LoadAverage {
         let opened = File::options().create(true).truncate(false).write(true).open(file);
         let file = opened.map_err(Error::system(writing()))?;
         let (proc, ours) = (PathBuf::from("/proc"), [INIT, std::process::id()]);
-        show(&file, Averages::default(), Count::of(&proc, &ours)).map_err(Error::system(writing()))?;
+        show(&file, LoadAverages::default(), ThreadCount::of(&proc, &ours)).map_err(Error::system(writing()))?;
         let (stop, stopped) = channel();
         let keep = move || {
-            let mut averages = Averages::default();
+            let mut averages = LoadAverages::default();
             let mut due = Instant::now() + EVERY;
             while stopped.recv_timeout(due.saturating_duration_since(Instant::now())) == Err(RecvTimeoutError::Timeout)
             {
-                let count = Count::of(&proc, &ours);
+                let count = ThreadCount::of(&proc, &ours);
                 averages = averages.after(count.running + count.waiting);
                 // A full disk under it is somebody else's trouble; the next is written again.
                 let _ = show(&file, averages, count);
@@ -141,7 +141,7 @@ impl LoadAverage {
     }
 }
 
-impl Drop for LoadAverage {
+impl Drop for LoadAverageThread {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -151,7 +151,7 @@ impl Drop for LoadAverage {
 }
 
 /// One write, so that a reader sees the old line or the new one.
-fn show(file: &File, averages: Averages, count: Count) -> std::io::Result<()> {
+fn show(file: &File, averages: LoadAverages, count: ThreadCount) -> std::io::Result<()> {
     let text = averages.text(count);
     file.write_all_at(text.as_bytes(), 0)?;
     file.set_len(text.len() as u64)
@@ -162,7 +162,7 @@ fn show(file: &File, averages: Averages, count: Count) -> std::io::Result<()> {
 
 /// Reads a host.
 pub struct Sampler {
-    reader: Reader,
+    reader: SampleReader,
     groups: Arc<Groups>,
     /// Other machines have strangers; inside a host that Plimsoll made there are none.
     has_strangers: bool,
@@ -171,8 +171,8 @@ pub struct Sampler {
 impl Sampler {
     /// Of the host that was set up so, in these control groups.
     pub fn new(setup: &Setup, groups: Arc<Groups>) -> Self {
-        let source = Source::of(setup, Proc::at(Path::new("/proc")));
-        Self { reader: Reader::new(source), groups, has_strangers: setup.isolation.is_none() }
+        let source = SampleSource::of(setup, ProcDir::at(Path::new("/proc")));
+        Self { reader: SampleReader::new(source), groups, has_strangers: setup.isolation.is_none() }
     }
 
     /// What the host and its roles did since the last time; nothing the first time. `at_s` and `host` are left for the
@@ -191,26 +191,26 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Scratch, until};
+    use crate::fixture::{TestDir, until};
     use crate::runner::Isolation;
 
     /// The text of a long row of equal counts.
-    fn after(times: usize, active: u64) -> Averages {
-        (0..times).fold(Averages::default(), |averages, _| averages.after(active))
+    fn after(times: usize, active: u64) -> LoadAverages {
+        (0..times).fold(LoadAverages::default(), |averages, _| averages.after(active))
     }
 
-    fn shown(averages: Averages) -> String {
-        averages.text(Count::default())
+    fn shown(averages: LoadAverages) -> String {
+        averages.text(ThreadCount::default())
     }
 
     #[test]
     fn the_first_steps_are_the_kernels() {
         // 1 * 2048 * (2048 - 1884), (2048 - 2014), (2048 - 2037), rounded up, over 2048.
-        assert_eq!(after(1, 1), Averages([164, 34, 11]));
+        assert_eq!(after(1, 1), LoadAverages([164, 34, 11]));
         // 164 * 1884 + 2048 * 164 + 2047 = 646,895, and so on.
-        assert_eq!(after(2, 1), Averages([315, 68, 22]));
+        assert_eq!(after(2, 1), LoadAverages([315, 68, 22]));
         // Rounded down while it falls: 315 * 1884 / 2048.
-        assert_eq!(after(2, 1).after(0), Averages([289, 66, 21]));
+        assert_eq!(after(2, 1).after(0), LoadAverages([289, 66, 21]));
     }
 
     #[test]
@@ -225,15 +225,15 @@ mod tests {
 
     #[test]
     fn the_line_is_the_kernels() {
-        let count = Count { running: 2, waiting: 1, threads: 95, last_pid: 14759 };
+        let count = ThreadCount { running: 2, waiting: 1, threads: 95, last_pid: 14759 };
         // 0.24, 0.36 and 5.995, which shows as 6.00.
-        let averages = Averages([491, 737, 12278]);
+        let averages = LoadAverages([491, 737, 12278]);
         assert_eq!(averages.text(count), "0.24 0.36 6.00 2/95 14759\n");
     }
 
     #[test]
     fn threads_that_run_or_wait_for_a_disk_are_counted_but_not_the_runners() {
-        let proc = Scratch::new();
+        let proc = TestDir::new();
         let thread = |pid: u32, tid: u32, state: char| {
             let line = format!("{tid} (x) {state} 1 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 1 1 1 1\n");
             proc.write(&format!("{pid}/task/{tid}/stat"), &line);
@@ -244,26 +244,26 @@ mod tests {
         thread(10, 11, 'R');
         thread(12, 12, 'D');
         thread(13, 13, 'Z');
-        let count = Count::of(&proc, &[1, 2]);
-        assert_eq!(count, Count { running: 1, waiting: 1, threads: 4, last_pid: 13 });
+        let count = ThreadCount::of(&proc, &[1, 2]);
+        assert_eq!(count, ThreadCount { running: 1, waiting: 1, threads: 4, last_pid: 13 });
         proc.write("sys/kernel/ns_last_pid", "77\n");
-        assert_eq!(Count::of(&proc, &[1, 2]).last_pid, 77);
+        assert_eq!(ThreadCount::of(&proc, &[1, 2]).last_pid, 77);
     }
 
     #[test]
     fn the_file_is_there_at_once_and_its_thread_ends() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let file = folder.write("loadavg", "something much longer than any line of averages could ever be\n");
-        let keeper = LoadAverage::start(&file).unwrap();
+        let keeper = LoadAverageThread::start(&file).unwrap();
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("0.00 0.00 0.00 ") && text.lines().count() == 1, "{text}");
         drop(keeper);
-        assert!(LoadAverage::start(&folder.join("no/such/folder")).is_err());
+        assert!(LoadAverageThread::start(&folder.join("no/such/folder")).is_err());
     }
 
     /// The rows, and whether the host had control groups.
     fn rows(isolation: Option<Isolation>) -> (Vec<Sample>, bool) {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let run = folder.file_name().unwrap().to_string_lossy().into_owned();
         let setup = &Setup { host: "n1".to_owned(), run, isolation, ..Setup::default() };
         let us = Member { host: "n1".to_owned(), role: "server".to_owned(), pid: std::process::id() };

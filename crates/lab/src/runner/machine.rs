@@ -46,12 +46,12 @@ pub fn measure_in(folder: &Path) -> Result<String, String> {
     let alone = score();
     let together = if cores > 1 { score_of_all(cores) } else { None };
     let machine = environment::read(folder);
-    let mut disk = Measure { folder, groups: &[], is_throttled: false }.take(STORAGE_S);
+    let mut disk = MachineBenchmark { folder, groups: &[], is_throttled: false }.take(STORAGE_S);
     let by_fio = disk.storage_read_per_s.is_some() || disk.storage_write_per_s.is_some();
     if !by_fio {
         disk = measure_disk(folder);
     }
-    let found = Found {
+    let found = MachineInventory {
         cores,
         alone,
         together,
@@ -64,7 +64,7 @@ pub fn measure_in(folder: &Path) -> Result<String, String> {
 }
 
 /// What was found out.
-struct Found {
+struct MachineInventory {
     cores: usize,
     /// Rounds/s of one core, the others idle.
     alone: f64,
@@ -88,7 +88,7 @@ fn fastest_link(interfaces: &Path) -> Option<u64> {
     devices.filter(|interface| interface.join("device").exists()).filter_map(|interface| speed(&interface)).max()
 }
 
-fn written(found: &Found) -> String {
+fn written(found: &MachineInventory) -> String {
     let machine = &found.machine;
     let model = machine.cpu.model.as_deref().unwrap_or("a processor that does not say what it is");
     let of = machine.hostname.as_deref().unwrap_or("this machine");
@@ -116,7 +116,7 @@ fn written(found: &Found) -> String {
     text
 }
 
-fn cpu_section(text: &mut String, found: &Found, model: &str) {
+fn cpu_section(text: &mut String, found: &MachineInventory, model: &str) {
     let together = found.together.map_or_else(String::new, |together| {
         format!("; all {} at once did {:.2} times that", found.cores, together / found.alone.max(f64::MIN_POSITIVE))
     });
@@ -134,7 +134,7 @@ fn cpu_section(text: &mut String, found: &Found, model: &str) {
     );
 }
 
-fn disk_section(text: &mut String, found: &Found) {
+fn disk_section(text: &mut String, found: &MachineInventory) {
     let figures = [("read_iops", found.disk.storage_read_per_s), ("write_iops", found.disk.storage_write_per_s)];
     let figures: Vec<String> = figures
         .into_iter()
@@ -180,7 +180,7 @@ const ATTEMPT: Duration = Duration::from_millis(200);
 /// Rounds/s of one core, in about a second.
 #[must_use]
 pub fn score() -> f64 {
-    let mut work = Work::new();
+    let mut work = BenchmarkWork::new();
     (0..ATTEMPTS).map(|_| work.rounds_per_s(ATTEMPT)).fold(0.0, f64::max)
 }
 
@@ -189,7 +189,9 @@ fn score_of_all(threads: usize) -> Option<f64> {
     std::thread::scope(|scope| {
         let start = |number: usize| {
             let name = format!("score-{number}");
-            std::thread::Builder::new().name(name).spawn_scoped(scope, || Work::new().rounds_per_s(ATTEMPT * ATTEMPTS))
+            std::thread::Builder::new()
+                .name(name)
+                .spawn_scoped(scope, || BenchmarkWork::new().rounds_per_s(ATTEMPT * ATTEMPTS))
         };
         let running: Vec<_> = (0..threads).map(start).collect();
         // All are waited for, also if one could not be started.
@@ -198,12 +200,12 @@ fn score_of_all(threads: usize) -> Option<f64> {
     })
 }
 
-struct Work {
+struct BenchmarkWork {
     table: Vec<u64>,
     state: u64,
 }
 
-impl Work {
+impl BenchmarkWork {
     fn new() -> Self {
         let mut work = Self { table: vec![0; TABLE], state: 0x9e37_79b9_7f4a_7c15 };
         // Fills the cache, and raises the clock of a core that was asleep.
@@ -322,7 +324,7 @@ const MEBIBYTE: u64 = 1 << 20;
 const LAYING_OUT: Duration = Duration::from_secs(40);
 
 /// What is measured.
-pub(super) struct Measure<'a> {
+pub(super) struct MachineBenchmark<'a> {
     /// Where the host's data goes.
     pub folder: &'a Path,
     /// Control groups whose limits hold for that: files that whoever measures writes itself into.
@@ -331,7 +333,7 @@ pub(super) struct Measure<'a> {
     pub is_throttled: bool,
 }
 
-impl Measure<'_> {
+impl MachineBenchmark<'_> {
     /// Measures for `for_s` seconds in all. Only the `storage_…` figures are filled in; what could not be measured is empty,
     /// and why is in `storage_unmeasured`.
     pub fn take(&self, for_s: f64) -> HostFigures {
@@ -339,52 +341,54 @@ impl Measure<'_> {
         let measured = self.room().and_then(|bytes| {
             // Not every file system can go past the page cache.
             self.run(arguments(&file, bytes, for_s, true), for_s, true).or_else(|first| match first {
-                Failure::NotStarted(_) => Err(first),
-                Failure::Failed(_) => self.run(arguments(&file, bytes, for_s, false), for_s, false),
+                BenchmarkError::NotStarted(_) => Err(first),
+                BenchmarkError::Failed(_) => self.run(arguments(&file, bytes, for_s, false), for_s, false),
             })
         });
         let _ = fs::remove_file(&file);
-        let unmeasured =
-            |failure: Failure| HostFigures { storage_unmeasured: Some(failure.reason()), ..HostFigures::default() };
+        let unmeasured = |failure: BenchmarkError| HostFigures {
+            storage_unmeasured: Some(failure.reason()),
+            ..HostFigures::default()
+        };
         measured.unwrap_or_else(unmeasured)
     }
 
     /// How large a file there is room for.
-    fn room(&self) -> Result<u64, Failure> {
+    fn room(&self) -> Result<u64, BenchmarkError> {
         let folder = self.folder.display();
         let stat = rustix::fs::statvfs(self.folder)
-            .map_err(|errno| Failure::NotStarted(format!("{folder}: {}", io::Error::from(errno))))?;
+            .map_err(|errno| BenchmarkError::NotStarted(format!("{folder}: {}", io::Error::from(errno))))?;
         let quarter = stat.f_bavail.saturating_mul(stat.f_frsize) / 4;
         let wanted = if self.is_throttled { THROTTLED_BYTES } else { FILE_BYTES };
         let bytes = wanted.min(quarter / MEBIBYTE * MEBIBYTE);
-        let full = || Failure::NotStarted(format!("{folder} is too full to measure it"));
+        let full = || BenchmarkError::NotStarted(format!("{folder} is too full to measure it"));
         (bytes > 0).then_some(bytes).ok_or_else(full)
     }
 
-    fn run(&self, arguments: Vec<String>, for_s: f64, past_cache: bool) -> Result<HostFigures, Failure> {
+    fn run(&self, arguments: Vec<String>, for_s: f64, past_cache: bool) -> Result<HostFigures, BenchmarkError> {
         let mut command = Command::new("fio");
         command.args(arguments).current_dir(self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let child = linux::spawn_in(command, self.groups).map_err(|error| {
-            Failure::NotStarted(match error.kind() {
+            BenchmarkError::NotStarted(match error.kind() {
                 io::ErrorKind::NotFound => "fio is not installed".to_owned(),
                 _ => format!("cannot start fio: {error}"),
             })
         })?;
         let output = output_of(child, Duration::try_from_secs_f64(for_s).unwrap_or_default() + LAYING_OUT)?;
-        figures(&output, past_cache).map_err(Failure::Failed)
+        figures(&output, past_cache).map_err(BenchmarkError::Failed)
     }
 }
 
 /// Why there is no figure.
 #[derive(Debug, PartialEq, Eq)]
-enum Failure {
+enum BenchmarkError {
     /// Another attempt would be the same.
     NotStarted(String),
     Failed(String),
 }
 
-impl Failure {
+impl BenchmarkError {
     fn reason(self) -> String {
         match self {
             Self::NotStarted(reason) | Self::Failed(reason) => reason,
@@ -422,7 +426,7 @@ fn arguments(file: &Path, bytes: u64, for_s: f64, past_cache: bool) -> Vec<Strin
 }
 
 /// What a program writes until it ends. How it ends is not asked: in a host the one who is told is whoever reaps there.
-fn output_of(mut child: Child, within: Duration) -> Result<String, Failure> {
+fn output_of(mut child: Child, within: Duration) -> Result<String, BenchmarkError> {
     let (output_in, output) = channel();
     let mut stdout = child.stdout.take();
     let read = move || {
@@ -431,14 +435,15 @@ fn output_of(mut child: Child, within: Duration) -> Result<String, Failure> {
         let _ = output_in.send(read.unwrap_or(Ok(0)).map(|_| text));
     };
     let reader = std::thread::Builder::new().name("storage".to_owned()).spawn(read);
-    let output =
-        reader.map_err(|error| Failure::Failed(error.to_string())).and_then(|_| match output.recv_timeout(within) {
-            Ok(read) => read.map_err(|error| Failure::Failed(format!("fio's output: {error}"))),
+    let output = reader.map_err(|error| BenchmarkError::Failed(error.to_string())).and_then(|_| {
+        match output.recv_timeout(within) {
+            Ok(read) => read.map_err(|error| BenchmarkError::Failed(format!("fio's output: {error}"))),
             Err(RecvTimeoutError::Timeout) => {
-                Err(Failure::NotStarted(format!("fio was not done within {} s", within.as_secs())))
+                Err(BenchmarkError::NotStarted(format!("fio was not done within {} s", within.as_secs())))
             }
-            Err(RecvTimeoutError::Disconnected) => Err(Failure::Failed("fio's output was lost".to_owned())),
-        });
+            Err(RecvTimeoutError::Disconnected) => Err(BenchmarkError::Failed("fio's output was lost".to_owned())),
+        }
+    });
     if output.is_err()
         && let Some(group) = linux::pid(child.id())
     {
@@ -478,13 +483,13 @@ fn figures(output: &str, past_cache: bool) -> Result<HostFigures, String> {
 mod tests {
     use experiment::profile::{self, Profile};
     use experiment::source::Source;
-    use record::environment::{Cpu, Disk};
+    use record::environment::{Cpu, RunFolderDisk};
 
     use super::*;
-    use crate::fixture::Scratch;
+    use crate::fixture::TestDir;
 
-    fn found() -> Found {
-        Found {
+    fn found() -> MachineInventory {
+        MachineInventory {
             cores: 4,
             alone: 20_000.4,
             together: Some(70_000.0),
@@ -500,7 +505,11 @@ mod tests {
                 hostname: Some("pi".into()),
                 cpu: Cpu { model: Some("A \"quoted\" processor".into()), ..Cpu::default() },
                 memory_bytes: Some(1 << 30),
-                disk: Disk { device: Some("/dev/sda1".into()), file_system: Some("ext4".into()), ..Disk::default() },
+                disk: RunFolderDisk {
+                    device: Some("/dev/sda1".into()),
+                    file_system: Some("ext4".into()),
+                    ..RunFolderDisk::default()
+                },
                 ..Environment::default()
             },
         }
@@ -524,8 +533,13 @@ mod tests {
     #[test]
     fn what_was_not_found_is_left_to_be_filled_in() {
         let disk = HostFigures { storage_unmeasured: Some("full\nof lines".into()), ..HostFigures::default() };
-        let text =
-            written(&Found { together: None, link_mbit_per_s: None, disk, machine: Environment::default(), ..found() });
+        let text = written(&MachineInventory {
+            together: None,
+            link_mbit_per_s: None,
+            disk,
+            machine: Environment::default(),
+            ..found()
+        });
         let profile = read(&text);
         assert!(profile.link.is_unlimited() && !profile.disk.is_throttled() && profile.memory_bytes.is_none());
         assert!(text.contains("# rate = ") && text.contains("not measured: full\n"), "{text}");
@@ -533,7 +547,7 @@ mod tests {
 
     #[test]
     fn the_fastest_device_counts() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         for (name, speed, device) in
             [("eth0", "100", true), ("eth1", "1000", true), ("br0", "10000", false), ("wlan0", "-1", true)]
         {
@@ -550,7 +564,7 @@ mod tests {
     fn cores_and_disks_are_measured() {
         assert!(score() > 0.0);
         assert!(score_of_all(2).unwrap() > 0.0);
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let figures = measure_disk(&folder);
         assert!(figures.storage_write_per_s.is_some() || figures.storage_unmeasured.is_some());
         assert_eq!(fs::read_dir(&*folder).unwrap().count(), 0, "nothing is left");
@@ -595,8 +609,8 @@ mod tests {
 
     #[test]
     fn a_folder_is_measured_and_left_empty() {
-        let folder = Scratch::new();
-        let take_for = |folder: &Path, for_s| Measure { folder, groups: &[], is_throttled: false }.take(for_s);
+        let folder = TestDir::new();
+        let take_for = |folder: &Path, for_s| MachineBenchmark { folder, groups: &[], is_throttled: false }.take(for_s);
         let take = |folder: &Path| take_for(folder, 0.2);
         let mut is = take(&folder);
         // On a busy machine a short one may be over before anything was done.

@@ -20,18 +20,19 @@ use rustix::io::{Errno, ioctl_fionread};
 use rustix::process::{PidfdFlags, Signal, WaitOptions, kill_process, kill_process_group, pidfd_open, wait};
 
 use super::{
-    Answer, HOST_MARK, LINE_BYTES, ORDER_BYTES, Order, Program, Refusal, Request, Said, Setup, VERSION, machine, wire,
+    HOST_MARK, LINE_BYTES, NumberedOrder, ORDER_BYTES, Order, OrderRefusal, OrderReply, ProgramSpec, RunnerMessage,
+    Setup, VERSION, machine, wire,
 };
+use crate::deployment::Member;
 use crate::hosts::netns;
-use crate::linux::{self, Group, Marks, pipe_inode, procfs};
+use crate::linux::{self, ProcessGroup, RunTag, pipe_inode, procfs};
 use crate::probes::memory_bytes;
 use crate::registry::MARK;
 use crate::runner::controls::Controls;
 use crate::runner::groups::Groups;
-use crate::runner::load_average::{LoadAverage, Sampler};
-use crate::runner::machine::Measure;
-use crate::runner::said::PIECE_BYTES;
-use crate::site::Member;
+use crate::runner::load_average::{LoadAverageThread, Sampler};
+use crate::runner::machine::MachineBenchmark;
+use crate::runner::messages::PIECE_BYTES;
 use crate::{Error, ports};
 
 /// Is the runner of a host: `plimsoll runner`, on its standard input and output. `inside` is the second start, in a host
@@ -41,7 +42,7 @@ pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
     if inside && rustix::process::getpid().is_init() {
         return be_init().unwrap_or(1);
     }
-    let voice = Voice::new(Box::new(output));
+    let voice = MessageWriter::new(Box::new(output));
     // Byte by byte: what follows the line is for whoever gets this input next.
     let setup = match setup(&mut input) {
         Ok(setup) => setup,
@@ -59,8 +60,8 @@ pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
     serve_on(&setup, BufReader::new(input), voice)
 }
 
-fn failed(voice: &Voice, reason: String) -> u8 {
-    voice.say(&Said::Failed { reason });
+fn failed(voice: &MessageWriter, reason: String) -> u8 {
+    voice.say(&RunnerMessage::Failed { reason });
     1
 }
 
@@ -91,7 +92,7 @@ fn other_version(asked: &str) -> String {
 }
 
 /// Serves one conversation to its end. `input` stands after the setup.
-fn serve_on(setup: &Setup, mut input: impl BufRead, voice: Arc<Voice>) -> u8 {
+fn serve_on(setup: &Setup, mut input: impl BufRead, voice: Arc<MessageWriter>) -> u8 {
     if setup.version != VERSION {
         return failed(&voice, other_version(&setup.version));
     }
@@ -102,15 +103,15 @@ fn serve_on(setup: &Setup, mut input: impl BufRead, voice: Arc<Voice>) -> u8 {
     let ending = listen(&runner, &mut input, &voice);
     runner.end();
     match ending {
-        Ending::Asked(number) => voice.done(number),
-        Ending::Silent => {}
-        Ending::Nonsense => return 1,
+        SessionEnd::Asked(number) => voice.done(number),
+        SessionEnd::Silent => {}
+        SessionEnd::Nonsense => return 1,
     }
     0
 }
 
 /// Why a conversation is over.
-enum Ending {
+enum SessionEnd {
     /// It was asked to end, by this request.
     Asked(u64),
     /// Nobody speaks to it any more.
@@ -119,23 +120,23 @@ enum Ending {
     Nonsense,
 }
 
-fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, voice: &Voice) -> Ending {
+fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, voice: &MessageWriter) -> SessionEnd {
     let mut line = Vec::new();
     loop {
         line.clear();
         match input.by_ref().take(ORDER_BYTES).read_until(b'\n', &mut line) {
             // A line without its end was cut off with the conversation.
-            Ok(_) if !line.ends_with(b"\n") => return Ending::Silent,
+            Ok(_) if !line.ends_with(b"\n") => return SessionEnd::Silent,
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => return Ending::Silent,
+            Err(_) => return SessionEnd::Silent,
         }
         match serde_json::from_slice(&line) {
-            Ok(Request { number, order: Order::End }) => return Ending::Asked(number),
+            Ok(NumberedOrder { number, order: Order::End }) => return SessionEnd::Asked(number),
             Ok(request) => Runner::take(runner, request),
             Err(error) => match number_of(&line) {
-                Some(number) => voice.refused(number, Refusal::system("understand an order", &error)),
-                None => return Ending::Nonsense,
+                Some(number) => voice.refused(number, OrderRefusal::system("understand an order", &error)),
+                None => return SessionEnd::Nonsense,
             },
         }
     }
@@ -146,7 +147,7 @@ fn number_of(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<serde_json::Value>(line).ok()?.get("number")?.as_u64()
 }
 
-impl Refusal {
+impl OrderRefusal {
     /// The system refused.
     pub(crate) fn system(doing: impl Into<String>, error: &impl ToString) -> Self {
         Self::System { doing: doing.into(), error: error.to_string() }
@@ -157,7 +158,7 @@ impl Refusal {
 #[cfg(test)]
 pub fn beside(mut input: PipeReader, output: io::PipeWriter) -> std::thread::JoinHandle<u8> {
     let serve = move || {
-        let voice = Voice::new(Box::new(output));
+        let voice = MessageWriter::new(Box::new(output));
         match setup(&mut input) {
             Ok(setup) => serve_on(&setup, BufReader::new(input), voice),
             Err(reason) => failed(&voice, reason),
@@ -172,20 +173,20 @@ pub fn beside(mut input: PipeReader, output: io::PipeWriter) -> std::thread::Joi
 /// A host's runner.
 pub struct Runner {
     setup: Setup,
-    voice: Arc<Voice>,
-    room: Room,
+    voice: Arc<MessageWriter>,
+    room: HostDirs,
     groups: Arc<Groups>,
     controls: Controls,
     sampler: Mutex<Sampler>,
     /// Kept while the host is there.
-    _load_average: Option<LoadAverage>,
+    _load_average: Option<LoadAverageThread>,
     processes: Arc<Processes>,
 }
 
 impl Runner {
     /// Makes what the host needs and says that it is ready.
-    pub fn begin(setup: &Setup, voice: Arc<Voice>) -> Result<Self, String> {
-        let room = Room::make(setup)?;
+    pub fn begin(setup: &Setup, voice: Arc<MessageWriter>) -> Result<Self, String> {
+        let room = HostDirs::make(setup)?;
         let (groups, mut notices) = match Groups::make(setup) {
             Ok((groups, notices)) => (Arc::new(groups), notices),
             Err(reason) => {
@@ -193,11 +194,11 @@ impl Runner {
                 return Err(reason);
             }
         };
-        let load_average = LoadAverage::of_host(setup).unwrap_or_else(|error| {
+        let load_average = LoadAverageThread::of_host(setup).unwrap_or_else(|error| {
             notices.push(format!("its load average is that of the machine: {error}"));
             None
         });
-        let ready = Said::Ready {
+        let ready = RunnerMessage::Ready {
             version: VERSION.to_owned(),
             // In a host of its own it counts otherwise than the machine does.
             pid: if setup.isolation.is_some() { 0 } else { std::process::id() },
@@ -221,7 +222,7 @@ impl Runner {
     }
 
     /// Has an order carried out; its answer is said when it comes.
-    pub fn take(this: &Arc<Self>, request: Request) {
+    pub fn take(this: &Arc<Self>, request: NumberedOrder) {
         if let Order::Signal { .. } = request.order {
             return this.carry_out(request);
         }
@@ -229,11 +230,11 @@ impl Runner {
         let runner = Arc::clone(this);
         let thread = std::thread::Builder::new().name("order".to_owned()).spawn(move || runner.carry_out(request));
         if let Err(error) = thread {
-            this.voice.refused(number, Refusal::system("start a thread", &error));
+            this.voice.refused(number, OrderRefusal::system("start a thread", &error));
         }
     }
 
-    fn carry_out(&self, Request { number, order }: Request) {
+    fn carry_out(&self, NumberedOrder { number, order }: NumberedOrder) {
         if let Order::Start(program) = order {
             // Says itself that it started, before the process can say anything.
             return self.start(number, program);
@@ -244,16 +245,16 @@ impl Runner {
         }
     }
 
-    fn start(&self, number: u64, program: Program) {
+    fn start(&self, number: u64, program: ProgramSpec) {
         let program = self.marked(program);
         if let Err(why) = self.processes.start(number, &program, &self.groups.join_files()) {
             self.voice.refused(number, why);
         }
     }
 
-    fn perform(&self, number: u64, order: Order) -> Result<Answer, Refusal> {
+    fn perform(&self, number: u64, order: Order) -> Result<OrderReply, OrderRefusal> {
         match order {
-            Order::Wire(wiring) => wire(&wiring, &self.setup.envelope).map(|()| Answer::Nothing),
+            Order::Wire(wiring) => wire(&wiring, &self.setup.envelope).map(|()| OrderReply::Nothing),
             Order::Signal { process, signal, group } => self.processes.signal(process, signal, group),
             Order::Run { program, input, within_s } => {
                 let (program, groups) = (self.marked(program), self.groups.join_files());
@@ -261,39 +262,39 @@ impl Runner {
             }
             Order::Ports { count } => {
                 let found = ports::free_at(Ipv4Addr::UNSPECIFIED, count);
-                found.map(|ports| Answer::Ports { ports }).map_err(refusal)
+                found.map(|ports| OrderReply::Ports { ports }).map_err(refusal)
             }
             Order::CheckPort { port } => {
-                ports::check_at(Ipv4Addr::UNSPECIFIED, port).map(|()| Answer::Nothing).map_err(refusal)
+                ports::check_at(Ipv4Addr::UNSPECIFIED, port).map(|()| OrderReply::Nothing).map_err(refusal)
             }
-            Order::Folder { name } => self.room.make_folder(&name).map(|path| Answer::Folder { path }),
-            Order::RemoveFolder { name } => self.room.remove_folder(&name).map(|()| Answer::Nothing),
+            Order::Folder { name } => self.room.make_folder(&name).map(|path| OrderReply::Folder { path }),
+            Order::RemoveFolder { name } => self.room.remove_folder(&name).map(|()| OrderReply::Nothing),
             Order::Sample => {
                 let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(Answer::Samples { rows: sampler.sample(&self.processes.members(&self.setup.host)) })
+                Ok(OrderReply::Samples { rows: sampler.sample(&self.processes.members(&self.setup.host)) })
             }
-            Order::Impose { key, control } => self.controls.impose(&key, &control).map(|()| Answer::Nothing),
-            Order::Lift { key } => self.controls.lift(&key).map(|()| Answer::Nothing),
+            Order::Inject { key, control } => self.controls.inject(&key, &control).map(|()| OrderReply::Nothing),
+            Order::Heal { key } => self.controls.heal(&key).map(|()| OrderReply::Nothing),
             Order::MeasureStorage { for_s } => {
-                let measure = Measure {
+                let measure = MachineBenchmark {
                     folder: self.room.folder(),
                     groups: &self.groups.disk_join_files(),
                     is_throttled: self.setup.envelope.disk.is_throttled(),
                 };
-                Ok(Answer::Figures { figures: Box::new(measure.take(for_s)) })
+                Ok(OrderReply::Figures { figures: Box::new(measure.take(for_s)) })
             }
-            Order::Figures => Ok(Answer::Figures { figures: Box::new(self.figures()) }),
+            Order::Figures => Ok(OrderReply::Figures { figures: Box::new(self.figures()) }),
             Order::MeasureMachine => {
                 let measured = machine::measure_in(self.room.folder());
-                measured.map(|text| Answer::Text { text }).map_err(|reason| Refusal::Cannot { reason })
+                measured.map(|text| OrderReply::Text { text }).map_err(|reason| OrderRefusal::Cannot { reason })
             }
             // Both are somebody else's: whoever listens, and `start`.
-            Order::End | Order::Start(_) => Ok(Answer::Nothing),
+            Order::End | Order::Start(_) => Ok(OrderReply::Nothing),
         }
     }
 
     /// With the marks by which its processes are found.
-    fn marked(&self, mut program: Program) -> Program {
+    fn marked(&self, mut program: ProgramSpec) -> ProgramSpec {
         program.environment.insert(MARK.to_owned(), self.setup.run.clone());
         program.environment.insert(HOST_MARK.to_owned(), self.setup.host.clone());
         program
@@ -315,21 +316,21 @@ impl Runner {
     /// Undoes everything. What stands still is let go first: it could not be ended.
     pub fn end(&self) {
         self.processes.close();
-        self.controls.lift_all();
+        self.controls.heal_all();
         let variables = vec![format!("{MARK}={}", self.setup.run), format!("{HOST_MARK}={}", self.setup.host)];
         // What even this does not end waits for the kernel; the lab looks for it, too.
-        let _ = Marks { variables, groups: self.processes.groups() }.end(false);
+        let _ = RunTag { variables, groups: self.processes.groups() }.end(false);
         // What is left is removed with the groups of the run.
         let _ = self.groups.remove();
         self.room.end();
     }
 }
 
-fn refusal(error: Error) -> Refusal {
+fn refusal(error: Error) -> OrderRefusal {
     match error {
-        Error::PortTaken { port, .. } => Refusal::PortTaken { port },
-        Error::System { doing, error } => Refusal::system(doing, &error),
-        other => Refusal::Cannot { reason: other.to_string() },
+        Error::PortTaken { port, .. } => OrderRefusal::PortTaken { port },
+        Error::System { doing, error } => OrderRefusal::system(doing, &error),
+        other => OrderRefusal::Cannot { reason: other.to_string() },
     }
 }
 
@@ -346,22 +347,22 @@ const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// All that were started.
 pub struct Processes {
-    voice: Arc<Voice>,
-    table: Mutex<Table>,
+    voice: Arc<MessageWriter>,
+    table: Mutex<ProcessTable>,
 }
 
 #[derive(Default)]
-struct Table {
+struct ProcessTable {
     /// Nothing is started any more.
     closed: bool,
-    by_number: BTreeMap<u64, Arc<Entry>>,
+    by_number: BTreeMap<u64, Arc<ProcessEntry>>,
 }
 
 /// A process.
-pub struct Entry {
+pub struct ProcessEntry {
     role: String,
     pub pid: u32,
-    group: Group,
+    group: ProcessGroup,
     /// In its environment; none where nobody asked for it.
     marks: Vec<String>,
     /// `None` once it was waited for: from then on its number may be somebody else's.
@@ -369,31 +370,31 @@ pub struct Entry {
 }
 
 impl Processes {
-    pub fn new(voice: Arc<Voice>) -> Self {
+    pub fn new(voice: Arc<MessageWriter>) -> Self {
         Self { voice, table: Mutex::default() }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ProcessTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts a process under this number and says so; from then on its output and its end are said.
-    pub fn start(&self, number: u64, program: &Program, groups: &[PathBuf]) -> Result<(), Refusal> {
-        let (pipe, writer) = io::pipe().map_err(|error| Refusal::system("make a pipe", &error))?;
+    pub fn start(&self, number: u64, program: &ProgramSpec, groups: &[PathBuf]) -> Result<(), OrderRefusal> {
+        let (pipe, writer) = io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))?;
         let pipes = pipe_inode(&pipe).into_iter().collect();
-        let copy = writer.try_clone().map_err(|error| Refusal::system("copy a pipe", &error))?;
+        let copy = writer.try_clone().map_err(|error| OrderRefusal::system("copy a pipe", &error))?;
         let mut command = command(program)?;
         command.stdin(Stdio::null()).stdout(copy).stderr(writer);
         let child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
         let entry = self.enter(number, program, &program.role, child, pipes)?;
         let pid = entry.pid;
-        self.voice.say(&Said::Done { number, answer: Answer::Started { pid } });
+        self.voice.say(&RunnerMessage::Done { number, answer: OrderReply::Started { pid } });
         let (voice, followed) = (Arc::clone(&self.voice), Arc::clone(&entry));
-        let follow = move || Follower { number, entry: &followed, pipe, voice: &voice, cut: Vec::new() }.run();
+        let follow = move || ProcessFollower { number, entry: &followed, pipe, voice: &voice, cut: Vec::new() }.run();
         if std::thread::Builder::new().name("follower".to_owned()).spawn(follow).is_err() {
             // It has been said that it started, so its end has to follow.
             entry.kill();
-            self.voice.say(&Said::Ended { process: number, how: entry.wait() });
+            self.voice.say(&RunnerMessage::Ended { process: number, how: entry.wait() });
         }
         Ok(())
     }
@@ -402,38 +403,38 @@ impl Processes {
     pub fn enter(
         &self,
         number: u64,
-        program: &Program,
+        program: &ProgramSpec,
         role: &str,
         child: Child,
         pipes: Vec<u64>,
-    ) -> Result<Arc<Entry>, Refusal> {
+    ) -> Result<Arc<ProcessEntry>, OrderRefusal> {
         let pid = child.id();
-        let group = Group::of(pid, pipes);
+        let group = ProcessGroup::of(pid, pipes);
         let marks = program.environment.get(MARK).map(|run| format!("{MARK}={run}")).into_iter().collect();
-        let entry = Arc::new(Entry { role: role.to_owned(), pid, group, marks, child: Mutex::new(Some(child)) });
+        let entry = Arc::new(ProcessEntry { role: role.to_owned(), pid, group, marks, child: Mutex::new(Some(child)) });
         let mut table = self.table();
         if table.closed {
             drop(table);
             entry.kill();
             entry.wait();
-            return Err(Refusal::Cannot { reason: "the host is being taken down".to_owned() });
+            return Err(OrderRefusal::Cannot { reason: "the host is being taken down".to_owned() });
         }
         table.by_number.insert(number, Arc::clone(&entry));
         Ok(entry)
     }
 
-    pub fn signal(&self, process: u64, signal: i32, group: bool) -> Result<Answer, Refusal> {
+    pub fn signal(&self, process: u64, signal: i32, group: bool) -> Result<OrderReply, OrderRefusal> {
         let known = self.table().by_number.get(&process).cloned();
-        let entry = known.ok_or_else(|| Refusal::system(format!("signal process {process}"), &"there is none"))?;
+        let entry = known.ok_or_else(|| OrderRefusal::system(format!("signal process {process}"), &"there is none"))?;
         let signal = Signal::from_named_raw(signal)
-            .ok_or_else(|| Refusal::system(format!("send signal {signal}"), &"there is none of that number"))?;
+            .ok_or_else(|| OrderRefusal::system(format!("send signal {signal}"), &"there is none of that number"))?;
         entry.signal(signal, group);
-        Ok(Answer::Nothing)
+        Ok(OrderReply::Nothing)
     }
 
     /// Those that have a role and run.
     pub fn members(&self, host: &str) -> Vec<Member> {
-        let entries: Vec<Arc<Entry>> = self.table().by_number.values().cloned().collect();
+        let entries: Vec<Arc<ProcessEntry>> = self.table().by_number.values().cloned().collect();
         let running = entries.iter().filter(|entry| !entry.role.is_empty() && entry.child().is_some());
         running.map(|entry| Member { host: host.to_owned(), role: entry.role.clone(), pid: entry.pid }).collect()
     }
@@ -444,7 +445,7 @@ impl Processes {
     }
 
     /// The process group of each.
-    pub fn groups(&self) -> Vec<Group> {
+    pub fn groups(&self) -> Vec<ProcessGroup> {
         self.table().by_number.values().map(|entry| entry.group.clone()).collect()
     }
 
@@ -454,7 +455,7 @@ impl Processes {
     }
 }
 
-impl Entry {
+impl ProcessEntry {
     fn child(&self) -> MutexGuard<'_, Option<Child>> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -499,15 +500,18 @@ impl Entry {
 }
 
 /// The program with its arguments, environment and folder.
-pub fn command(program: &Program) -> Result<Command, Refusal> {
+pub fn command(program: &ProgramSpec) -> Result<Command, OrderRefusal> {
     let [name, arguments @ ..] = program.command.as_slice() else {
-        return Err(Refusal::system(format!("start `{}`", program.role), &"it has no program"));
+        return Err(OrderRefusal::system(format!("start `{}`", program.role), &"it has no program"));
     };
     let mut command = Command::new(name);
     command.args(arguments).envs(&program.environment);
     if let Some(folder) = &program.folder {
         if !folder.is_dir() {
-            return Err(Refusal::system(format!("start `{name}` in {}", folder.display()), &"there is no such folder"));
+            return Err(OrderRefusal::system(
+                format!("start `{name}` in {}", folder.display()),
+                &"there is no such folder",
+            ));
         }
         command.current_dir(folder);
     }
@@ -515,12 +519,12 @@ pub fn command(program: &Program) -> Result<Command, Refusal> {
 }
 
 /// Why it could not be started.
-fn not_started(program: &Program, error: &io::Error) -> Refusal {
+fn not_started(program: &ProgramSpec, error: &io::Error) -> OrderRefusal {
     let name = program.command.first().cloned().unwrap_or_default();
     if error.kind() == ErrorKind::NotFound {
-        return Refusal::NoProgram { program: name };
+        return OrderRefusal::NoProgram { program: name };
     }
-    Refusal::system(format!("start `{name}` for `{}`", program.role), error)
+    OrderRefusal::system(format!("start `{name}` for `{}`", program.role), error)
 }
 
 /// Its exit code, or the signal that ended it, negative.
@@ -543,16 +547,16 @@ fn await_either(handle: Option<&OwnedFd>, pipe: Option<BorrowedFd<'_>>) -> (bool
 }
 
 /// Says what a process writes, and its end.
-struct Follower<'a> {
+struct ProcessFollower<'a> {
     number: u64,
-    entry: &'a Entry,
+    entry: &'a ProcessEntry,
     pipe: PipeReader,
-    voice: &'a Voice,
+    voice: &'a MessageWriter,
     /// The beginning of a character whose end is still to come.
     cut: Vec<u8>,
 }
 
-impl Follower<'_> {
+impl ProcessFollower<'_> {
     fn run(mut self) {
         use std::os::fd::AsFd as _;
         let handle = self.entry.handle();
@@ -583,7 +587,7 @@ impl Follower<'_> {
             left -= piece;
         }
         self.say_cut();
-        self.voice.say(&Said::Ended { process: self.number, how });
+        self.voice.say(&RunnerMessage::Ended { process: self.number, how });
         true
     }
 
@@ -607,7 +611,7 @@ impl Follower<'_> {
         let text = String::from_utf8_lossy(&self.cut).into_owned();
         self.cut = rest;
         if !text.is_empty() {
-            self.voice.say(&Said::Wrote { process: self.number, text });
+            self.voice.say(&RunnerMessage::Wrote { process: self.number, text });
         }
     }
 
@@ -615,7 +619,7 @@ impl Follower<'_> {
         if !self.cut.is_empty() {
             let text = String::from_utf8_lossy(&self.cut).into_owned();
             self.cut.clear();
-            self.voice.say(&Said::Wrote { process: self.number, text });
+            self.voice.say(&RunnerMessage::Wrote { process: self.number, text });
         }
     }
 }
@@ -641,11 +645,11 @@ const YEAR_S: f64 = 31_536_000.0;
 fn run_program(
     processes: &Processes,
     number: u64,
-    program: &Program,
+    program: &ProgramSpec,
     input: String,
     within_s: f64,
     groups: &[PathBuf],
-) -> Result<Answer, Refusal> {
+) -> Result<OrderReply, OrderRefusal> {
     let until = Instant::now() + Duration::from_secs_f64(within_s.clamp(0.0, YEAR_S));
     let (output, output_in) = pipe()?;
     let (errors, errors_in) = pipe()?;
@@ -657,27 +661,27 @@ fn run_program(
     // Without a role: it is none of the target's.
     let entry = processes.enter(number, program, "", child, pipes)?;
     let keeps_bytes = program.keeps_bytes.unwrap_or(KEPT_BYTES);
-    let gather = || Ok((Gathered::from(output, keeps_bytes)?, Gathered::from(errors, KEPT_BYTES)?));
+    let gather = || Ok((PipeOutput::from(output, keeps_bytes)?, PipeOutput::from(errors, KEPT_BYTES)?));
     let gathered = give(stdin, input).and_then(|()| gather());
     let gathered = gathered.inspect_err(|_| entry.kill());
     let how = await_end(&entry, until);
     processes.forget(number);
-    let (output, errors) = gathered.map_err(|error| Refusal::system("start a thread", &error))?;
+    let (output, errors) = gathered.map_err(|error| OrderRefusal::system("start a thread", &error))?;
     let mut errors = errors.text();
     let how = how.unwrap_or_else(|| {
         errors.push_str(&format!("\n[killed: not done within {within_s} s]\n"));
         entry.kill();
         entry.wait()
     });
-    Ok(Answer::Ran { how, output: output.text(), errors })
+    Ok(OrderReply::Ran { how, output: output.text(), errors })
 }
 
-fn pipe() -> Result<(PipeReader, io::PipeWriter), Refusal> {
-    io::pipe().map_err(|error| Refusal::system("make a pipe", &error))
+fn pipe() -> Result<(PipeReader, io::PipeWriter), OrderRefusal> {
+    io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))
 }
 
 /// How it ended, if it did in time.
-fn await_end(entry: &Entry, until: Instant) -> Option<i32> {
+fn await_end(entry: &ProcessEntry, until: Instant) -> Option<i32> {
     loop {
         if let Some(how) = entry.ended() {
             return Some(how);
@@ -698,14 +702,14 @@ fn give(stdin: Option<ChildStdin>, input: String) -> io::Result<()> {
 }
 
 /// What comes from a pipe.
-struct Gathered {
+struct PipeOutput {
     kept: Arc<Mutex<Vec<u8>>>,
     keeps_bytes: usize,
     /// Closed by the reader when it is done.
     done: Receiver<()>,
 }
 
-impl Gathered {
+impl PipeOutput {
     fn from(mut pipe: PipeReader, keeps_bytes: usize) -> io::Result<Self> {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (until_done, done) = channel::<()>();
@@ -748,13 +752,13 @@ impl Gathered {
 // The host's private folders.
 
 /// Where the host's folders are.
-pub struct Room {
+pub struct HostDirs {
     folder: PathBuf,
     /// It goes with the host.
     is_temporary: bool,
 }
 
-impl Room {
+impl HostDirs {
     /// The folder that the setup names, or a temporary one. One that is there already holds the data of the host, which was
     /// cut off and is made again.
     pub fn make(setup: &Setup) -> Result<Self, String> {
@@ -780,23 +784,23 @@ impl Room {
     }
 
     /// An empty folder of that name.
-    pub fn make_folder(&self, name: &str) -> Result<PathBuf, Refusal> {
+    pub fn make_folder(&self, name: &str) -> Result<PathBuf, OrderRefusal> {
         let path = self.named(name)?;
         let made = remove(&path).and_then(|()| fs::create_dir_all(&path));
-        made.map_err(|error| Refusal::system(format!("make {}", path.display()), &error))?;
+        made.map_err(|error| OrderRefusal::system(format!("make {}", path.display()), &error))?;
         Ok(path)
     }
 
-    pub fn remove_folder(&self, name: &str) -> Result<(), Refusal> {
+    pub fn remove_folder(&self, name: &str) -> Result<(), OrderRefusal> {
         let path = self.named(name)?;
-        remove(&path).map_err(|error| Refusal::system(format!("remove {}", path.display()), &error))
+        remove(&path).map_err(|error| OrderRefusal::system(format!("remove {}", path.display()), &error))
     }
 
-    fn named(&self, name: &str) -> Result<PathBuf, Refusal> {
+    fn named(&self, name: &str) -> Result<PathBuf, OrderRefusal> {
         let mut parts = Path::new(name).components();
         match (parts.next(), parts.next()) {
             (Some(Component::Normal(_)), None) => Ok(self.folder.join(name)),
-            _ => Err(Refusal::system(format!("use the folder `{name}`"), &"that is no name of a folder")),
+            _ => Err(OrderRefusal::system(format!("use the folder `{name}`"), &"that is no name of a folder")),
         }
     }
 
@@ -818,24 +822,24 @@ fn remove(path: &Path) -> io::Result<()> {
 // What the runner says: whole lines, one after the other, whoever speaks.
 
 /// Standard output.
-pub struct Voice {
+pub struct MessageWriter {
     /// `None` once nobody listens.
     output: Mutex<Option<Box<dyn Write + Send>>>,
 }
 
-impl Voice {
+impl MessageWriter {
     pub fn new(output: Box<dyn Write + Send>) -> Arc<Self> {
         Arc::new(Self { output: Mutex::new(Some(output)) })
     }
 
     /// Says a line. That nobody listens is noticed at the input's end.
-    pub fn say(&self, said: &Said) {
+    pub fn say(&self, said: &RunnerMessage) {
         let Ok(mut line) = serde_json::to_vec(said) else { return };
         line.push(b'\n');
         if line.len() > LINE_BYTES {
             // Whoever hears it would take us for broken.
-            if let Said::Done { number, .. } | Said::Refused { number, .. } = said {
-                self.refused(*number, Refusal::system("answer", &"what there is to say is too long"));
+            if let RunnerMessage::Done { number, .. } | RunnerMessage::Refused { number, .. } = said {
+                self.refused(*number, OrderRefusal::system("answer", &"what there is to say is too long"));
             }
             return;
         }
@@ -847,28 +851,30 @@ impl Voice {
     }
 
     pub fn done(&self, number: u64) {
-        self.say(&Said::Done { number, answer: Answer::Nothing });
+        self.say(&RunnerMessage::Done { number, answer: OrderReply::Nothing });
     }
 
     /// What came of an order. What a program printed is said in pieces, so that none is longer than a line may be.
-    pub fn answer(&self, number: u64, answer: Answer) {
-        let Answer::Ran { how, output, errors } = answer else { return self.say(&Said::Done { number, answer }) };
+    pub fn answer(&self, number: u64, answer: OrderReply) {
+        let OrderReply::Ran { how, output, errors } = answer else {
+            return self.say(&RunnerMessage::Done { number, answer });
+        };
         let rest = |text: String, to_errors| {
             let mut text = text.as_str();
             while text.len() > PIECE_BYTES / 2 {
                 let end = (0..=PIECE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
                 let (piece, more) = text.split_at(end);
-                self.say(&Said::Printed { number, to_errors, text: piece.to_owned() });
+                self.say(&RunnerMessage::Printed { number, to_errors, text: piece.to_owned() });
                 text = more;
             }
             text.to_owned()
         };
         let (output, errors) = (rest(output, false), rest(errors, true));
-        self.say(&Said::Done { number, answer: Answer::Ran { how, output, errors } });
+        self.say(&RunnerMessage::Done { number, answer: OrderReply::Ran { how, output, errors } });
     }
 
-    pub fn refused(&self, number: u64, why: Refusal) {
-        self.say(&Said::Refused { number, why });
+    pub fn refused(&self, number: u64, why: OrderRefusal) {
+        self.say(&RunnerMessage::Refused { number, why });
     }
 }
 

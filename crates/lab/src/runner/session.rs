@@ -15,9 +15,9 @@ use record::events::HostFigures;
 use record::rows::Sample;
 use rustix::process::Signal;
 
-use super::{Answer, Control, HostLines, Order, Program, Refusal, Request, Said, Setup};
-use crate::hosts::{Ended, Output, Process, Start};
-use crate::process_log::{Ears, Sink, Tail};
+use super::{HostLines, Injection, NumberedOrder, Order, OrderRefusal, OrderReply, ProgramSpec, RunnerMessage, Setup};
+use crate::hosts::{HostProcess, ProcessExit, ProgramOutput, Start};
+use crate::process_log::{LogSink, LogWatcher, Tail};
 use crate::{Error, hooks, plain_text};
 
 /// Why nothing is heard, where nothing else is known.
@@ -35,9 +35,9 @@ const NOTES_BYTES: usize = 4 << 10;
 
 /// A conversation with a runner. Dropped, its input is closed, and the runner ends with all that it started.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct RunnerSession {
     shared: Arc<Shared>,
-    out: Mutex<Out>,
+    out: Mutex<PendingRequests>,
     /// What the runner said of the host when it was ready.
     notices: Vec<String>,
     /// The user wants an end at once: no answer is waited for any more.
@@ -46,7 +46,7 @@ pub(crate) struct Session {
 
 /// What is asked.
 #[derive(Debug)]
-struct Out {
+struct PendingRequests {
     /// Of the last request.
     number: u64,
     /// To the thread that writes, so that a runner that does not read holds up nobody; `None`: closed.
@@ -57,11 +57,11 @@ struct Out {
 #[derive(Debug)]
 struct Shared {
     host: String,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SessionState {
     /// Why nothing is heard any more.
     lost: Option<String>,
     /// Why the runner is about to end, if that is known beforehand.
@@ -69,13 +69,13 @@ struct State {
     /// Nobody had it end.
     is_by_itself: bool,
     pending: BTreeMap<u64, Pending>,
-    feeds: BTreeMap<u64, Arc<Feed>>,
+    feeds: BTreeMap<u64, Arc<ProcessFeed>>,
 }
 
 /// Whoever waits for an answer.
 #[derive(Debug)]
 struct Pending {
-    asker: Sender<Result<Answer, Refusal>>,
+    asker: Sender<Result<OrderReply, OrderRefusal>>,
     /// What a program has printed so far.
     output: String,
     errors: String,
@@ -84,7 +84,7 @@ struct Pending {
 }
 
 impl Pending {
-    fn of(asker: Sender<Result<Answer, Refusal>>, order: &Order) -> Self {
+    fn of(asker: Sender<Result<OrderReply, OrderRefusal>>, order: &Order) -> Self {
         let left_bytes = match order {
             Order::Run { program, .. } => {
                 program.keeps_bytes.unwrap_or(hooks::ANSWER_BYTES) + hooks::ANSWER_BYTES + NOTES_BYTES
@@ -107,13 +107,13 @@ impl Pending {
     }
 
     /// With all that came before it.
-    fn answered(mut self, answer: Answer) {
+    fn answered(mut self, answer: OrderReply) {
         let answer = match answer {
-            Answer::Ran { how, output, errors } => {
+            OrderReply::Ran { how, output, errors } => {
                 self.output.push_str(&output);
                 self.errors.push_str(&errors);
                 // What is printed to standard output may be data; of errors there is nothing to do but to show them.
-                Answer::Ran { how, output: self.output, errors: plain_text::lines(&self.errors) }
+                OrderReply::Ran { how, output: self.output, errors: plain_text::lines(&self.errors) }
             }
             other => other,
         };
@@ -122,7 +122,7 @@ impl Pending {
     }
 }
 
-impl Session {
+impl RunnerSession {
     /// Tells the runner its setup and waits until it is ready.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Session {
             }
             Err(RecvTimeoutError::Disconnected) => return Err(failed(shared.reason())),
         };
-        let (out, at_once) = (Mutex::new(Out { number: 0, lines: Some(lines) }), Arc::clone(at_once));
+        let (out, at_once) = (Mutex::new(PendingRequests { number: 0, lines: Some(lines) }), Arc::clone(at_once));
         Ok(Arc::new(Self { shared, out, notices, at_once }))
     }
 
@@ -158,8 +158,8 @@ impl Session {
     /// What the runner refused, [`Error::HostLost`] if it is gone or does not answer in time. It is not asked again then: whoever
     /// is stopped, or hangs, would cost that time with every order. A sample is no order: one that is late is one that is
     /// missing.
-    pub fn ask(&self, order: Order, within: Duration) -> Result<Answer, Error> {
-        let (about, is_sample) = (About::of(&order), order == Order::Sample);
+    pub fn ask(&self, order: Order, within: Duration) -> Result<OrderReply, Error> {
+        let (about, is_sample) = (OrderSubject::of(&order), order == Order::Sample);
         let (number, answer) = self.send(order, None)?;
         let answer = self.answer(number, &answer, within);
         if matches!(&answer, Err(Error::HostLost { .. })) && !is_sample {
@@ -169,17 +169,17 @@ impl Session {
     }
 
     /// Starts a process; its output goes to `start.log`.
-    pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn Process>, Error> {
-        let feed = Feed::open(&start.log, &start.ears)
+    pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
+        let feed = ProcessFeed::open(&start.log, &start.ears)
             .map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let order = Order::Start(program(start)?);
-        let about = About::of(&order);
+        let about = OrderSubject::of(&order);
         let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;
         // From here on it is ended with this, whatever goes wrong.
         let mut process = RemoteProcess::new(Arc::clone(self), number, feed);
         let answer = self.answer(number, &answer, START_PATIENCE);
         match answer.inspect_err(|_| self.give_up(&no_answer(START_PATIENCE)))? {
-            Ok(Answer::Started { pid }) => {
+            Ok(OrderReply::Started { pid }) => {
                 process.pid = pid;
                 Ok(Box::new(process))
             }
@@ -227,9 +227,10 @@ impl Session {
 
     /// Ends the conversation: who waits for an answer does not get one, and every process counts as killed.
     pub fn give_up(&self, reason: &str) {
-        self.out().lines = None;
+        // The reason first: the runner ends with its input, and that may be heard before this goes on.
         self.shared.state().ending.get_or_insert_with(|| reason.to_owned());
         self.shared.lose(reason);
+        self.out().lines = None;
     }
 
     /// Whether all is to end at once; then nothing is heard any more.
@@ -241,12 +242,16 @@ impl Session {
         at_once
     }
 
-    fn out(&self) -> MutexGuard<'_, Out> {
+    fn out(&self) -> MutexGuard<'_, PendingRequests> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends an order; gives its number and where its answer comes.
-    fn send(&self, order: Order, feed: Option<Arc<Feed>>) -> Result<(u64, Receiver<Result<Answer, Refusal>>), Error> {
+    fn send(
+        &self,
+        order: Order,
+        feed: Option<Arc<ProcessFeed>>,
+    ) -> Result<(u64, Receiver<Result<OrderReply, OrderRefusal>>), Error> {
         if self.is_at_once() {
             return Err(self.lost());
         }
@@ -254,7 +259,7 @@ impl Session {
         let pending = Pending::of(sender, &order);
         let mut out = self.out();
         let number = out.number + 1;
-        let line = line(&Request { number, order })?;
+        let line = line(&NumberedOrder { number, order })?;
         {
             // Before it is sent: the answer may be there at once.
             let mut state = self.shared.state();
@@ -274,9 +279,9 @@ impl Session {
     fn answer(
         &self,
         number: u64,
-        answer: &Receiver<Result<Answer, Refusal>>,
+        answer: &Receiver<Result<OrderReply, OrderRefusal>>,
         within: Duration,
-    ) -> Result<Result<Answer, Refusal>, Error> {
+    ) -> Result<Result<OrderReply, OrderRefusal>, Error> {
         within_or_at_once(answer, within, &self.at_once).map_err(|error| match error {
             RecvTimeoutError::Disconnected => self.lost(),
             RecvTimeoutError::Timeout if self.is_at_once() => self.lost(),
@@ -291,14 +296,14 @@ impl Session {
         Error::HostLost { host: self.shared.host.clone(), reason: self.shared.reason() }
     }
 
-    fn unexpected(&self, answer: &Answer) -> Error {
+    fn unexpected(&self, answer: &OrderReply) -> Error {
         let answer = plain_text::beginning(&format!("{answer:?}"), plain_text::LINE_CHARACTERS);
         Error::Host { host: self.shared.host.clone(), reason: format!("its runner gave the answer {answer}") }
     }
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -363,7 +368,7 @@ fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> 
 }
 
 /// What an order was about, for the words of its refusal.
-enum About {
+enum OrderSubject {
     /// A program, for this role.
     Role(String),
     /// A fault.
@@ -372,26 +377,28 @@ enum About {
     Other,
 }
 
-impl About {
+impl OrderSubject {
     fn of(order: &Order) -> Self {
         match order {
-            Order::Start(Program { role, .. }) | Order::Run { program: Program { role, .. }, .. } => {
+            Order::Start(ProgramSpec { role, .. }) | Order::Run { program: ProgramSpec { role, .. }, .. } => {
                 Self::Role(role.clone())
             }
-            Order::Impose { .. } | Order::Lift { .. } => Self::Fault,
+            Order::Inject { .. } | Order::Heal { .. } => Self::Fault,
             _ => Self::Other,
         }
     }
 
-    fn error(self, host: &str, why: Refusal) -> Error {
+    fn error(self, host: &str, why: OrderRefusal) -> Error {
         let host = host.to_owned();
         match (why, self) {
-            (Refusal::NoProgram { program }, Self::Role(role)) => Error::Missing { role, program },
-            (Refusal::NoProgram { program }, _) => Error::Host { host, reason: format!("`{program}` is not there") },
-            (Refusal::PortTaken { port }, _) => Error::PortTaken { port, holder: None },
-            (Refusal::Cannot { reason }, Self::Fault) => Error::Fault(reason),
-            (Refusal::Cannot { reason }, _) => Error::Host { host, reason },
-            (Refusal::System { doing, error }, _) => {
+            (OrderRefusal::NoProgram { program }, Self::Role(role)) => Error::Missing { role, program },
+            (OrderRefusal::NoProgram { program }, _) => {
+                Error::Host { host, reason: format!("`{program}` is not there") }
+            }
+            (OrderRefusal::PortTaken { port }, _) => Error::PortTaken { port, holder: None },
+            (OrderRefusal::Cannot { reason }, Self::Fault) => Error::Fault(reason),
+            (OrderRefusal::Cannot { reason }, _) => Error::Host { host, reason },
+            (OrderRefusal::System { doing, error }, _) => {
                 Error::System { doing: format!("{doing} on {host}"), error: io::Error::other(error) }
             }
         }
@@ -444,9 +451,9 @@ fn until_ready(lines: &mut RunnerOutput, first: Sender<Result<Vec<String>, Strin
         if heard_bytes > NOISE_BYTES {
             break Err(format!("{}; it says more than {} MiB", silent(&noise), NOISE_BYTES >> 20));
         }
-        match Said::read(line) {
-            Ok(Said::Ready { notices, .. }) => break Ok(notices),
-            Ok(Said::Failed { reason }) => break Err(reason),
+        match RunnerMessage::read(line) {
+            Ok(RunnerMessage::Ready { notices, .. }) => break Ok(notices),
+            Ok(RunnerMessage::Failed { reason }) => break Err(reason),
             Ok(_) | Err(_) => {
                 noise.push(quoted(line));
                 noise.drain(..noise.len().saturating_sub(NOISE_LINES));
@@ -479,7 +486,7 @@ fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
             Ok(None) => return RUNNER_GONE.to_owned(),
             Err(reason) => return format!("its runner broke the rules: {reason}"),
         };
-        let was_asked = match Said::read(line) {
+        let was_asked = match RunnerMessage::read(line) {
             Ok(said) => take(said, shared),
             // Answers may be missing from now on, so nothing can be relied on.
             Err(why) => return format!("its runner said what is no message: {} ({why})", quoted(line)),
@@ -494,24 +501,24 @@ fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
 }
 
 /// Hands on what was said. False: nobody had asked for it.
-fn take(said: Said, shared: &Shared) -> Result<bool, String> {
+fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
     match said {
-        Said::Done { number, answer } => {
+        RunnerMessage::Done { number, answer } => {
             let asker = shared.state().pending.remove(&number);
             Ok(asker.map(|asker| asker.answered(answer)).is_some())
         }
-        Said::Refused { number, why } => {
+        RunnerMessage::Refused { number, why } => {
             let asker = shared.state().pending.remove(&number);
             // Who does not wait any more is not told.
             Ok(asker.map(|asker| drop(asker.asker.send(Err(why)))).is_some())
         }
-        Said::Printed { number, to_errors, text } => {
+        RunnerMessage::Printed { number, to_errors, text } => {
             match shared.state().pending.get_mut(&number).map(|asker| asker.take(to_errors, &text)) {
                 Some(false) => Err("its runner gave more of what a program printed than was to be kept".to_owned()),
                 taken => Ok(taken.is_some()),
             }
         }
-        Said::Wrote { process, text } => {
+        RunnerMessage::Wrote { process, text } => {
             let feed = shared.state().feeds.get(&process).cloned();
             if let Some(feed) = feed {
                 feed.take(text.as_bytes());
@@ -519,15 +526,15 @@ fn take(said: Said, shared: &Shared) -> Result<bool, String> {
             // What a process leaves behind may write for as long as it likes.
             Ok(true)
         }
-        Said::Ended { process, how } => {
+        RunnerMessage::Ended { process, how } => {
             let feed = shared.state().feeds.get(&process).cloned();
             if let Some(feed) = feed {
-                feed.end(Ended::from_code(how));
+                feed.end(ProcessExit::from_code(how));
             }
             Ok(true)
         }
         // Said once, at the beginning.
-        Said::Ready { .. } | Said::Failed { .. } => Ok(false),
+        RunnerMessage::Ready { .. } | RunnerMessage::Failed { .. } => Ok(false),
     }
 }
 
@@ -537,15 +544,17 @@ fn take(said: Said, shared: &Shared) -> Result<bool, String> {
 const MEASURE_PATIENCE: Duration = Duration::from_secs(120);
 /// For what may have to wait for a disk: folders; and for faults.
 const SLOW_PATIENCE: Duration = Duration::from_secs(60);
-/// For a fault to be lifted. Nothing is started or measured for that.
+/// For a fault to be healed. Nothing is started or measured for that.
 const LIFT_PATIENCE: Duration = Duration::from_secs(30);
 
-impl Session {
+impl RunnerSession {
     /// Runs a program to its end; killed after `within`.
-    pub fn run(&self, program: &Program, input: &str, within: Duration) -> Result<Output, Error> {
+    pub fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
         let (program, input, within_s) = (program.clone(), input.to_owned(), within.as_secs_f64());
         match self.ask(Order::Run { program, input, within_s }, within.saturating_add(START_PATIENCE))? {
-            Answer::Ran { how, output, errors } => Ok(Output { ended: Ended::from_code(how), output, errors }),
+            OrderReply::Ran { how, output, errors } => {
+                Ok(ProgramOutput { ended: ProcessExit::from_code(how), output, errors })
+            }
             other => Err(self.unexpected(&other)),
         }
     }
@@ -553,7 +562,7 @@ impl Session {
     /// So many different ports on which nothing listens.
     pub fn ports(&self, count: usize) -> Result<Vec<u16>, Error> {
         match self.ask(Order::Ports { count }, PATIENCE)? {
-            Answer::Ports { ports } if ports.len() == count => Ok(ports),
+            OrderReply::Ports { ports } if ports.len() == count => Ok(ports),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -561,7 +570,7 @@ impl Session {
     /// An empty private folder of that name.
     pub fn make_folder(&self, name: &str) -> Result<PathBuf, Error> {
         match self.ask(Order::Folder { name: name.to_owned() }, SLOW_PATIENCE)? {
-            Answer::Folder { path } => Ok(path),
+            OrderReply::Folder { path } => Ok(path),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -574,19 +583,19 @@ impl Session {
     /// Reads the probes; `at_s` and `host` are left to be filled in.
     pub fn sample(&self, within: Duration) -> Result<Vec<Sample>, Error> {
         match self.ask(Order::Sample, within)? {
-            Answer::Samples { rows } => Ok(rows),
+            OrderReply::Samples { rows } => Ok(rows),
             other => Err(self.unexpected(&other)),
         }
     }
 
-    /// Imposes a fault under a key.
-    pub fn impose(&self, key: &str, control: &Control) -> Result<(), Error> {
-        self.ask(Order::Impose { key: key.to_owned(), control: control.clone() }, SLOW_PATIENCE).map(drop)
+    /// Injects a fault under a key.
+    pub fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
+        self.ask(Order::Inject { key: key.to_owned(), control: control.clone() }, SLOW_PATIENCE).map(drop)
     }
 
-    /// Lifts it.
-    pub fn lift(&self, key: &str) -> Result<(), Error> {
-        self.ask(Order::Lift { key: key.to_owned() }, LIFT_PATIENCE).map(drop)
+    /// Heals it.
+    pub fn heal(&self, key: &str) -> Result<(), Error> {
+        self.ask(Order::Heal { key: key.to_owned() }, LIFT_PATIENCE).map(drop)
     }
 
     /// Measures the storage in the host's folder, for so long.
@@ -598,7 +607,7 @@ impl Session {
     /// Measures the machine for a profile.
     pub fn measure_machine(&self) -> Result<String, Error> {
         match self.ask(Order::MeasureMachine, MEASURE_PATIENCE)? {
-            Answer::Text { text } => Ok(text),
+            OrderReply::Text { text } => Ok(text),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -610,7 +619,7 @@ impl Session {
 
     fn figures_of(&self, order: Order, within: Duration) -> Result<HostFigures, Error> {
         match self.ask(order, within)? {
-            Answer::Figures { figures } => Ok(*figures),
+            OrderReply::Figures { figures } => Ok(*figures),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -622,7 +631,7 @@ impl Session {
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is heard of a process.
-pub struct Feed {
+pub struct ProcessFeed {
     state: Mutex<ProcessState>,
     changed: Condvar,
     lines: Tail,
@@ -630,19 +639,19 @@ pub struct Feed {
 
 struct ProcessState {
     /// `None` once nothing more can come.
-    sink: Option<Sink>,
-    ended: Option<Ended>,
+    sink: Option<LogSink>,
+    ended: Option<ProcessExit>,
 }
 
-impl fmt::Debug for Feed {
+impl fmt::Debug for ProcessFeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Feed").field("ended", &self.state().ended).finish_non_exhaustive()
     }
 }
 
-impl Feed {
-    pub fn open(log: &Path, ears: &Ears) -> io::Result<Arc<Self>> {
-        let sink = Sink::open(log, ears)?;
+impl ProcessFeed {
+    pub fn open(log: &Path, ears: &LogWatcher) -> io::Result<Arc<Self>> {
+        let sink = LogSink::open(log, ears)?;
         let lines = sink.lines();
         let state = Mutex::new(ProcessState { sink: Some(sink), ended: None });
         Ok(Arc::new(Self { state, changed: Condvar::new(), lines }))
@@ -660,7 +669,7 @@ impl Feed {
     }
 
     /// It ended. What it started may still write.
-    pub fn end(&self, how: Ended) {
+    pub fn end(&self, how: ProcessExit) {
         self.state().ended.get_or_insert(how);
         self.changed.notify_all();
     }
@@ -668,21 +677,21 @@ impl Feed {
     /// Nothing is heard of it any more: if it runs, it is killed with its host.
     pub fn lose(&self) {
         self.state().sink = None;
-        self.end(Ended::Signal(Signal::KILL.as_raw()));
+        self.end(ProcessExit::Signal(Signal::KILL.as_raw()));
     }
 }
 
 /// A process in a host.
 pub struct RemoteProcess {
-    session: Arc<Session>,
+    session: Arc<RunnerSession>,
     number: u64,
     /// Inside the host.
     pub pid: u32,
-    feed: Arc<Feed>,
+    feed: Arc<ProcessFeed>,
 }
 
 impl RemoteProcess {
-    pub fn new(session: Arc<Session>, number: u64, feed: Arc<Feed>) -> Self {
+    pub fn new(session: Arc<RunnerSession>, number: u64, feed: Arc<ProcessFeed>) -> Self {
         Self { session, number, pid: 0, feed }
     }
 
@@ -698,16 +707,16 @@ impl RemoteProcess {
     }
 }
 
-impl Process for RemoteProcess {
+impl HostProcess for RemoteProcess {
     fn pid(&self) -> u32 {
         self.pid
     }
 
-    fn ended(&mut self) -> Option<Ended> {
+    fn ended(&mut self) -> Option<ProcessExit> {
         self.feed.state().ended
     }
 
-    fn wait(&mut self, within: Duration) -> Option<Ended> {
+    fn wait(&mut self, within: Duration) -> Option<ProcessExit> {
         let until = Instant::now() + within;
         let mut state = self.feed.state();
         while state.ended.is_none() {
@@ -753,13 +762,13 @@ impl Drop for RemoteProcess {
 }
 
 /// As a runner is told to start it.
-pub fn program(start: &Start) -> Result<Program, Error> {
+pub fn program(start: &Start) -> Result<ProgramSpec, Error> {
     let mut command = vec![text(&start.program)?];
     for argument in &start.arguments {
         command.push(text(argument)?);
     }
     let pairs = start.environment.iter().map(|(name, value)| Ok((text(name)?, text(value)?)));
-    Ok(Program {
+    Ok(ProgramSpec {
         role: start.role.clone(),
         command,
         environment: pairs.collect::<Result<BTreeMap<String, String>, Error>>()?,

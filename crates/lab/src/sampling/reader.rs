@@ -7,24 +7,24 @@ use std::time::Instant;
 
 use record::rows::Sample;
 
-use crate::linux::cgroup::{CpuTime, Group, Hierarchies};
+use crate::deployment::Member;
+use crate::linux::cgroup::{Cgroup, CpuTime, Hierarchies};
 use crate::linux::procfs;
 use crate::probes::{KINDS, Probe};
-use crate::process_tree::{Forest, Reading, Sought};
+use crate::process_tree::{ExternalTarget, ProcessForest, TreeReading};
 use crate::runner::groups::{Usage, top_of};
 use crate::runner::{Isolation, Setup};
-use crate::site::Member;
 
 /// All probes, and the processes.
-pub(crate) struct Reader {
-    source: Source,
+pub(crate) struct SampleReader {
+    source: SampleSource,
     probes: Vec<Box<dyn Probe>>,
-    forest: Forest,
+    forest: ProcessForest,
     last: Option<Instant>,
 }
 
 /// What a reading came to.
-pub(crate) struct Rows {
+pub(crate) struct ReadRows {
     /// The machine or host.
     pub host: Sample,
     /// Each role that runs.
@@ -35,22 +35,22 @@ pub(crate) struct Rows {
     pub run: Sample,
 }
 
-impl Reader {
-    pub fn new(source: Source) -> Self {
+impl SampleReader {
+    pub fn new(source: SampleSource) -> Self {
         let probes = KINDS.iter().map(|kind| (kind.make)()).collect();
-        Self { source, probes, forest: Forest::default(), last: None }
+        Self { source, probes, forest: ProcessForest::default(), last: None }
     }
 
-    /// Also tells to whom the machine's CPU time is put down: see [`Forest::share_out`].
-    pub fn share_out(&mut self, sought: Option<Sought>, lab: Option<String>) {
+    /// Also tells to whom the machine's CPU time is put down: see [`ProcessForest::share_out`].
+    pub fn share_out(&mut self, sought: Option<ExternalTarget>, lab: Option<String>) {
         self.forest.share_out(sought, lab);
     }
 
-    pub fn forest(&self) -> &Forest {
+    pub fn forest(&self) -> &ProcessForest {
         &self.forest
     }
 
-    pub fn proc(&self) -> &Proc {
+    pub fn proc(&self) -> &ProcDir {
         &self.source.proc
     }
 
@@ -62,17 +62,17 @@ impl Reader {
     }
 
     /// Reads everything and fills in `host`, which has time and name; `None` at the first reading.
-    pub fn read(&mut self, now: Instant, members: &[Member], mut host: Sample) -> Option<Rows> {
+    pub fn read(&mut self, now: Instant, members: &[Member], mut host: Sample) -> Option<ReadRows> {
         let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
         let length_s = interval_s.unwrap_or(f64::NAN);
         // First, so that a host's control group, where it knows better, has the last word.
-        let Reading { roles, own, run } = self.forest.read(&self.source, members, length_s, &mut host);
+        let TreeReading { roles, own, run } = self.forest.read(&self.source, members, length_s, &mut host);
         for probe in &mut self.probes {
             probe.read(&self.source, length_s, &mut host);
         }
         let (user, system) = run.unzip();
         let run = Sample { cpu_user_pct: user, cpu_system_pct: system, ..Sample::default() };
-        interval_s.map(|_| Rows { host, roles, own, run })
+        interval_s.map(|_| ReadRows { host, roles, own, run })
     }
 }
 
@@ -87,18 +87,18 @@ pub(crate) fn strangers_pct(host: &Sample, ours: &[Sample]) -> Option<f64> {
 /// All hosts of a run on this machine together: the control group that theirs are in. Processes come and go, its account
 /// stays.
 pub(super) struct RunGroup {
-    group: Group,
+    group: Cgroup,
     /// What it had used, and when.
     last: Option<(Instant, CpuTime)>,
 }
 
 impl RunGroup {
     pub fn of(run: &str) -> Self {
-        Self { group: Group::new(&Arc::new(Hierarchies::detect()), top_of(run)), last: None }
+        Self { group: Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(run)), last: None }
     }
 
     /// Its CPU time since the last reading; empty if nothing is known.
-    pub fn read(&mut self, proc: &Proc, now: Instant) -> Sample {
+    pub fn read(&mut self, proc: &ProcDir, now: Instant) -> Sample {
         let time = self.group.cpu_time();
         let last = std::mem::replace(&mut self.last, time.map(|time| (now, time)));
         let used = last.zip(time).and_then(|((then, before), time)| {
@@ -118,9 +118,9 @@ impl RunGroup {
 // and what it may use.
 
 /// `/proc`, or a recorded one.
-pub(crate) struct Proc(PathBuf);
+pub(crate) struct ProcDir(PathBuf);
 
-impl Proc {
+impl ProcDir {
     pub fn at(path: &Path) -> Self {
         Self(path.to_path_buf())
     }
@@ -142,16 +142,16 @@ impl Proc {
 }
 
 /// Where figures come from.
-pub(crate) struct Source {
+pub(crate) struct SampleSource {
     /// Of the machine or, seen from inside a host, with that host's processes and interfaces only.
-    pub proc: Proc,
+    pub proc: ProcDir,
     /// What marks off a host from the machine that plays it; `None`: it is the machine.
-    pub host: Option<Bounds>,
+    pub host: Option<HostBounds>,
 }
 
 /// A host that Plimsoll made.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Bounds {
+pub(crate) struct HostBounds {
     /// What its control groups had used when the reading began.
     pub usage: Usage,
     /// What they can do together, in cores of the machine: 100 %.
@@ -162,15 +162,15 @@ pub(crate) struct Bounds {
     pub device: Option<String>,
 }
 
-impl Source {
+impl SampleSource {
     /// The machine as it is.
-    pub fn machine(proc: Proc) -> Self {
+    pub fn machine(proc: ProcDir) -> Self {
         Self { proc, host: None }
     }
 
     /// What a runner sees: its host, if it was to make one.
-    pub fn of(setup: &Setup, proc: Proc) -> Self {
-        let host = setup.isolation.as_ref().map(|isolation| Bounds::of(setup, isolation, &proc));
+    pub fn of(setup: &Setup, proc: ProcDir) -> Self {
+        let host = setup.isolation.as_ref().map(|isolation| HostBounds::of(setup, isolation, &proc));
         Self { proc, host }
     }
 
@@ -183,8 +183,8 @@ impl Source {
     }
 }
 
-impl Bounds {
-    fn of(setup: &Setup, isolation: &Isolation, proc: &Proc) -> Self {
+impl HostBounds {
+    fn of(setup: &Setup, isolation: &Isolation, proc: &ProcDir) -> Self {
         let envelope = &setup.envelope;
         let may_use = match envelope.cpus.len() {
             0 => proc.cpus().unwrap_or(1.0),

@@ -4,7 +4,7 @@
 use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
 
-use super::operation::{Ending, Work};
+use super::operation::{AgentWork, OperationEnd};
 use super::script::Script;
 use super::worker::Worker;
 use crate::protocols::Protocol;
@@ -87,8 +87,8 @@ impl<P: Protocol> Worker<P> {
         }
         let next_ns = self.script.schedule.next_ns(self.agents[index].number - 1, start_ns, now);
         queue.expect(index, next_ns);
-        let is_unborn = self.agents[index].work == Work::Unborn;
-        if is_unborn || self.agents[index].work == Work::Pause {
+        let is_unborn = self.agents[index].work == AgentWork::Unborn;
+        if is_unborn || self.agents[index].work == AgentWork::Pause {
             self.tally.late(now - start_ns);
             self.count_late(index, start_ns, now);
             self.tally.agents += u32::from(is_unborn);
@@ -116,7 +116,7 @@ impl<P: Protocol> Worker<P> {
     pub(super) fn take_next(&mut self, index: usize, now: u64) {
         match self.queue.as_mut().and_then(|queue| queue.pop(index)) {
             Some(start_ns) => self.begin(index, start_ns, now),
-            None => self.agents[index].work = Work::Pause,
+            None => self.agents[index].work = AgentWork::Pause,
         }
     }
 
@@ -131,7 +131,7 @@ impl<P: Protocol> Worker<P> {
             if is_open {
                 let agent = &self.agents[index];
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
-                self.close_books(index, Ending { outcome: Outcome::Unfinished, read: None, applied }, now);
+                self.close_books(index, OperationEnd { outcome: Outcome::Unfinished, read: None, applied }, now);
             }
             never_began += match self.queue {
                 Some(_) => self.leave_queue(index, until_ns, now),
@@ -220,21 +220,21 @@ pub struct Queue {
     /// Operations that wait.
     waiting: usize,
     /// Room for the most that have ever waited at once.
-    places: Vec<Place>,
+    places: Vec<QueuePlace>,
     /// The first place that is free again.
     free: u32,
-    lines: Vec<Line>,
+    lines: Vec<AgentQueue>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct QueuePlace {
     start_ns: u64,
     next: u32,
 }
 
 /// What waits for an agent.
 #[derive(Debug, Clone, Copy)]
-struct Line {
+struct AgentQueue {
     /// When the agent's next operation becomes due.
     arrives_ns: u64,
     first: u32,
@@ -244,7 +244,7 @@ struct Line {
 impl Queue {
     /// Room for so many operations; `arrivals` is when each agent's first becomes due.
     pub fn new(most: usize, overflow: Overflow, arrivals: impl Iterator<Item = u64>) -> Self {
-        let lines = arrivals.map(|arrives_ns| Line { arrives_ns, first: NONE, last: NONE }).collect();
+        let lines = arrivals.map(|arrives_ns| AgentQueue { arrives_ns, first: NONE, last: NONE }).collect();
         Self { overflow, most, waiting: 0, places: Vec::new(), free: NONE, lines }
     }
 
@@ -267,11 +267,11 @@ impl Queue {
             Some(freed) => std::mem::replace(&mut self.free, freed.next),
             None => {
                 // There are fewer than `most`, which a u32 holds.
-                self.places.push(Place { start_ns, next: NONE });
+                self.places.push(QueuePlace { start_ns, next: NONE });
                 (self.places.len() - 1) as u32
             }
         };
-        self.places[place as usize] = Place { start_ns, next: NONE };
+        self.places[place as usize] = QueuePlace { start_ns, next: NONE };
         let line = &mut self.lines[index];
         match std::mem::replace(&mut line.last, place) {
             NONE => line.first = place,
@@ -285,7 +285,7 @@ impl Queue {
     pub fn pop(&mut self, index: usize) -> Option<u64> {
         let line = &mut self.lines[index];
         let place = line.first;
-        let Place { start_ns, next } = *self.places.get(place as usize)?;
+        let QueuePlace { start_ns, next } = *self.places.get(place as usize)?;
         line.first = next;
         if next == NONE {
             line.last = NONE;

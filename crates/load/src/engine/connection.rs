@@ -10,41 +10,41 @@ use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
 
 use super::limits::use_for;
-use super::operation::{Agent, NEVER, Work};
-use super::sealed::Sealed;
+use super::operation::{Agent, AgentWork, NEVER};
+use super::tls_stream::TlsStream;
 use super::worker::{Worker, source};
-use crate::answer_budget::Held;
-use crate::attendant::attend;
-use crate::protocols::{Cause, Progress, Protocol};
-use crate::values::Values;
+use crate::answer_budget::BudgetShare;
+use crate::program_worker::attend;
+use crate::protocols::{AttemptCause, Progress, Protocol};
+use crate::values::OperationValues;
 
 /// No agent.
 pub const NOBODY: u32 = u32::MAX;
 
 /// The state of a socket.
 #[derive(Debug)]
-pub enum Link {
+pub enum SocketState {
     /// There is none.
     Down,
     /// On its way.
     Connecting(OwnedFd),
     /// Connected, and the two sides agree on keys.
-    Shaking(Box<Sealed>),
+    Shaking(Box<TlsStream>),
     /// Open in the clear, and the greeting is not answered yet.
     Greeting(OwnedFd),
     /// Open, and takes requests.
-    Up(Stream),
+    Up(SocketStream),
 }
 
 /// An open connection, in the clear or not.
 #[derive(Debug)]
-pub enum Stream {
+pub enum SocketStream {
     /// In the clear.
     Plain(OwnedFd),
     /// In the clear, by the ring.
     Carried(OwnedFd),
     /// By TLS. Apart, so that the others stay small.
-    Tls(Box<Sealed>),
+    Tls(Box<TlsStream>),
 }
 
 /// A connection to a service. Agents keep to theirs for the whole load; its socket comes and goes.
@@ -52,17 +52,17 @@ pub struct Connection<P: Protocol> {
     /// Number of the service it leads to. It never changes.
     pub service: u32,
     /// Its socket.
-    pub link: Link,
+    pub link: SocketState,
     /// Counts its sockets, so that late events of an old one are recognised.
     pub generation: u32,
     /// Whether this socket has carried an answer.
     pub is_proven: bool,
     /// How this socket broke, where a write was told of it: the system says it once, and a read hears of an end in order.
-    pub broken: Option<Cause>,
+    pub broken: Option<AttemptCause>,
     /// Number of the last request.
     pub last_id: u32,
     /// Agents whose attempts wait for an answer.
-    pub waiting: Waiting,
+    pub waiting: WaitingAgents,
     /// No connect before this moment.
     pub connect_after_ns: u64,
     /// Of the answer that comes next.
@@ -70,7 +70,7 @@ pub struct Connection<P: Protocol> {
     /// Bytes of an answer that is not whole.
     pub input: Vec<u8>,
     /// What these have of the budget of answers.
-    pub held: Held,
+    pub held: BudgetShare,
     /// Bytes of requests that the socket did not take yet.
     pub output: Vec<u8>,
 }
@@ -80,46 +80,46 @@ impl<P: Protocol> Connection<P> {
     pub fn new(service: u32) -> Self {
         Self {
             service,
-            link: Link::Down,
+            link: SocketState::Down,
             generation: 0,
             is_proven: false,
             broken: None,
             last_id: 0,
-            waiting: Waiting::default(),
+            waiting: WaitingAgents::default(),
             connect_after_ns: 0,
             decoder: P::Decoder::default(),
             input: Vec::new(),
-            held: Held::default(),
+            held: BudgetShare::default(),
             output: Vec::new(),
         }
     }
 
     /// Whether there is no socket, nor one on its way.
     pub fn is_down(&self) -> bool {
-        matches!(self.link, Link::Down)
+        matches!(self.link, SocketState::Down)
     }
 
     /// Whether requests can be sent.
     pub fn is_up(&self) -> bool {
-        matches!(self.link, Link::Up(_))
+        matches!(self.link, SocketState::Up(_))
     }
 
     /// Its socket, if there is one.
     pub fn socket(&self) -> Option<&OwnedFd> {
         match &self.link {
-            Link::Down => None,
-            Link::Connecting(socket)
-            | Link::Greeting(socket)
-            | Link::Up(Stream::Plain(socket) | Stream::Carried(socket)) => Some(socket),
-            Link::Shaking(sealed) | Link::Up(Stream::Tls(sealed)) => Some(&sealed.socket),
+            SocketState::Down => None,
+            SocketState::Connecting(socket)
+            | SocketState::Greeting(socket)
+            | SocketState::Up(SocketStream::Plain(socket) | SocketStream::Carried(socket)) => Some(socket),
+            SocketState::Shaking(sealed) | SocketState::Up(SocketStream::Tls(sealed)) => Some(&sealed.socket),
         }
     }
 
     /// Its socket with its session, where it has one.
     #[inline]
-    pub fn sealed(&mut self) -> Option<&mut Sealed> {
+    pub fn sealed(&mut self) -> Option<&mut TlsStream> {
         match &mut self.link {
-            Link::Shaking(sealed) | Link::Up(Stream::Tls(sealed)) => Some(sealed),
+            SocketState::Shaking(sealed) | SocketState::Up(SocketStream::Tls(sealed)) => Some(sealed),
             _ => None,
         }
     }
@@ -128,7 +128,7 @@ impl<P: Protocol> Connection<P> {
     #[inline]
     pub fn has_unwritten(&self) -> bool {
         match &self.link {
-            Link::Shaking(sealed) | Link::Up(Stream::Tls(sealed)) => sealed.session.wants_write(),
+            SocketState::Shaking(sealed) | SocketState::Up(SocketStream::Tls(sealed)) => sealed.session.wants_write(),
             _ => !self.output.is_empty(),
         }
     }
@@ -137,20 +137,20 @@ impl<P: Protocol> Connection<P> {
 /// Agents whose attempts wait, in the order of their requests: first those whose request was sent, then those whose was not. Each
 /// knows who comes behind it ([`Agent::behind`]), so that the line takes no memory of its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting {
+pub struct WaitingAgents {
     first: u32,
     last: u32,
     /// The first whose request was not sent.
     unsent: u32,
 }
 
-impl Default for Waiting {
+impl Default for WaitingAgents {
     fn default() -> Self {
         Self { first: NOBODY, last: NOBODY, unsent: NOBODY }
     }
 }
 
-impl Waiting {
+impl WaitingAgents {
     /// The agent comes to the end of the line; whether it is the first there whose request is to be sent.
     #[inline]
     pub fn join(&mut self, agents: &mut [Agent], index: usize) -> bool {
@@ -229,18 +229,20 @@ impl<P: Protocol> Worker<P> {
         let is_first = connection.waiting.join(&mut self.agents, index);
         match &connection.link {
             // Others of the connection may be ready in this turn of the loop, too: they go out together.
-            Link::Up(stream) if matches!(stream, Stream::Carried(_)) || self.script.places.is_pipelined() => {
+            SocketState::Up(stream)
+                if matches!(stream, SocketStream::Carried(_)) || self.script.places.is_pipelined() =>
+            {
                 if is_first {
                     self.ready.push(number);
                 }
             }
-            Link::Up(_) => {
+            SocketState::Up(_) => {
                 if let Err(cause) = self.write_requests(number, now) {
                     self.link_lost(number, cause, now);
                 }
             }
-            Link::Connecting(_) | Link::Shaking(_) | Link::Greeting(_) => {}
-            Link::Down => {
+            SocketState::Connecting(_) | SocketState::Shaking(_) | SocketState::Greeting(_) => {}
+            SocketState::Down => {
                 if let Err(cause) = self.connect(number) {
                     self.connect_failed(number, cause, now);
                 }
@@ -270,7 +272,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Sends the requests of all who wait for that.
-    pub(super) fn write_requests(&mut self, number: usize, now: u64) -> Result<(), Cause> {
+    pub(super) fn write_requests(&mut self, number: usize, now: u64) -> Result<(), AttemptCause> {
         let connection = &self.connections[number];
         if !connection.is_up() || connection.waiting.unsent() == NOBODY {
             return Ok(());
@@ -279,14 +281,16 @@ impl<P: Protocol> Worker<P> {
         let connection = &mut self.connections[number];
         let sent = match &mut connection.link {
             // What goes out first has to wait itself.
-            Link::Up(Stream::Plain(_) | Stream::Carried(_)) if !connection.output.is_empty() => 0,
-            Link::Up(Stream::Plain(socket)) => write(socket.as_fd(), &self.outgoing)?,
-            Link::Up(Stream::Carried(_)) => {
+            SocketState::Up(SocketStream::Plain(_) | SocketStream::Carried(_)) if !connection.output.is_empty() => 0,
+            SocketState::Up(SocketStream::Plain(socket)) => write(socket.as_fd(), &self.outgoing)?,
+            SocketState::Up(SocketStream::Carried(_)) => {
                 self.send_later(number);
                 return Ok(());
             }
-            Link::Up(Stream::Tls(sealed)) => return sealed.say(&self.outgoing),
-            Link::Down | Link::Connecting(_) | Link::Shaking(_) | Link::Greeting(_) => return Ok(()),
+            SocketState::Up(SocketStream::Tls(sealed)) => return sealed.say(&self.outgoing),
+            SocketState::Down | SocketState::Connecting(_) | SocketState::Shaking(_) | SocketState::Greeting(_) => {
+                return Ok(());
+            }
         };
         if sent < self.outgoing.len() {
             if connection.output.is_empty() {
@@ -315,7 +319,7 @@ impl<P: Protocol> Worker<P> {
             next = agent.behind;
             let step = &self.script.steps[usize::from(agent.step)];
             let source = source(agent, index, &self.script, &self.slots, &self.rows);
-            let values = Values { source, arguments: &step.arguments };
+            let values = OperationValues { source, arguments: &step.arguments };
             P::encode(self.script.request(agent), agent.request_id, &values, &mut self.outgoing);
             asks_script |= step.asks_script;
         }
@@ -334,16 +338,16 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    pub(super) fn connect(&mut self, number: usize) -> Result<(), Cause> {
+    pub(super) fn connect(&mut self, number: usize) -> Result<(), AttemptCause> {
         let socket = if P::RUNS_PROGRAMS { self.summon(number)? } else { self.dial(number)? };
         let data = event_data(self.connections[number].generation, number);
         epoll::add(&self.epoll, &socket, data, INTEREST).map_err(|errno| self.lack(errno))?;
-        self.connections[number].link = Link::Connecting(socket);
+        self.connections[number].link = SocketState::Connecting(socket);
         Ok(())
     }
 
     /// A socket that connects to the connection's service.
-    fn dial(&mut self, number: usize) -> Result<OwnedFd, Cause> {
+    fn dial(&mut self, number: usize) -> Result<OwnedFd, AttemptCause> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let service = self.connections[number].service;
         let address = self.addresses[service as usize];
@@ -360,15 +364,15 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Why there is no connection. What this machine lacks is told once.
-    pub(super) fn lack(&mut self, errno: Errno) -> Cause {
+    pub(super) fn lack(&mut self, errno: Errno) -> AttemptCause {
         let cause = connect_cause(errno);
         let text = match cause {
-            Cause::NoPort if !self.script.keep_alive => {
+            AttemptCause::NoPort if !self.script.keep_alive => {
                 "no local port is left to connect from: without `keep_alive` each operation takes one, and may keep it for a minute; \
                  set net.ipv4.tcp_tw_reuse to 1, or widen net.ipv4.ip_local_port_range"
             }
-            Cause::NoPort => "no local port is left to connect from: widen net.ipv4.ip_local_port_range",
-            Cause::NoFile => "no file descriptor is left to connect with: raise `ulimit -n`",
+            AttemptCause::NoPort => "no local port is left to connect from: widen net.ipv4.ip_local_port_range",
+            AttemptCause::NoFile => "no file descriptor is left to connect with: raise `ulimit -n`",
             _ => return cause,
         };
         if !std::mem::replace(&mut self.has_told_of_lack, true) {
@@ -385,7 +389,7 @@ impl<P: Protocol> Worker<P> {
         if !is_current(self) {
             return;
         }
-        if matches!(self.connections[number].link, Link::Connecting(_)) {
+        if matches!(self.connections[number].link, SocketState::Connecting(_)) {
             self.connected(number, flags);
         }
         let gone = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
@@ -404,7 +408,9 @@ impl<P: Protocol> Worker<P> {
         }
         let now = self.now();
         let connection = &mut self.connections[number];
-        let Link::Connecting(socket) = std::mem::replace(&mut connection.link, Link::Down) else { return };
+        let SocketState::Connecting(socket) = std::mem::replace(&mut connection.link, SocketState::Down) else {
+            return;
+        };
         if let Ok(Err(errno)) | Err(errno) = socket_error(&socket) {
             self.connect_failed(number, connect_cause(errno), now);
             return;
@@ -415,7 +421,7 @@ impl<P: Protocol> Worker<P> {
             None if flags.contains(EventFlags::IN) && !self.may_speak_first(service) => match has_bytes(&socket) {
                 Ok(true) => {
                     self.tell_of_unasked();
-                    self.connect_failed(number, Cause::BadAnswer, now);
+                    self.connect_failed(number, AttemptCause::BadAnswer, now);
                 }
                 Ok(false) => self.greet(number, socket, now),
                 // The system says it once: whoever wrote now would only hear that nobody listens.
@@ -433,11 +439,11 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// The connection is open, and who waited for that is served.
-    pub(super) fn opened(&mut self, number: usize, stream: Stream, now: u64) {
+    pub(super) fn opened(&mut self, number: usize, stream: SocketStream, now: u64) {
         let stream = self.carry(number, stream);
         let connection = &mut self.connections[number];
-        let is_carried = matches!(stream, Stream::Carried(_));
-        connection.link = Link::Up(stream);
+        let is_carried = matches!(stream, SocketStream::Carried(_));
+        connection.link = SocketState::Up(stream);
         connection.is_proven = false;
         connection.broken = None;
         self.tally.connected();
@@ -451,7 +457,7 @@ impl<P: Protocol> Worker<P> {
     fn write_rest(&mut self, number: usize) {
         let now = self.now();
         let connection = &mut self.connections[number];
-        let Link::Up(Stream::Plain(socket) | Stream::Carried(socket)) = &connection.link else {
+        let SocketState::Up(SocketStream::Plain(socket) | SocketStream::Carried(socket)) = &connection.link else {
             self.write_sealed(number, now);
             return;
         };
@@ -475,7 +481,8 @@ impl<P: Protocol> Worker<P> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut reads = 0;
         while self.connections[number].generation == generation
-            && let Link::Up(Stream::Plain(socket)) | Link::Greeting(socket) = &self.connections[number].link
+            && let SocketState::Up(SocketStream::Plain(socket)) | SocketState::Greeting(socket) =
+                &self.connections[number].link
         {
             if reads == READS {
                 self.read_later(number);
@@ -512,7 +519,7 @@ impl<P: Protocol> Worker<P> {
         let Some(socket) = connection.socket() else { return };
         if epoll::modify(&self.epoll, socket, event_data(connection.generation, number), INTEREST).is_err() {
             let now = self.now();
-            self.link_lost(number, Cause::Broken, now);
+            self.link_lost(number, AttemptCause::Broken, now);
         }
     }
 
@@ -520,9 +527,9 @@ impl<P: Protocol> Worker<P> {
     #[must_use = "who waits must not be forgotten"]
     pub(super) fn close(&mut self, number: usize) -> u32 {
         let connection = &mut self.connections[number];
-        match std::mem::replace(&mut connection.link, Link::Down) {
-            Link::Up(Stream::Tls(mut sealed)) => sealed.say_goodbye(),
-            Link::Up(Stream::Carried(socket)) => self.let_go(socket),
+        match std::mem::replace(&mut connection.link, SocketState::Down) {
+            SocketState::Up(SocketStream::Tls(mut sealed)) => sealed.say_goodbye(),
+            SocketState::Up(SocketStream::Carried(socket)) => self.let_go(socket),
             _ => {}
         }
         let connection = &mut self.connections[number];
@@ -530,7 +537,7 @@ impl<P: Protocol> Worker<P> {
         P::rest(&mut connection.decoder, &mut self.memory);
         let waiting = connection.waiting.disband();
         let (input, output) = (std::mem::take(&mut connection.input), std::mem::take(&mut connection.output));
-        connection.held = Held::default();
+        connection.held = BudgetShare::default();
         self.give_back(input);
         self.give_back(output);
         waiting
@@ -560,7 +567,7 @@ fn has_bytes(socket: &OwnedFd) -> Result<bool, Errno> {
 }
 
 /// Bytes that the socket took.
-pub(super) fn write(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Cause> {
+pub(super) fn write(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, AttemptCause> {
     loop {
         match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(sent) => return Ok(sent),
@@ -571,23 +578,23 @@ pub(super) fn write(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Cause
     }
 }
 
-fn connect_cause(errno: Errno) -> Cause {
+fn connect_cause(errno: Errno) -> AttemptCause {
     match errno {
-        Errno::CONNREFUSED => Cause::ConnectRefused,
-        Errno::TIMEDOUT => Cause::ConnectTimeout,
-        Errno::NETUNREACH | Errno::HOSTUNREACH => Cause::ConnectUnreachable,
-        Errno::ADDRNOTAVAIL => Cause::NoPort,
-        Errno::MFILE | Errno::NFILE => Cause::NoFile,
-        _ => Cause::ConnectFailed,
+        Errno::CONNREFUSED => AttemptCause::ConnectRefused,
+        Errno::TIMEDOUT => AttemptCause::ConnectTimeout,
+        Errno::NETUNREACH | Errno::HOSTUNREACH => AttemptCause::ConnectUnreachable,
+        Errno::ADDRNOTAVAIL => AttemptCause::NoPort,
+        Errno::MFILE | Errno::NFILE => AttemptCause::NoFile,
+        _ => AttemptCause::ConnectFailed,
     }
 }
 
 /// What became of a connection.
-pub fn broken_cause(errno: Errno) -> Cause {
+pub fn broken_cause(errno: Errno) -> AttemptCause {
     match errno {
-        Errno::CONNRESET => Cause::Reset,
-        Errno::PIPE => Cause::Closed,
-        _ => Cause::Broken,
+        Errno::CONNRESET => AttemptCause::Reset,
+        Errno::PIPE => AttemptCause::Closed,
+        _ => AttemptCause::Broken,
     }
 }
 
@@ -600,14 +607,14 @@ impl<P: Protocol> Worker<P> {
     pub(super) fn greet(&mut self, number: usize, socket: OwnedFd, now: u64) {
         let connection = &mut self.connections[number];
         let Some(greeting) = self.script.services[connection.service as usize].greeting() else {
-            self.opened(number, Stream::Plain(socket), now);
+            self.opened(number, SocketStream::Plain(socket), now);
             return;
         };
         // A fresh socket takes so little at once.
         if write(socket.as_fd(), &greeting.bytes).is_ok_and(|sent| sent == greeting.bytes.len()) {
-            connection.link = Link::Greeting(socket);
+            connection.link = SocketState::Greeting(socket);
         } else {
-            self.connect_failed(number, Cause::ConnectFailed, now);
+            self.connect_failed(number, AttemptCause::ConnectFailed, now);
         }
     }
 
@@ -623,14 +630,14 @@ impl<P: Protocol> Worker<P> {
                 connection.input = input;
                 return;
             }
-            Some(Progress::Answer(answer)) if answer.result == Cause::Ok && answer.used == input.len() => {
-                if let Link::Greeting(socket) = std::mem::replace(&mut connection.link, Link::Down) {
-                    self.opened(number, Stream::Plain(socket), now);
+            Some(Progress::Answer(answer)) if answer.result == AttemptCause::Ok && answer.used == input.len() => {
+                if let SocketState::Greeting(socket) = std::mem::replace(&mut connection.link, SocketState::Down) {
+                    self.opened(number, SocketStream::Plain(socket), now);
                 }
                 return;
             }
             Some(Progress::Answer(answer)) if answer.result.is_harmless(P::REFUSALS) => answer.result,
-            _ => Cause::ConnectFailed,
+            _ => AttemptCause::ConnectFailed,
         };
         self.connect_failed(number, refused, now);
     }
@@ -638,7 +645,7 @@ impl<P: Protocol> Worker<P> {
 
 impl<P: Protocol> Worker<P> {
     /// A new attendant for the connection: the load's end of their socket.
-    fn summon(&mut self, number: usize) -> Result<OwnedFd, Cause> {
+    fn summon(&mut self, number: usize) -> Result<OwnedFd, AttemptCause> {
         let service = &self.script.services[self.connections[number].service as usize];
         let attended = attend(self.script.tether, service.authority());
         let lacks = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
@@ -667,10 +674,10 @@ impl<P: Protocol> Worker<P> {
 
 impl<P: Protocol> Worker<P> {
     /// The connection is of no use any more. An idle one is made again at once, if it ever served.
-    pub(super) fn link_lost(&mut self, number: usize, cause: Cause, now: u64) {
-        if matches!(self.connections[number].link, Link::Greeting(_)) {
+    pub(super) fn link_lost(&mut self, number: usize, cause: AttemptCause, now: u64) {
+        if matches!(self.connections[number].link, SocketState::Greeting(_)) {
             // Nothing was asked on it.
-            self.connect_failed(number, Cause::ConnectFailed, now);
+            self.connect_failed(number, AttemptCause::ConnectFailed, now);
             return;
         }
         let was_proven = self.connections[number].is_proven;
@@ -687,11 +694,11 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Nothing can be sent on the connection any more. What was answered before is still there to be read.
-    pub(super) fn broke_in_writing(&mut self, number: usize, cause: Cause, now: u64) {
+    pub(super) fn broke_in_writing(&mut self, number: usize, cause: AttemptCause, now: u64) {
         let connection = &mut self.connections[number];
         // Where the target has ended in order a write is told just that.
-        connection.broken = (cause != Cause::Closed).then_some(cause);
-        if matches!(connection.link, Link::Up(Stream::Carried(_))) {
+        connection.broken = (cause != AttemptCause::Closed).then_some(cause);
+        if matches!(connection.link, SocketState::Up(SocketStream::Carried(_))) {
             // The ring tells of it in turn.
             connection.output.clear();
             return;
@@ -706,12 +713,12 @@ impl<P: Protocol> Worker<P> {
     /// Whether an agent of the connection has begun to work and is not done.
     fn may_serve(&self, number: usize) -> bool {
         let mut own = self.agents.iter().skip(number).step_by(self.connections.len());
-        own.any(|agent| matches!(agent.work, Work::Pause | Work::RetryPause))
+        own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::RetryPause))
     }
 
     /// Of those who waited on a connection that is closed, from `next` on: whose request was sent has failed, and the others' goes
     /// out on the next connection.
-    pub(super) fn fail_those_who_asked(&mut self, mut next: u32, now: u64, cause_of: impl Fn(usize) -> Cause) {
+    pub(super) fn fail_those_who_asked(&mut self, mut next: u32, now: u64, cause_of: impl Fn(usize) -> AttemptCause) {
         while next != NOBODY {
             let index = next as usize;
             // Each may be in line again at once.
@@ -725,7 +732,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// There is no connection, and none is tried for a while: everybody's attempt has failed.
-    pub(super) fn connect_failed(&mut self, number: usize, cause: Cause, now: u64) {
+    pub(super) fn connect_failed(&mut self, number: usize, cause: AttemptCause, now: u64) {
         let mut next = self.close(number);
         self.tally.connect_failed();
         self.connections[number].connect_after_ns = now.saturating_add(self.script.reconnect_ns.max(1));
@@ -742,7 +749,7 @@ impl<P: Protocol> Worker<P> {
         let agent = &mut self.agents[index];
         let number = agent.connection as usize;
         if !self.connections[number].is_up() {
-            self.connect_failed(number, Cause::ConnectTimeout, now);
+            self.connect_failed(number, AttemptCause::ConnectTimeout, now);
         } else if agent.sent_ns == NEVER {
             // It is ready in this very turn of the loop, and the time that has passed is the generator's.
             agent.deadline_ns = now.saturating_add(self.script.timeout_ns);
@@ -750,11 +757,9 @@ impl<P: Protocol> Worker<P> {
             self.arm_timeout(index);
         } else {
             let waiting = self.close(number);
-            self.fail_those_who_asked(
-                waiting,
-                now,
-                |other| if other == index { Cause::Timeout } else { Cause::Closed },
-            );
+            self.fail_those_who_asked(waiting, now, |other| {
+                if other == index { AttemptCause::Timeout } else { AttemptCause::Closed }
+            });
         }
     }
 
@@ -785,12 +790,12 @@ impl<P: Protocol> Worker<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::operation::Place;
+    use crate::engine::operation::AgentService;
     use crate::protocols::http::Http;
     use crate::protocols::vsns::Vsns;
 
     fn agents(count: u32) -> Vec<Agent> {
-        (1..=count).map(|number| Agent::new(number, 0, Place { service: 0, requests: 0 }, 0)).collect()
+        (1..=count).map(|number| Agent::new(number, 0, AgentService { service: 0, requests: 0 }, 0)).collect()
     }
 
     /// Everybody in the line, in order.
@@ -802,7 +807,7 @@ mod tests {
     #[test]
     fn one_agent_asks_and_is_answered() {
         let mut agents = agents(1);
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingAgents::default();
         for _ in 0..3 {
             assert_eq!(waiting.asked(), None, "nothing was sent");
             assert!(waiting.join(&mut agents, 0));
@@ -817,7 +822,7 @@ mod tests {
     #[test]
     fn answers_come_in_the_order_of_the_requests() {
         let mut agents = agents(4);
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingAgents::default();
         assert!(waiting.join(&mut agents, 2));
         assert!(!waiting.join(&mut agents, 0));
         waiting.all_sent();
@@ -836,7 +841,7 @@ mod tests {
     fn whatever_happens_the_line_is_what_a_list_would_be() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut agents = agents(6);
-        let (mut waiting, mut list, mut sent) = (Waiting::default(), Vec::new(), 0);
+        let (mut waiting, mut list, mut sent) = (WaitingAgents::default(), Vec::new(), 0);
         for _ in 0..20_000 {
             match random.u8(..10) {
                 0 => {

@@ -3,20 +3,20 @@
 
 use std::sync::Arc;
 
-use experiment::plan::{Expected, Kept};
+use experiment::plan::{Expected, SlotContent};
 use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::pointer::Pointer;
+use super::pointer::CompiledPointer;
 use crate::protocols::Protocol;
 use crate::values::lua::{Function, Program};
-use crate::values::{Argument, Source, Template};
+use crate::values::{Argument, CompiledTemplate, ValueSource};
 
 /// Fields of the answer that are asked for, by number.
 #[derive(Debug, Default)]
-pub struct Wants(pub Vec<String>);
+pub struct WantedFields(pub Vec<String>);
 
-impl Wants {
+impl WantedFields {
     /// The number of a field, a new one if it has none yet.
     pub fn number(&mut self, field: &str) -> usize {
         self.0.iter().position(|known| known == field).unwrap_or_else(|| {
@@ -28,25 +28,25 @@ impl Wants {
 
 /// A field of an answer, or a place in it.
 #[derive(Debug, Clone)]
-pub struct Field {
+pub struct CompiledField {
     /// Number of the field.
     pub want: usize,
     /// Where in it, if it is to be read as JSON.
-    pub place: Option<Pointer>,
+    pub place: Option<CompiledPointer>,
 }
 
 /// Reused memory for what is read of an answer.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ExtractedFields {
     field: Vec<u8>,
     place: Vec<u8>,
 }
 
-impl Field {
+impl CompiledField {
     /// `FIELD` or `FIELD/JSON/POINTER`.
-    pub fn compile(text: &str, wants: &mut Wants) -> Result<Self, String> {
+    pub fn compile(text: &str, wants: &mut WantedFields) -> Result<Self, String> {
         let (field, place) = experiment::pointer::split(text);
-        Ok(Self { want: wants.number(field), place: place.map(Pointer::compile).transpose()? })
+        Ok(Self { want: wants.number(field), place: place.map(CompiledPointer::compile).transpose()? })
     }
 
     /// What the answer has there; `None` if it has nothing, or if the field is not the JSON that it would have to be.
@@ -56,7 +56,7 @@ impl Field {
         request: &'a P::Request,
         decoder: &'a P::Decoder,
         input: &'a [u8],
-        found: &'a mut Found,
+        found: &'a mut ExtractedFields,
     ) -> Option<&'a [u8]> {
         found.field.clear();
         let field = P::field(request, decoder, self.want, input, &mut found.field)?;
@@ -69,21 +69,21 @@ impl Field {
 
 /// A part of an operation.
 #[derive(Debug, Clone)]
-pub enum Part {
+pub enum OperationPart {
     /// The argument at that place.
     Argument(usize),
     /// Of its answer.
-    Answer(Field),
+    Answer(CompiledField),
 }
 
-impl Part {
+impl OperationPart {
     /// `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
-    pub fn compile(text: &str, arguments: &[Argument], wants: &mut Wants) -> Result<Self, String> {
+    pub fn compile(text: &str, arguments: &[Argument], wants: &mut WantedFields) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix("request.") {
             let place = arguments.iter().position(|argument| argument.name == name);
             Ok(Self::Argument(place.ok_or_else(|| format!("the request is given no `{name}` to keep"))?))
         } else if let Some(field) = text.strip_prefix("answer.") {
-            Field::compile(field, wants).map(Self::Answer)
+            CompiledField::compile(field, wants).map(Self::Answer)
         } else {
             Err(format!("`{text}` is neither request.FIELD nor answer.FIELD"))
         }
@@ -93,42 +93,42 @@ impl Part {
 /// A field of the answer, or a place in it, and what it has to be.
 pub struct Expectation {
     /// Which.
-    pub field: Field,
+    pub field: CompiledField,
     /// What.
-    pub check: Check,
+    pub check: TextCheck,
 }
 
 /// What a text has to be.
-pub enum Check {
+pub enum TextCheck {
     /// Exactly this.
-    Exactly(Template),
+    Exactly(CompiledTemplate),
     /// All of this. Behind a pointer, because most steps have none.
-    Compared(Box<Comparison>),
+    Compared(Box<CompiledCondition>),
 }
 
 /// Ways to look at a text.
-pub struct Comparison {
+pub struct CompiledCondition {
     matches: Option<Regex>,
-    contains: Option<Template>,
-    one_of: Option<Box<[Template]>>,
+    contains: Option<CompiledTemplate>,
+    one_of: Option<Box<[CompiledTemplate]>>,
     lua: Option<Function>,
-    not: Option<Check>,
+    not: Option<TextCheck>,
 }
 
 /// A value that is kept, and where.
-pub struct Keep {
+pub struct CaptureSlot {
     /// Where.
     pub slot: u8,
     /// What.
-    pub what: Part,
+    pub what: OperationPart,
     /// Which part of it; all without.
     pub matches: Option<Regex>,
 }
 
 /// What compiles the parts of a check.
-pub struct Compiler<'a> {
+pub struct ExpectationCompiler<'a> {
     /// Compiles a template of the step.
-    pub template: &'a mut dyn FnMut(&str) -> Result<Template, String>,
+    pub template: &'a mut dyn FnMut(&str) -> Result<CompiledTemplate, String>,
     /// The script, if there is one.
     pub program: Option<&'a Arc<Program>>,
 }
@@ -138,35 +138,40 @@ impl Expectation {
     pub fn compile(
         field: &str,
         expected: &Expected,
-        wants: &mut Wants,
-        compiler: Compiler<'_>,
+        wants: &mut WantedFields,
+        compiler: ExpectationCompiler<'_>,
     ) -> Result<Self, String> {
-        Ok(Self { field: Field::compile(field, wants)?, check: Check::compile(expected, compiler)? })
+        Ok(Self { field: CompiledField::compile(field, wants)?, check: TextCheck::compile(expected, compiler)? })
     }
 
     /// Whether it takes more than comparing bytes.
     pub fn looks_closely(&self) -> bool {
         let takes_more = match &self.check {
-            Check::Exactly(template) => template.asks_script(),
-            Check::Compared(_) => true,
+            TextCheck::Exactly(template) => template.asks_script(),
+            TextCheck::Compared(_) => true,
         };
         takes_more || self.field.place.is_some()
     }
 }
 
-impl Keep {
+impl CaptureSlot {
     /// Compiles what a step keeps in a slot.
-    pub fn compile(slot: u8, kept: &Kept, arguments: &[Argument], wants: &mut Wants) -> Result<Self, String> {
+    pub fn compile(
+        slot: u8,
+        kept: &SlotContent,
+        arguments: &[Argument],
+        wants: &mut WantedFields,
+    ) -> Result<Self, String> {
         let (what, matches) = match kept {
-            Kept::Whole(what) => (what, None),
-            Kept::Part { from, matches } => (from, Some(pattern(matches)?)),
+            SlotContent::Whole(what) => (what, None),
+            SlotContent::Part { from, matches } => (from, Some(pattern(matches)?)),
         };
-        Ok(Self { slot, what: Part::compile(what, arguments, wants)?, matches })
+        Ok(Self { slot, what: OperationPart::compile(what, arguments, wants)?, matches })
     }
 
     /// Whether it takes more than copying bytes.
     pub fn looks_closely(&self) -> bool {
-        self.matches.is_some() || matches!(&self.what, Part::Answer(field) if field.place.is_some())
+        self.matches.is_some() || matches!(&self.what, OperationPart::Answer(field) if field.place.is_some())
     }
 }
 
@@ -183,34 +188,35 @@ pub fn part<'a>(pattern: &Regex, text: &'a [u8]) -> Option<&'a [u8]> {
     pattern.captures(text)?.get(1).map(|group| group.as_bytes())
 }
 
-impl Check {
+impl TextCheck {
     /// Compiles what a text has to be.
-    pub fn compile(expected: &Expected, compiler: Compiler<'_>) -> Result<Self, String> {
-        let Compiler { template, program } = compiler;
+    pub fn compile(expected: &Expected, compiler: ExpectationCompiler<'_>) -> Result<Self, String> {
+        let ExpectationCompiler { template, program } = compiler;
         let comparison = match expected {
             Expected::Text(text) => return template(text).map(Self::Exactly),
             Expected::Compared(comparison) => comparison,
         };
-        let one_of =
-            |texts: &Vec<String>| texts.iter().map(|text| template(text)).collect::<Result<Box<[Template]>, String>>();
+        let one_of = |texts: &Vec<String>| {
+            texts.iter().map(|text| template(text)).collect::<Result<Box<[CompiledTemplate]>, String>>()
+        };
         let function = |name: &str| {
             let program = program.ok_or_else(|| format!("there is no script to ask `{name}`"))?;
             Program::function(program, name)
         };
-        Ok(Self::Compared(Box::new(Comparison {
+        Ok(Self::Compared(Box::new(CompiledCondition {
             one_of: comparison.one_of.as_ref().map(one_of).transpose()?,
             matches: comparison.matches.as_deref().map(pattern).transpose()?,
             contains: comparison.contains.as_deref().map(&mut *template).transpose()?,
             lua: comparison.lua.as_deref().map(function).transpose()?,
             not: match comparison.not.as_deref() {
-                Some(not) => Some(Self::compile(not, Compiler { template, program })?),
+                Some(not) => Some(Self::compile(not, ExpectationCompiler { template, program })?),
                 None => None,
             },
         })))
     }
 
     /// Whether every slot that it is made of was filled in this cycle.
-    pub fn is_filled(&self, source: &Source<'_>) -> bool {
+    pub fn is_filled(&self, source: &ValueSource<'_>) -> bool {
         match self {
             Self::Exactly(template) => template.is_filled(source),
             Self::Compared(comparison) => comparison.is_filled(source),
@@ -232,7 +238,7 @@ impl Check {
 
     /// Whether the text is as it has to be; `scratch` is for values.
     #[inline]
-    pub fn holds(&self, text: &[u8], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+    pub fn holds(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
         match self {
             Self::Exactly(template) => with_value(template, source, scratch, |value| text == value),
             Self::Compared(comparison) => comparison.all(text, source, scratch),
@@ -240,7 +246,7 @@ impl Check {
     }
 
     /// Whether nothing of it holds.
-    fn is_unlike(&self, text: &[u8], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+    fn is_unlike(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
         match self {
             Self::Exactly(_) => !self.holds(text, source, scratch),
             Self::Compared(comparison) => comparison.none(text, source, scratch),
@@ -248,14 +254,14 @@ impl Check {
     }
 }
 
-impl Comparison {
-    fn is_filled(&self, source: &Source<'_>) -> bool {
+impl CompiledCondition {
+    fn is_filled(&self, source: &ValueSource<'_>) -> bool {
         let texts = self.one_of.iter().flat_map(|texts| texts.iter());
         self.contains.iter().chain(texts).all(|template| template.is_filled(source))
             && self.not.as_ref().is_none_or(|not| not.is_filled(source))
     }
 
-    fn all(&self, text: &[u8], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+    fn all(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
         self.matches.as_ref().is_none_or(|pattern| pattern.is_match(text))
             && self.contains.as_ref().is_none_or(|part| has(text, part, source, scratch))
             && self.one_of.as_ref().is_none_or(|texts| is_one_of(text, texts, source, scratch))
@@ -263,7 +269,7 @@ impl Comparison {
             && self.not.as_ref().is_none_or(|not| not.is_unlike(text, source, scratch))
     }
 
-    fn none(&self, text: &[u8], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+    fn none(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
         self.matches.as_ref().is_none_or(|pattern| !pattern.is_match(text))
             && self.contains.as_ref().is_none_or(|part| !has(text, part, source, scratch))
             && self.one_of.as_ref().is_none_or(|texts| !is_one_of(text, texts, source, scratch))
@@ -272,17 +278,22 @@ impl Comparison {
     }
 }
 
-fn has(text: &[u8], part: &Template, source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+fn has(text: &[u8], part: &CompiledTemplate, source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
     with_value(part, source, scratch, |value| memmem::find(text, value).is_some())
 }
 
-fn is_one_of(text: &[u8], texts: &[Template], source: &Source<'_>, scratch: &mut Vec<u8>) -> bool {
+fn is_one_of(text: &[u8], texts: &[CompiledTemplate], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
     texts.iter().any(|one| with_value(one, source, scratch, |value| text == value))
 }
 
 /// Hands on the template's value, which is written only where it does not lie anywhere already.
 #[inline]
-fn with_value<R>(template: &Template, source: &Source<'_>, scratch: &mut Vec<u8>, look: impl FnOnce(&[u8]) -> R) -> R {
+fn with_value<R>(
+    template: &CompiledTemplate,
+    source: &ValueSource<'_>,
+    scratch: &mut Vec<u8>,
+    look: impl FnOnce(&[u8]) -> R,
+) -> R {
     if let Some(value) = template.as_slot(source).or_else(|| template.as_constant()) {
         return look(value);
     }
@@ -293,7 +304,7 @@ fn with_value<R>(template: &Template, source: &Source<'_>, scratch: &mut Vec<u8>
 
 #[cfg(test)]
 mod tests {
-    use experiment::plan::Comparison;
+    use experiment::plan::TextCondition;
 
     use super::*;
     use crate::values::tests::{names, source};
@@ -310,8 +321,11 @@ mod tests {
         Some(Box::new(expected))
     }
 
-    fn compile(expected: &Expected) -> Result<Check, String> {
-        Check::compile(expected, Compiler { template: &mut |text| Template::compile(text, 0, &names()), program: None })
+    fn compile(expected: &Expected) -> Result<TextCheck, String> {
+        TextCheck::compile(
+            expected,
+            ExpectationCompiler { template: &mut |text| CompiledTemplate::compile(text, 0, &names()), program: None },
+        )
     }
 
     fn holds(expected: &Expected, text: &[u8]) -> bool {
@@ -321,10 +335,10 @@ mod tests {
     #[test]
     fn each_way() {
         let compared = Expected::Compared;
-        let matches = |pattern: &str| Comparison { matches: text(pattern), ..Comparison::default() };
-        let contains = |part: &str| Comparison { contains: text(part), ..Comparison::default() };
-        let one_of = |list: &[&str]| Comparison { one_of: texts(list), ..Comparison::default() };
-        let unlike = |expected: Expected| Comparison { not: not(expected), ..Comparison::default() };
+        let matches = |pattern: &str| TextCondition { matches: text(pattern), ..TextCondition::default() };
+        let contains = |part: &str| TextCondition { contains: text(part), ..TextCondition::default() };
+        let one_of = |list: &[&str]| TextCondition { one_of: texts(list), ..TextCondition::default() };
+        let unlike = |expected: Expected| TextCondition { not: not(expected), ..TextCondition::default() };
         let table: &[(Expected, &[&str], &[&str])] = &[
             ("ok".into(), &["ok"], &["", "ok ", "o"]),
             ("{agent}-{seq}".into(), &["3-12"], &["3-1", "3-122"]),
@@ -347,12 +361,12 @@ mod tests {
 
     #[test]
     fn all_that_is_given_holds_and_nothing_that_it_must_not_be() {
-        let bad = Comparison { contains: text("bad"), matches: text("[0-9]"), ..Comparison::default() };
-        let expected = Expected::Compared(Comparison {
+        let bad = TextCondition { contains: text("bad"), matches: text("[0-9]"), ..TextCondition::default() };
+        let expected = Expected::Compared(TextCondition {
             contains: text("good"),
             one_of: texts(&["good", "good bad", "good 1", "goods"]),
             not: not(Expected::Compared(bad)),
-            ..Comparison::default()
+            ..TextCondition::default()
         });
         for (text, is_right) in
             [("good", true), ("goods", true), ("good bad", false), ("good 1", false), ("good x", false)]
@@ -364,22 +378,26 @@ mod tests {
     #[test]
     fn slots_that_were_not_filled() {
         let slots = vec!["a".to_owned(), "b".to_owned()];
-        let names = || crate::values::Names { slots: &slots, feeds: &[], program: None, own: Default::default() };
+        let names =
+            || crate::values::TemplateNames { slots: &slots, feeds: &[], program: None, own: Default::default() };
         let kept = [b"x".to_vec(), b"y".to_vec()];
-        let source = |kept_bits| Source { slots: &kept, kept: kept_bits, ..source(1, 1) };
+        let source = |kept_bits| ValueSource { slots: &kept, kept: kept_bits, ..source(1, 1) };
         let comparisons = [
-            Comparison { one_of: texts(&["{a}", "{b}"]), ..Comparison::default() },
-            Comparison { contains: text("{a}"), not: not("{b}".into()), ..Comparison::default() },
-            Comparison {
+            TextCondition { one_of: texts(&["{a}", "{b}"]), ..TextCondition::default() },
+            TextCondition { contains: text("{a}"), not: not("{b}".into()), ..TextCondition::default() },
+            TextCondition {
                 contains: text("{a}"),
-                not: not(Expected::Compared(Comparison { contains: text("{b}"), ..Comparison::default() })),
-                ..Comparison::default()
+                not: not(Expected::Compared(TextCondition { contains: text("{b}"), ..TextCondition::default() })),
+                ..TextCondition::default()
             },
         ];
         for comparison in comparisons {
             let expected = Expected::Compared(comparison);
-            let compiler = Compiler { template: &mut |text| Template::compile(text, 0, &names()), program: None };
-            let check = Check::compile(&expected, compiler).unwrap();
+            let compiler = ExpectationCompiler {
+                template: &mut |text| CompiledTemplate::compile(text, 0, &names()),
+                program: None,
+            };
+            let check = TextCheck::compile(&expected, compiler).unwrap();
             assert!(check.is_filled(&source(3)) && !check.is_filled(&source(1)) && !check.is_filled(&source(2)));
             assert!(check.holds(b"x", &source(3), &mut Vec::new()), "{expected:?}");
         }
@@ -389,16 +407,16 @@ mod tests {
     fn what_says_what_it_is() {
         let of = |comparison| compile(&Expected::Compared(comparison)).unwrap().is_positive();
         assert!(compile(&"404".into()).unwrap().is_positive());
-        assert!(of(Comparison { one_of: texts(&["404"]), ..Comparison::default() }));
-        assert!(of(Comparison { matches: text("^4"), not: not("404".into()), ..Comparison::default() }));
-        assert!(!of(Comparison { not: not("304".into()), ..Comparison::default() }));
+        assert!(of(TextCondition { one_of: texts(&["404"]), ..TextCondition::default() }));
+        assert!(of(TextCondition { matches: text("^4"), not: not("404".into()), ..TextCondition::default() }));
+        assert!(!of(TextCondition { not: not("304".into()), ..TextCondition::default() }));
     }
 
     #[test]
     fn patterns_that_are_none() {
         let of = |comparison| compile(&Expected::Compared(comparison)).err().unwrap();
-        assert!(of(Comparison { matches: text("("), ..Comparison::default() }).starts_with("`(`: "));
-        assert!(of(Comparison { one_of: texts(&["{"]), ..Comparison::default() }).starts_with("`{`: "));
+        assert!(of(TextCondition { matches: text("("), ..TextCondition::default() }).starts_with("`(`: "));
+        assert!(of(TextCondition { one_of: texts(&["{"]), ..TextCondition::default() }).starts_with("`{`: "));
     }
 
     #[test]

@@ -2,25 +2,25 @@
 //! answer held against the step's expectations, its line in the history, ended, and the step that follows.
 
 use experiment::catalog::{Effect, Operation};
-use experiment::plan::{AuditAs, AuditEffect, Order};
+use experiment::plan::{AuditAs, AuditEffect, StepOrder};
 use fastrand::Rng;
-use record::events::{By, History, Outcome};
+use record::events::{By, HistoryEntry, Outcome};
 
-use super::connection::{Link, NOBODY};
-use super::expectation::{self, Field, Keep, Part, Wants};
+use super::connection::{NOBODY, SocketState};
+use super::expectation::{self, CaptureSlot, CompiledField, OperationPart, WantedFields};
 use super::script::NS_PER_S;
 use super::worker::{Worker, source};
-use crate::answer_budget::{BUDGET_BYTES, FREE_BYTES, Held};
-use crate::protocols::{AboutData, Answer, Asked, Cause, Progress, Protocol};
-use crate::values::{Argument, Template, mix};
-use crate::{Error, Purpose};
+use crate::answer_budget::{BUDGET_BYTES, BudgetShare, FREE_BYTES};
+use crate::protocols::{AboutData, Answer, AttemptCause, Progress, Protocol, RequestContext};
+use crate::values::{Argument, CompiledTemplate, mix};
+use crate::{Error, LoadPurpose};
 
 /// "Not yet", for a moment.
 pub const NEVER: u64 = u64::MAX;
 
 /// What an agent is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum AgentWork {
     /// Waits for its first operation.
     Unborn,
     /// Between two operations.
@@ -35,7 +35,7 @@ pub enum Work {
 
 /// Which service an agent goes to. It never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct AgentService {
     /// Number of the service.
     pub service: u32,
     /// Where the requests to it begin among all.
@@ -47,13 +47,13 @@ pub struct Agent {
     /// From 1, over all threads.
     pub number: u32,
     /// Where it goes.
-    pub place: Place,
+    pub place: AgentService,
     /// Which of the thread's connections it goes by. It never changes.
     pub connection: u32,
     /// Who comes behind it in the line of those who wait on its connection, or [`NOBODY`].
     pub behind: u32,
     /// What it is doing.
-    pub work: Work,
+    pub work: AgentWork,
     /// The step of its operation, or of the next one.
     pub step: u16,
     /// Whether its next operation begins a cycle.
@@ -88,13 +88,13 @@ pub struct Agent {
 
 impl Agent {
     /// A new agent; `connection` is the number of its connection in its thread.
-    pub fn new(number: u32, seed: u64, place: Place, connection: u32) -> Self {
+    pub fn new(number: u32, seed: u64, place: AgentService, connection: u32) -> Self {
         Self {
             number,
             place,
             connection,
             behind: NOBODY,
-            work: Work::Unborn,
+            work: AgentWork::Unborn,
             step: 0,
             begins_cycle: true,
             is_timer_set: false,
@@ -115,7 +115,7 @@ impl Agent {
 
     /// Whether an operation is open.
     pub fn has_operation(&self) -> bool {
-        matches!(self.work, Work::Attempt | Work::RetryPause)
+        matches!(self.work, AgentWork::Attempt | AgentWork::RetryPause)
     }
 
     /// When the last attempt was sent, if it was.
@@ -125,7 +125,7 @@ impl Agent {
 }
 
 /// How an operation ended.
-pub struct Ending {
+pub struct OperationEnd {
     /// What became of it.
     pub outcome: Outcome,
     /// What an audited read found.
@@ -139,7 +139,7 @@ impl<P: Protocol> Worker<P> {
     pub(super) fn begin(&mut self, index: usize, intended: u64, now: u64) {
         let is_too_late = if self.script.schedule.is_fixed() { intended >= self.end_ns } else { self.is_ending(now) };
         if is_too_late || !self.next_step(index) {
-            self.agents[index].work = Work::Done;
+            self.agents[index].work = AgentWork::Done;
             self.agents[index].intended_ns = NEVER;
             self.living -= 1;
             return;
@@ -159,12 +159,12 @@ impl<P: Protocol> Worker<P> {
         let agent = &mut self.agents[index];
         let connection = &self.connections[agent.connection as usize];
         if connection.is_down() && now < connection.connect_after_ns {
-            agent.work = Work::RetryPause;
+            agent.work = AgentWork::RetryPause;
             let due = connection.connect_after_ns;
             self.wake_at(index, due);
             return;
         }
-        agent.work = Work::Attempt;
+        agent.work = AgentWork::Attempt;
         agent.tries = agent.tries.saturating_add(1);
         agent.sent_ns = NEVER;
         agent.deadline_ns = now.saturating_add(self.script.timeout_ns);
@@ -174,25 +174,25 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// The agent's attempt has failed: tries again, or ends the operation.
-    pub(super) fn attempt_failed(&mut self, index: usize, cause: Cause, now: u64) {
+    pub(super) fn attempt_failed(&mut self, index: usize, cause: AttemptCause, now: u64) {
         let agent = &mut self.agents[index];
         agent.is_unsure |= !cause.is_harmless(P::REFUSALS) && P::about_data(cause).is_none();
         self.tally.attempt(self.script.steps[usize::from(agent.step)].name, cause);
         if agent.tries < self.script.tries {
-            agent.work = Work::RetryPause;
+            agent.work = AgentWork::RetryPause;
             let due = now.saturating_add(self.script.wait_ns);
             self.wake_at(index, due);
             return;
         }
-        let outcome = if cause == Cause::Timeout { Outcome::Timeout } else { Outcome::Failed };
+        let outcome = if cause == AttemptCause::Timeout { Outcome::Timeout } else { Outcome::Failed };
         let applied = (!agent.is_unsure).then_some(false);
-        self.close_books(index, Ending { outcome, read: None, applied }, now);
+        self.close_books(index, OperationEnd { outcome, read: None, applied }, now);
         self.go_on(index, outcome, cause, now);
     }
 
     /// The agent's operation has ended, and its books are closed; `cause` is what became of its last attempt.
-    pub(super) fn go_on(&mut self, index: usize, outcome: Outcome, cause: Cause, now: u64) {
-        if matches!(self.script.purpose, Purpose::Prepare { .. }) && outcome != Outcome::Ok {
+    pub(super) fn go_on(&mut self, index: usize, outcome: Outcome, cause: AttemptCause, now: u64) {
+        if matches!(self.script.purpose, LoadPurpose::Prepare { .. }) && outcome != Outcome::Ok {
             let agent = &self.agents[index];
             let name = self.script.steps[usize::from(agent.step)].name;
             self.failure.get_or_insert(Error::Prepare {
@@ -217,13 +217,13 @@ impl<P: Protocol> Worker<P> {
         if next <= now {
             self.begin(index, next, now);
         } else {
-            agent.work = Work::Pause;
+            agent.work = AgentWork::Pause;
             self.wake_at(index, next);
         }
     }
 
     /// Everything that is recorded at the end of an operation.
-    pub(super) fn close_books(&mut self, index: usize, ending: Ending, now: u64) {
+    pub(super) fn close_books(&mut self, index: usize, ending: OperationEnd, now: u64) {
         let agent = &self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
         self.tally.end(step.name, ending.outcome, agent.intended_ns, agent.sent(), now);
@@ -243,7 +243,7 @@ impl<P: Protocol> Worker<P> {
         if !goes_on {
             return;
         }
-        if self.script.order == Order::Cycle
+        if self.script.order == StepOrder::Cycle
             && let Some(step) = step_from(&self.script.steps, usize::from(agent.step) + 1, agent.cycle)
         {
             agent.step = step;
@@ -266,8 +266,8 @@ impl<P: Protocol> Worker<P> {
             }
             let agent = &mut self.agents[index];
             let step = match self.script.order {
-                Order::Cycle => step_from(&self.script.steps, 0, agent.cycle),
-                Order::Mix => {
+                StepOrder::Cycle => step_from(&self.script.steps, 0, agent.cycle),
+                StepOrder::Mix => {
                     let total = self.script.weights.last().copied().unwrap_or(1);
                     let drawn = agent.random.u64(..total);
                     u16::try_from(self.script.weights.partition_point(|sum| *sum <= drawn)).ok()
@@ -286,8 +286,8 @@ impl<P: Protocol> Worker<P> {
     fn next_cycle(&mut self, index: usize) -> bool {
         let agent = &mut self.agents[index];
         match self.script.purpose {
-            Purpose::Measure => agent.cycle += 1,
-            Purpose::Prepare { count } => {
+            LoadPurpose::Measure => agent.cycle += 1,
+            LoadPurpose::Prepare { count } => {
                 let next = match agent.cycle {
                     0 => u64::from(agent.number),
                     cycle => cycle + u64::from(self.script.agents),
@@ -315,14 +315,14 @@ impl<P: Protocol> Worker<P> {
 }
 
 /// The first step from `from` on that this cycle does.
-fn step_from(steps: &[super::script::Step], from: usize, cycle: u64) -> Option<u16> {
+fn step_from(steps: &[super::script::CompiledStep], from: usize, cycle: u64) -> Option<u16> {
     let place = steps.iter().enumerate().skip(from).find(|(_, step)| cycle.is_multiple_of(step.every))?.0;
     u16::try_from(place).ok()
 }
 
 /// What an answer is to its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Judged {
+enum AnswerClass {
     /// As it should be.
     Ok,
     /// It contradicts the step's expectations.
@@ -339,7 +339,7 @@ impl<P: Protocol> Worker<P> {
         let connection = &mut self.connections[number];
         if connection.waiting.asked().is_none() {
             match connection.link {
-                Link::Greeting(_) => self.greeted(number, bytes, now),
+                SocketState::Greeting(_) => self.greeted(number, bytes, now),
                 _ => self.unasked(number, now),
             }
             return;
@@ -353,7 +353,7 @@ impl<P: Protocol> Worker<P> {
         let mut input = std::mem::take(&mut connection.input);
         if !connection.held.grow_to(input.len() + bytes.len()) {
             self.give_back(input);
-            self.bad(number, Cause::TooLarge, now);
+            self.bad(number, AttemptCause::TooLarge, now);
             return;
         }
         input.extend_from_slice(bytes);
@@ -364,15 +364,15 @@ impl<P: Protocol> Worker<P> {
                 self.connections[number].input = input;
             }
             _ => {
-                self.connections[number].held = Held::default();
+                self.connections[number].held = BudgetShare::default();
                 self.give_back(input);
             }
         }
     }
 
     /// What came on a connection is no answer that could be taken.
-    fn bad(&mut self, number: usize, cause: Cause, now: u64) {
-        if cause == Cause::TooLarge {
+    fn bad(&mut self, number: usize, cause: AttemptCause, now: u64) {
+        if cause == AttemptCause::TooLarge {
             self.tell_of_budget();
         }
         self.link_lost(number, cause, now);
@@ -389,7 +389,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Tells of an answer that is only a redirect, which nobody expected; `ok` as it is.
-    fn redirected(&mut self, index: usize, input: &[u8]) -> Option<Cause> {
+    fn redirected(&mut self, index: usize, input: &[u8]) -> Option<AttemptCause> {
         let agent = &self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
         let decoder = &self.connections[agent.connection as usize].decoder;
@@ -405,7 +405,7 @@ impl<P: Protocol> Worker<P> {
                  give the address that it leads to, or expect the status {status} if the redirect is what is to be measured"
             ));
         }
-        Some(Cause::Redirect(status))
+        Some(AttemptCause::Redirect(status))
     }
 
     /// The target closed the connection. Some answers end so.
@@ -419,14 +419,14 @@ impl<P: Protocol> Worker<P> {
             self.look(number, &input, true, now);
             self.give_back(input);
         } else {
-            self.link_lost(number, Cause::Closed, now);
+            self.link_lost(number, AttemptCause::Closed, now);
         }
     }
 
     /// Nobody can say what such bytes answer, so the connection is not used again.
     fn unasked(&mut self, number: usize, now: u64) {
         self.tell_of_unasked();
-        self.link_lost(number, Cause::BadAnswer, now);
+        self.link_lost(number, AttemptCause::BadAnswer, now);
     }
 
     pub(super) fn tell_of_unasked(&mut self) {
@@ -445,7 +445,7 @@ impl<P: Protocol> Worker<P> {
             let connection = &mut self.connections[number];
             let index = connection.waiting.asked()?;
             let agent = &self.agents[index];
-            let asked = Asked { request: self.script.request(agent), id: agent.request_id };
+            let asked = RequestContext { request: self.script.request(agent), id: agent.request_id };
             let rest = &input[seen..];
             match P::decode(&asked, &mut connection.decoder, &mut self.memory, rest, ended) {
                 Progress::Answer(answer) => {
@@ -457,7 +457,7 @@ impl<P: Protocol> Worker<P> {
                     return None;
                 }
                 Progress::More { .. } if ended => {
-                    self.link_lost(number, Cause::Closed, now);
+                    self.link_lost(number, AttemptCause::Closed, now);
                     return None;
                 }
                 Progress::More { used } => return Some(seen + used),
@@ -484,9 +484,9 @@ impl<P: Protocol> Worker<P> {
         let name = self.script.steps[step_number].name;
         let judged = self.judge(index, input, answer.result);
         let done = match judged {
-            Judged::Ok => Some((Outcome::Ok, Cause::Ok)),
-            Judged::Wrong => Some((Outcome::Wrong, Cause::Wrong)),
-            Judged::Failed | Judged::Moot => None,
+            AnswerClass::Ok => Some((Outcome::Ok, AttemptCause::Ok)),
+            AnswerClass::Wrong => Some((Outcome::Wrong, AttemptCause::Wrong)),
+            AnswerClass::Failed | AnswerClass::Moot => None,
         };
         if let Some((outcome, cause)) = done {
             let redirected = if outcome == Outcome::Ok { self.redirected(index, input) } else { None };
@@ -494,16 +494,16 @@ impl<P: Protocol> Worker<P> {
             let read = self.audited_value(index, input, answer.result);
             let applied = self.applied(index, answer.result);
             // What was sent is told before slots that it was made of are filled anew.
-            self.close_books(index, Ending { outcome, read, applied }, now);
+            self.close_books(index, OperationEnd { outcome, read, applied }, now);
             // A refusal that nobody expected leaves what is kept as it was, as it left the data.
-            if judged == Judged::Ok || answer.result == Cause::Ok {
+            if judged == AnswerClass::Ok || answer.result == AttemptCause::Ok {
                 for number in 0..self.script.steps[step_number].keeps.len() {
                     self.keep(index, input, number);
                 }
             }
         }
         let agent = &mut self.agents[index];
-        if judged == Judged::Moot {
+        if judged == AnswerClass::Moot {
             // Another try would be answered the same.
             agent.tries = self.script.tries;
         }
@@ -536,7 +536,7 @@ impl<P: Protocol> Worker<P> {
         }
         let others = self.close(number);
         if answer.reusable {
-            self.fail_those_who_asked(others, now, |_| Cause::Closed);
+            self.fail_those_who_asked(others, now, |_| AttemptCause::Closed);
         } else {
             self.ask_again(others, now);
         }
@@ -551,11 +551,11 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Holds the answer against the step's expectations. An expectation whose slot this cycle did not fill says nothing.
-    fn judge(&mut self, index: usize, input: &[u8], result: Cause) -> Judged {
+    fn judge(&mut self, index: usize, input: &[u8], result: AttemptCause) -> AnswerClass {
         let agent = &self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
         if step.expects.is_empty() {
-            return if result == Cause::Ok { Judged::Ok } else { Judged::Failed };
+            return if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed };
         }
         let request = self.script.request(agent);
         let decoder = &self.connections[agent.connection as usize].decoder;
@@ -568,32 +568,32 @@ impl<P: Protocol> Worker<P> {
             let got = expectation.field.read::<P>(request, decoder, input, &mut self.scratch.found);
             Some(got.is_some_and(|got| expectation.check.holds(got, &source, &mut self.scratch.value)))
         };
-        let is_expected = result == Cause::Ok || step.status.and_then(&mut holds) == Some(true);
+        let is_expected = result == AttemptCause::Ok || step.status.and_then(&mut holds) == Some(true);
         let is_contradicted = (0..step.expects.len()).any(|number| holds(number) == Some(false));
         match (is_expected, is_contradicted) {
-            (true, false) => Judged::Ok,
-            (true, true) => Judged::Wrong,
+            (true, false) => AnswerClass::Ok,
+            (true, true) => AnswerClass::Wrong,
             (false, true) if P::about_data(result).is_some() => {
                 // What contradicts may be what an earlier attempt of this very operation has done.
-                if agent.is_unsure && P::may_change(request) { Judged::Moot } else { Judged::Wrong }
+                if agent.is_unsure && P::may_change(request) { AnswerClass::Moot } else { AnswerClass::Wrong }
             }
             // A failure counts as an answer only where the step expects that very status.
-            (false, _) => Judged::Failed,
+            (false, _) => AnswerClass::Failed,
         }
     }
 
     fn keep(&mut self, index: usize, input: &[u8], number: usize) {
         let agent = &mut self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
-        let Keep { slot, what, matches } = &step.keeps[number];
+        let CaptureSlot { slot, what, matches } = &step.keeps[number];
         let slot = *slot;
         self.scratch.value.clear();
         match what {
-            Part::Argument(place) => {
+            OperationPart::Argument(place) => {
                 let source = source(agent, index, &self.script, &self.slots, &self.rows);
                 step.arguments[*place].template.write(&source, &mut self.scratch.value);
             }
-            Part::Answer(field) => {
+            OperationPart::Answer(field) => {
                 let request = self.script.request(agent);
                 let decoder = &self.connections[agent.connection as usize].decoder;
                 let Some(found) = field.read::<P>(request, decoder, input, &mut self.scratch.found) else {
@@ -636,21 +636,21 @@ pub struct Audit {
     /// The word for what it does.
     pub effect: &'static str,
     /// The empty one without.
-    pub space: Option<Template>,
+    pub space: Option<CompiledTemplate>,
     /// None where it acts on a whole space.
-    pub key: Option<Template>,
+    pub key: Option<CompiledTemplate>,
     /// What was written or read.
-    pub value: Option<Part>,
+    pub value: Option<OperationPart>,
 }
 
 /// What is known of the operation.
-pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wants) -> Result<Audit, String> {
+pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut WantedFields) -> Result<Audit, String> {
     let place = |name: &str| arguments.iter().position(|argument| argument.name == name);
     // The same template gives the same text again.
     let text = |name: &str| place(name).map(|place| arguments[place].template.clone());
     let (effect, value) = match operation.effect {
-        Effect::Read => ("read", Some(Part::Answer(Field::compile("value", wants)?))),
-        Effect::Write => ("write", place("value").map(Part::Argument)),
+        Effect::Read => ("read", Some(OperationPart::Answer(CompiledField::compile("value", wants)?))),
+        Effect::Write => ("write", place("value").map(OperationPart::Argument)),
         Effect::Remove => ("remove", None),
         Effect::RemoveAll => ("remove_all", None),
         Effect::None => return Err(format!("`{}` cannot be audited: it does nothing to a key", operation.name)),
@@ -662,13 +662,13 @@ pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wa
 pub fn told_audit(
     told: &AuditAs,
     arguments: &[Argument],
-    wants: &mut Wants,
-    text: impl Fn(&str, u64) -> Result<Template, String>,
+    wants: &mut WantedFields,
+    text: impl Fn(&str, u64) -> Result<CompiledTemplate, String>,
 ) -> Result<Audit, String> {
-    let value = told.value.as_deref().map(|what| Part::compile(what, arguments, wants)).transpose()?;
+    let value = told.value.as_deref().map(|what| OperationPart::compile(what, arguments, wants)).transpose()?;
     let effect = match (told.effect, &value) {
-        (AuditEffect::Write, Some(Part::Argument(_))) => "write",
-        (AuditEffect::Read, Some(Part::Answer(_))) => "read",
+        (AuditEffect::Write, Some(OperationPart::Argument(_))) => "write",
+        (AuditEffect::Read, Some(OperationPart::Answer(_))) => "read",
         (AuditEffect::Remove, None) => "remove",
         _ => return Err("an audited write has a value of its request, a read one of its answer, a removal none".into()),
     };
@@ -677,18 +677,18 @@ pub fn told_audit(
 
 impl<P: Protocol> Worker<P> {
     /// The line of the agent's operation, if it is audited.
-    pub(super) fn history(&self, index: usize, ending: Ending, now: u64) -> Option<History> {
+    pub(super) fn history(&self, index: usize, ending: OperationEnd, now: u64) -> Option<HistoryEntry> {
         let agent = &self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
         let audit = step.audit.as_ref()?;
         let source = source(agent, index, &self.script, &self.slots, &self.rows);
-        let text = |template: &Template| {
+        let text = |template: &CompiledTemplate| {
             let mut value = Vec::new();
             template.write(&source, &mut value);
             String::from_utf8_lossy(&value).into_owned()
         };
-        let is_measured = self.script.purpose == Purpose::Measure;
-        Some(History {
+        let is_measured = self.script.purpose == LoadPurpose::Measure;
+        Some(HistoryEntry {
             at_s: now as f64 / NS_PER_S as f64,
             by: if is_measured { By::Load } else { By::Prepare },
             agent: is_measured.then_some(agent.number),
@@ -696,8 +696,8 @@ impl<P: Protocol> Worker<P> {
             space: audit.space.as_ref().map(text).unwrap_or_default(),
             key: audit.key.as_ref().map(text).unwrap_or_default(),
             value: match &audit.value {
-                Some(Part::Argument(place)) => Some(text(&step.arguments[*place].template)),
-                Some(Part::Answer(_)) => ending.read,
+                Some(OperationPart::Argument(place)) => Some(text(&step.arguments[*place].template)),
+                Some(OperationPart::Answer(_)) => ending.read,
                 None => None,
             },
             outcome: ending.outcome,
@@ -706,11 +706,11 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// What an audited read found: the text of a failure is no value.
-    fn audited_value(&mut self, index: usize, input: &[u8], result: Cause) -> Option<String> {
+    fn audited_value(&mut self, index: usize, input: &[u8], result: AttemptCause) -> Option<String> {
         let agent = &self.agents[index];
         let step = &self.script.steps[usize::from(agent.step)];
-        let Some(Part::Answer(field)) = &step.audit.as_ref()?.value else { return None };
-        if result != Cause::Ok {
+        let Some(OperationPart::Answer(field)) = &step.audit.as_ref()?.value else { return None };
+        if result != AttemptCause::Ok {
             return None;
         }
         let request = self.script.request(agent);
@@ -721,14 +721,14 @@ impl<P: Protocol> Worker<P> {
 
     /// Whether an operation that was answered took effect: a definite refusal did not, whether the step expected it or not. A read
     /// takes effect by telling a value, or that there is none.
-    pub(super) fn applied(&self, index: usize, result: Cause) -> Option<bool> {
-        if result == Cause::Ok {
+    pub(super) fn applied(&self, index: usize, result: AttemptCause) -> Option<bool> {
+        if result == AttemptCause::Ok {
             return Some(true);
         }
         let agent = &self.agents[index];
         let audit = self.script.steps[usize::from(agent.step)].audit.as_ref();
         let about_data = P::about_data(result);
-        if audit.is_some_and(|audit| matches!(audit.value, Some(Part::Answer(_)))) {
+        if audit.is_some_and(|audit| matches!(audit.value, Some(OperationPart::Answer(_)))) {
             return (about_data == Some(AboutData::Missing)).then_some(true);
         }
         let is_refusal = result.is_harmless(P::REFUSALS) || about_data.is_some();

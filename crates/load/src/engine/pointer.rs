@@ -9,21 +9,21 @@ use serde_json::value::RawValue;
 
 /// A compiled pointer.
 #[derive(Debug, Clone)]
-pub struct Pointer(Box<[Step]>);
+pub struct CompiledPointer(Box<[PointerStep]>);
 
 #[derive(Debug, Clone)]
-struct Step {
+struct PointerStep {
     /// In an object.
     name: Box<str>,
     /// In an array.
     index: Option<usize>,
 }
 
-impl Pointer {
+impl CompiledPointer {
     /// Compiles `/items/0/id`.
     pub fn compile(text: &str) -> Result<Self, String> {
         let parsed = experiment::pointer::Pointer::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
-        let step = |name: String| Step { index: experiment::pointer::index(&name), name: name.into() };
+        let step = |name: String| PointerStep { index: experiment::pointer::index(&name), name: name.into() };
         Ok(Self(parsed.steps.into_iter().map(step).collect()))
     }
 
@@ -32,7 +32,7 @@ impl Pointer {
     pub fn find<'a>(&self, json: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let mut found = None;
         let mut reader = serde_json::Deserializer::from_slice(json);
-        Way { steps: &self.0, found: &mut found }.deserialize(&mut reader).ok()?;
+        PointerRest { steps: &self.0, found: &mut found }.deserialize(&mut reader).ok()?;
         reader.end().ok()?;
         said(found?, scratch)
     }
@@ -53,12 +53,12 @@ fn said<'a>(written: &'a str, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
 }
 
 /// The rest of the way from a value, and what is found at its end.
-struct Way<'p, 'json> {
-    steps: &'p [Step],
+struct PointerRest<'p, 'json> {
+    steps: &'p [PointerStep],
     found: &'p mut Option<&'json str>,
 }
 
-impl<'json> DeserializeSeed<'json> for Way<'_, 'json> {
+impl<'json> DeserializeSeed<'json> for PointerRest<'_, 'json> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'json>>(self, value: D) -> Result<(), D::Error> {
@@ -71,7 +71,7 @@ impl<'json> DeserializeSeed<'json> for Way<'_, 'json> {
     }
 }
 
-impl<'json> Visitor<'json> for Way<'_, 'json> {
+impl<'json> Visitor<'json> for PointerRest<'_, 'json> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,9 +80,9 @@ impl<'json> Visitor<'json> for Way<'_, 'json> {
 
     fn visit_map<A: MapAccess<'json>>(self, mut members: A) -> Result<(), A::Error> {
         let Some((step, rest)) = self.steps.split_first() else { return Ok(()) };
-        while let Some(is_it) = members.next_key_seed(Named(&step.name))? {
+        while let Some(is_it) = members.next_key_seed(MemberMatcher(&step.name))? {
             if is_it {
-                members.next_value_seed(Way { steps: rest, found: &mut *self.found })?;
+                members.next_value_seed(PointerRest { steps: rest, found: &mut *self.found })?;
             } else {
                 members.next_value::<IgnoredAny>()?;
             }
@@ -94,7 +94,7 @@ impl<'json> Visitor<'json> for Way<'_, 'json> {
         let Some((step, rest)) = self.steps.split_first() else { return Ok(()) };
         for number in 0.. {
             let element = if step.index == Some(number) {
-                elements.next_element_seed(Way { steps: rest, found: &mut *self.found })?
+                elements.next_element_seed(PointerRest { steps: rest, found: &mut *self.found })?
             } else {
                 elements.next_element::<IgnoredAny>()?.map(|_| ())
             };
@@ -133,9 +133,9 @@ impl<'json> Visitor<'json> for Way<'_, 'json> {
 }
 
 /// Whether a member is the one of that name.
-struct Named<'p>(&'p str);
+struct MemberMatcher<'p>(&'p str);
 
-impl<'json> DeserializeSeed<'json> for Named<'_> {
+impl<'json> DeserializeSeed<'json> for MemberMatcher<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'json>>(self, name: D) -> Result<bool, D::Error> {
@@ -143,7 +143,7 @@ impl<'json> DeserializeSeed<'json> for Named<'_> {
     }
 }
 
-impl Visitor<'_> for Named<'_> {
+impl Visitor<'_> for MemberMatcher<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -160,11 +160,11 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    use super::Pointer;
+    use super::CompiledPointer;
 
     fn found(json: &str, pointer: &str) -> Option<String> {
         let mut scratch = Vec::new();
-        let found = Pointer::compile(pointer).unwrap().find(json.as_bytes(), &mut scratch)?.to_vec();
+        let found = CompiledPointer::compile(pointer).unwrap().find(json.as_bytes(), &mut scratch)?.to_vec();
         Some(String::from_utf8(found).unwrap())
     }
 
@@ -252,9 +252,9 @@ mod tests {
             assert_eq!(found(text, "/a"), None, "{text}");
         }
         let mut scratch = Vec::new();
-        let pointer = Pointer::compile("/a").unwrap();
+        let pointer = CompiledPointer::compile("/a").unwrap();
         assert_eq!(pointer.find(b"{\"a\": \"\xff\"}", &mut scratch), None, "not UTF-8");
-        assert!(Pointer::compile("a").is_err() && Pointer::compile("/~").is_err());
+        assert!(CompiledPointer::compile("a").is_err() && CompiledPointer::compile("/~").is_err());
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(text in prop::collection::vec(any::<u8>(), 0..60), pointer in "(/[a0]{0,1}){1,3}") {
             let mut scratch = Vec::new();
-            let _ = Pointer::compile(&pointer).unwrap().find(&text, &mut scratch);
+            let _ = CompiledPointer::compile(&pointer).unwrap().find(&text, &mut scratch);
         }
 
         #[test]

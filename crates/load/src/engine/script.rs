@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use experiment::plan::{self, Connections, Expected, Kept, Load, Order, Rate};
+use experiment::plan::{self, Connections, Expected, Load, Rate, SlotContent, StepOrder};
 
-use super::expectation::{self, Expectation, Keep, Part, Wants};
-use super::operation::{self, Agent, Audit, Place};
-use super::sealed::peers;
+use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
+use super::operation::{self, Agent, AgentService, Audit};
+use super::tls_stream::peers;
 use crate::protocols::{Call, Protocol};
 use crate::schedules::closed::Closed;
 use crate::schedules::{self, Schedule, constant, poisson};
-use crate::tls::Peers;
+use crate::tls::TlsPeers;
 use crate::values::lua::Program;
-use crate::values::{Argument, Feed, Names, Template};
-use crate::{Error, Orders, Purpose};
+use crate::values::{Argument, CompiledTemplate, FeedRows, TemplateNames};
+use crate::{Error, LoadOrder, LoadPurpose};
 
 pub const NS_PER_S: u64 = 1_000_000_000;
 /// Slots that agents may fill.
@@ -27,13 +27,13 @@ const EXPECTATIONS: u64 = 1000;
 /// A compiled load.
 pub struct Script<P: Protocol> {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CompiledStep>,
     /// The request of every step to the first service, then those to the second, …: a request may name where it goes.
     requests: Vec<P::Request>,
     /// Names that operations are counted under.
     pub names: Arc<[String]>,
     /// How agents go through the steps.
-    pub order: Order,
+    pub order: StepOrder,
     /// Whether a wrong answer ends its cycle.
     pub wrong_ends_cycle: bool,
     /// Sums of the weights, for a mix.
@@ -41,7 +41,7 @@ pub struct Script<P: Protocol> {
     /// Slots of an agent.
     pub slots: usize,
     /// Files that values come from.
-    pub feeds: Vec<Feed>,
+    pub feeds: Vec<FeedRows>,
     /// The script that values come from, if there is one.
     pub program: Option<Arc<Program>>,
     /// Agents in all.
@@ -61,7 +61,7 @@ pub struct Script<P: Protocol> {
     /// Given to open operations at the end.
     pub drain_ns: u64,
     /// What for.
-    pub purpose: Purpose,
+    pub purpose: LoadPurpose,
     /// Every random choice follows from it.
     pub seed: u64,
     /// Threads.
@@ -75,15 +75,15 @@ pub struct Script<P: Protocol> {
     /// Whether an io_uring may carry bytes.
     pub may_ring: bool,
     /// The services that are spoken to by TLS, if any are.
-    pub peers: Option<Peers>,
+    pub peers: Option<TlsPeers>,
     /// Where to connect to, and what is said first there.
     pub services: Vec<P>,
     /// What ties programs to this process.
-    pub tether: Option<crate::attendant::Tether>,
+    pub tether: Option<crate::program_worker::DeathSignal>,
 }
 
 /// A compiled step.
-pub struct Step {
+pub struct CompiledStep {
     /// Number of its name.
     pub name: usize,
     /// Its arguments.
@@ -93,7 +93,7 @@ pub struct Step {
     /// Which of the expectations is about the status, if one is.
     pub status: Option<usize>,
     /// What is kept of it.
-    pub keeps: Vec<Keep>,
+    pub keeps: Vec<CaptureSlot>,
     /// Whether any of these takes more than comparing or copying bytes.
     pub looks_closely: bool,
     /// Whether its request takes calling a script.
@@ -109,24 +109,30 @@ impl<P: Protocol> Script<P> {
     ///
     /// # Errors
     /// Whatever makes no sense, by step.
-    pub fn compile(orders: &Orders) -> Result<Self, Error> {
+    pub fn compile(orders: &LoadOrder) -> Result<Self, Error> {
         let load = &orders.load;
         check_settings(orders)?;
         let open =
             |service: &String| P::open(service).map_err(|reason| Error::Service { service: service.clone(), reason });
         let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
         let peers = peers(orders, &services)?;
-        let feeds = load.feeds.iter().map(|feed| Feed::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
+        let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
         let mut names: Vec<String> = load.steps.iter().map(|step| step.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
         let slots = slots(load)?;
         let program = load.script.as_ref().map(|file| Program::read(file, &orders.files, &slots)).transpose()?;
-        let compiler =
-            Compiler { services: &services, load, names: &names, slots, feeds: &feeds, program: program.as_ref() };
+        let compiler = ScriptCompiler {
+            services: &services,
+            load,
+            names: &names,
+            slots,
+            feeds: &feeds,
+            program: program.as_ref(),
+        };
         let compiled = (0..load.steps.len()).map(|number| compiler.step(number)).collect::<Result<Vec<_>, _>>()?;
         let slots = compiler.slots.len();
-        let (steps, by_step): (Vec<Step>, Vec<Vec<P::Request>>) = compiled.into_iter().unzip();
+        let (steps, by_step): (Vec<CompiledStep>, Vec<Vec<P::Request>>) = compiled.into_iter().unzip();
         let (tries, wait_s) = match load.retry {
             plan::Retry::FailFast => (1, 0.0),
             plan::Retry::Wait { wait_s } => (u32::MAX, wait_s),
@@ -135,8 +141,8 @@ impl<P: Protocol> Script<P> {
         let places = Places::of(load, services.len())?;
         let (ramp_ns, think_ns) = (ns(load.ramp_s), ns(load.think_s));
         let end_ns = match orders.purpose {
-            Purpose::Measure => ns(load.time_s),
-            Purpose::Prepare { .. } => u64::MAX,
+            LoadPurpose::Measure => ns(load.time_s),
+            LoadPurpose::Prepare { .. } => u64::MAX,
         };
         let closed = Closed { agents: load.agents, ramp_ns, think_ns, spread_pct: load.think_spread_pct, end_ns };
         Ok(Self {
@@ -171,9 +177,9 @@ impl<P: Protocol> Script<P> {
     }
 
     /// Where agent `number` (from 1) goes.
-    pub fn place_of(&self, number: u32) -> Place {
+    pub fn place_of(&self, number: u32) -> AgentService {
         let service = self.places.service_of(number);
-        Place { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
+        AgentService { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
     }
 
     /// The request of the agent's step.
@@ -203,29 +209,29 @@ fn slots(load: &Load) -> Result<Vec<String>, Error> {
     Ok(slots)
 }
 
-struct Compiler<'a, P> {
+struct ScriptCompiler<'a, P> {
     services: &'a [P],
     load: &'a Load,
     names: &'a [String],
     slots: Vec<String>,
-    feeds: &'a [Feed],
+    feeds: &'a [FeedRows],
     program: Option<&'a Arc<Program>>,
 }
 
-impl<P: Protocol> Compiler<'_, P> {
-    fn step(&self, number: usize) -> Result<(Step, Vec<P::Request>), Error> {
+impl<P: Protocol> ScriptCompiler<'_, P> {
+    fn step(&self, number: usize) -> Result<(CompiledStep, Vec<P::Request>), Error> {
         let step = &self.load.steps[number];
         self.compile(number, step).map_err(|reason| Error::Step { step: step.name.clone(), reason })
     }
 
-    fn compile(&self, number: usize, step: &plan::Step) -> Result<(Step, Vec<P::Request>), String> {
+    fn compile(&self, number: usize, step: &plan::Step) -> Result<(CompiledStep, Vec<P::Request>), String> {
         let operation = P::INFO
             .operations
             .iter()
             .find(|operation| operation.name == step.call)
             .ok_or_else(|| format!("`{}` has no operation `{}`", P::INFO.name, step.call))?;
         let arguments = self.arguments(number, step)?;
-        let mut wants = Wants::default();
+        let mut wants = WantedFields::default();
         let expects = self.expects(number, step, &arguments, &mut wants)?;
         let keeps = self.keeps(step, &arguments, &mut wants)?;
         let audit = match &step.audit_as {
@@ -248,9 +254,13 @@ impl<P: Protocol> Compiler<'_, P> {
         let every = u64::from(step.every.max(1));
         let asks_script = arguments.iter().any(|argument| argument.template.asks_script());
         // What a script gave may have to be written again.
-        let looks_closely =
-            asks_script || expects.iter().any(Expectation::looks_closely) || keeps.iter().any(Keep::looks_closely);
-        Ok((Step { name, arguments, expects, status, keeps, looks_closely, asks_script, every, audit }, requests))
+        let looks_closely = asks_script
+            || expects.iter().any(Expectation::looks_closely)
+            || keeps.iter().any(CaptureSlot::looks_closely);
+        Ok((
+            CompiledStep { name, arguments, expects, status, keeps, looks_closely, asks_script, every, audit },
+            requests,
+        ))
     }
 
     fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {
@@ -258,7 +268,7 @@ impl<P: Protocol> Compiler<'_, P> {
         let kept = self.kept_before(number);
         let compile = |(stream, (name, text)): (usize, (&String, &String))| {
             check_slots(text, &kept, &[])?;
-            let template = Template::compile(text, stream as u64, &names)?;
+            let template = CompiledTemplate::compile(text, stream as u64, &names)?;
             Ok(Argument { name: name.clone(), template })
         };
         step.with.iter().enumerate().map(compile).collect()
@@ -270,12 +280,12 @@ impl<P: Protocol> Compiler<'_, P> {
         number: usize,
         step: &plan::Step,
         arguments: &[Argument],
-        wants: &mut Wants,
+        wants: &mut WantedFields,
     ) -> Result<Vec<Expectation>, String> {
         let kept = self.kept_before(number);
         let mut own = BTreeMap::new();
         for (slot, what) in step.keep.iter().filter(|(slot, _)| !kept.contains(&slot.as_str())) {
-            let Kept::Whole(what) = what else { continue };
+            let SlotContent::Whole(what) = what else { continue };
             let argument =
                 what.strip_prefix("request.").and_then(|name| arguments.iter().find(|argument| argument.name == name));
             if let Some(argument) = argument {
@@ -283,47 +293,52 @@ impl<P: Protocol> Compiler<'_, P> {
             }
         }
         let own_slots: Vec<&str> = own.keys().copied().collect();
-        let names = Names { slots: &self.slots, feeds: self.feeds, program: self.program, own };
+        let names = TemplateNames { slots: &self.slots, feeds: self.feeds, program: self.program, own };
         let mut stream = EXPECTATIONS;
         let mut template = |text: &str| {
             check_slots(text, &kept, &own_slots)?;
             stream += 1;
-            Template::compile(text, stream - 1, &names)
+            CompiledTemplate::compile(text, stream - 1, &names)
         };
         let compile = |(field, expected): (&String, &Expected)| {
-            let compiler = expectation::Compiler { template: &mut template, program: self.program };
+            let compiler = expectation::ExpectationCompiler { template: &mut template, program: self.program };
             Expectation::compile(field, expected, wants, compiler)
         };
         step.expect.iter().map(compile).collect()
     }
 
-    fn keeps(&self, step: &plan::Step, arguments: &[Argument], wants: &mut Wants) -> Result<Vec<Keep>, String> {
-        let keep = |(slot, kept): (&String, &Kept)| {
+    fn keeps(
+        &self,
+        step: &plan::Step,
+        arguments: &[Argument],
+        wants: &mut WantedFields,
+    ) -> Result<Vec<CaptureSlot>, String> {
+        let keep = |(slot, kept): (&String, &SlotContent)| {
             let place = self.slots.iter().position(|known| known == slot);
             let slot = place.and_then(|place| u8::try_from(place).ok()).ok_or("too many slots")?;
-            Keep::compile(slot, kept, arguments, wants)
+            CaptureSlot::compile(slot, kept, arguments, wants)
         };
         let mut keeps = step.keep.iter().map(keep).collect::<Result<Vec<_>, String>>()?;
         // What was sent is kept before slots that it was made of are filled from the answer.
-        keeps.sort_by_key(|keep| matches!(keep.what, Part::Answer(_)));
+        keeps.sort_by_key(|keep| matches!(keep.what, OperationPart::Answer(_)));
         Ok(keeps)
     }
 
     /// A text of step `number` beside its arguments.
-    fn text(&self, number: usize, text: &str, stream: u64) -> Result<Template, String> {
+    fn text(&self, number: usize, text: &str, stream: u64) -> Result<CompiledTemplate, String> {
         check_slots(text, &self.kept_before(number), &[])?;
-        Template::compile(text, stream, &self.names_of_values())
+        CompiledTemplate::compile(text, stream, &self.names_of_values())
     }
 
-    fn names_of_values(&self) -> Names<'_> {
-        Names { slots: &self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
+    fn names_of_values(&self) -> TemplateNames<'_> {
+        TemplateNames { slots: &self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
     }
 
     /// Slots that are filled when step `number` begins. A mix has no earlier steps.
     fn kept_before(&self, number: usize) -> Vec<&str> {
         match self.load.order {
-            Order::Mix => Vec::new(),
-            Order::Cycle => {
+            StepOrder::Mix => Vec::new(),
+            StepOrder::Cycle => {
                 self.load.steps[..number].iter().flat_map(|step| step.keep.keys().map(String::as_str)).collect()
             }
         }
@@ -333,7 +348,7 @@ impl<P: Protocol> Compiler<'_, P> {
 fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
     let parsed = experiment::template::Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
     for part in &parsed.parts {
-        if let experiment::template::Part::Slot(slot) = part
+        if let experiment::template::TemplatePart::Slot(slot) = part
             && !kept.contains(&slot.as_str())
             && !own.contains(&slot.as_str())
         {
@@ -347,7 +362,7 @@ fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
 const LONGEST_S: f64 = 8_640_000.0;
 
 /// Checks what a schedule, a timer or a count cannot do without.
-fn check_settings(orders: &Orders) -> Result<(), Error> {
+fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
     let load = &orders.load;
     if orders.services.is_empty() {
         return Err(Error::Setting("a load needs a service to go to".to_owned()));

@@ -14,21 +14,21 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::Control;
+use super::LoadControl;
 use super::backlog::{self, Queue};
 use super::connection::Connection;
-use super::expectation::Found;
-use super::limits::Sources;
-use super::operation::{Agent, Work};
+use super::expectation::ExtractedFields;
+use super::limits::SourceAddresses;
+use super::operation::{Agent, AgentWork};
 use super::script::{NS_PER_S, Script};
-use super::tally::{Identity, Tally, Totals};
-use super::wheel::Wheel;
-use crate::answer_budget::Held;
+use super::thread_stats::{ThreadIdentity, ThreadStats, ThreadTotals};
+use super::timer_wheel::Wheel;
+use crate::answer_budget::BudgetShare;
 use crate::protocols::Protocol;
-use crate::ring::{Arrival, Gathering, Ring};
-use crate::tls::Peers;
-use crate::values::{Feed, Source, lua, mix};
-use crate::{Error, Interval, Purpose};
+use crate::ring::{Completion, Ring, WakePolicy};
+use crate::tls::TlsPeers;
+use crate::values::{FeedRows, ValueSource, lua, mix};
+use crate::{Error, LoadPurpose, ThreadInterval};
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
 const HEARTBEAT_NS: u64 = 10_000_000;
@@ -38,21 +38,21 @@ const BUFFER: usize = 64 * 1024;
 const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;
 
 /// Between where and where connections are made.
-pub struct Ways {
+pub struct ConnectPaths {
     /// Of each service.
     pub addresses: Arc<[SocketAddr]>,
     /// Where connections to it come from.
-    pub sources: Arc<Sources>,
+    pub sources: Arc<SourceAddresses>,
 }
 
 /// A thread's whole state.
 pub struct Worker<P: Protocol> {
     pub(super) script: Arc<Script<P>>,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<LoadControl>,
     /// Of each service.
     pub(super) addresses: Arc<[SocketAddr]>,
     /// Where connections to it come from.
-    pub(super) sources: Arc<Sources>,
+    pub(super) sources: Arc<SourceAddresses>,
     /// Its own number.
     pub(super) thread: u32,
     pub(super) origin: Instant,
@@ -68,19 +68,19 @@ pub struct Worker<P: Protocol> {
     /// The next row of each feed.
     pub(super) next_rows: Vec<u32>,
     pub(super) wheel: Wheel,
-    pub(super) tally: Tally,
+    pub(super) tally: ThreadStats,
     pub(super) memory: P::Memory,
     /// What is received goes here first.
     pub(super) buffer: Vec<u8>,
     /// What it means goes here, where it was sealed; empty where nothing is.
     pub(super) clear: Vec<u8>,
     /// The services that are spoken to by TLS, if any are.
-    pub(super) peers: Option<Peers>,
+    pub(super) peers: Option<TlsPeers>,
     /// Requests are written here.
     pub(super) outgoing: Vec<u8>,
     /// Connections that agents share, on which requests have become ready in this turn of the loop.
     pub(super) ready: Vec<usize>,
-    pub(super) scratch: Scratch,
+    pub(super) scratch: ValueScratch,
     /// Buffers for answers and requests that are cut in pieces.
     pub(super) spare: Vec<Vec<u8>>,
     /// Agents that are not done.
@@ -94,7 +94,7 @@ pub struct Worker<P: Protocol> {
     /// Whether operations wait for moments, which it is worth to meet.
     pub(super) is_paced: bool,
     /// What may be spent on meeting them.
-    pub(super) allowance: Allowance,
+    pub(super) allowance: SpinBudget,
     /// Whether everything that was due before the end counts as open.
     has_counted_all: bool,
     /// What ends the load early.
@@ -106,7 +106,7 @@ pub struct Worker<P: Protocol> {
     /// The same of its certificate.
     pub(super) has_told_of_certificate: bool,
     /// What slots hold.
-    pub(super) kept_held: Held,
+    pub(super) kept_held: BudgetShare,
     /// Bytes that long values have taken in slots.
     pub(super) kept_bytes: usize,
     /// Whether a lack of ports or descriptors has been reported.
@@ -117,9 +117,9 @@ pub struct Worker<P: Protocol> {
 
 /// Reused memory for values that are compared or kept.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct ValueScratch {
     /// For what is read of an answer.
-    pub found: Found,
+    pub found: ExtractedFields,
     /// For a rendered value.
     pub value: Vec<u8>,
 }
@@ -131,22 +131,22 @@ impl<P: Protocol> Worker<P> {
     /// If the system has no epoll instance for it.
     pub fn new(
         script: Arc<Script<P>>,
-        control: Arc<Control>,
-        ways: Ways,
+        control: Arc<LoadControl>,
+        ways: ConnectPaths,
         number: u32,
         clock: Clock,
-        sink: SyncSender<Interval>,
+        sink: SyncSender<ThreadInterval>,
     ) -> Result<Self, Error> {
         let seed = match script.purpose {
-            Purpose::Measure => script.seed,
-            Purpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
+            LoadPurpose::Measure => script.seed,
+            LoadPurpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
         };
         let connections: Vec<Connection<P>> = script.places.connections_of(number).map(Connection::new).collect();
         let in_turn = (0..u32::try_from(connections.len()).unwrap_or(u32::MAX)).cycle();
         let new_agent = |(agent, connection)| Agent::new(agent, seed, script.place_of(agent), connection);
         let agents: Vec<Agent> = script.places.agents_of(number).zip(in_turn).map(new_agent).collect();
         let queue = backlog::queue(&script, number, script.places.agents_of(number));
-        let identity = Identity {
+        let identity = ThreadIdentity {
             thread: number,
             threads: script.threads,
             clock,
@@ -154,7 +154,7 @@ impl<P: Protocol> Worker<P> {
             names: Arc::clone(&script.names),
             refusals: P::REFUSALS,
         };
-        let mut tally = Tally::new(identity, sink);
+        let mut tally = ThreadStats::new(identity, sink);
         tally.notices.extend((number == 0).then(|| ways.sources.notice()).flatten());
         Ok(Self {
             control,
@@ -173,23 +173,23 @@ impl<P: Protocol> Worker<P> {
             memory: P::Memory::default(),
             buffer: vec![0; BUFFER],
             clear: if script.peers.is_some() { vec![0; BUFFER] } else { Vec::new() },
-            peers: script.peers.as_ref().map(Peers::for_a_thread),
+            peers: script.peers.as_ref().map(TlsPeers::for_a_thread),
             outgoing: Vec::new(),
             ready: Vec::new(),
-            scratch: Scratch::default(),
+            scratch: ValueScratch::default(),
             spare: Vec::new(),
             living: agents.len(),
             end_ns: script.schedule.end_ns(),
             drain_end_ns: script.schedule.end_ns().saturating_add(script.drain_ns),
             queue,
             is_paced: script.schedule.is_fixed(),
-            allowance: Allowance::default(),
+            allowance: SpinBudget::default(),
             has_counted_all: false,
             failure: None,
             has_told_of_again: false,
             has_told_of_unasked: false,
             has_told_of_certificate: false,
-            kept_held: Held::default(),
+            kept_held: BudgetShare::default(),
             kept_bytes: 0,
             has_told_of_lack: false,
             attendants: Vec::new(),
@@ -203,7 +203,7 @@ impl<P: Protocol> Worker<P> {
     ///
     /// # Errors
     /// What ended it early.
-    pub fn run(mut self) -> Result<Totals, Error> {
+    pub fn run(mut self) -> Result<ThreadTotals, Error> {
         // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs precision only, and that is measured.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.tally.begin_on_this_thread();
@@ -317,9 +317,9 @@ pub fn source<'a, P: Protocol>(
     script: &'a Script<P>,
     slots: &'a [Vec<u8>],
     rows: &'a [u32],
-) -> Source<'a> {
-    let feeds: &'a [Feed] = &script.feeds;
-    Source {
+) -> ValueSource<'a> {
+    let feeds: &'a [FeedRows] = &script.feeds;
+    ValueSource {
         agent: u64::from(agent.number),
         seq: agent.cycle,
         draw: agent.draw,
@@ -338,7 +338,7 @@ pub struct Events {
     /// Sockets that can be read or written.
     pub ready: Vec<epoll::Event>,
     /// What the ring has done.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<Completion>,
 }
 
 impl Default for Events {
@@ -414,14 +414,14 @@ const GATHERED_MOST_US: usize = 50;
 
 /// What a thread may still spend without sleeping.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Allowance {
+pub struct SpinBudget {
     /// Times [`ONE_IN`], so that no nanosecond is lost to rounding.
     saved: u64,
     /// Until when it has been counted.
     until_ns: u64,
 }
 
-impl Allowance {
+impl SpinBudget {
     /// Whether there is enough by now to wait for a deadline.
     fn is_enough(&mut self, now_ns: u64) -> bool {
         let grown = now_ns.saturating_sub(self.until_ns);
@@ -437,18 +437,18 @@ impl Allowance {
 }
 
 /// What is gathered where so many operations are open on so many connections.
-fn gathering(open: i64, connections: usize) -> Gathering {
+fn gathering(open: i64, connections: usize) -> WakePolicy {
     // Those on one connection are often answered at once.
     let awaited = usize::try_from(open).unwrap_or(0).min(connections);
     let part = awaited / GATHERED_ONE_IN;
     // At most 50: it fits.
-    Gathering { arrivals: part.clamp(1, GATHERED_MOST), within_us: part.min(GATHERED_MOST_US) as u32 }
+    WakePolicy { arrivals: part.clamp(1, GATHERED_MOST), within_us: part.min(GATHERED_MOST_US) as u32 }
 }
 
 impl<P: Protocol> Worker<P> {
     /// What is gathered now.
-    pub(super) fn gathering(&self) -> Gathering {
-        if self.is_paced { Gathering::NONE } else { gathering(self.tally.open_now(), self.connections.len()) }
+    pub(super) fn gathering(&self) -> WakePolicy {
+        if self.is_paced { WakePolicy::NONE } else { gathering(self.tally.open_now(), self.connections.len()) }
     }
 
     /// Waits for events, at most until the next timer or the end of the second.
@@ -488,7 +488,7 @@ impl<P: Protocol> Worker<P> {
 const LOOK_NS: u64 = 1_000_000;
 
 /// What a timer is for; its number follows from it and from the agent.
-enum Timer {
+enum TimerKind {
     Wake(usize),
     Timeout(usize),
     Heartbeat,
@@ -502,10 +502,10 @@ impl<P: Protocol> Worker<P> {
         for index in 0..self.agents.len() {
             let first = self.script.schedule.first_ns(self.agents[index].number - 1);
             self.agents[index].intended_ns = first;
-            let timer = if self.queue.is_some() { Timer::Arrival(index) } else { Timer::Wake(index) };
+            let timer = if self.queue.is_some() { TimerKind::Arrival(index) } else { TimerKind::Wake(index) };
             self.set_timer(&timer, first);
         }
-        self.set_timer(&Timer::Heartbeat, HEARTBEAT_NS);
+        self.set_timer(&TimerKind::Heartbeat, HEARTBEAT_NS);
     }
 
     fn fire_timers(&mut self) {
@@ -513,32 +513,32 @@ impl<P: Protocol> Worker<P> {
             let now = self.now();
             let Some((number, due)) = self.wheel.pop(now) else { return };
             match self.timer(number) {
-                Timer::Heartbeat => {
+                TimerKind::Heartbeat => {
                     self.tally.late(now - due);
-                    self.set_timer(&Timer::Heartbeat, (due + HEARTBEAT_NS).max(now));
+                    self.set_timer(&TimerKind::Heartbeat, (due + HEARTBEAT_NS).max(now));
                 }
-                Timer::Wake(index) => {
+                TimerKind::Wake(index) => {
                     self.tally.late(now - due);
                     self.count_late(index, due, now);
                     self.woken(index, due, now);
                 }
-                Timer::Timeout(index) => self.timed_out(index, now),
-                Timer::Arrival(index) => self.arrived(index, now),
+                TimerKind::Timeout(index) => self.timed_out(index, now),
+                TimerKind::Arrival(index) => self.arrived(index, now),
             }
         }
     }
 
     fn woken(&mut self, index: usize, due: u64, now: u64) {
         match self.agents[index].work {
-            Work::Unborn => {
+            AgentWork::Unborn => {
                 if !self.is_ending(now) {
                     self.tally.agents += 1;
                 }
                 self.begin(index, due, now);
             }
-            Work::Pause => self.begin(index, due, now),
-            Work::RetryPause => self.attempt(index, now),
-            Work::Attempt | Work::Done => {}
+            AgentWork::Pause => self.begin(index, due, now),
+            AgentWork::RetryPause => self.attempt(index, now),
+            AgentWork::Attempt | AgentWork::Done => {}
         }
     }
 
@@ -546,7 +546,7 @@ impl<P: Protocol> Worker<P> {
     fn timed_out(&mut self, index: usize, now: u64) {
         let agent = &mut self.agents[index];
         agent.is_timer_set = false;
-        if agent.work != Work::Attempt {
+        if agent.work != AgentWork::Attempt {
             return;
         }
         if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now && !agent.has_looked {
@@ -555,24 +555,24 @@ impl<P: Protocol> Worker<P> {
             agent.has_looked = true;
             agent.deadline_ns = now;
             agent.is_timer_set = true;
-            self.set_timer(&Timer::Timeout(index), now + LOOK_NS);
+            self.set_timer(&TimerKind::Timeout(index), now + LOOK_NS);
         } else if agent.deadline_ns <= now {
             self.give_up(index, now);
         } else {
             let deadline = agent.deadline_ns;
             agent.is_timer_set = true;
-            self.set_timer(&Timer::Timeout(index), deadline);
+            self.set_timer(&TimerKind::Timeout(index), deadline);
         }
     }
 
     /// The agent is woken at that moment.
     pub(super) fn wake_at(&mut self, index: usize, due: u64) {
-        self.set_timer(&Timer::Wake(index), due);
+        self.set_timer(&TimerKind::Wake(index), due);
     }
 
     /// The agent's next operation is due at that moment.
     pub(super) fn expect_arrival(&mut self, index: usize, due: u64) {
-        self.set_timer(&Timer::Arrival(index), due);
+        self.set_timer(&TimerKind::Arrival(index), due);
     }
 
     /// The agent's attempt times out at its deadline.
@@ -581,29 +581,29 @@ impl<P: Protocol> Worker<P> {
         if !agent.is_timer_set {
             agent.is_timer_set = true;
             let deadline = agent.deadline_ns;
-            self.set_timer(&Timer::Timeout(index), deadline);
+            self.set_timer(&TimerKind::Timeout(index), deadline);
         }
     }
 
-    fn set_timer(&mut self, timer: &Timer, due: u64) {
+    fn set_timer(&mut self, timer: &TimerKind, due: u64) {
         let number = match timer {
-            Timer::Wake(index) => index * 2,
-            Timer::Timeout(index) => index * 2 + 1,
-            Timer::Heartbeat => self.agents.len() * 2,
-            Timer::Arrival(index) => self.agents.len() * 2 + 1 + index,
+            TimerKind::Wake(index) => index * 2,
+            TimerKind::Timeout(index) => index * 2 + 1,
+            TimerKind::Heartbeat => self.agents.len() * 2,
+            TimerKind::Arrival(index) => self.agents.len() * 2 + 1 + index,
         };
         self.wheel.set(u32::try_from(number).unwrap_or(u32::MAX), due);
     }
 
-    fn timer(&self, number: u32) -> Timer {
+    fn timer(&self, number: u32) -> TimerKind {
         let number = number as usize;
         if let Some(index) = number.checked_sub(self.agents.len() * 2 + 1) {
-            return Timer::Arrival(index);
+            return TimerKind::Arrival(index);
         }
         match (number / 2, number % 2) {
-            (index, _) if index == self.agents.len() => Timer::Heartbeat,
-            (index, 0) => Timer::Wake(index),
-            (index, _) => Timer::Timeout(index),
+            (index, _) if index == self.agents.len() => TimerKind::Heartbeat,
+            (index, 0) => TimerKind::Wake(index),
+            (index, _) => TimerKind::Timeout(index),
         }
     }
 }
@@ -614,7 +614,7 @@ mod tests {
 
     /// Spends all it may in a time with starts so far apart; how much that was.
     fn spent_ns(length_ns: u64, gap_ns: u64) -> u64 {
-        let (mut allowance, mut spent_ns) = (Allowance::default(), 0);
+        let (mut allowance, mut spent_ns) = (SpinBudget::default(), 0);
         for now_ns in (0..length_ns).step_by(usize::try_from(gap_ns).unwrap()) {
             if allowance.is_enough(now_ns) {
                 allowance.spend(EARLY_NS.min(gap_ns));
@@ -639,7 +639,7 @@ mod tests {
     #[test]
     fn the_fewer_are_awaited_the_less_is_gathered() {
         let gathered = |open, connections| {
-            let Gathering { arrivals, within_us } = gathering(open, connections);
+            let WakePolicy { arrivals, within_us } = gathering(open, connections);
             (arrivals, within_us)
         };
         assert_eq!(gathered(0, 64), (1, 0));
@@ -652,7 +652,7 @@ mod tests {
 
     #[test]
     fn up_to_1600_starts_a_second_each_is_waited_for() {
-        let mut allowance = Allowance::default();
+        let mut allowance = SpinBudget::default();
         for start in 1..=1600_u64 {
             assert!(allowance.is_enough(start * 625_000), "start {start}");
             allowance.spend(EARLY_NS);
@@ -661,7 +661,7 @@ mod tests {
 
     #[test]
     fn an_idle_hour_is_not_saved_up() {
-        let mut allowance = Allowance::default();
+        let mut allowance = SpinBudget::default();
         let hour_ns = 3_600_000_000_000;
         assert!(allowance.is_enough(hour_ns));
         for _ in 0..20 {

@@ -4,9 +4,9 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
-use crate::values::words::Words;
-use crate::values::{Values, write_decimal};
+use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
+use crate::values::words::TemplateWords;
+use crate::values::{OperationValues, write_decimal};
 
 /// The protocol as an experiment sees it.
 pub static INFO: catalog::Protocol = catalog::Protocol {
@@ -63,7 +63,7 @@ pub struct Command {
 /// A compiled step.
 #[derive(Debug)]
 pub struct Request {
-    words: Words,
+    words: TemplateWords,
     stdin: Option<usize>,
     wants: Box<[Want]>,
 }
@@ -101,7 +101,8 @@ impl Protocol for Command {
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
         call.check()?;
         let place = call.argument("command").ok_or("`run` needs a `command`")?;
-        let words = Words::cut(&call.arguments[place].template).map_err(|wrong| format!("`command`: {wrong}"))?;
+        let words =
+            TemplateWords::cut(&call.arguments[place].template).map_err(|wrong| format!("`command`: {wrong}"))?;
         if words.count() == 0 {
             return Err(
                 "`command` is empty; write a program and its arguments, such as \"psql -c 'select 1'\"".to_owned()
@@ -116,11 +117,11 @@ impl Protocol for Command {
         true
     }
 
-    fn about_data(_failure: Cause) -> Option<AboutData> {
+    fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
 
-    fn encode(request: &Request, _id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
+    fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
         measured(out, |out| {
             let count = u32::try_from(request.words.count()).unwrap_or(u32::MAX);
             out.extend_from_slice(&count.to_be_bytes());
@@ -134,19 +135,19 @@ impl Protocol for Command {
         });
     }
 
-    fn decode(_asked: &Asked<'_, Self>, (): &mut (), (): &mut (), input: &[u8], _ended: bool) -> Progress {
+    fn decode(_asked: &RequestContext<'_, Self>, (): &mut (), (): &mut (), input: &[u8], _ended: bool) -> Progress {
         let Some(length) = input.first_chunk::<4>() else { return Progress::More { used: 0 } };
         if u32::from_be_bytes(*length) as usize > FRAME_LIMIT {
-            return Progress::Bad(Cause::TooLong);
+            return Progress::Bad(AttemptCause::TooLong);
         }
         let mut rest = input;
         let Some(frame) = take_measured(&mut rest) else { return Progress::More { used: 0 } };
-        let Some(outcome) = Outcome::read(frame) else { return Progress::Bad(Cause::BadAnswer) };
+        let Some(outcome) = ProgramOutcome::read(frame) else { return Progress::Bad(AttemptCause::BadAnswer) };
         let result = match outcome.how {
-            How::Exited(0) => Cause::Ok,
-            How::Exited(_) => Cause::Answer(EXIT),
-            How::Signalled(_) => Cause::Answer(SIGNAL),
-            How::NotStarted => Cause::Answer(NOT_STARTED),
+            ProgramExit::Exited(0) => AttemptCause::Ok,
+            ProgramExit::Exited(_) => AttemptCause::Answer(EXIT),
+            ProgramExit::Signalled(_) => AttemptCause::Answer(SIGNAL),
+            ProgramExit::NotStarted => AttemptCause::Answer(NOT_STARTED),
         };
         Progress::Answer(Answer { used: input.len() - rest.len(), result, reusable: true })
     }
@@ -158,7 +159,7 @@ impl Protocol for Command {
         mut input: &'a [u8],
         scratch: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]> {
-        let outcome = Outcome::read(take_measured(&mut input)?)?;
+        let outcome = ProgramOutcome::read(take_measured(&mut input)?)?;
         Some(match request.wants.get(want)? {
             Want::Status => status(outcome.how, scratch),
             Want::Stdout => trimmed(outcome.stdout),
@@ -171,21 +172,21 @@ impl Protocol for Command {
     fn rest((): &mut (), (): &mut ()) {}
 
     fn status<'a>((): &'a (), mut input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-        match take_measured(&mut input).and_then(Outcome::read) {
+        match take_measured(&mut input).and_then(ProgramOutcome::read) {
             Some(outcome) => status(outcome.how, scratch),
             None => b"?",
         }
     }
 }
 
-fn status(how: How, scratch: &mut Vec<u8>) -> &[u8] {
+fn status(how: ProgramExit, scratch: &mut Vec<u8>) -> &[u8] {
     let code = match how {
-        How::Exited(code) => code,
-        How::Signalled(signal) => {
+        ProgramExit::Exited(code) => code,
+        ProgramExit::Signalled(signal) => {
             scratch.extend_from_slice(b"signal ");
             signal
         }
-        How::NotStarted => return b"not started",
+        ProgramExit::NotStarted => return b"not started",
     };
     write_decimal(u64::from(code.unsigned_abs()), scratch);
     scratch
@@ -216,7 +217,7 @@ const HEAD: usize = 1 + 4 + 1 + LENGTH;
 
 /// A program to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order<'a> {
+pub struct ProgramRun<'a> {
     /// The program and its arguments.
     pub words: Vec<&'a [u8]>,
     /// What it is to read.
@@ -225,9 +226,9 @@ pub struct Order<'a> {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome<'a> {
+pub struct ProgramOutcome<'a> {
     /// How it ended.
-    pub how: How,
+    pub how: ProgramExit,
     /// Whether there was more output than is kept.
     pub is_cut: bool,
     /// Its standard output.
@@ -238,7 +239,7 @@ pub struct Outcome<'a> {
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum ProgramExit {
     /// With this status.
     Exited(i32),
     /// By this signal.
@@ -264,7 +265,7 @@ fn take_measured<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-impl<'a> Order<'a> {
+impl<'a> ProgramRun<'a> {
     /// Reads what stands in an order's frame: how many words, the words, and what is to be read, if that is said.
     pub fn read(mut frame: &'a [u8]) -> Option<Self> {
         let (count, rest) = frame.split_first_chunk::<LENGTH>()?;
@@ -279,13 +280,13 @@ impl<'a> Order<'a> {
     }
 }
 
-impl<'a> Outcome<'a> {
+impl<'a> ProgramOutcome<'a> {
     /// Appends its frame.
     pub fn write(&self, out: &mut Vec<u8>) {
         let (kind, code) = match self.how {
-            How::Exited(code) => (0, code),
-            How::Signalled(signal) => (1, signal),
-            How::NotStarted => (2, 0),
+            ProgramExit::Exited(code) => (0, code),
+            ProgramExit::Signalled(signal) => (1, signal),
+            ProgramExit::NotStarted => (2, 0),
         };
         measured(out, |out| {
             out.push(kind);
@@ -302,9 +303,9 @@ impl<'a> Outcome<'a> {
         let [kind, a, b, c, d, cut, ..] = *head;
         let code = i32::from_be_bytes([a, b, c, d]);
         let how = match kind {
-            0 => How::Exited(code),
-            1 => How::Signalled(code),
-            2 => How::NotStarted,
+            0 => ProgramExit::Exited(code),
+            1 => ProgramExit::Signalled(code),
+            2 => ProgramExit::NotStarted,
             _ => return None,
         };
         let mut outputs = &frame[HEAD - LENGTH..];
@@ -326,13 +327,13 @@ mod tests {
         compile(&Command::open("").unwrap(), "run", with, &WANTS).unwrap()
     }
 
-    fn told(how: How, is_cut: bool, stdout: &str, stderr: &str) -> Vec<u8> {
+    fn told(how: ProgramExit, is_cut: bool, stdout: &str, stderr: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        Outcome { how, is_cut, stdout: stdout.as_bytes(), stderr: stderr.as_bytes() }.write(&mut out);
+        ProgramOutcome { how, is_cut, stdout: stdout.as_bytes(), stderr: stderr.as_bytes() }.write(&mut out);
         out
     }
 
-    fn seen(result: Cause, fields: [&str; 4]) -> Seen {
+    fn seen(result: AttemptCause, fields: [&str; 4]) -> Seen {
         let status = fields[0].to_owned();
         let fields = fields.map(|field| Some(field.to_owned())).to_vec();
         Seen::Answer { result, reusable: true, surplus: Vec::new(), fields, status }
@@ -351,7 +352,7 @@ mod tests {
         for (with, words, stdin) in table {
             let bytes = encode(&compiled(with), 1);
             let mut rest = bytes.as_slice();
-            let order = Order::read(take_measured(&mut rest).unwrap()).unwrap();
+            let order = ProgramRun::read(take_measured(&mut rest).unwrap()).unwrap();
             assert!(rest.is_empty());
             assert_eq!(order.words, words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
             assert_eq!(order.stdin, stdin.map(str::as_bytes));
@@ -375,19 +376,25 @@ mod tests {
     fn outcomes() {
         let run = compiled(&[("command", "x")]);
         let table = [
-            (told(How::Exited(0), false, "42\n", ""), seen(Cause::Ok, ["0", "42", "", "0"])),
-            (told(How::Exited(0), true, "\n\na\nb\n\n", "e\n"), seen(Cause::Ok, ["0", "\n\na\nb", "e", "1"])),
-            (told(How::Exited(0), false, "\n", ""), seen(Cause::Ok, ["0", "", "", "0"])),
-            (told(How::Exited(3), false, "", "no"), seen(Cause::Answer(EXIT), ["3", "", "no", "0"])),
-            (told(How::Signalled(9), false, "", ""), seen(Cause::Answer(SIGNAL), ["signal 9", "", "", "0"])),
+            (told(ProgramExit::Exited(0), false, "42\n", ""), seen(AttemptCause::Ok, ["0", "42", "", "0"])),
             (
-                told(How::NotStarted, false, "", "why"),
-                seen(Cause::Answer(NOT_STARTED), ["not started", "", "why", "0"]),
+                told(ProgramExit::Exited(0), true, "\n\na\nb\n\n", "e\n"),
+                seen(AttemptCause::Ok, ["0", "\n\na\nb", "e", "1"]),
             ),
-            (b"\xff\xff\xff\xff".to_vec(), Seen::Bad(Cause::TooLong)),
-            (b"\0\0\0\x01x".to_vec(), Seen::Bad(Cause::BadAnswer)),
-            (b"\0\0\0\x0a\x07\0\0\0\0\0\0\0\0\0".to_vec(), Seen::Bad(Cause::BadAnswer)),
-            (b"\0\0\0\x0a\0\0\0\0\0\0\0\0\0\x01".to_vec(), Seen::Bad(Cause::BadAnswer)),
+            (told(ProgramExit::Exited(0), false, "\n", ""), seen(AttemptCause::Ok, ["0", "", "", "0"])),
+            (told(ProgramExit::Exited(3), false, "", "no"), seen(AttemptCause::Answer(EXIT), ["3", "", "no", "0"])),
+            (
+                told(ProgramExit::Signalled(9), false, "", ""),
+                seen(AttemptCause::Answer(SIGNAL), ["signal 9", "", "", "0"]),
+            ),
+            (
+                told(ProgramExit::NotStarted, false, "", "why"),
+                seen(AttemptCause::Answer(NOT_STARTED), ["not started", "", "why", "0"]),
+            ),
+            (b"\xff\xff\xff\xff".to_vec(), Seen::Bad(AttemptCause::TooLong)),
+            (b"\0\0\0\x01x".to_vec(), Seen::Bad(AttemptCause::BadAnswer)),
+            (b"\0\0\0\x0a\x07\0\0\0\0\0\0\0\0\0".to_vec(), Seen::Bad(AttemptCause::BadAnswer)),
+            (b"\0\0\0\x0a\0\0\0\0\0\0\0\0\0\x01".to_vec(), Seen::Bad(AttemptCause::BadAnswer)),
         ];
         for (bytes, expected) in table {
             assert_eq!(is_the_same_in_pieces(&run, 1, &bytes, false), expected, "{bytes:?}");
@@ -400,7 +407,7 @@ mod tests {
             let (left, right) = bytes.split_at(cut.min(bytes.len()));
             feed(&compiled(&[("command", "x")]), &mut (), 1, &[left, right], ends);
             // What stands in an order that is none.
-            let _ = Order::read(&bytes);
+            let _ = ProgramRun::read(&bytes);
         }
     }
 }

@@ -3,10 +3,10 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
-use crate::answer_budget::Held;
-use crate::values::layout::{Builder, Layout, Width};
-use crate::values::{Values, write_decimal};
+use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
+use crate::answer_budget::BudgetShare;
+use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
+use crate::values::{OperationValues, write_decimal};
 
 const PATH: Field = Field { name: "path", help: "path and query, from the first `/`", required: true };
 const BODY: Field = Field { name: "body", help: "the request's body", required: false };
@@ -46,14 +46,14 @@ const BODY_LIMIT: u64 = 64 * 1024 * 1024;
 /// An HTTP server.
 #[derive(Debug)]
 pub struct Http {
-    place: Place,
+    place: HttpAddress,
 }
 
 /// A compiled step.
 #[derive(Debug)]
 pub struct Request {
     number: usize,
-    layout: Layout,
+    layout: RequestLayout,
     is_head: bool,
     /// Its method changes nothing (RFC 9110, 9.2.1).
     is_safe: bool,
@@ -64,9 +64,9 @@ pub struct Request {
 
 /// What a thread remembers.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct HttpScratch {
     /// The last header block of each step.
-    last: Vec<Last>,
+    last: Vec<LastHeaders>,
     /// Buffers for answers that come in pieces.
     spare: Vec<Vec<u8>>,
     /// What these take.
@@ -82,8 +82,8 @@ const SPARE_BYTES_IN_ALL: usize = 64 * 1024 * 1024;
 /// Where in an answer a connection is, and what was kept of it so far.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    stage: Stage,
-    head: Option<Head>,
+    stage: DecodeStage,
+    head: Option<ResponseHead>,
     /// Where the header block begins in the input: behind interim answers. Only while `stored` is empty.
     head_at: usize,
     /// Bytes of the body so far.
@@ -93,13 +93,13 @@ pub struct Decoder {
     /// Header block and body, as far as they are wanted, if the answer did not come in one piece.
     stored: Vec<u8>,
     /// What `stored` has of the budget.
-    held: Held,
+    held: BudgetShare,
     /// Whether the wanted fields are in `stored`.
     is_stored: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum DecodeStage {
     #[default]
     Head,
     Length(u64),
@@ -113,10 +113,10 @@ impl Protocol for Http {
     const ALPN: &'static [&'static [u8]] = &[b"http/1.1"];
     type Request = Request;
     type Decoder = Decoder;
-    type Memory = Memory;
+    type Memory = HttpScratch;
 
     fn open(service: &str) -> Result<Self, String> {
-        Place::parse(service).map(|place| Self { place })
+        HttpAddress::parse(service).map(|place| Self { place })
     }
 
     fn authority(&self) -> &str {
@@ -137,22 +137,22 @@ impl Protocol for Http {
 
     /// 404 Not Found, 409 Conflict, 410 Gone, 412 Precondition Failed (RFC 9110, 15.5). Others are about the request, the client, or
     /// the server.
-    fn about_data(failure: Cause) -> Option<AboutData> {
+    fn about_data(failure: AttemptCause) -> Option<AboutData> {
         match failure {
-            Cause::Status(404 | 410) => Some(AboutData::Missing),
-            Cause::Status(409 | 412) => Some(AboutData::Different),
+            AttemptCause::Status(404 | 410) => Some(AboutData::Missing),
+            AttemptCause::Status(409 | 412) => Some(AboutData::Different),
             _ => None,
         }
     }
 
-    fn encode(request: &Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
+    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
         request.layout.write(id, values, out);
     }
 
     fn decode(
-        asked: &Asked<'_, Self>,
+        asked: &RequestContext<'_, Self>,
         decoder: &mut Decoder,
-        memory: &mut Memory,
+        memory: &mut HttpScratch,
         input: &[u8],
         ended: bool,
     ) -> Progress {
@@ -178,7 +178,7 @@ impl Protocol for Http {
         }
     }
 
-    fn rest(decoder: &mut Decoder, memory: &mut Memory) {
+    fn rest(decoder: &mut Decoder, memory: &mut HttpScratch) {
         let stored = std::mem::take(decoder).stored;
         let is_small = stored.capacity() > 0 && stored.capacity() <= SPARE_BYTES;
         if is_small && memory.spare.len() < SPARE && memory.spare_bytes + stored.capacity() <= SPARE_BYTES_IN_ALL {
@@ -200,10 +200,10 @@ impl Protocol for Http {
     }
 }
 
-impl Memory {
-    fn last(&mut self, number: usize) -> &mut Last {
+impl HttpScratch {
+    fn last(&mut self, number: usize) -> &mut LastHeaders {
         if self.last.len() <= number {
-            self.last.resize_with(number + 1, Last::default);
+            self.last.resize_with(number + 1, LastHeaders::default);
         }
         &mut self.last[number]
     }
@@ -217,15 +217,21 @@ impl Memory {
 }
 
 impl Decoder {
-    fn decode(&mut self, request: &Request, memory: &mut Memory, input: &[u8], ended: bool) -> Result<Progress, Cause> {
+    fn decode(
+        &mut self,
+        request: &Request,
+        memory: &mut HttpScratch,
+        input: &[u8],
+        ended: bool,
+    ) -> Result<Progress, AttemptCause> {
         let mut used = 0;
-        while self.stage == Stage::Head {
+        while self.stage == DecodeStage::Head {
             let Some(head) = memory.last(request.number).read(&input[used..])? else {
                 return Ok(Progress::More { used });
             };
             match head.status {
                 // Nothing was asked to be upgraded.
-                101 => return Err(Cause::BadAnswer),
+                101 => return Err(AttemptCause::BadAnswer),
                 100..200 => {
                     self.pass(head.length, HEAD_LIMIT as u64)?;
                     used += head.length;
@@ -246,17 +252,17 @@ impl Decoder {
     fn begin(
         &mut self,
         request: &Request,
-        memory: &mut Memory,
-        head: Head,
+        memory: &mut HttpScratch,
+        head: ResponseHead,
         input: &[u8],
-    ) -> Result<Option<Answer>, Cause> {
+    ) -> Result<Option<Answer>, AttemptCause> {
         self.head = Some(head);
         let bodiless = request.is_head || matches!(head.status, 204 | 304);
         let framing = if bodiless { Framing::Length(0) } else { head.framing };
         let behind = self.head_at + head.length;
         if let Framing::Length(length) = framing {
             if length > BODY_LIMIT {
-                return Err(Cause::TooLong);
+                return Err(AttemptCause::TooLong);
             }
             if (input.len() - behind) as u64 >= length {
                 self.body = length;
@@ -264,9 +270,9 @@ impl Decoder {
             }
         }
         self.stage = match framing {
-            Framing::Length(length) => Stage::Length(length),
-            Framing::Chunked => Stage::Chunked(Chunks::default()),
-            Framing::UntilClose => Stage::UntilClose,
+            Framing::Length(length) => DecodeStage::Length(length),
+            Framing::Chunked => DecodeStage::Chunked(Chunks::default()),
+            Framing::UntilClose => DecodeStage::UntilClose,
         };
         if request.wants_head || request.wants_body {
             self.stored = memory.buffer();
@@ -277,35 +283,35 @@ impl Decoder {
     }
 
     /// In the body: uses up whatever is there.
-    fn go_on(&mut self, request: &Request, input: &[u8], start: usize, ended: bool) -> Result<Progress, Cause> {
+    fn go_on(&mut self, request: &Request, input: &[u8], start: usize, ended: bool) -> Result<Progress, AttemptCause> {
         let mut used = start;
         loop {
             let rest = &input[used..];
             let piece = match &mut self.stage {
-                Stage::Head => Piece::More,
-                Stage::Chunked(chunks) => chunks.step(rest)?,
-                Stage::Length(0) => Piece::End,
-                Stage::UntilClose if rest.is_empty() && ended => Piece::End,
-                Stage::Length(_) | Stage::UntilClose if rest.is_empty() => Piece::More,
-                Stage::UntilClose => Piece::Data(rest.len()),
-                Stage::Length(left) => {
+                DecodeStage::Head => ChunkStep::More,
+                DecodeStage::Chunked(chunks) => chunks.step(rest)?,
+                DecodeStage::Length(0) => ChunkStep::End,
+                DecodeStage::UntilClose if rest.is_empty() && ended => ChunkStep::End,
+                DecodeStage::Length(_) | DecodeStage::UntilClose if rest.is_empty() => ChunkStep::More,
+                DecodeStage::UntilClose => ChunkStep::Data(rest.len()),
+                DecodeStage::Length(left) => {
                     let here = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                     *left -= here as u64;
-                    Piece::Data(here)
+                    ChunkStep::Data(here)
                 }
             };
             match piece {
-                Piece::More => return Ok(Progress::More { used }),
-                Piece::Framing(length) => {
+                ChunkStep::More => return Ok(Progress::More { used }),
+                ChunkStep::Framing(length) => {
                     self.pass(length, BODY_LIMIT)?;
                     used += length;
                 }
-                Piece::Data(length) => {
+                ChunkStep::Data(length) => {
                     self.take(request, &rest[..length])?;
                     used += length;
                 }
-                Piece::End => {
-                    let head = self.head.ok_or(Cause::BadAnswer)?;
+                ChunkStep::End => {
+                    let head = self.head.ok_or(AttemptCause::BadAnswer)?;
                     return Ok(Progress::Answer(self.answer(head, used)));
                 }
             }
@@ -313,35 +319,35 @@ impl Decoder {
     }
 
     /// Passes over bytes that are of no use to anybody. A target could send them without end.
-    fn pass(&mut self, length: usize, limit: u64) -> Result<(), Cause> {
+    fn pass(&mut self, length: usize, limit: u64) -> Result<(), AttemptCause> {
         self.beside += length as u64;
-        if self.beside > limit { Err(Cause::TooLong) } else { Ok(()) }
+        if self.beside > limit { Err(AttemptCause::TooLong) } else { Ok(()) }
     }
 
-    fn take(&mut self, request: &Request, data: &[u8]) -> Result<(), Cause> {
+    fn take(&mut self, request: &Request, data: &[u8]) -> Result<(), AttemptCause> {
         self.body += data.len() as u64;
         if self.body > BODY_LIMIT {
-            return Err(Cause::TooLong);
+            return Err(AttemptCause::TooLong);
         }
         if request.wants_body {
             if !self.held.grow_to(self.stored.len() + data.len()) {
-                return Err(Cause::TooLarge);
+                return Err(AttemptCause::TooLarge);
             }
             self.stored.extend_from_slice(data);
         }
         Ok(())
     }
 
-    fn answer(&self, head: Head, used: usize) -> Answer {
-        let result = if head.status >= 400 { Cause::Status(head.status) } else { Cause::Ok };
-        let reusable = head.reusable && self.stage != Stage::UntilClose;
+    fn answer(&self, head: ResponseHead, used: usize) -> Answer {
+        let result = if head.status >= 400 { AttemptCause::Status(head.status) } else { AttemptCause::Ok };
+        let reusable = head.reusable && self.stage != DecodeStage::UntilClose;
         Answer { used, result, reusable }
     }
 }
 
 /// Where a service is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct HttpAddress {
     /// What to connect to: `host:port`.
     pub authority: String,
     /// Whom its certificate names, where it is spoken to by TLS: without port and brackets.
@@ -352,7 +358,7 @@ pub struct Place {
     base: String,
 }
 
-impl Place {
+impl HttpAddress {
     /// Reads `host:port`, `http://host[:port][/base]`, `https://…`.
     pub fn parse(service: &str) -> Result<Self, String> {
         let (scheme, rest) = service.split_once("://").map_or((None, service), |(scheme, rest)| (Some(scheme), rest));
@@ -407,7 +413,7 @@ impl Want {
 }
 
 /// Compiles a step.
-pub fn compile(place: &Place, call: &Call<'_>) -> Result<Request, String> {
+pub fn compile(place: &HttpAddress, call: &Call<'_>) -> Result<Request, String> {
     call.check()?;
     let wants: Vec<Want> = call.wants.iter().map(|want| Want::named(want)).collect();
     Ok(Request {
@@ -421,8 +427,8 @@ pub fn compile(place: &Place, call: &Call<'_>) -> Result<Request, String> {
     })
 }
 
-fn layout(place: &Place, call: &Call<'_>) -> Result<Layout, String> {
-    let mut builder = Builder::default();
+fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String> {
+    let mut builder = LayoutBuilder::default();
     let path = call.argument("path").ok_or("a request needs a `path`")?;
     builder.bytes(call.operation.name.to_ascii_uppercase().as_bytes()).bytes(b" ").bytes(place.base.as_bytes());
     check_text("path", call, path, |byte| byte > b' ' && byte != 0x7f)?;
@@ -448,13 +454,13 @@ fn layout(place: &Place, call: &Call<'_>) -> Result<Layout, String> {
     builder.finish()
 }
 
-fn add_body(builder: &mut Builder, call: &Call<'_>) {
+fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) {
     // These methods have a body by nature, even an empty one.
     let by_nature = matches!(call.operation.name, "post" | "put" | "patch");
     match call.argument("body") {
         Some(body) => {
             builder.bytes(b"Content-Length: ");
-            let length = builder.length(Width::Decimal);
+            let length = builder.length(LengthWidth::Decimal);
             builder.bytes(b"\r\n\r\n").begin(length).value(call.arguments, body).end(length);
         }
         None if by_nature => drop(builder.bytes(b"Content-Length: 0\r\n\r\n")),
@@ -501,7 +507,7 @@ pub enum Framing {
 
 /// What a header block says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct ResponseHead {
     /// Status code.
     pub status: u16,
     /// The body's end.
@@ -514,14 +520,14 @@ pub struct Head {
 
 /// The last header block of a request, and what it said.
 #[derive(Debug, Default)]
-pub struct Last {
+pub struct LastHeaders {
     block: Vec<u8>,
-    head: Option<Head>,
+    head: Option<ResponseHead>,
 }
 
-impl Last {
+impl LastHeaders {
     /// The head at the start of the input; `None` if it is not whole.
-    pub fn read(&mut self, input: &[u8]) -> Result<Option<Head>, Cause> {
+    pub fn read(&mut self, input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
         if let Some(head) = self.head
             && input.get(..head.length) == Some(self.block.as_slice())
         {
@@ -536,7 +542,7 @@ impl Last {
 }
 
 /// Parses the head at the start of the input; `None` if it is not whole.
-pub fn parse(input: &[u8]) -> Result<Option<Head>, Cause> {
+pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     // No further than it may be long, so that what follows cannot change what is said of it.
@@ -544,11 +550,11 @@ pub fn parse(input: &[u8]) -> Result<Option<Head>, Cause> {
     let length = match response.parse(seen) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if seen.len() < HEAD_LIMIT => return Ok(None),
-        Ok(httparse::Status::Partial) => return Err(Cause::TooLong),
-        Err(_) => return Err(Cause::BadAnswer),
+        Ok(httparse::Status::Partial) => return Err(AttemptCause::TooLong),
+        Err(_) => return Err(AttemptCause::BadAnswer),
     };
-    let status = response.code.filter(|status| *status >= 100).ok_or(Cause::BadAnswer)?;
-    let mut facts = Facts { length: None, chunked: None, close: false, keep_alive: false };
+    let status = response.code.filter(|status| *status >= 100).ok_or(AttemptCause::BadAnswer)?;
+    let mut facts = HeaderFacts { length: None, chunked: None, close: false, keep_alive: false };
     for header in response.headers.iter() {
         facts.note(header.name, header.value)?;
     }
@@ -561,10 +567,10 @@ pub fn parse(input: &[u8]) -> Result<Option<Head>, Cause> {
     // A length beside a transfer encoding smells of smuggling: the answer counts, the connection does not live on.
     let is_ambiguous = facts.chunked.is_some() && facts.length.is_some();
     let reusable = !facts.close && (is_new || facts.keep_alive) && !is_ambiguous;
-    Ok(Some(Head { status, framing, reusable, length }))
+    Ok(Some(ResponseHead { status, framing, reusable, length }))
 }
 
-struct Facts {
+struct HeaderFacts {
     length: Option<u64>,
     /// Whether the last transfer encoding is `chunked`; `None` without any.
     chunked: Option<bool>,
@@ -572,12 +578,12 @@ struct Facts {
     keep_alive: bool,
 }
 
-impl Facts {
-    fn note(&mut self, name: &str, value: &[u8]) -> Result<(), Cause> {
+impl HeaderFacts {
+    fn note(&mut self, name: &str, value: &[u8]) -> Result<(), AttemptCause> {
         if name.eq_ignore_ascii_case("content-length") {
-            let length = number(value).ok_or(Cause::BadAnswer)?;
+            let length = number(value).ok_or(AttemptCause::BadAnswer)?;
             if self.length.is_some_and(|before| before != length) {
-                return Err(Cause::BadAnswer);
+                return Err(AttemptCause::BadAnswer);
             }
             self.length = Some(length);
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
@@ -637,7 +643,7 @@ pub enum Chunks {
 
 /// One step through a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece {
+pub enum ChunkStep {
     /// More bytes are needed.
     More,
     /// So many bytes of framing.
@@ -650,62 +656,62 @@ pub enum Piece {
 
 impl Chunks {
     /// What the input begins with. The caller skips that much before it asks again.
-    pub fn step(&mut self, input: &[u8]) -> Result<Piece, Cause> {
+    pub fn step(&mut self, input: &[u8]) -> Result<ChunkStep, AttemptCause> {
         match *self {
-            Self::End => Ok(Piece::End),
+            Self::End => Ok(ChunkStep::End),
             Self::Data(left) => {
                 let here = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
                 if here == 0 {
-                    return Ok(Piece::More);
+                    return Ok(ChunkStep::More);
                 }
                 let left = left - here as u64;
                 *self = if left == 0 { Self::DataEnd } else { Self::Data(left) };
-                Ok(Piece::Data(here))
+                Ok(ChunkStep::Data(here))
             }
             Self::DataEnd => match input {
                 [b'\r', b'\n', ..] => {
                     *self = Self::Size;
-                    Ok(Piece::Framing(2))
+                    Ok(ChunkStep::Framing(2))
                 }
-                [] | [b'\r'] => Ok(Piece::More),
-                _ => Err(Cause::BadAnswer),
+                [] | [b'\r'] => Ok(ChunkStep::More),
+                _ => Err(AttemptCause::BadAnswer),
             },
             Self::Size => self.size(input),
             Self::Trailers(count) => self.trailer(count, input),
         }
     }
 
-    fn size(&mut self, input: &[u8]) -> Result<Piece, Cause> {
+    fn size(&mut self, input: &[u8]) -> Result<ChunkStep, AttemptCause> {
         match input.first() {
-            None => return Ok(Piece::More),
-            Some(first) if !first.is_ascii_hexdigit() => return Err(Cause::BadAnswer),
+            None => return Ok(ChunkStep::More),
+            Some(first) if !first.is_ascii_hexdigit() => return Err(AttemptCause::BadAnswer),
             Some(_) => {}
         }
         let line = &input[..input.len().min(SIZE_LINE_LIMIT)];
         match httparse::parse_chunk_size(line) {
             // However few of its bytes come, it would end in that.
-            Ok(httparse::Status::Complete((_, size))) if size > BODY_LIMIT => Err(Cause::TooLong),
+            Ok(httparse::Status::Complete((_, size))) if size > BODY_LIMIT => Err(AttemptCause::TooLong),
             Ok(httparse::Status::Complete((length, size))) => {
                 *self = if size == 0 { Self::Trailers(0) } else { Self::Data(size) };
-                Ok(Piece::Framing(length))
+                Ok(ChunkStep::Framing(length))
             }
-            Ok(httparse::Status::Partial) if line.len() < SIZE_LINE_LIMIT => Ok(Piece::More),
-            Ok(httparse::Status::Partial) | Err(_) => Err(Cause::BadAnswer),
+            Ok(httparse::Status::Partial) if line.len() < SIZE_LINE_LIMIT => Ok(ChunkStep::More),
+            Ok(httparse::Status::Partial) | Err(_) => Err(AttemptCause::BadAnswer),
         }
     }
 
-    fn trailer(&mut self, count: u16, input: &[u8]) -> Result<Piece, Cause> {
+    fn trailer(&mut self, count: u16, input: &[u8]) -> Result<ChunkStep, AttemptCause> {
         let Some(end) = input.iter().take(TRAILER_LIMIT).position(|byte| *byte == b'\n') else {
-            return if input.len() < TRAILER_LIMIT { Ok(Piece::More) } else { Err(Cause::TooLong) };
+            return if input.len() < TRAILER_LIMIT { Ok(ChunkStep::More) } else { Err(AttemptCause::TooLong) };
         };
         if input[..end] == *b"\r" || end == 0 {
             *self = Self::End;
         } else if count == TRAILERS {
-            return Err(Cause::TooLong);
+            return Err(AttemptCause::TooLong);
         } else {
             *self = Self::Trailers(count + 1);
         }
-        Ok(Piece::Framing(end + 1))
+        Ok(ChunkStep::Framing(end + 1))
     }
 }
 

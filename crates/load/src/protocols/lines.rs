@@ -4,9 +4,9 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Asked, Call, Cause, Greeting, Progress, Protocol, Refusal};
-use crate::values::Values;
-use crate::values::layout::{Builder, Layout};
+use super::{AboutData, Answer, AttemptCause, Call, Greeting, Progress, Protocol, Refusal, RequestContext};
+use crate::values::OperationValues;
+use crate::values::layout::{LayoutBuilder, RequestLayout};
 
 /// The protocol as an experiment sees it.
 pub static INFO: catalog::Protocol = catalog::Protocol {
@@ -51,7 +51,7 @@ const LINE_LIMIT: usize = 1024 * 1024;
 const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
 /// Most lines that a server says first.
 const BANNER_LINES: u32 = 1000;
-/// [`Cause::Answer`] of a line that fails the operation.
+/// [`AttemptCause::Answer`] of a line that fails the operation.
 const REFUSED: u8 = 0;
 
 /// A server of lines.
@@ -64,7 +64,7 @@ pub struct Lines {
 /// A compiled step.
 #[derive(Debug)]
 pub struct Request {
-    layout: Layout,
+    layout: RequestLayout,
     /// What the last line begins with; nothing: the first line is the last.
     until: Box<[Vec<u8>]>,
     /// What the last line of a failure begins with.
@@ -134,8 +134,8 @@ impl Protocol for Lines {
         let mut ends = input.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
         let last = (greeting.answers as usize).checked_sub(1).and_then(|others| ends.nth(others));
         match last {
-            Some(end) => Progress::Answer(Answer { used: end + 1, result: Cause::Ok, reusable: true }),
-            None if input.len() >= LINE_LIMIT => Progress::Bad(Cause::TooLong),
+            Some(end) => Progress::Answer(Answer { used: end + 1, result: AttemptCause::Ok, reusable: true }),
+            None if input.len() >= LINE_LIMIT => Progress::Bad(AttemptCause::TooLong),
             None => Progress::More { used: 0 },
         }
     }
@@ -143,7 +143,7 @@ impl Protocol for Lines {
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
         call.check()?;
         let line = call.argument("line").ok_or("`send` needs a `line`")?;
-        let mut builder = Builder::default();
+        let mut builder = LayoutBuilder::default();
         builder.value(call.arguments, line).bytes(constant(call, "end")?.unwrap_or(b"\n"));
         Ok(Request {
             layout: builder.finish()?,
@@ -158,15 +158,21 @@ impl Protocol for Lines {
         true
     }
 
-    fn about_data(_failure: Cause) -> Option<AboutData> {
+    fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
 
-    fn encode(request: &Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
+    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
         request.layout.write(id, values, out);
     }
 
-    fn decode(asked: &Asked<'_, Self>, decoder: &mut Decoder, (): &mut (), input: &[u8], _ended: bool) -> Progress {
+    fn decode(
+        asked: &RequestContext<'_, Self>,
+        decoder: &mut Decoder,
+        (): &mut (),
+        input: &[u8],
+        _ended: bool,
+    ) -> Progress {
         decoder.decode(asked.request, input).unwrap_or_else(Progress::Bad)
     }
 
@@ -195,17 +201,17 @@ impl Protocol for Lines {
 }
 
 impl Decoder {
-    fn decode(&mut self, request: &Request, input: &[u8]) -> Result<Progress, Cause> {
+    fn decode(&mut self, request: &Request, input: &[u8]) -> Result<Progress, AttemptCause> {
         loop {
             let from = self.at.max(self.searched);
             let Some(found) = input[from..].iter().position(|byte| *byte == b'\n') else {
                 self.searched = input.len();
                 let is_too_long = input.len() - self.at >= LINE_LIMIT || input.len() >= ANSWER_LIMIT;
-                return if is_too_long { Err(Cause::TooLong) } else { Ok(Progress::More { used: 0 }) };
+                return if is_too_long { Err(AttemptCause::TooLong) } else { Ok(Progress::More { used: 0 }) };
             };
             let behind = from + found + 1;
             if behind - self.at > LINE_LIMIT || behind > ANSWER_LIMIT {
-                return Err(Cause::TooLong);
+                return Err(AttemptCause::TooLong);
             }
             let line = &input[self.at..behind - 1];
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -214,7 +220,7 @@ impl Decoder {
             self.is_refused = begins(line, &request.fails);
             if self.is_refused || request.until.is_empty() || begins(line, &request.until) {
                 self.end = end;
-                let result = if self.is_refused { Cause::Answer(REFUSED) } else { Cause::Ok };
+                let result = if self.is_refused { AttemptCause::Answer(REFUSED) } else { AttemptCause::Ok };
                 return Ok(Progress::Answer(Answer { used: behind, result, reusable: true }));
             }
             self.at = behind;
@@ -278,12 +284,12 @@ mod tests {
 
     fn seen(line: &str, last: &str, text: &str) -> Seen {
         let fields = [line, last, text, "ok"].map(|field| Some(field.to_owned())).to_vec();
-        Seen::Answer { result: Cause::Ok, reusable: true, surplus: Vec::new(), fields, status: "ok".to_owned() }
+        Seen::Answer { result: AttemptCause::Ok, reusable: true, surplus: Vec::new(), fields, status: "ok".to_owned() }
     }
 
     fn refused(line: &str, last: &str, text: &str) -> Seen {
         let fields = [line, last, text, "refused"].map(|field| Some(field.to_owned())).to_vec();
-        let result = Cause::Answer(REFUSED);
+        let result = AttemptCause::Answer(REFUSED);
         Seen::Answer { result, reusable: true, surplus: Vec::new(), fields, status: "refused".to_owned() }
     }
 
@@ -386,14 +392,14 @@ mod tests {
     fn what_never_ends_is_too_long() {
         let many = compiled(&[("line", "x"), ("until", "END")]);
         let line = vec![b'x'; LINE_LIMIT];
-        assert_eq!(feed(&many, &mut (), 1, &[&line], false), Seen::Bad(Cause::TooLong));
+        assert_eq!(feed(&many, &mut (), 1, &[&line], false), Seen::Bad(AttemptCause::TooLong));
         assert_eq!(feed(&many, &mut (), 1, &[&line[1..], b"\n", b"END\n"], false), {
             let text = "x".repeat(LINE_LIMIT - 1);
             seen(&text, "END", &format!("{text}\nEND"))
         });
         let short = [&line[..1023], b"\n"].concat();
         let pieces: Vec<&[u8]> = std::iter::repeat_n(short.as_slice(), ANSWER_LIMIT / 1024 + 1).collect();
-        assert_eq!(feed(&many, &mut (), 1, &pieces, false), Seen::Bad(Cause::TooLong));
+        assert_eq!(feed(&many, &mut (), 1, &pieces, false), Seen::Bad(AttemptCause::TooLong));
     }
 
     #[test]
@@ -411,10 +417,10 @@ mod tests {
         for not_whole in [&b""[..], b"220-a\r\n", b"220-a\r\n220 b\r"] {
             assert_eq!(greeted(not_whole), Progress::More { used: 0 });
         }
-        let used = |used| Progress::Answer(Answer { used, result: Cause::Ok, reusable: true });
+        let used = |used| Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true });
         assert_eq!(greeted(b"220-a\r\n220 b\r\n"), used(14));
         assert_eq!(greeted(b"\n\nx"), used(2));
-        assert_eq!(greeted(&vec![b'x'; LINE_LIMIT]), Progress::Bad(Cause::TooLong));
+        assert_eq!(greeted(&vec![b'x'; LINE_LIMIT]), Progress::Bad(AttemptCause::TooLong));
     }
 
     proptest! {

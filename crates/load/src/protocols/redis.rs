@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Asked, Call, Cause, Greeting, Progress, Protocol, Refusal};
-use crate::values::words::Words;
-use crate::values::{Argument, Names, Template, Values, write_decimal};
+use super::{AboutData, Answer, AttemptCause, Call, Greeting, Progress, Protocol, Refusal, RequestContext};
+use crate::values::words::TemplateWords;
+use crate::values::{Argument, CompiledTemplate, OperationValues, TemplateNames, write_decimal};
 
 const KEY: Field = Field { name: "key", help: "the key", required: true };
 const STATUS: Field = Field {
@@ -90,14 +90,14 @@ const GREETED_LIMIT: usize = 64 * 1024;
 /// A Redis server.
 #[derive(Debug)]
 pub struct Redis {
-    place: Place,
+    place: RedisAddress,
 }
 
 /// A compiled step.
 #[derive(Debug)]
 pub struct Request {
     verb: Verb,
-    parts: Box<[Part]>,
+    parts: Box<[RequestPart]>,
     wants: Box<[Want]>,
 }
 
@@ -125,7 +125,7 @@ enum Want {
 /// Where in the input the reply is.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    walk: Walk,
+    walk: ReplyProgress,
     /// It begins here, behind what was pushed.
     at: usize,
     length: usize,
@@ -171,7 +171,7 @@ impl Protocol for Redis {
     type Memory = ();
 
     fn open(service: &str) -> Result<Self, String> {
-        Place::parse(service).map(|place| Self { place })
+        RedisAddress::parse(service).map(|place| Self { place })
     }
 
     fn authority(&self) -> &str {
@@ -185,20 +185,20 @@ impl Protocol for Redis {
     fn greeted(greeting: &Greeting, input: &[u8]) -> Progress {
         let mut used = 0;
         for _ in 0..greeting.answers {
-            let length = match Walk::default().on(&input[used..]) {
+            let length = match ReplyProgress::default().on(&input[used..]) {
                 Ok(Some(length)) => length,
-                Ok(None) if input.len() > GREETED_LIMIT => return Progress::Bad(Cause::TooLong),
+                Ok(None) if input.len() > GREETED_LIMIT => return Progress::Bad(AttemptCause::TooLong),
                 Ok(None) => return Progress::More { used: 0 },
                 Err(cause) => return Progress::Bad(cause),
             };
             let reply = Reply(&input[used..][..length]);
             used += length;
             if reply.is_error() {
-                let result = Cause::Answer(refused(reply));
+                let result = AttemptCause::Answer(refused(reply));
                 return Progress::Answer(Answer { used, result, reusable: false });
             }
         }
-        Progress::Answer(Answer { used, result: Cause::Ok, reusable: true })
+        Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true })
     }
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
@@ -210,15 +210,21 @@ impl Protocol for Redis {
     }
 
     /// Its only answer about data, `not_found`, fails nothing: it contradicts where a value is expected, and is `ok` elsewhere.
-    fn about_data(_failure: Cause) -> Option<AboutData> {
+    fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
 
-    fn encode(request: &Request, _id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
+    fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
         write(&request.parts, values, out);
     }
 
-    fn decode(asked: &Asked<'_, Self>, decoder: &mut Decoder, (): &mut (), input: &[u8], _ended: bool) -> Progress {
+    fn decode(
+        asked: &RequestContext<'_, Self>,
+        decoder: &mut Decoder,
+        (): &mut (),
+        input: &[u8],
+        _ended: bool,
+    ) -> Progress {
         let mut used = 0;
         loop {
             let length = match decoder.walk.on(&input[used..]) {
@@ -228,7 +234,7 @@ impl Protocol for Redis {
             };
             let reply = Reply(&input[used..][..length]);
             if reply.is_aside() {
-                decoder.walk = Walk::default();
+                decoder.walk = ReplyProgress::default();
                 used += length;
                 continue;
             }
@@ -276,17 +282,17 @@ impl Decoder {
             let number = refused(reply);
             self.status = REFUSALS[usize::from(number)].name;
             let reusable = !LAST_WORDS.contains(&self.status);
-            return Progress::Answer(Answer { used, result: Cause::Answer(number), reusable });
+            return Progress::Answer(Answer { used, result: AttemptCause::Answer(number), reusable });
         }
         if !verb.fits(reply) {
-            return Progress::Bad(Cause::BadAnswer);
+            return Progress::Bad(AttemptCause::BadAnswer);
         }
         self.status = match verb {
             _ if !reply.is_nothing() => "ok",
             Verb::Get => "not_found",
             _ => "nil",
         };
-        Progress::Answer(Answer { used, result: Cause::Ok, reusable: true })
+        Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true })
     }
 }
 
@@ -347,14 +353,14 @@ const FORM: &str = "write redis://host:port, redis://host:port/DB or redis://USE
 
 /// A server, and a database in it.
 #[derive(Debug)]
-pub struct Place {
+pub struct RedisAddress {
     /// `host:port`.
     pub authority: String,
     /// Who we are and which database is meant, where that is said.
     pub greeting: Option<Greeting>,
 }
 
-impl Place {
+impl RedisAddress {
     /// Reads `host:port`, `redis://[[user]:{env:NAME}@]host:port[/db]`.
     pub fn parse(service: &str) -> Result<Self, String> {
         let rest = service.strip_prefix("redis://").unwrap_or(service);
@@ -401,8 +407,8 @@ fn secret(text: &str) -> Result<Vec<u8>, String> {
             "a password belongs into the environment and not into a file: redis://:{env:NAME}@host:port".to_owned()
         );
     }
-    let nothing = Names { slots: &[], feeds: &[], own: BTreeMap::new(), program: None };
-    let template = Template::compile(text, 0, &nothing)?;
+    let nothing = TemplateNames { slots: &[], feeds: &[], own: BTreeMap::new(), program: None };
+    let template = CompiledTemplate::compile(text, 0, &nothing)?;
     match template.as_constant() {
         Some(password) if !password.is_empty() => Ok(password.to_vec()),
         _ => Err(format!("{text} is empty in the environment")),
@@ -414,7 +420,7 @@ fn secret(text: &str) -> Result<Vec<u8>, String> {
 
 /// A stretch of a request.
 #[derive(Debug)]
-pub enum Part {
+pub enum RequestPart {
     /// The same bytes each time.
     Bytes(Vec<u8>),
     /// An argument whose length is always the same and stands before it already.
@@ -422,7 +428,7 @@ pub enum Part {
     /// An argument of any length.
     Measured(usize),
     /// Words of any length.
-    Words(Words),
+    Words(TemplateWords),
 }
 
 /// Compiles a step.
@@ -435,7 +441,7 @@ pub fn compile(call: &Call<'_>) -> Result<Request, String> {
         Verb::Ping => &[],
         Verb::Command => return Ok(Request { verb, parts: any_words(call)?, wants: wants(call)? }),
     };
-    let mut builder = Builder::default();
+    let mut builder = RequestBuilder::default();
     builder.bytes(format!("*{}\r\n", 1 + names.len()).as_bytes());
     builder.word(call.operation.name.to_ascii_uppercase().as_bytes());
     for name in names {
@@ -450,18 +456,20 @@ fn wants(call: &Call<'_>) -> Result<Box<[Want]>, String> {
 }
 
 /// A command of the user's own.
-fn any_words(call: &Call<'_>) -> Result<Box<[Part]>, String> {
+fn any_words(call: &Call<'_>) -> Result<Box<[RequestPart]>, String> {
     let place = call.argument("arguments").ok_or("`command` needs `arguments`")?;
-    let words = Words::cut(&call.arguments[place].template).map_err(|wrong| format!("`arguments`: {wrong}"))?;
+    let words = TemplateWords::cut(&call.arguments[place].template).map_err(|wrong| format!("`arguments`: {wrong}"))?;
     if words.count() == 0 {
         return Err("`arguments` is empty; write a command, such as \"HGET user:{agent} name\"".to_owned());
     }
     Ok(match words.as_constant() {
         Some(words) => {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            Box::new([Part::Bytes(of_words(&words))])
+            Box::new([RequestPart::Bytes(of_words(&words))])
         }
-        None => Box::new([Part::Bytes(format!("*{}\r\n", words.count()).into_bytes()), Part::Words(words)]),
+        None => {
+            Box::new([RequestPart::Bytes(format!("*{}\r\n", words.count()).into_bytes()), RequestPart::Words(words)])
+        }
     })
 }
 
@@ -475,13 +483,13 @@ fn of_words(words: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Appends the request.
-pub fn write(parts: &[Part], values: &Values<'_>, out: &mut Vec<u8>) {
+pub fn write(parts: &[RequestPart], values: &OperationValues<'_>, out: &mut Vec<u8>) {
     for part in parts {
         match part {
-            Part::Bytes(bytes) => out.extend_from_slice(bytes),
-            Part::Fixed(place) => values.write(*place, out),
-            Part::Measured(place) => measured(out, |out| values.write(*place, out)),
-            Part::Words(words) => {
+            RequestPart::Bytes(bytes) => out.extend_from_slice(bytes),
+            RequestPart::Fixed(place) => values.write(*place, out),
+            RequestPart::Measured(place) => measured(out, |out| values.write(*place, out)),
+            RequestPart::Words(words) => {
                 let mut saying = words.say(&values.source);
                 for _ in 0..words.count() {
                     measured(out, |out| saying.next_into(out));
@@ -506,13 +514,13 @@ fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[derive(Default)]
-struct Builder(Vec<Part>);
+struct RequestBuilder(Vec<RequestPart>);
 
-impl Builder {
+impl RequestBuilder {
     fn bytes(&mut self, bytes: &[u8]) {
         match self.0.last_mut() {
-            Some(Part::Bytes(last)) => last.extend_from_slice(bytes),
-            _ => self.0.push(Part::Bytes(bytes.to_vec())),
+            Some(RequestPart::Bytes(last)) => last.extend_from_slice(bytes),
+            _ => self.0.push(RequestPart::Bytes(bytes.to_vec())),
         }
     }
 
@@ -528,10 +536,10 @@ impl Builder {
             (Some(text), _) => self.word(text),
             (None, Some(length)) => {
                 self.bytes(format!("${length}\r\n").as_bytes());
-                self.0.push(Part::Fixed(place));
+                self.0.push(RequestPart::Fixed(place));
                 self.bytes(b"\r\n");
             }
-            (None, None) => self.0.push(Part::Measured(place)),
+            (None, None) => self.0.push(RequestPart::Measured(place)),
         }
     }
 }
@@ -547,7 +555,7 @@ const TYPES: &[u8] = b"+-:$*_#,(!=%~>|";
 
 /// How far a reply has been looked at, so that no byte of a long one is looked at again and again.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Walk {
+pub struct ReplyProgress {
     /// Bytes that are behind us.
     at: usize,
     /// How many elements the open lists still lack, the outermost first.
@@ -556,23 +564,23 @@ pub struct Walk {
     depth: u8,
 }
 
-impl Walk {
+impl ReplyProgress {
     /// Goes on through the reply at the start of the input, of which more is there than last time: its length, if it is whole.
-    pub fn on(&mut self, input: &[u8]) -> Result<Option<usize>, Cause> {
+    pub fn on(&mut self, input: &[u8]) -> Result<Option<usize>, AttemptCause> {
         loop {
             let rest = &input[self.at..];
-            let Some(head) = Head::read(rest)? else { return Ok(None) };
+            let Some(head) = ReplyHead::read(rest)? else { return Ok(None) };
             let shape = head.shape()?;
             let size = match shape {
-                Shape::Bulk(length) => head.size + length + 2,
-                Shape::Line | Shape::Nothing | Shape::List(_) => head.size,
+                ReplyShape::Bulk(length) => head.size + length + 2,
+                ReplyShape::Line | ReplyShape::Nothing | ReplyShape::List(_) => head.size,
             };
             if self.at + size > REPLY_LIMIT {
-                return Err(Cause::TooLong);
+                return Err(AttemptCause::TooLong);
             }
             let Some(item) = rest.get(..size) else { return Ok(None) };
             if !item.ends_with(b"\r\n") {
-                return Err(Cause::BadAnswer);
+                return Err(AttemptCause::BadAnswer);
             }
             self.at += size;
             if head.kind == b'|' {
@@ -580,7 +588,7 @@ impl Walk {
                 self.count(1);
             }
             match shape {
-                Shape::List(length @ 1..) => self.open(length)?,
+                ReplyShape::List(length @ 1..) => self.open(length)?,
                 _ => self.close(),
             }
             if self.depth == 0 {
@@ -589,8 +597,8 @@ impl Walk {
         }
     }
 
-    fn open(&mut self, length: u32) -> Result<(), Cause> {
-        let place = self.lacking.get_mut(usize::from(self.depth)).ok_or(Cause::TooLong)?;
+    fn open(&mut self, length: u32) -> Result<(), AttemptCause> {
+        let place = self.lacking.get_mut(usize::from(self.depth)).ok_or(AttemptCause::TooLong)?;
         *place = length;
         self.depth += 1;
         Ok(())
@@ -617,7 +625,7 @@ impl Walk {
 
 /// What a reply begins with.
 #[derive(Debug, Clone, Copy)]
-struct Head<'a> {
+struct ReplyHead<'a> {
     /// Its type.
     kind: u8,
     /// What stands in the line behind it.
@@ -628,7 +636,7 @@ struct Head<'a> {
 
 /// What follows a head.
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+enum ReplyShape {
     /// Nothing: the line is all.
     Line,
     /// Nothing: there is no value.
@@ -639,34 +647,34 @@ enum Shape {
     List(u32),
 }
 
-impl<'a> Head<'a> {
+impl<'a> ReplyHead<'a> {
     /// The head at the start, if it is whole.
-    fn read(rest: &'a [u8]) -> Result<Option<Self>, Cause> {
+    fn read(rest: &'a [u8]) -> Result<Option<Self>, AttemptCause> {
         let Some(kind) = rest.first().copied() else { return Ok(None) };
         if !TYPES.contains(&kind) {
-            return Err(Cause::BadAnswer);
+            return Err(AttemptCause::BadAnswer);
         }
         let window = &rest[..rest.len().min(LINE_LIMIT)];
         let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
-            return if rest.len() < LINE_LIMIT { Ok(None) } else { Err(Cause::TooLong) };
+            return if rest.len() < LINE_LIMIT { Ok(None) } else { Err(AttemptCause::TooLong) };
         };
-        let line = rest[1..end].strip_suffix(b"\r").ok_or(Cause::BadAnswer)?;
+        let line = rest[1..end].strip_suffix(b"\r").ok_or(AttemptCause::BadAnswer)?;
         Ok(Some(Self { kind, line, size: end + 1 }))
     }
 
-    fn shape(&self) -> Result<Shape, Cause> {
-        let fits = |fits: bool, shape| if fits { Ok(shape) } else { Err(Cause::BadAnswer) };
+    fn shape(&self) -> Result<ReplyShape, AttemptCause> {
+        let fits = |fits: bool, shape| if fits { Ok(shape) } else { Err(AttemptCause::BadAnswer) };
         match self.kind {
-            b'+' | b'-' | b',' => Ok(Shape::Line),
-            b':' | b'(' => fits(is_integer(self.line), Shape::Line),
-            b'#' => fits(matches!(self.line, b"t" | b"f"), Shape::Line),
-            b'_' => fits(self.line.is_empty(), Shape::Nothing),
-            b'$' | b'*' if self.line == b"-1" => Ok(Shape::Nothing),
-            b'$' | b'!' => Ok(Shape::Bulk(self.length()?)),
+            b'+' | b'-' | b',' => Ok(ReplyShape::Line),
+            b':' | b'(' => fits(is_integer(self.line), ReplyShape::Line),
+            b'#' => fits(matches!(self.line, b"t" | b"f"), ReplyShape::Line),
+            b'_' => fits(self.line.is_empty(), ReplyShape::Nothing),
+            b'$' | b'*' if self.line == b"-1" => Ok(ReplyShape::Nothing),
+            b'$' | b'!' => Ok(ReplyShape::Bulk(self.length()?)),
             b'=' => {
                 let length = self.length()?;
                 // A format of three letters and a colon come first.
-                fits(length >= FORMAT, Shape::Bulk(length))
+                fits(length >= FORMAT, ReplyShape::Bulk(length))
             }
             // Pairs.
             b'%' | b'|' => list(self.length()? * 2),
@@ -675,12 +683,12 @@ impl<'a> Head<'a> {
     }
 
     /// The line as a length.
-    fn length(&self) -> Result<usize, Cause> {
+    fn length(&self) -> Result<usize, AttemptCause> {
         if self.line.is_empty() || !self.line.iter().all(u8::is_ascii_digit) {
-            return Err(Cause::BadAnswer);
+            return Err(AttemptCause::BadAnswer);
         }
         let length = std::str::from_utf8(self.line).ok().and_then(|digits| digits.parse().ok());
-        length.filter(|length| *length <= REPLY_LIMIT).ok_or(Cause::TooLong)
+        length.filter(|length| *length <= REPLY_LIMIT).ok_or(AttemptCause::TooLong)
     }
 }
 
@@ -692,11 +700,11 @@ fn is_integer(line: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-fn list(length: usize) -> Result<Shape, Cause> {
+fn list(length: usize) -> Result<ReplyShape, AttemptCause> {
     /// `_\r\n`.
     const LEAST: usize = 3;
     let length = u32::try_from(length).ok().filter(|length| *length as usize <= REPLY_LIMIT / LEAST);
-    length.map(Shape::List).ok_or(Cause::TooLong)
+    length.map(ReplyShape::List).ok_or(AttemptCause::TooLong)
 }
 
 /// A whole reply.
@@ -721,19 +729,19 @@ impl<'a> Reply<'a> {
 
     /// Whether it says that there is no value.
     pub fn is_nothing(self) -> bool {
-        matches!(self.head(), Some((_, Shape::Nothing)))
+        matches!(self.head(), Some((_, ReplyShape::Nothing)))
     }
 
     /// What it says; `None` if that is nothing or a list.
     pub fn text(self) -> Option<&'a [u8]> {
         let (head, shape) = self.head()?;
         match shape {
-            Shape::Line => Some(head.line),
-            Shape::Bulk(length) => {
+            ReplyShape::Line => Some(head.line),
+            ReplyShape::Bulk(length) => {
                 let format = if head.kind == b'=' { FORMAT } else { 0 };
                 self.0.get(head.size..)?.get(format..length)
             }
-            Shape::Nothing | Shape::List(_) => None,
+            ReplyShape::Nothing | ReplyShape::List(_) => None,
         }
     }
 
@@ -741,8 +749,8 @@ impl<'a> Reply<'a> {
     pub fn count(self) -> Option<u64> {
         let (head, shape) = self.head()?;
         match shape {
-            Shape::List(length) if head.kind == b'%' => Some(u64::from(length / 2)),
-            Shape::List(length) => Some(u64::from(length)),
+            ReplyShape::List(length) if head.kind == b'%' => Some(u64::from(length / 2)),
+            ReplyShape::List(length) => Some(u64::from(length)),
             _ => None,
         }
     }
@@ -752,10 +760,10 @@ impl<'a> Reply<'a> {
         let (mut rest, mut is_first) = (self.0, true);
         while let Some((head, shape)) = Reply(rest).head() {
             let size = match shape {
-                Shape::Bulk(length) => head.size + length + 2,
-                Shape::Line | Shape::Nothing | Shape::List(_) => head.size,
+                ReplyShape::Bulk(length) => head.size + length + 2,
+                ReplyShape::Line | ReplyShape::Nothing | ReplyShape::List(_) => head.size,
             };
-            if !matches!(shape, Shape::List(_)) {
+            if !matches!(shape, ReplyShape::List(_)) {
                 if !std::mem::take(&mut is_first) {
                     out.push(b'\n');
                 }
@@ -765,8 +773,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    fn head(self) -> Option<(Head<'a>, Shape)> {
-        let head = Head::read(self.0).ok()??;
+    fn head(self) -> Option<(ReplyHead<'a>, ReplyShape)> {
+        let head = ReplyHead::read(self.0).ok()??;
         Some((head, head.shape().ok()?))
     }
 }

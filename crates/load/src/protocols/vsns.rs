@@ -5,9 +5,9 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, Asked, Call, Cause, Progress, Protocol, Refusal};
-use crate::values::layout::{Builder, Layout, Width};
-use crate::values::{Template, Values, write_decimal};
+use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
+use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
+use crate::values::{CompiledTemplate, OperationValues, write_decimal};
 
 const SPACE: Field = Field { name: "space", help: "the space; the empty one if left out", required: false };
 const KEY: Field = Field { name: "key", help: "the name, up to 65535 bytes", required: true };
@@ -104,7 +104,7 @@ pub struct Vsns {
 /// A compiled step.
 #[derive(Debug)]
 pub struct Request {
-    layout: Layout,
+    layout: RequestLayout,
     opcode: Opcode,
     wants: Vec<Want>,
 }
@@ -184,22 +184,22 @@ impl Protocol for Vsns {
     }
 
     /// Its only answer about data, `not_found`, fails nothing: it contradicts where a value is expected, and is `ok` elsewhere.
-    fn about_data(_failure: Cause) -> Option<AboutData> {
+    fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
 
-    fn encode(request: &Request, id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
+    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
         request.layout.write(id, values, out);
     }
 
-    fn decode(asked: &Asked<'_, Self>, (): &mut (), (): &mut (), input: &[u8], _ended: bool) -> Progress {
+    fn decode(asked: &RequestContext<'_, Self>, (): &mut (), (): &mut (), input: &[u8], _ended: bool) -> Progress {
         let Some(length) = input.first_chunk::<4>() else { return Progress::More { used: 0 } };
         let length = u32::from_be_bytes(*length) as usize;
         if length < HEAD {
-            return Progress::Bad(Cause::BadAnswer);
+            return Progress::Bad(AttemptCause::BadAnswer);
         }
         if length > FRAME_LIMIT {
-            return Progress::Bad(Cause::TooLong);
+            return Progress::Bad(AttemptCause::TooLong);
         }
         let Some(frame) = input[4..].get(..length) else { return Progress::More { used: 0 } };
         judge(asked, frame, 4 + length)
@@ -232,29 +232,29 @@ fn status_name(status: u8) -> &'static str {
     status::NAMES.get(usize::from(status)).copied().unwrap_or("?")
 }
 
-fn judge(asked: &Asked<'_, Vsns>, frame: &[u8], used: usize) -> Progress {
+fn judge(asked: &RequestContext<'_, Vsns>, frame: &[u8], used: usize) -> Progress {
     let (Some(id), Some(status)) = (frame.first_chunk::<4>(), frame.get(4)) else {
-        return Progress::Bad(Cause::BadAnswer);
+        return Progress::Bad(AttemptCause::BadAnswer);
     };
     let id = u32::from_be_bytes(*id);
-    let refusal = |status: u8| Cause::Answer(status - status::BAD_REQUEST);
+    let refusal = |status: u8| AttemptCause::Answer(status - status::BAD_REQUEST);
     if id != asked.id {
         // A server that takes no more connections says so before it has read a request.
         if id == 0 && *status == status::BUSY {
             return Progress::Answer(Answer { used, result: refusal(*status), reusable: false });
         }
-        return Progress::Bad(Cause::BadAnswer);
+        return Progress::Bad(AttemptCause::BadAnswer);
     }
     match *status {
         status::OK if asked.request.opcode.fits(&frame[HEAD..]) => {
-            Progress::Answer(Answer { used, result: Cause::Ok, reusable: true })
+            Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true })
         }
-        status::NOT_FOUND => Progress::Answer(Answer { used, result: Cause::Ok, reusable: true }),
+        status::NOT_FOUND => Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true }),
         status @ status::BAD_REQUEST..=status::TOO_LARGE => {
             // After a frame that is too large the service does not find the next one.
             Progress::Answer(Answer { used, result: refusal(status), reusable: status != status::TOO_LARGE })
         }
-        _ => Progress::Bad(Cause::BadAnswer),
+        _ => Progress::Bad(AttemptCause::BadAnswer),
     }
 }
 
@@ -341,15 +341,15 @@ impl Want {
     }
 }
 
-fn layout(opcode: Opcode, call: &Call<'_>) -> Result<Layout, String> {
-    let mut builder = Builder::default();
-    let frame = builder.length(Width::U32);
+fn layout(opcode: Opcode, call: &Call<'_>) -> Result<RequestLayout, String> {
+    let mut builder = LayoutBuilder::default();
+    let frame = builder.length(LengthWidth::U32);
     builder.begin(frame).id().bytes(&[opcode as u8]);
-    let arguments: &[(&str, Width)] = match opcode {
-        Opcode::Save => &[("space", Width::U16), ("key", Width::U16), ("value", Width::U32)],
-        Opcode::Load | Opcode::Remove => &[("space", Width::U16), ("key", Width::U16)],
-        Opcode::LoadAll => &[("space", Width::U16), ("after", Width::U16)],
-        Opcode::RemoveAll => &[("space", Width::U16)],
+    let arguments: &[(&str, LengthWidth)] = match opcode {
+        Opcode::Save => &[("space", LengthWidth::U16), ("key", LengthWidth::U16), ("value", LengthWidth::U32)],
+        Opcode::Load | Opcode::Remove => &[("space", LengthWidth::U16), ("key", LengthWidth::U16)],
+        Opcode::LoadAll => &[("space", LengthWidth::U16), ("after", LengthWidth::U16)],
+        Opcode::RemoveAll => &[("space", LengthWidth::U16)],
         Opcode::Oops | Opcode::Stats | Opcode::Ping => &[],
     };
     for (name, width) in arguments {
@@ -369,7 +369,7 @@ fn layout(opcode: Opcode, call: &Call<'_>) -> Result<Layout, String> {
 /// `limit` is a number on the wire, so it has to be known before the run.
 fn limit(call: &Call<'_>) -> Result<u16, String> {
     let template = call.argument("limit").map(|place| &call.arguments[place].template);
-    let text = template.map_or(Some(DEFAULT_LIMIT.as_bytes()), Template::as_constant);
+    let text = template.map_or(Some(DEFAULT_LIMIT.as_bytes()), CompiledTemplate::as_constant);
     text.and_then(|text| std::str::from_utf8(text).ok())
         .and_then(|text| text.parse().ok())
         .filter(|limit| *limit > 0)
@@ -401,7 +401,7 @@ mod tests {
         frame
     }
 
-    fn seen(result: Cause, reusable: bool, status: &str, fields: &[Option<&str>]) -> Seen {
+    fn seen(result: AttemptCause, reusable: bool, status: &str, fields: &[Option<&str>]) -> Seen {
         let fields = fields.iter().map(|field| field.map(str::to_owned)).collect();
         Seen::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
     }
@@ -457,29 +457,33 @@ mod tests {
         let all = compiled("remove_all", &[], &["count"]);
         let stats = compiled("stats", &[], &["text"]);
         let refused = |number, reusable, status, text| {
-            seen(Cause::Answer(number), reusable, status, &[None, Some(status), Some(text)])
+            seen(AttemptCause::Answer(number), reusable, status, &[None, Some(status), Some(text)])
         };
         let table = [
-            (&load, answer(ID, 0, b"hi"), seen(Cause::Ok, true, "ok", &[Some("hi"), Some("ok"), None])),
-            (&load, answer(ID, 0, b""), seen(Cause::Ok, true, "ok", &[Some(""), Some("ok"), None])),
-            (&load, answer(ID, 1, b""), seen(Cause::Ok, true, "not_found", &[None, Some("not_found"), Some("")])),
+            (&load, answer(ID, 0, b"hi"), seen(AttemptCause::Ok, true, "ok", &[Some("hi"), Some("ok"), None])),
+            (&load, answer(ID, 0, b""), seen(AttemptCause::Ok, true, "ok", &[Some(""), Some("ok"), None])),
+            (
+                &load,
+                answer(ID, 1, b""),
+                seen(AttemptCause::Ok, true, "not_found", &[None, Some("not_found"), Some("")]),
+            ),
             (&load, answer(ID, 2, b"why"), refused(0, true, "bad_request", "why")),
             (&load, answer(ID, 3, b"down"), refused(1, true, "unavailable", "down")),
             (&load, answer(ID, 4, b""), refused(2, true, "busy", "")),
             (&load, answer(0, 4, b""), refused(2, false, "busy", "")),
             (&load, answer(ID, 5, b""), refused(3, false, "too_large", "")),
-            (&load, answer(ID, 6, b""), Seen::Bad(Cause::BadAnswer)),
-            (&load, answer(ID + 1, 0, b"hi"), Seen::Bad(Cause::BadAnswer)),
-            (&load, answer(0, 0, b"hi"), Seen::Bad(Cause::BadAnswer)),
-            (&load, b"\0\0\0\x04abcd".to_vec(), Seen::Bad(Cause::BadAnswer)),
-            (&load, b"\xff\xff\xff\xff".to_vec(), Seen::Bad(Cause::TooLong)),
-            (&page, answer(ID, 0, entries), seen(Cause::Ok, true, "ok", &[Some("2"), Some("1"), Some("ok")])),
-            (&page, answer(ID, 0, &entries[..entries.len() - 1]), Seen::Bad(Cause::BadAnswer)),
-            (&page, answer(ID, 0, b"\0"), Seen::Bad(Cause::BadAnswer)),
-            (&remove, answer(ID, 0, b"\x01"), seen(Cause::Ok, true, "ok", &[Some("1"), None])),
-            (&remove, answer(ID, 0, b""), Seen::Bad(Cause::BadAnswer)),
-            (&all, answer(ID, 0, b"\0\0\x01\0"), seen(Cause::Ok, true, "ok", &[Some("256")])),
-            (&stats, answer(ID, 0, b"{}"), seen(Cause::Ok, true, "ok", &[Some("{}")])),
+            (&load, answer(ID, 6, b""), Seen::Bad(AttemptCause::BadAnswer)),
+            (&load, answer(ID + 1, 0, b"hi"), Seen::Bad(AttemptCause::BadAnswer)),
+            (&load, answer(0, 0, b"hi"), Seen::Bad(AttemptCause::BadAnswer)),
+            (&load, b"\0\0\0\x04abcd".to_vec(), Seen::Bad(AttemptCause::BadAnswer)),
+            (&load, b"\xff\xff\xff\xff".to_vec(), Seen::Bad(AttemptCause::TooLong)),
+            (&page, answer(ID, 0, entries), seen(AttemptCause::Ok, true, "ok", &[Some("2"), Some("1"), Some("ok")])),
+            (&page, answer(ID, 0, &entries[..entries.len() - 1]), Seen::Bad(AttemptCause::BadAnswer)),
+            (&page, answer(ID, 0, b"\0"), Seen::Bad(AttemptCause::BadAnswer)),
+            (&remove, answer(ID, 0, b"\x01"), seen(AttemptCause::Ok, true, "ok", &[Some("1"), None])),
+            (&remove, answer(ID, 0, b""), Seen::Bad(AttemptCause::BadAnswer)),
+            (&all, answer(ID, 0, b"\0\0\x01\0"), seen(AttemptCause::Ok, true, "ok", &[Some("256")])),
+            (&stats, answer(ID, 0, b"{}"), seen(AttemptCause::Ok, true, "ok", &[Some("{}")])),
         ];
         for (request, bytes, expected) in table {
             assert_eq!(is_the_same_in_pieces(request, ID, &bytes, false), expected, "{bytes:?}");
@@ -540,7 +544,7 @@ mod tests {
             let text = String::from_utf8_lossy(&value).into_owned();
             prop_assert_eq!(
                 feed(&load, &mut (), ID, &[&answer(ID, 0, &value)], false),
-                seen(Cause::Ok, true, "ok", &[Some(&text)])
+                seen(AttemptCause::Ok, true, "ok", &[Some(&text)])
             );
         }
     }

@@ -33,16 +33,16 @@ impl Drop for Scratch {
     }
 }
 
-fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &[u64]) -> Interval {
+fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &[u64]) -> ThreadInterval {
     let names: Arc<[String]> = vec!["save".to_owned()].into();
-    let mut sheet = Sheet::new(&names, None);
+    let mut sheet = HistogramSet::new(&names, None);
     for latency_ns in latencies_ns {
         sheet.record(0, Outcome::Ok, Time::Latency, *latency_ns);
     }
     let count = latencies_ns.len();
     let mut slots = vec![SlotCounts::default(); 4];
     slots[0].ok = u32::try_from(count).unwrap();
-    Interval {
+    ThreadInterval {
         clock,
         thread,
         threads: 2,
@@ -100,7 +100,7 @@ fn threads_are_merged_by_second() {
 fn a_sheet_goes_home_empty() {
     let names: Arc<[String]> = vec!["save".to_owned()].into();
     let (home, back) = std::sync::mpsc::sync_channel(1);
-    let mut sheet = Sheet::new(&names, Some(home));
+    let mut sheet = HistogramSet::new(&names, Some(home));
     sheet.record(0, Outcome::Failed, Time::Service, 5);
     assert_eq!(sheet.histograms().count(), 1);
     drop(sheet);
@@ -116,7 +116,7 @@ fn history_of_another_clock_is_brought_to_this_one() {
     let before = Clock::new(origin, 0.0);
     let clock = Clock::new(origin + Duration::from_secs(10), 10.0);
     let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
-    let line = History {
+    let line = HistoryEntry {
         at_s: 2.5,
         by: By::Prepare,
         agent: None,
@@ -132,7 +132,7 @@ fn history_of_another_clock_is_brought_to_this_one() {
     recorder.take(early).unwrap();
     recorder.history(&[line]).unwrap();
     recorder.finish().unwrap();
-    let lines = lines::read::<History>(&folder.history()).unwrap().items;
+    let lines = lines::read::<HistoryEntry>(&folder.history()).unwrap().items;
     assert_eq!(lines.iter().map(|line| line.at_s).collect::<Vec<_>>(), [-7.5, 2.5]);
 }
 
@@ -143,7 +143,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         std::os::unix::fs::symlink(Path::new("/dev/full"), scratch.0.join(name)).unwrap();
         let clock = Clock::new(Instant::now(), 0.0);
         let written = Recorder::create(&scratch.folder(), clock, 10.0).and_then(|mut recorder| {
-            let line = History {
+            let line = HistoryEntry {
                 at_s: 0.0,
                 by: By::Load,
                 agent: Some(1),
@@ -176,7 +176,7 @@ fn a_folder_that_is_not_there_is_an_error() {
 fn of_too_many_audited_keys_some_are_recorded_with_all_their_operations() {
     let scratch = Scratch::new("keys");
     let clock = Clock::new(Instant::now(), 1_000_000.0);
-    let line = |key: u32, effect: &str| History {
+    let line = |key: u32, effect: &str| HistoryEntry {
         at_s: 1.0,
         by: By::Load,
         agent: Some(1),
@@ -195,7 +195,7 @@ fn of_too_many_audited_keys_some_are_recorded_with_all_their_operations() {
         interval.history = (0..8_000).map(|key| line(key, "remove")).collect();
         recorder.take(interval).unwrap();
         recorder.finish().unwrap();
-        let lines = lines::read::<History>(&scratch.folder().history()).unwrap().items;
+        let lines = lines::read::<HistoryEntry>(&scratch.folder().history()).unwrap().items;
         let of = |effect: &str| {
             let lines = lines.iter().filter(|line| line.effect == effect);
             lines.map(|line| line.key.clone()).collect::<Vec<_>>()
@@ -226,7 +226,7 @@ mod outcomes {
         let folder = std::env::temp_dir().join(format!("plimsoll-outcomes-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (wide, fine) = (folder.join("outcomes.csv"), folder.join("outcomes-fine.csv"));
-        let mut writer = Writer::create(&wide, fine.clone(), load_s as f64).unwrap();
+        let mut writer = OutcomeWriter::create(&wide, fine.clone(), load_s as f64).unwrap();
         for second in 0..seconds {
             for slot in second * 1_000..(second + 1) * 1_000 {
                 let counts = of(slot);

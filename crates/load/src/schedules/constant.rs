@@ -17,12 +17,12 @@ pub const RATES: std::ops::RangeInclusive<f64> = 1e-6..=1e9;
 
 /// Moments that are evenly spaced, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks {
+pub struct EvenTimes {
     /// Marks in 10⁹ seconds.
     per_gs: u64,
 }
 
-impl Marks {
+impl EvenTimes {
     /// So many in a second.
     pub fn new(per_s: f64) -> Self {
         Self { per_gs: (per_s.clamp(*RATES.start(), *RATES.end()) * 1e9).round() as u64 }
@@ -44,7 +44,7 @@ impl Marks {
 pub struct Constant {
     agents: u32,
     /// The starts of all agents.
-    starts: Marks,
+    starts: EvenTimes,
     ramp_ns: u64,
     end_ns: u64,
 }
@@ -52,7 +52,7 @@ pub struct Constant {
 impl Constant {
     /// So many operations per second in all; agents join over the ramp.
     pub fn new(agents: u32, rate_per_s: f64, ramp_ns: u64, end_ns: u64) -> Self {
-        Self { agents: agents.max(1), starts: Marks::new(rate_per_s), ramp_ns, end_ns }
+        Self { agents: agents.max(1), starts: EvenTimes::new(rate_per_s), ramp_ns, end_ns }
     }
 }
 

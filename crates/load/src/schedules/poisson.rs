@@ -11,7 +11,7 @@
 //! for. Were each agent a Poisson process of its own, operations would wait for their own agent while others are idle, and that
 //! would be taken for the target's latency.
 
-use super::constant::Marks;
+use super::constant::EvenTimes;
 use super::{Due, Schedule, joins_ns};
 use crate::values::mix;
 
@@ -29,7 +29,7 @@ const SEED: u64 = 0x506f_6973_736f_6e21;
 pub struct Poisson {
     agents: u32,
     /// The borders of the cells.
-    borders: Marks,
+    borders: EvenTimes,
     ramp_ns: u64,
     end_ns: u64,
     seed: u64,
@@ -46,7 +46,7 @@ impl Poisson {
         let golden = (f64::from(agents) * 0.618_033_988_749_894_9).round();
         Self {
             agents,
-            borders: Marks::new(rate_per_s.clamp(*RATES.start(), *RATES.end())),
+            borders: EvenTimes::new(rate_per_s.clamp(*RATES.start(), *RATES.end())),
             ramp_ns,
             end_ns,
             seed: mix(seed ^ SEED),

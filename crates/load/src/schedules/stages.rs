@@ -6,7 +6,7 @@
 //! true to a nanosecond; only one that falls into the first microseconds of a rise from 0 may be early by as much. Agents take the
 //! operations in turn. After the last stage its rate holds.
 
-use experiment::plan::Stage;
+use experiment::plan::RateStage;
 
 use super::{Due, Schedule, own_from};
 
@@ -23,7 +23,7 @@ const EVEN_NS: u64 = 1;
 
 /// A time in which the rate changes evenly, or stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stretch {
+struct StageStretch {
     from_ns: u64,
     length_ns: u64,
     /// Millionths of an operation per second at its beginning …
@@ -34,7 +34,7 @@ struct Stretch {
     before: u128,
 }
 
-impl Stretch {
+impl StageStretch {
     /// What becomes due in its first `ns`. It never falls as `ns` grows.
     fn count(&self, ns: u64) -> u128 {
         if self.from_rate <= self.to_rate {
@@ -110,21 +110,21 @@ fn guess(low: u64, high: u64, count: u128, length_ns: u64) -> u64 {
 pub struct Stages {
     agents: u32,
     /// One after the other without a gap; the last one never ends.
-    stretches: Vec<Stretch>,
+    stretches: Vec<StageStretch>,
     end_ns: u64,
 }
 
 impl Stages {
     /// The stages one after the other; what is left of the time after them has the last one's rate.
-    pub fn new(agents: u32, stages: &[Stage], end_ns: u64) -> Self {
+    pub fn new(agents: u32, stages: &[RateStage], end_ns: u64) -> Self {
         let parts = |per_s: f64| (per_s.clamp(0.0, *super::constant::RATES.end()) * PARTS_PER_S).round() as u64;
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut stretches: Vec<StageStretch> = Vec::new();
         let mut add = |length_ns: u64, from_rate: u64, to_rate: u64| {
             let (from_ns, before) =
                 stretches.last().map_or((0, 0), |last| (last.from_ns + last.length_ns, last.before + last.total()));
             let length_ns = length_ns.min(FOREVER_NS - from_ns);
             if length_ns > 0 {
-                stretches.push(Stretch { from_ns, length_ns, from_rate, to_rate, before });
+                stretches.push(StageStretch { from_ns, length_ns, from_rate, to_rate, before });
             }
         };
         for stage in stages {
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     /// Operations due by then, by the integral of the rate.
-    fn integral(stages: &[Stage], until_s: f64) -> f64 {
+    fn integral(stages: &[RateStage], until_s: f64) -> f64 {
         let (mut begun_s, mut due) = (0.0, 0.0);
         for stage in stages {
             let long_s = (until_s - begun_s).clamp(0.0, stage.over_s);
@@ -283,7 +283,7 @@ mod tests {
             // Some follow on, some jump.
             rates[2].0 = rates[1].1;
             rates[3].1 = rates[3].0;
-            let stages: Vec<Stage> =
+            let stages: Vec<RateStage> =
                 rates.into_iter().map(|(from, to)| stage(from, to, random.f64() * 3.0 + 0.001)).collect();
             let agents = random.u32(1..9);
             let schedule = Stages::new(agents, &stages, 20 * S);

@@ -1,17 +1,17 @@
 //! Requests encoded before the run: literal bytes with holes for values, for the lengths of what follows, and for the
 //! request's number. Writing one is copying.
 
-use super::{Argument, Values};
+use super::{Argument, OperationValues};
 
 /// A pre-encoded request.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Layout {
+pub struct RequestLayout {
     segments: Box<[Segment]>,
 }
 
 /// How a length is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Width {
+pub enum LengthWidth {
     /// Two bytes, most significant first.
     U16,
     /// Four bytes, most significant first.
@@ -22,14 +22,14 @@ pub enum Width {
 
 /// A stretch of the request whose length is written somewhere before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(usize);
+pub struct LengthSpan(usize);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Segment {
     Bytes(Vec<u8>),
     Id,
     Value { argument: usize, fixed: Option<usize> },
-    Length { span: usize, width: Width },
+    Length { span: usize, width: LengthWidth },
     Begin(usize),
     End(usize),
 }
@@ -37,14 +37,14 @@ enum Segment {
 /// Most spans in one request.
 const SPANS: usize = 8;
 
-/// Builds a [`Layout`].
+/// Builds a [`RequestLayout`].
 #[derive(Debug, Default)]
-pub struct Builder {
+pub struct LayoutBuilder {
     segments: Vec<Segment>,
     spans: usize,
 }
 
-impl Builder {
+impl LayoutBuilder {
     /// Literal bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         match self.segments.last_mut() {
@@ -72,27 +72,27 @@ impl Builder {
     }
 
     /// The length of a span that begins later.
-    pub fn length(&mut self, width: Width) -> Span {
+    pub fn length(&mut self, width: LengthWidth) -> LengthSpan {
         let span = self.spans;
         self.spans += 1;
         self.segments.push(Segment::Length { span, width });
-        Span(span)
+        LengthSpan(span)
     }
 
     /// The span begins here.
-    pub fn begin(&mut self, span: Span) -> &mut Self {
+    pub fn begin(&mut self, span: LengthSpan) -> &mut Self {
         self.segments.push(Segment::Begin(span.0));
         self
     }
 
     /// The span ends here.
-    pub fn end(&mut self, span: Span) -> &mut Self {
+    pub fn end(&mut self, span: LengthSpan) -> &mut Self {
         self.segments.push(Segment::End(span.0));
         self
     }
 
     /// The layout, or why there is none. Lengths that never change become literal bytes.
-    pub fn finish(&mut self) -> Result<Layout, String> {
+    pub fn finish(&mut self) -> Result<RequestLayout, String> {
         if self.spans > SPANS {
             return Err("too many parts of variable length".to_owned());
         }
@@ -106,7 +106,7 @@ impl Builder {
                 other => merged.segments.push(other),
             }
         }
-        Ok(Layout { segments: merged.segments.into() })
+        Ok(RequestLayout { segments: merged.segments.into() })
     }
 
     /// Replaces the length of a span by bytes, if it is always the same.
@@ -135,7 +135,7 @@ impl Builder {
     }
 }
 
-impl Width {
+impl LengthWidth {
     const DECIMAL_PLACES: usize = 10;
 
     /// Bytes that the hole takes while the length is unknown; a decimal one shrinks when it becomes known.
@@ -183,10 +183,10 @@ impl Width {
     }
 }
 
-impl Layout {
+impl RequestLayout {
     /// Appends the request.
-    pub fn write(&self, id: u32, values: &Values<'_>, out: &mut Vec<u8>) {
-        let mut holes = [(0_usize, Width::U16); SPANS];
+    pub fn write(&self, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
+        let mut holes = [(0_usize, LengthWidth::U16); SPANS];
         let mut begins = [0_usize; SPANS];
         for segment in &self.segments {
             match segment {
@@ -211,32 +211,32 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::Template;
+    use crate::values::CompiledTemplate;
     use crate::values::tests::{names, source};
 
     fn arguments(texts: &[&str]) -> Vec<Argument> {
         let compile = |(stream, text): (usize, &&str)| Argument {
             name: format!("a{stream}"),
-            template: Template::compile(text, stream as u64, &names()).unwrap(),
+            template: CompiledTemplate::compile(text, stream as u64, &names()).unwrap(),
         };
         texts.iter().enumerate().map(compile).collect()
     }
 
-    fn written(layout: &Layout, arguments: &[Argument]) -> Vec<u8> {
+    fn written(layout: &RequestLayout, arguments: &[Argument]) -> Vec<u8> {
         let mut out = Vec::new();
-        layout.write(7, &Values { source: source(3, 12), arguments }, &mut out);
+        layout.write(7, &OperationValues { source: source(3, 12), arguments }, &mut out);
         out
     }
 
     #[test]
     fn a_frame_with_lengths() {
         let arguments = arguments(&["k-{seq}", "{agent}"]);
-        let mut builder = Builder::default();
-        let frame = builder.length(Width::U32);
+        let mut builder = LayoutBuilder::default();
+        let frame = builder.length(LengthWidth::U32);
         builder.begin(frame).id().bytes(&[9]);
-        let key = builder.length(Width::U16);
+        let key = builder.length(LengthWidth::U16);
         builder.begin(key).value(&arguments, 0).end(key);
-        let value = builder.length(Width::U32);
+        let value = builder.length(LengthWidth::U32);
         builder.begin(value).value(&arguments, 1).end(value).end(frame);
         let layout = builder.finish().unwrap();
         assert_eq!(written(&layout, &arguments), b"\0\0\0\x10\0\0\0\x07\x09\0\x04k-12\0\0\0\x013");
@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn constant_lengths_are_literal() {
         let arguments = arguments(&["key", "{bytes:5}"]);
-        let mut builder = Builder::default();
-        let frame = builder.length(Width::U32);
+        let mut builder = LayoutBuilder::default();
+        let frame = builder.length(LengthWidth::U32);
         builder.begin(frame);
-        let key = builder.length(Width::U16);
+        let key = builder.length(LengthWidth::U16);
         builder.begin(key).value(&arguments, 0).end(key).value(&arguments, 1).end(frame);
         let layout = builder.finish().unwrap();
         assert_eq!(layout.segments.len(), 2, "{layout:?}");
@@ -261,9 +261,9 @@ mod tests {
     fn decimal_lengths() {
         for (body, expected) in [("", "n: 0\r\n"), ("{bytes:12}", "n: 12\r\n"), ("s{seq}", "n:          3\r\n")] {
             let arguments = arguments(&[body]);
-            let mut builder = Builder::default();
+            let mut builder = LayoutBuilder::default();
             builder.bytes(b"n: ");
-            let length = builder.length(Width::Decimal);
+            let length = builder.length(LengthWidth::Decimal);
             builder.bytes(b"\r\n").begin(length).value(&arguments, 0).end(length);
             let layout = builder.finish().unwrap();
             let out = written(&layout, &arguments);
@@ -274,8 +274,8 @@ mod tests {
     #[test]
     fn too_long_for_its_length() {
         let arguments = arguments(&["{bytes:70000}"]);
-        let mut builder = Builder::default();
-        let key = builder.length(Width::U16);
+        let mut builder = LayoutBuilder::default();
+        let key = builder.length(LengthWidth::U16);
         builder.begin(key).value(&arguments, 0).end(key);
         assert!(builder.finish().is_err());
     }

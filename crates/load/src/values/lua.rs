@@ -15,7 +15,7 @@ use fastrand::Rng;
 use mlua::{ChunkMode, Lua, LuaOptions, StdLib, Table, Value, VmState};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Source;
+use super::ValueSource;
 use crate::Error;
 
 /// Longest time of a call.
@@ -79,7 +79,7 @@ impl Program {
 
 /// Names of the functions that the script defines.
 fn defined(program: &Program) -> mlua::Result<Vec<String>> {
-    let limits = Limits::default();
+    let limits = ScriptLimits::default();
     let lua = open(program, &limits)?;
     let mut names = Vec::new();
     for pair in lua.globals().pairs::<String, Value>() {
@@ -107,21 +107,21 @@ fn first_line(text: &str) -> String {
 
 /// What holds while a script runs.
 #[derive(Clone)]
-struct Limits {
-    bound: Rc<Cell<Bound>>,
+struct ScriptLimits {
+    bound: Rc<Cell<TimeBound>>,
     random: Rc<RefCell<Rng>>,
 }
 
 /// How long it may run. The thread's own time decides, so that a busy machine ends no load, but it is dear to read: it is looked at
 /// from the moment on when it may have been used up.
 #[derive(Clone, Copy)]
-struct Bound {
+struct TimeBound {
     time: Duration,
     looks_at: Instant,
     ends_at: Option<Duration>,
 }
 
-impl Bound {
+impl TimeBound {
     fn new(time: Duration) -> Self {
         Self { time, looks_at: Instant::now() + time, ends_at: None }
     }
@@ -135,14 +135,14 @@ impl Bound {
     }
 }
 
-impl Default for Limits {
+impl Default for ScriptLimits {
     fn default() -> Self {
-        Self { bound: Rc::new(Cell::new(Bound::new(LOAD))), random: Rc::new(RefCell::new(Rng::with_seed(0))) }
+        Self { bound: Rc::new(Cell::new(TimeBound::new(LOAD))), random: Rc::new(RefCell::new(Rng::with_seed(0))) }
     }
 }
 
 /// A state in which the script has run.
-fn open(program: &Program, limits: &Limits) -> mlua::Result<Lua> {
+fn open(program: &Program, limits: &ScriptLimits) -> mlua::Result<Lua> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::UTF8 | StdLib::BIT | StdLib::MATH | StdLib::BUFFER;
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
     lua.set_memory_limit(MEMORY)?;
@@ -186,9 +186,9 @@ fn random(lua: &Lua, random: &Rc<RefCell<Rng>>) -> mlua::Result<mlua::Function> 
 }
 
 /// A thread's state of a script.
-struct State {
+struct ScriptState {
     program: Arc<Program>,
-    limits: Limits,
+    limits: ScriptLimits,
     /// Of the program, in its order, each with how often it was called, up to [`TWICE`].
     functions: Vec<(mlua::Function, u32)>,
     /// What functions are told of the operation.
@@ -198,9 +198,9 @@ struct State {
     lua: Lua,
 }
 
-impl State {
+impl ScriptState {
     fn new(program: &Arc<Program>) -> mlua::Result<Self> {
-        let limits = Limits::default();
+        let limits = ScriptLimits::default();
         let lua = open(program, &limits)?;
         let globals = lua.globals();
         let function = |name: &String| -> mlua::Result<(mlua::Function, u32)> { Ok((globals.get(name.as_str())?, 0)) };
@@ -213,7 +213,7 @@ impl State {
     }
 
     /// What functions are told of the operation.
-    fn tell(&self, source: &Source<'_>) -> mlua::Result<()> {
+    fn tell(&self, source: &ValueSource<'_>) -> mlua::Result<()> {
         self.told.set_readonly(false);
         self.kept.set_readonly(false);
         self.told.raw_set("agent", source.agent)?;
@@ -232,7 +232,13 @@ impl State {
     }
 
     /// Calls a function with a text or without; its first calls twice.
-    fn call(&mut self, number: usize, source: &Source<'_>, seed: u64, text: Option<&[u8]>) -> Result<Value, String> {
+    fn call(
+        &mut self,
+        number: usize,
+        source: &ValueSource<'_>,
+        seed: u64,
+        text: Option<&[u8]>,
+    ) -> Result<Value, String> {
         self.tell(source).map_err(|error| reason(&error))?;
         let first = self.once(number, seed, text)?;
         let (_, calls) = &mut self.functions[number];
@@ -249,7 +255,7 @@ impl State {
 
     fn once(&self, number: usize, seed: u64, text: Option<&[u8]>) -> Result<Value, String> {
         *self.limits.random.borrow_mut() = Rng::with_seed(seed);
-        self.limits.bound.set(Bound::new(CALL));
+        self.limits.bound.set(TimeBound::new(CALL));
         let (function, _) = &self.functions[number];
         let called = match text {
             None => function.call::<Value>(&self.told),
@@ -284,7 +290,7 @@ fn append(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
 }
 
 thread_local! {
-    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    static STATE: RefCell<Option<ScriptState>> = const { RefCell::new(None) };
     /// What went wrong first on this thread.
     static FAILURE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -302,12 +308,12 @@ pub fn close() {
 
 impl Function {
     /// Appends the value that it gives; `seed` decides what it draws.
-    pub fn write(&self, source: &Source<'_>, seed: u64, out: &mut Vec<u8>) {
+    pub fn write(&self, source: &ValueSource<'_>, seed: u64, out: &mut Vec<u8>) {
         self.called(source, seed, None, |value| append(&value, out));
     }
 
     /// Whether it says yes to the text: anything but false and nil is a yes, as everywhere in Lua.
-    pub fn accepts(&self, text: &[u8], source: &Source<'_>, seed: u64) -> bool {
+    pub fn accepts(&self, text: &[u8], source: &ValueSource<'_>, seed: u64) -> bool {
         let mut is_yes = false;
         self.called(source, seed, Some(text), |value| {
             is_yes = !matches!(value, Value::Nil | Value::Boolean(false));
@@ -318,7 +324,7 @@ impl Function {
 
     fn called(
         &self,
-        source: &Source<'_>,
+        source: &ValueSource<'_>,
         seed: u64,
         text: Option<&[u8]>,
         take: impl FnOnce(Value) -> Result<(), String>,
@@ -328,7 +334,7 @@ impl Function {
         }
         let done = STATE.with_borrow_mut(|state| -> Result<(), String> {
             if !state.as_ref().is_some_and(|state| Arc::ptr_eq(&state.program, &self.program)) {
-                *state = Some(State::new(&self.program).map_err(|error| reason(&error))?);
+                *state = Some(ScriptState::new(&self.program).map_err(|error| reason(&error))?);
             }
             let Some(state) = state else { return Ok(()) };
             take(state.call(self.number, source, seed, text)?)
@@ -343,7 +349,7 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::Template;
+    use crate::values::CompiledTemplate;
     use crate::values::tests::{names, source};
 
     /// A script in a file of its own, which is gone again when it has been read.
@@ -359,12 +365,12 @@ mod tests {
         read
     }
 
-    fn template(program: &Arc<Program>, text: &str) -> Template {
-        Template::compile(text, 3, &crate::values::Names { program: Some(program), ..names() }).unwrap()
+    fn template(program: &Arc<Program>, text: &str) -> CompiledTemplate {
+        CompiledTemplate::compile(text, 3, &crate::values::TemplateNames { program: Some(program), ..names() }).unwrap()
     }
 
     /// What a template of a script gives, or what went wrong.
-    fn given(program: &Arc<Program>, text: &str, source: &Source<'_>) -> Result<String, String> {
+    fn given(program: &Arc<Program>, text: &str, source: &ValueSource<'_>) -> Result<String, String> {
         let mut out = Vec::new();
         template(program, text).write(source, &mut out);
         match failure() {
@@ -404,7 +410,7 @@ mod tests {
             [(0, b"--".to_vec()), (2, b"-y".to_vec()), (3, b"x\xffy".to_vec()), (1, b"x\xff-".to_vec())]
         {
             let mut out = Vec::new();
-            template(&program, "{lua.f}").write(&Source { slots: &kept, kept: bits, ..source(1, 1) }, &mut out);
+            template(&program, "{lua.f}").write(&ValueSource { slots: &kept, kept: bits, ..source(1, 1) }, &mut out);
             assert_eq!((out, failure()), (expected, None));
         }
     }
@@ -417,11 +423,11 @@ mod tests {
         let first = given(&program, "{lua.f}", &now).unwrap();
         assert_eq!(given(&program, "{lua.f}", &now).unwrap(), first, "written again");
         assert_eq!(
-            given(&program, "{lua.f}", &Source { agent: 2, ..now }).unwrap(),
+            given(&program, "{lua.f}", &ValueSource { agent: 2, ..now }).unwrap(),
             first,
             "by the number drawn alone"
         );
-        assert_ne!(given(&program, "{lua.f}", &Source { draw: 5, ..now }).unwrap(), first);
+        assert_ne!(given(&program, "{lua.f}", &ValueSource { draw: 5, ..now }).unwrap(), first);
         let words: Vec<f64> = first.split(' ').map(|word| word.parse().unwrap()).collect();
         assert!((0.0..1.0).contains(&words[0]) && (1.0..=10.0).contains(&words[1]) && (5.0..=6.0).contains(&words[2]));
         assert_eq!(words[3], 1.0);

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Source;
+use super::ValueSource;
 use crate::Error;
 
 /// A script; there is none.
@@ -48,12 +48,12 @@ pub fn close() {}
 
 impl Function {
     /// Appends the value that it gives.
-    pub fn write(&self, _source: &Source<'_>, _seed: u64, _out: &mut Vec<u8>) {
+    pub fn write(&self, _source: &ValueSource<'_>, _seed: u64, _out: &mut Vec<u8>) {
         match *self {}
     }
 
     /// Whether it says yes to the text.
-    pub fn accepts(&self, _text: &[u8], _source: &Source<'_>, _seed: u64) -> bool {
+    pub fn accepts(&self, _text: &[u8], _source: &ValueSource<'_>, _seed: u64) -> bool {
         match *self {}
     }
 }

@@ -3,33 +3,33 @@
 
 use fastrand::Rng;
 
-use super::{Piece, Source, Template, mix};
+use super::{CompiledTemplate, TemplatePiece, ValueSource, mix};
 
 /// The words of a template. Written one after the other they hold the same random values as the template written whole.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Words {
-    words: Box<[Box<[Piece]>]>,
+pub struct TemplateWords {
+    words: Box<[Box<[TemplatePiece]>]>,
     stream: u64,
 }
 
 /// The words of one operation, on their way out.
-pub struct Saying<'a> {
-    words: std::slice::Iter<'a, Box<[Piece]>>,
-    source: &'a Source<'a>,
+pub struct OperationWords<'a> {
+    words: std::slice::Iter<'a, Box<[TemplatePiece]>>,
+    source: &'a ValueSource<'a>,
     random: Rng,
 }
 
-impl Words {
+impl TemplateWords {
     /// Cuts the template at its blanks. What stands in `'…'` or `"…"` is not cut; a backslash outside of `'…'` takes the next
     /// character as it is.
     ///
     /// # Errors
     /// If a quote is left open, or a backslash has no character to take.
-    pub fn cut(template: &Template) -> Result<Self, String> {
-        let mut cutter = Cutter::default();
+    pub fn cut(template: &CompiledTemplate) -> Result<Self, String> {
+        let mut cutter = WordCutter::default();
         for piece in &template.pieces {
             match piece {
-                Piece::Text(text) => text.iter().for_each(|byte| cutter.byte(*byte)),
+                TemplatePiece::Text(text) => text.iter().for_each(|byte| cutter.byte(*byte)),
                 value => cutter.value(value.clone())?,
             }
         }
@@ -43,8 +43,8 @@ impl Words {
 
     /// The words, if none of them ever changes.
     pub fn as_constant(&self) -> Option<Vec<Vec<u8>>> {
-        let text = |piece: &Piece| match piece {
-            Piece::Text(text) | Piece::Env(text) => Some(text.to_vec()),
+        let text = |piece: &TemplatePiece| match piece {
+            TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(text.to_vec()),
             _ => None,
         };
         let words = self.words.iter();
@@ -52,13 +52,13 @@ impl Words {
     }
 
     /// Begins with the first word.
-    pub fn say<'a>(&'a self, source: &'a Source<'a>) -> Saying<'a> {
+    pub fn say<'a>(&'a self, source: &'a ValueSource<'a>) -> OperationWords<'a> {
         let random = Rng::with_seed(mix(source.draw ^ mix(self.stream)));
-        Saying { words: self.words.iter(), source, random }
+        OperationWords { words: self.words.iter(), source, random }
     }
 }
 
-impl Saying<'_> {
+impl OperationWords<'_> {
     /// Appends the next word; nothing after the last.
     pub fn next_into(&mut self, out: &mut Vec<u8>) {
         for piece in self.words.next().into_iter().flatten() {
@@ -68,17 +68,17 @@ impl Saying<'_> {
 }
 
 #[derive(Default)]
-struct Cutter {
-    words: Vec<Box<[Piece]>>,
+struct WordCutter {
+    words: Vec<Box<[TemplatePiece]>>,
     /// The word under way, but for `text`. Quotes make one even of nothing.
-    word: Option<Vec<Piece>>,
+    word: Option<Vec<TemplatePiece>>,
     /// What it ends with.
     text: Vec<u8>,
     quote: Option<u8>,
     is_escaped: bool,
 }
 
-impl Cutter {
+impl WordCutter {
     fn byte(&mut self, byte: u8) {
         if self.is_escaped {
             self.is_escaped = false;
@@ -103,7 +103,7 @@ impl Cutter {
         }
     }
 
-    fn value(&mut self, value: Piece) -> Result<(), String> {
+    fn value(&mut self, value: TemplatePiece) -> Result<(), String> {
         if self.is_escaped {
             return Err("a backslash stands before a placeholder; write two of them for one".to_owned());
         }
@@ -115,7 +115,7 @@ impl Cutter {
     fn take_text(&mut self) {
         if !self.text.is_empty() {
             let text = std::mem::take(&mut self.text);
-            self.word.get_or_insert_default().push(Piece::Text(text.into()));
+            self.word.get_or_insert_default().push(TemplatePiece::Text(text.into()));
         }
     }
 
@@ -124,7 +124,7 @@ impl Cutter {
         self.words.extend(self.word.take().map(Vec::into_boxed_slice));
     }
 
-    fn finish(mut self) -> Result<Vec<Box<[Piece]>>, String> {
+    fn finish(mut self) -> Result<Vec<Box<[TemplatePiece]>>, String> {
         if self.is_escaped {
             return Err("a backslash stands at the end; write two of them for one".to_owned());
         }
@@ -141,12 +141,12 @@ mod tests {
     use super::*;
     use crate::values::tests::{names, source};
 
-    fn compile(text: &str) -> Template {
-        Template::compile(text, 0, &names()).unwrap()
+    fn compile(text: &str) -> CompiledTemplate {
+        CompiledTemplate::compile(text, 0, &names()).unwrap()
     }
 
     fn said(text: &str) -> Vec<String> {
-        let words = Words::cut(&compile(text)).unwrap();
+        let words = TemplateWords::cut(&compile(text)).unwrap();
         let source = source(3, 12);
         let mut saying = words.say(&source);
         let mut next = || {
@@ -185,10 +185,14 @@ mod tests {
         assert_eq!(said("AUTH {env:PATH} x"), ["AUTH".to_owned(), path, "x".to_owned()]);
         let slots = [b"a b 'c".to_vec()];
         let names = ["kept".to_owned()];
-        let names =
-            crate::values::Names { slots: &names, feeds: &[], own: std::collections::BTreeMap::new(), program: None };
-        let words = Words::cut(&Template::compile("x {kept}", 0, &names).unwrap()).unwrap();
-        let source = Source { slots: &slots, kept: 1, ..source(1, 1) };
+        let names = crate::values::TemplateNames {
+            slots: &names,
+            feeds: &[],
+            own: std::collections::BTreeMap::new(),
+            program: None,
+        };
+        let words = TemplateWords::cut(&CompiledTemplate::compile("x {kept}", 0, &names).unwrap()).unwrap();
+        let source = ValueSource { slots: &slots, kept: 1, ..source(1, 1) };
         let (mut saying, mut out) = (words.say(&source), Vec::new());
         saying.next_into(&mut out);
         out.push(b'|');
@@ -202,7 +206,7 @@ mod tests {
         for (text, why) in
             [("'a", "quote '"), ("a \"b", "quote \""), ("a\\", "at the end"), ("a\\{seq}", "placeholder")]
         {
-            let refused = Words::cut(&compile(text)).unwrap_err();
+            let refused = TemplateWords::cut(&compile(text)).unwrap_err();
             assert!(refused.contains(why), "{text}: {refused}");
         }
     }
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn words_that_never_change_are_known() {
-        let constant = |text: &str| Words::cut(&compile(text)).unwrap().as_constant();
+        let constant = |text: &str| TemplateWords::cut(&compile(text)).unwrap().as_constant();
         assert_eq!(constant("a 'b c' {env:PATH}").unwrap()[1], b"b c");
         assert_eq!(constant("a {seq}"), None);
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Rate};
-use load::Orders;
+use load::LoadOrder;
 use record::events::Outcome;
 use record::hlog::Time;
 
@@ -33,7 +33,7 @@ fn http_asks_for_the_end_and_makes_a_connection_for_each_operation() {
         Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec())
     });
     let load = anew(load(3, 0.1, vec![step("get", &["path=/x"])]));
-    let came = play(Orders { protocol: "http".into(), ..orders(&server.service(), load) });
+    let came = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
     assert!(came.summary.ok > 3 && came.summary.failed == 0, "{:?}", came.summary);
     assert_eq!(connects(&came), (came.summary.ok, 0));
     assert_eq!(server.connections.load(Ordering::SeqCst) as u64, came.summary.ok);
@@ -74,7 +74,7 @@ fn a_backlog_is_worked_off_in_the_drain_on_new_connections_too() {
     let mut load = anew(load(1, 0.5, vec![step("get", &["path=/"])]));
     load.rate = Some(Rate::Constant(200.0));
     load.drain_s = 60.0;
-    let orders = Orders { protocol: "http".into(), ..orders(&server.service(), load) };
+    let orders = LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) };
     let came = play(orders);
     assert_eq!((came.summary.ok, came.summary.unfinished), (100, 0));
     assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());

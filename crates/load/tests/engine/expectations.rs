@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use experiment::plan::{AuditAs, AuditEffect, Comparison, Expected, Kept, Step};
-use load::Orders;
+use experiment::plan::{AuditAs, AuditEffect, Expected, SlotContent, Step, TextCondition};
+use load::LoadOrder;
 
 use crate::server::{Reply, Server};
 use crate::setting::{Came, load, orders, pairs, play, step};
@@ -13,8 +13,8 @@ fn answer(status: u16, body: &str) -> Reply {
     Reply::Bytes(format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes())
 }
 
-fn http(server: &Server, steps: Vec<Step>) -> Orders {
-    Orders { protocol: "http".into(), ..orders(&server.service(), load(2, 0.1, steps)) }
+fn http(server: &Server, steps: Vec<Step>) -> LoadOrder {
+    LoadOrder { protocol: "http".into(), ..orders(&server.service(), load(2, 0.1, steps)) }
 }
 
 /// A load of GETs that expect so, and are answered so.
@@ -35,15 +35,15 @@ const WRONG: (bool, bool, bool) = (false, false, true);
 
 fn one_of(texts: &[&str]) -> Expected {
     let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-    Expected::Compared(Comparison { one_of: Some(texts), ..Comparison::default() })
+    Expected::Compared(TextCondition { one_of: Some(texts), ..TextCondition::default() })
 }
 
 fn matches(pattern: &str) -> Expected {
-    Expected::Compared(Comparison { matches: Some(pattern.into()), ..Comparison::default() })
+    Expected::Compared(TextCondition { matches: Some(pattern.into()), ..TextCondition::default() })
 }
 
 fn not(expected: Expected) -> Expected {
-    Expected::Compared(Comparison { not: Some(Box::new(expected)), ..Comparison::default() })
+    Expected::Compared(TextCondition { not: Some(Box::new(expected)), ..TextCondition::default() })
 }
 
 const ITEMS: &str = r#"{"items": [{"id": 7, "name": "a\"b"}, {"id": null}], "ok": true}"#;
@@ -105,7 +105,7 @@ fn parts_and_places_are_kept() {
     });
     let mut create = step("post", &["path=/new", "body=name=j{agent}"]);
     create.keep = pairs(&["id=answer.body/case/id", "none=answer.body/case/version"]);
-    let part = |from: &str, pattern: &str| Kept::Part { from: from.into(), matches: pattern.into() };
+    let part = |from: &str, pattern: &str| SlotContent::Part { from: from.into(), matches: pattern.into() };
     create.keep.insert("n".into(), part("answer.body/see", "n=([0-9]+)"));
     create.keep.insert("whom".into(), part("request.body", "j[0-9]+"));
     create.keep.insert("nobody".into(), part("answer.body", "z([0-9]+)"));
@@ -114,7 +114,7 @@ fn parts_and_places_are_kept() {
     look.expect = pairs(&["body={none}", "status={nobody}"]);
     let mut load = load(1, 0.05, vec![create, look]);
     load.threads = Some(1);
-    let came = play(Orders { protocol: "http".into(), ..orders(&server.service(), load) });
+    let came = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
     assert_eq!(outcomes(&came), OK);
     let paths = paths.lock().unwrap();
     assert!(paths.len() > 2);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use experiment::plan::Step;
-use load::Orders;
+use load::LoadOrder;
 use load::client::{CallError, Client};
 
 use crate::server::{Reply, Server};
@@ -32,11 +32,11 @@ fn bytes(bytes: &[u8]) -> Option<Reply> {
 }
 
 /// A load of reads in database 3, as somebody whose password is known here.
-fn read(server: &Server, timeout_s: f64) -> Orders {
+fn read(server: &Server, timeout_s: f64) -> LoadOrder {
     let get = Step { audit: true, expect: pairs(&["value=v"]), ..step("get", &["key=k"]) };
     let mut load = load(2, 0.2, vec![get]);
     load.timeout_s = timeout_s;
-    Orders { protocol: "redis".into(), ..orders(&format!("redis://me:{{env:PATH}}@{}/3", server.service()), load) }
+    LoadOrder { protocol: "redis".into(), ..orders(&format!("redis://me:{{env:PATH}}@{}/3", server.service()), load) }
 }
 
 fn connects(came: &Came) -> (u64, u64) {

@@ -22,7 +22,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use experiment::plan::{Connections, Tls};
-use load::Orders;
+use load::LoadOrder;
 use record::events::Outcome;
 use record::hlog::Time;
 
@@ -168,7 +168,7 @@ impl Case {
     }
 
     /// One agent where each may hold as much as an answer may have.
-    fn orders(&self, address: &str, way: Way, timeout_s: f64, time_s: f64) -> Orders {
+    fn orders(&self, address: &str, way: Way, timeout_s: f64, time_s: f64) -> LoadOrder {
         let mut step = step(self.call, self.with);
         if let Some(kept) = self.speech.keeps().filter(|_| way == Way::Keeping) {
             step.keep = pairs(&[kept]);
@@ -186,7 +186,7 @@ impl Case {
         load.connections =
             Connections { keep_alive: way != Way::Fresh, pipeline: if way == Way::Sharing { SHARING } else { 1 } };
         let tls = Tls { insecure: true, ..Tls::default() };
-        Orders { protocol: self.speech.protocol().to_owned(), tls, ..orders(&self.speech.service(address), load) }
+        LoadOrder { protocol: self.speech.protocol().to_owned(), tls, ..orders(&self.speech.service(address), load) }
     }
 
     /// Plays loads against the target and judges what came of them.

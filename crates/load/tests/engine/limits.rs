@@ -3,14 +3,14 @@
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Backlog, Feed, Load, Overflow, Rate, Stage};
-use load::{Error, Orders};
+use experiment::plan::{Backlog, Feed, Load, Overflow, Rate, RateStage};
+use load::{Error, LoadOrder};
 use record::clock::Clock;
 
 use crate::server::{Reply, Server};
 use crate::setting::{load, orders, pairs, step};
 
-fn refused(change: impl Fn(&mut Orders)) -> String {
+fn refused(change: impl Fn(&mut LoadOrder)) -> String {
     let mut orders = orders("127.0.0.1:1", load(1, 1.0, vec![step("ping", &[])]));
     assert!(load::check(&orders).is_ok());
     change(&mut orders);
@@ -18,7 +18,7 @@ fn refused(change: impl Fn(&mut Orders)) -> String {
 }
 
 fn stages(from: f64, to: f64, over_s: f64) -> Rate {
-    Rate::Stages(vec![Stage { from, to, over_s }])
+    Rate::Stages(vec![RateStage { from, to, over_s }])
 }
 
 fn replayed(stretch: f64) -> Rate {

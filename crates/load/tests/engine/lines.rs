@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use experiment::plan::Step;
-use load::{Error, Orders};
+use load::{Error, LoadOrder};
 
 use crate::server::{Reply, Server};
 use crate::setting::{load, orders, pairs, play, step, try_play};
 
-fn to(service: &str, steps: Vec<Step>) -> Orders {
-    Orders { protocol: "lines".into(), ..orders(service, load(2, 0.2, steps)) }
+fn to(service: &str, steps: Vec<Step>) -> LoadOrder {
+    LoadOrder { protocol: "lines".into(), ..orders(service, load(2, 0.2, steps)) }
 }
 
 /// Tells each line back; of `list` three of them and an end, of `fail` an error.

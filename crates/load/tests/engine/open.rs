@@ -152,7 +152,7 @@ fn cycles_and_mixes_start_one_operation_at_a_time() {
     assert_eq!(came.summary.ok, 100);
     // Agent 1 has 34 operations, the others 33: the last of their cycles are halves.
     assert_eq!(came.summary.cycles, 17 + 16 + 16);
-    load.order = experiment::plan::Order::Mix;
+    load.order = experiment::plan::StepOrder::Mix;
     assert_eq!(play(orders(&server.service(), load)).summary.ok, 100);
 }
 

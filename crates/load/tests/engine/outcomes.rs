@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use load::Purpose;
+use load::LoadPurpose;
 use record::events::Outcome;
 
 use crate::server::{Reply, Server, frame, nobody};
@@ -187,6 +187,6 @@ fn large_requests_and_answers_in_pieces() {
     // More than the socket takes at once.
     let steps = vec![step("save", &["key=k", "value={bytes:8000000}"]), read, again];
     let mut orders = orders(&server.service(), load(2, 0.0, steps));
-    orders.purpose = Purpose::Prepare { count: 4 };
+    orders.purpose = LoadPurpose::Prepare { count: 4 };
     assert_eq!(play(orders).summary.ok, 12);
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Rate, Step};
-use load::Orders;
+use load::LoadOrder;
 use record::events::Outcome;
 use record::hlog::Time;
 
@@ -146,7 +146,7 @@ fn http_in_the_clear_and_by_tls() {
     });
     for service in [clear.service(), secret.service()] {
         let orders = orders(&service, sharing(8, load(20, 0.2, vec![get_own_path()])));
-        let came = play(Orders { protocol: "http".into(), tls: authority.trusted(), ..orders });
+        let came = play(LoadOrder { protocol: "http".into(), tls: authority.trusted(), ..orders });
         assert!(came.summary.ok > 40 && came.summary.wrong + came.summary.failed == 0, "{:?}", came.summary);
         assert_eq!(connects(&came), 3);
         assert_books_balance(&came);
@@ -220,7 +220,7 @@ fn what_a_server_leaves_unanswered_at_an_announced_end_is_asked_again() {
         _ => Reply::Bytes(path(&request.body)),
     });
     let orders = orders(&server.service(), sharing(8, load(8, 0.2, vec![get_own_path()])));
-    let came = play(Orders { protocol: "http".into(), ..orders });
+    let came = play(LoadOrder { protocol: "http".into(), ..orders });
     assert!(came.summary.ok > 8 && came.summary.wrong + came.summary.failed == 0, "{:?}", came.summary);
     assert_eq!(came.summary.attempts, came.summary.ok, "being asked again is no attempt");
     assert!(connects(&came) >= came.summary.ok / 3);

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use experiment::plan::{Retry, Step};
-use load::{Error, Orders, Purpose};
+use load::{Error, LoadOrder, LoadPurpose};
 use record::events::By;
 
 use crate::server::{Reply, Server, text};
 use crate::setting::{load, orders, play, step, try_play};
 
-fn preparing(server: &Server, agents: u32, count: u64) -> Orders {
+fn preparing(server: &Server, agents: u32, count: u64) -> LoadOrder {
     let save = Step { audit: true, ..step("save", &["key={seq}", "value=v"]) };
     let mut load = load(agents, 1.0, vec![save]);
     load.threads = Some(2);
-    Orders { purpose: Purpose::Prepare { count }, ..orders(&server.service(), load) }
+    LoadOrder { purpose: LoadPurpose::Prepare { count }, ..orders(&server.service(), load) }
 }
 
 fn key(body: &[u8]) -> u64 {

@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use experiment::plan::Step;
-use load::Orders;
+use load::LoadOrder;
 use load::client::{CallError, Client};
 use record::events::Outcome;
 
 use crate::setting::{Came, load, orders, pairs, play, step};
 
-fn programs(time_s: f64, timeout_s: f64, steps: Vec<Step>) -> Orders {
+fn programs(time_s: f64, timeout_s: f64, steps: Vec<Step>) -> LoadOrder {
     let mut load = load(2, time_s, steps);
     load.timeout_s = timeout_s;
-    Orders { protocol: "command".into(), ..orders("", load) }
+    LoadOrder { protocol: "command".into(), ..orders("", load) }
 }
 
 fn run(command: &str) -> Step {

@@ -1,6 +1,6 @@
 //! Rates that are not constant, played: as many operations as the schedule says, counted in the second in which they were to start.
 
-use experiment::plan::{Load, Rate, Stage};
+use experiment::plan::{Load, Rate, RateStage};
 
 use crate::server::{Reply, Server};
 use crate::setting::{Came, load, orders, play, step};
@@ -30,9 +30,9 @@ fn due(came: &Came) -> Vec<u64> {
 #[test]
 fn stages_have_their_operations_each_second() {
     let stages = vec![
-        Stage { from: 0.0, to: 200.0, over_s: 2.0 },
-        Stage { from: 50.0, to: 50.0, over_s: 1.0 },
-        Stage { from: 400.0, to: 0.0, over_s: 1.0 },
+        RateStage { from: 0.0, to: 200.0, over_s: 2.0 },
+        RateStage { from: 50.0, to: 50.0, over_s: 1.0 },
+        RateStage { from: 400.0, to: 0.0, over_s: 1.0 },
     ];
     let server = good();
     for (agents, threads) in [(1, 1), (7, 2)] {
@@ -82,7 +82,7 @@ fn a_recorded_schedule_is_played_and_what_comes_too_late_is_said() {
 
 #[test]
 fn a_target_that_stands_still_finds_all_of_it_waiting() {
-    let stages = vec![Stage { from: 0.0, to: 1000.0, over_s: 1.0 }];
+    let stages = vec![RateStage { from: 0.0, to: 1000.0, over_s: 1.0 }];
     let server = Server::frames(|_| Reply::Silence);
     for rate in [Rate::Stages(stages), Rate::Poisson { poisson: 500.0 }] {
         let mut load = at(3, 1.0, rate);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use experiment::plan::Retry;
 use load::recorder::Recorder;
 use record::clock::Clock;
-use record::events::{History, Outcome};
+use record::events::{HistoryEntry, Outcome};
 use record::folder::TrialFolder;
 use record::hlog::{self, Tag, Time};
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot};
@@ -51,7 +51,7 @@ fn nothing_is_lost_on_the_way_to_the_files() {
     let slots: Vec<OutcomeSlot> = rows::read(&folder.outcomes()).unwrap().items;
     let attempts: Vec<Attempts> = rows::read(&folder.attempts()).unwrap().items;
     let generator: Vec<GeneratorSecond> = rows::read(&folder.generator()).unwrap().items;
-    let history: Vec<History> = record::lines::read(&folder.history()).unwrap().items;
+    let history: Vec<HistoryEntry> = record::lines::read(&folder.history()).unwrap().items;
     std::fs::remove_dir_all(&path).unwrap();
 
     let mut counts: BTreeMap<(Outcome, Time), u64> = BTreeMap::new();

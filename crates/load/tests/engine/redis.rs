@@ -5,14 +5,14 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use experiment::plan::Step;
-use load::Orders;
+use load::LoadOrder;
 use record::events::Outcome;
 
 use crate::server::{Reply, Server};
 use crate::setting::{load, orders, pairs, play, step};
 
-fn to(server: &Server, steps: Vec<Step>) -> Orders {
-    Orders { protocol: "redis".into(), ..orders(&format!("redis://{}", server.service()), load(2, 0.2, steps)) }
+fn to(server: &Server, steps: Vec<Step>) -> LoadOrder {
+    LoadOrder { protocol: "redis".into(), ..orders(&format!("redis://{}", server.service()), load(2, 0.2, steps)) }
 }
 
 /// Keeps texts under keys.

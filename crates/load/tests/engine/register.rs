@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use experiment::plan::{AuditAs, AuditEffect, Load, Rate, Retry, Step, WhenFailed};
-use load::Orders;
-use record::events::{History, Outcome};
+use load::LoadOrder;
+use record::events::{HistoryEntry, Outcome};
 
 use crate::server::{Reply, Server};
 use crate::setting::{Came, load, moment, orders, pairs, play, step};
@@ -116,15 +116,15 @@ fn cycle() -> Vec<Step> {
     ]
 }
 
-fn http(server: &Server, load: Load) -> Orders {
-    Orders { protocol: "http".into(), ..orders(&server.service(), load) }
+fn http(server: &Server, load: Load) -> LoadOrder {
+    LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) }
 }
 
 fn strict(agents: u32, steps: Vec<Step>) -> Load {
     Load { when_failed: WhenFailed::NextCycle, ..load(agents, 0.2, steps) }
 }
 
-fn of(came: &Came, outcome: Outcome) -> Vec<&History> {
+fn of(came: &Came, outcome: Outcome) -> Vec<&HistoryEntry> {
     came.history().into_iter().filter(|line| line.outcome == outcome).collect()
 }
 
@@ -136,7 +136,7 @@ fn a_whole_cycle_and_its_history() {
     assert!(summary.cycles > 0 && (summary.failed, summary.timeout, summary.wrong) == (0, 0, 0), "{summary:?}");
     // Each agent may have been in the middle of one.
     assert!((6 * summary.cycles..=6 * summary.cycles + 4 * 5).contains(&summary.ok), "{summary:?}");
-    let first: Vec<&History> = came.history().into_iter().filter(|line| line.key == "case-2-1").collect();
+    let first: Vec<&HistoryEntry> = came.history().into_iter().filter(|line| line.key == "case-2-1").collect();
     let effects: Vec<&str> = first.iter().map(|line| line.effect.as_str()).collect();
     assert_eq!(effects, ["write", "read", "write", "read", "remove", "read"]);
     let values: Vec<Option<&str>> = first.iter().map(|line| line.value.as_deref()).collect();
@@ -275,7 +275,8 @@ fn an_expectation_that_is_not_filled_contradicts_nothing() {
 fn a_refusal_had_no_effect_and_keeps_nothing() {
     let (server, _) = register(|asked, _| (asked.method == "PUT").then(|| answer(412, 0, "another version")));
     let came = play(http(&server, load(1, 0.2, cycle())));
-    let refused: Vec<&History> = of(&came, Outcome::Wrong).into_iter().filter(|line| line.effect == "write").collect();
+    let refused: Vec<&HistoryEntry> =
+        of(&came, Outcome::Wrong).into_iter().filter(|line| line.effect == "write").collect();
     assert!(refused.len() > 1 && refused.iter().all(|line| line.applied == Some(false)));
     // By default the cycle goes on, and what was created is what is expected to be there.
     assert_eq!(came.summary.wrong, refused.len() as u64);

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use experiment::plan::{Comparison, Expected, Load, Step};
-use load::{Error, Orders};
+use experiment::plan::{Expected, Load, Step, TextCondition};
+use load::{Error, LoadOrder};
 
 use crate::server::{Reply, Server};
 use crate::setting::{load, orders, pairs, play, step, try_play};
@@ -34,16 +34,16 @@ fn echo() -> Server {
     })
 }
 
-fn of(server: &Server, script: &Script, steps: Vec<Step>) -> Orders {
+fn of(server: &Server, script: &Script, steps: Vec<Step>) -> LoadOrder {
     let script = Some(script.0.to_string_lossy().into_owned());
-    Orders {
+    LoadOrder {
         protocol: "http".into(),
         ..orders(&server.service(), Load { script, threads: Some(2), ..load(4, 0.2, steps) })
     }
 }
 
 fn judged_by(name: &str) -> Expected {
-    Expected::Compared(Comparison { lua: Some(name.into()), ..Comparison::default() })
+    Expected::Compared(TextCondition { lua: Some(name.into()), ..TextCondition::default() })
 }
 
 const TEXT: &str = "

@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use experiment::plan::Step;
-use load::{Error, Orders, Purpose};
+use load::{Error, LoadOrder, LoadPurpose};
 use record::events::Outcome;
 
 use crate::server::{Reply, Server, nobody};
 use crate::setting::{load, orders, play, step, try_play};
 
-fn to(services: &[String], agents: u32, steps: Vec<Step>) -> Orders {
+fn to(services: &[String], agents: u32, steps: Vec<Step>) -> LoadOrder {
     let mut load = load(agents, 0.2, steps);
     load.threads = Some(2);
-    Orders { services: services.to_vec(), ..orders("", load) }
+    LoadOrder { services: services.to_vec(), ..orders("", load) }
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn each_agent_stays_with_its_service_and_names_it() {
     let steps = vec![step("get", &["path=/first"]), step("get", &["path=/last"])];
     let mut orders = to(&services, 2, steps);
     orders.protocol = "http".into();
-    let came = play(Orders { purpose: Purpose::Prepare { count: 2 }, ..orders });
+    let came = play(LoadOrder { purpose: LoadPurpose::Prepare { count: 2 }, ..orders });
     assert_eq!(came.summary.ok, 4);
     let expected = servers.each_ref().map(|server| format!("{} /base/last", server.service()));
     assert_eq!(*hosts.lock().unwrap(), expected.into_iter().enumerate().collect());

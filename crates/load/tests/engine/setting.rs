@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Order, Retry, Step, Warmup, WhenFailed};
-use load::{Error, Interval, Orders, Purpose, Summary};
+use experiment::plan::{Load, Retry, Step, StepOrder, Warmup, WhenFailed};
+use load::{Error, LoadOrder, LoadPurpose, Summary, ThreadInterval};
 use record::clock::Clock;
-use record::events::{History, Outcome};
+use record::events::{HistoryEntry, Outcome};
 use record::hlog::Time;
 
 /// What a load came to.
 pub struct Came {
     pub summary: Summary,
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<ThreadInterval>,
 }
 
 impl Came {
@@ -51,7 +51,7 @@ impl Came {
     }
 
     /// Every line of the history.
-    pub fn history(&self) -> Vec<&History> {
+    pub fn history(&self) -> Vec<&HistoryEntry> {
         self.intervals.iter().flat_map(|interval| &interval.history).collect()
     }
 
@@ -102,7 +102,7 @@ pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
         rate: None,
         backlog: None,
         threads: Some(1),
-        order: Order::Cycle,
+        order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
         steps,
         feeds: Vec::new(),
@@ -110,13 +110,13 @@ pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
     }
 }
 
-/// Orders to put the load on a name service.
-pub fn orders(service: &str, load: Load) -> Orders {
-    Orders {
+/// LoadOrder to put the load on a name service.
+pub fn orders(service: &str, load: Load) -> LoadOrder {
+    LoadOrder {
         protocol: "vsns".into(),
         services: vec![service.into()],
         load,
-        purpose: Purpose::Measure,
+        purpose: LoadPurpose::Measure,
         seed: 42,
         tls: Default::default(),
         files: std::env::temp_dir(),
@@ -128,7 +128,7 @@ pub fn orders(service: &str, load: Load) -> Orders {
 }
 
 /// Plays the orders to their end.
-pub fn try_play(orders: Orders) -> Result<Came, Error> {
+pub fn try_play(orders: LoadOrder) -> Result<Came, Error> {
     let (sink, intervals) = sync_channel(1000);
     let running = load::start(orders, Clock::starting_in(Duration::from_millis(1)), sink)?;
     let summary = running.join()?;
@@ -136,6 +136,6 @@ pub fn try_play(orders: Orders) -> Result<Came, Error> {
 }
 
 /// Plays the orders to their end, which has to be a good one.
-pub fn play(orders: Orders) -> Came {
+pub fn play(orders: LoadOrder) -> Came {
     try_play(orders).unwrap()
 }

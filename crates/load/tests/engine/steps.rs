@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use experiment::plan::{Feed, Order, Step};
+use experiment::plan::{Feed, Step, StepOrder};
 
 use crate::server::{Reply, Server, text};
 use crate::setting::{load, orders, pairs, play, step};
@@ -70,7 +70,7 @@ fn a_mix_by_weight() {
         Step { weight: 3, ..step("load", &["key={seq}"]) },
     ];
     let mut load = load(2, 0.3, steps);
-    load.order = Order::Mix;
+    load.order = StepOrder::Mix;
     let came = play(orders(&server.service(), load));
     assert_eq!(came.summary.cycles, came.summary.ok, "each is a cycle of its own");
     let keys = keys.lock().unwrap();

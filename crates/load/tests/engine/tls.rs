@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Step, Tls};
 use load::client::{CallError, Client};
-use load::{Orders, Trust};
+use load::{LoadOrder, TlsTrust};
 use record::events::Outcome;
 use record::hlog::Time;
 use rustls::HandshakeKind;
@@ -23,8 +23,8 @@ fn get() -> Step {
     Step { expect: pairs(&["body=hello"]), ..step("get", &["path=/x"]) }
 }
 
-fn by_tls(service: &str, tls: Tls, load: Load) -> Orders {
-    Orders { protocol: "http".into(), tls, ..orders(service, load) }
+fn by_tls(service: &str, tls: Tls, load: Load) -> LoadOrder {
+    LoadOrder { protocol: "http".into(), tls, ..orders(service, load) }
 }
 
 fn get_from(server: &Secret, tls: Tls) -> Came {
@@ -213,7 +213,7 @@ fn large_requests_and_answers() {
     };
     let again = Step { expect: pairs(&["body={got}"]), ..post.clone() };
     let mut orders = by_tls(&server.service(), authority.trusted(), load(2, 0.0, vec![post, again]));
-    orders.purpose = load::Purpose::Prepare { count: 4 };
+    orders.purpose = load::LoadPurpose::Prepare { count: 4 };
     assert_eq!(play(orders).summary.ok, 8);
 }
 
@@ -261,7 +261,7 @@ fn the_client_for_single_calls() {
         false => stream.write_all(HELLO).is_ok(),
     };
     let server = Secret::serve(authority.vouch(LOCAL, |_| {}), served);
-    let trust = Trust { tls: authority.trusted(), ..Trust::default() };
+    let trust = TlsTrust { tls: authority.trusted(), ..TlsTrust::default() };
     let get = |client: &mut Client, path: &str| client.call("get", &BTreeMap::from([("path".into(), path.into())]));
     let mut client = Client::connect_trusting("http", &server.service(), &trust, PATIENCE).unwrap();
     for _ in 0..3 {
@@ -273,15 +273,15 @@ fn the_client_for_single_calls() {
     assert!(matches!(get(&mut client, "/last"), Err(CallError::Lost(_))));
     assert!(get(&mut client, "/x").unwrap().ok, "and connects again");
     let refused =
-        |service: &str, trust: &Trust, patience| match Client::connect_trusting("http", service, trust, patience) {
+        |service: &str, trust: &TlsTrust, patience| match Client::connect_trusting("http", service, trust, patience) {
             Err(CallError::Connect { reason, .. }) => reason,
             other => panic!("{other:?}"),
         };
-    let stranger = Trust { tls: Authority::new().trusted(), ..Trust::default() };
+    let stranger = TlsTrust { tls: Authority::new().trusted(), ..TlsTrust::default() };
     // Its file is gone with it.
     assert!(refused(&server.service(), &stranger, PATIENCE).contains("plimsoll-ca-"));
     let other = Authority::new();
-    let stranger = Trust { tls: other.trusted(), ..Trust::default() };
+    let stranger = TlsTrust { tls: other.trusted(), ..TlsTrust::default() };
     assert_eq!(refused(&server.service(), &stranger, PATIENCE), "tls: bad certificate");
     let drip = Secret::raw(|mut socket: TcpStream| {
         // A record that never ends, a byte now and then: each wait is short, and all of them together must end, too.

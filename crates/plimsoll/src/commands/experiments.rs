@@ -8,13 +8,13 @@ use experiment::plan::Plan;
 use experiment::secrets::Secrets;
 use experiment::source::Source;
 
-use crate::catalog::{self, Known};
+use crate::catalog::{self, TargetCatalog};
 use crate::cli::{self, SchemaOf};
-use crate::exit::{Done, Failure};
-use crate::{output, placing};
+use crate::exit::{Exit, Failure};
+use crate::{output, placement_text};
 
 /// Checks a file and prints what `run` would do.
-pub fn check(arguments: &cli::Check) -> Result<Done, Failure> {
+pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
     let known = catalog::known(Some(&arguments.file))?;
     let source = source(&arguments.file)?;
     let secrets = Secrets::of(&source, &arguments.sets);
@@ -25,7 +25,7 @@ pub fn check(arguments: &cli::Check) -> Result<Done, Failure> {
         output::json(&plan)?;
     } else {
         output::text(&experiment::timeline::print(&plan))?;
-        output::text(&placing::words(&plan))?;
+        output::text(&placement_text::words(&plan))?;
         if let Some(heavy) = conduct::heavy(&plan, Path::new(cli::OUT)) {
             output::text(&format!("\nTake care: {heavy}.\n"))?;
         }
@@ -33,7 +33,7 @@ pub fn check(arguments: &cli::Check) -> Result<Done, Failure> {
             output::text(&format!("\nThe file is right, but {not_yet}\n"))?;
         }
     }
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// Reads an experiment file.
@@ -46,13 +46,13 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
 }
 
 /// Turns a source into a plan, or into all of its problems.
-pub fn plan(source: &Source, sets: &[String], known: &Known) -> Result<Plan, Failure> {
+pub fn plan(source: &Source, sets: &[String], known: &TargetCatalog) -> Result<Plan, Failure> {
     experiment::read(source, sets, &known.catalog)
         .map_err(|problems| Failure::Problems(problems.render(output::colour_on_stderr())))
 }
 
 /// Prints the file.
-pub fn new(arguments: &cli::New) -> Result<Done, Failure> {
+pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
     let target = arguments.target.as_deref().unwrap_or("echo");
     let wanted =
@@ -67,16 +67,16 @@ pub fn new(arguments: &cli::New) -> Result<Done, Failure> {
         remedy: "`plimsoll targets` lists the targets; anything with :// is taken as a URL".to_owned(),
     })?;
     output::text(&text)?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// Prints a schema.
-pub fn schema(arguments: &cli::Schema) -> Result<Done, Failure> {
+pub fn schema(arguments: &cli::Schema) -> Result<Exit, Failure> {
     let schema = match arguments.of {
         SchemaOf::Experiment => experiment::schema::schema(),
         SchemaOf::Comparison => schemars::schema_for!(record::compared::Compared).to_value(),
         SchemaOf::Results => schemars::schema_for!(record::results::Results).to_value(),
     };
     output::json(&schema)?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }

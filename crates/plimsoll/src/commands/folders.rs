@@ -9,17 +9,17 @@ use record::ReadError;
 use record::compared::{Compared, Gated};
 use record::folder::RunFolder;
 use record::results::Results;
-use report::Listed;
+use report::ListedRun;
 
-use crate::exit::{Done, Failure};
+use crate::exit::{Exit, Failure};
 use crate::{cli, output};
 
 /// Rebuilds both files and prints the summary.
-pub fn analyze(arguments: &cli::OneRun) -> Result<Done, Failure> {
+pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     let folder = RunFolder::at(&arguments.folder);
     let results = rebuild(&folder)?;
     print_results(&folder, &results, arguments.json)?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// Analyses the records, words the answer, and writes both files.
@@ -30,7 +30,7 @@ pub fn rebuild(folder: &RunFolder) -> Result<Results, Failure> {
     let written = |error| Failure::File { what: format!("cannot write into {}", folder.path().display()), error };
     folder.write_results(&results).map_err(written)?;
     let page = report::page(&report::read(folder, &results, &plan)?)?;
-    record::whole::write_whole(&folder.report(), page.as_bytes()).map_err(written)?;
+    record::checked_file::write_whole(&folder.report(), page.as_bytes()).map_err(written)?;
     Ok(results)
 }
 
@@ -51,7 +51,7 @@ pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
         what: format!("{} is not a run folder: {why}", folder.path().display()),
         remedy: "give a folder that `plimsoll run` made".to_owned(),
     };
-    let plan: Plan = record::whole::read_json_up_to(&folder.plan(), plan::FORMAT)
+    let plan: Plan = record::checked_file::read_json_up_to(&folder.plan(), plan::FORMAT)
         .map_err(|error| match error {
             ReadError::Later { .. } => Failure::Analysis(error.into()),
             error => no_run(error.to_string()),
@@ -69,7 +69,7 @@ pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
 }
 
 /// Prints a run's summary.
-pub fn show(arguments: &cli::OneRun) -> Result<Done, Failure> {
+pub fn show(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     let folder = RunFolder::at(&arguments.folder);
     let no_results = |why: String| Failure::Bad {
         what: format!("{} has no results: {why}", arguments.folder.display()),
@@ -84,14 +84,14 @@ pub fn show(arguments: &cli::OneRun) -> Result<Done, Failure> {
         })?
         .ok_or_else(|| no_results("it has no analysis.json".to_owned()))?;
     print_results(&folder, &results, arguments.json)?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// Programs that open a page, in the order in which they are tried.
 const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "sensible-browser"];
 
 /// Opens a run's report.
-pub fn open(arguments: &cli::Folder) -> Result<Done, Failure> {
+pub fn open(arguments: &cli::Folder) -> Result<Exit, Failure> {
     let page = RunFolder::at(&arguments.folder).report();
     let page = page.canonicalize().map_err(|error| Failure::Bad {
         what: format!("no report at {}: {error}", page.display()),
@@ -104,7 +104,7 @@ pub fn open(arguments: &cli::Folder) -> Result<Done, Failure> {
     });
     output::text(&format!("{}\n", page.display()))?;
     if opened {
-        Ok(Done::Well)
+        Ok(Exit::Well)
     } else {
         Err(Failure::Bad {
             what: format!("no browser was found (tried {})", OPENERS.join(", ")),
@@ -114,10 +114,10 @@ pub fn open(arguments: &cli::Folder) -> Result<Done, Failure> {
 }
 
 /// Compares, writes what was asked for, prints.
-pub fn compare(arguments: &cli::Compare) -> Result<Done, Failure> {
+pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     let gate_pct = arguments.gate.as_deref().map(percent).transpose()?;
     let folders: Vec<&Path> = arguments.folders.iter().map(AsRef::as_ref).collect();
-    let options = analysis::Options { metrics: arguments.metrics.clone(), gate_pct };
+    let options = analysis::CompareOptions { metrics: arguments.metrics.clone(), gate_pct };
     let compared = analysis::compare(&folders, &options)?;
     if let Some(path) = &arguments.junit {
         write(path, &report::compared::junit(&compared))?;
@@ -134,13 +134,13 @@ pub fn compare(arguments: &cli::Compare) -> Result<Done, Failure> {
 }
 
 /// The first of 6 and 5 that applies.
-fn outcome(compared: &Compared, accept: bool) -> Done {
+fn outcome(compared: &Compared, accept: bool) -> Exit {
     if compared.is_void() && !accept {
-        Done::Void
+        Exit::Void
     } else if compared.gated(Gated::Fails).next().is_some() {
-        Done::Violated
+        Exit::Violated
     } else {
-        Done::Well
+        Exit::Well
     }
 }
 
@@ -162,7 +162,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Prints the course of each figure.
-pub fn history(arguments: &cli::History) -> Result<Done, Failure> {
+pub fn history(arguments: &cli::History) -> Result<Exit, Failure> {
     let folders: Vec<&Path> = arguments.folders.iter().map(PathBuf::as_path).collect();
     let course = analysis::history(&folders, &arguments.metrics)?;
     if arguments.json {
@@ -170,21 +170,21 @@ pub fn history(arguments: &cli::History) -> Result<Done, Failure> {
     } else {
         output::text(&report::words::course(&course, output::colour_on_stdout()))?;
     }
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// The page's name where none is given.
 const PAGE: &str = "contents.html";
 
 /// A run that can be listed.
-struct Found {
+struct RunListing {
     /// The folder, without links and `..` on the way.
     path: PathBuf,
     results: Results,
 }
 
 /// Writes the page and prints where it is.
-pub fn contents(arguments: &cli::Contents) -> Result<Done, Failure> {
+pub fn contents(arguments: &cli::Contents) -> Result<Exit, Failure> {
     let found = all(&arguments.folders)?;
     let parents: Vec<&Path> = found.iter().filter_map(|found| found.path.parent()).collect();
     let page = match &arguments.out {
@@ -192,17 +192,17 @@ pub fn contents(arguments: &cli::Contents) -> Result<Done, Failure> {
         None => common(&parents).join(PAGE),
     };
     let from = folder_of(&page)?;
-    let listed: Vec<Listed<'_>> = found.iter().map(|found| listed(found, &from)).collect();
+    let listed: Vec<ListedRun<'_>> = found.iter().map(|found| listed(found, &from)).collect();
     let text = report::contents(&arguments.title, &listed)?;
-    record::whole::write_whole(&page, text.as_bytes())
+    record::checked_file::write_whole(&page, text.as_bytes())
         .map_err(|error| Failure::File { what: format!("cannot write {}", page.display()), error })?;
     output::text(&format!("{}\n", page.display()))?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// All runs, in the order given, each once; or everything that is wrong with any of them.
-fn all(folders: &[PathBuf]) -> Result<Vec<Found>, Failure> {
-    let mut found: Vec<Found> = Vec::new();
+fn all(folders: &[PathBuf]) -> Result<Vec<RunListing>, Failure> {
+    let mut found: Vec<RunListing> = Vec::new();
     let mut wrong: Vec<String> = Vec::new();
     for path in folders {
         let runs = match RunFolder::found_at(path) {
@@ -234,17 +234,17 @@ fn all(folders: &[PathBuf]) -> Result<Vec<Found>, Failure> {
     })
 }
 
-fn read(run: &RunFolder) -> Result<Found, String> {
+fn read(run: &RunFolder) -> Result<RunListing, String> {
     let path = run.path().canonicalize().map_err(|error| error.to_string())?;
     let results = run.read_results().map_err(|error| error.to_string())?.ok_or("it has no analysis.json")?;
     if !run.report().is_file() {
         return Err("it has no report.html".to_owned());
     }
-    Ok(Found { path, results })
+    Ok(RunListing { path, results })
 }
 
-fn listed<'a>(found: &'a Found, from: &Path) -> Listed<'a> {
-    Listed {
+fn listed<'a>(found: &'a RunListing, from: &Path) -> ListedRun<'a> {
+    ListedRun {
         results: &found.results,
         report: way(from, &RunFolder::at(&found.path).report()),
         folder: found.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),

@@ -12,24 +12,24 @@ use record::folder::RunFolder;
 use record::results::{Results, Trial, Trust};
 use report::numbers;
 
-use crate::catalog::{self, Known};
+use crate::catalog::{self, TargetCatalog};
 use crate::commands::experiments;
-use crate::commands::run::{self, Begun};
-use crate::exit::{Done, Failure};
+use crate::commands::run::{self, PreparedRun};
+use crate::exit::{Exit, Failure};
 use crate::{cli, output, signals};
-use asked::{Asked, Wrong};
+use options::{HitOptions, OptionProblem};
 
-mod asked;
 mod live;
+mod options;
 
 /// What problems of the experiment name as its file.
 const SOURCE: &str = "plimsoll hit --print";
 
 /// Hits, and says what came of it.
-pub fn run(words: &cli::Hit) -> Result<Done, Failure> {
+pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
-    let asked = asked::read(words, spoken(&known)?).map_err(|wrong| refused(&wrong))?;
-    let text = asked::experiment(&asked);
+    let asked = options::read(words, spoken(&known)?).map_err(|wrong| refused(&wrong))?;
+    let text = options::experiment(&asked);
     let source = Source { name: SOURCE.to_owned(), text: text.clone() };
     let secrets = Secrets::of(&source, &[]);
     if !words.print {
@@ -38,17 +38,17 @@ pub fn run(words: &cli::Hit) -> Result<Done, Failure> {
     let plan = experiments::plan(&source, &[], &known)?;
     if words.print {
         output::text(&text)?;
-        return Ok(Done::Well);
+        return Ok(Exit::Well);
     }
     if let Some(hint) = about_secrets(&secrets) {
         output::say(&hint);
     }
     run::clean_up();
-    let begun = Begun::of(plan, secrets.hidden_file(&source), secrets, PathBuf::new());
+    let begun = PreparedRun::of(plan, secrets.hidden_file(&source), secrets, PathBuf::new());
     begun.can_be_played(&known, false)?;
     let interrupts = signals::interrupts()?;
     // Before the folder is made, and after it is no longer read: what is private goes with it.
-    let home = Home::of(words.out.as_deref())?;
+    let home = RunHome::of(words.out.as_deref())?;
     let folder = begun.open(home.path(), &known)?;
     let audience = live::audience(words.plain, &what(&asked));
     let (ending, results) = begun.play(&folder, &known, audience, &interrupts).map_err(failure_in_options)?;
@@ -63,18 +63,18 @@ pub fn run(words: &cli::Hit) -> Result<Done, Failure> {
 }
 
 /// What web servers are spoken to in.
-fn spoken(known: &Known) -> Result<&'static Protocol, Failure> {
+fn spoken(known: &TargetCatalog) -> Result<&'static Protocol, Failure> {
     let http = known.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&"http"));
     http.ok_or_else(|| Failure::Ours("no protocol speaks http".to_owned()))
 }
 
 /// Every option that cannot be, each with what to write instead.
-fn refused(wrong: &[Wrong]) -> Failure {
+fn refused(wrong: &[OptionProblem]) -> Failure {
     Failure::Problems(wrong.iter().map(|wrong| format!("plimsoll: {}\n  {}\n", wrong.what, wrong.remedy)).collect())
 }
 
 /// `64 agents on GET http://localhost:8080/ for 10s`
-fn what(asked: &Asked) -> String {
+fn what(asked: &HitOptions) -> String {
     let agents = if asked.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", asked.agents) };
     let rate = asked.rate.map_or_else(String::new, |rate| {
         format!(", {} requests/s{}", rate.per_s, if rate.is_poisson { " at random" } else { "" })
@@ -220,13 +220,13 @@ fn two_digits(rate: f64) -> String {
 }
 
 /// A place for run folders.
-struct Home {
+struct RunHome {
     path: PathBuf,
     /// Removes the private folder when it goes, on every way out; after a kill, the next start does.
     _private: Option<Registry>,
 }
 
-impl Home {
+impl RunHome {
     /// The folder that was asked for, or a private one.
     ///
     /// # Errors
@@ -260,14 +260,14 @@ mod tests {
         }
     }
 
-    fn read(options: &[&str]) -> Result<Asked, Vec<Wrong>> {
-        asked::read(&words(options), spoken(&catalog::known(None).unwrap()).unwrap())
+    fn read(options: &[&str]) -> Result<HitOptions, Vec<OptionProblem>> {
+        options::read(&words(options), spoken(&catalog::known(None).unwrap()).unwrap())
     }
 
     /// The experiment of these options, which has a plan.
     fn experiment(options: &[&str]) -> String {
         let asked = read(options).unwrap_or_else(|wrong| panic!("{options:?}: {wrong:#?}"));
-        let text = asked::experiment(&asked);
+        let text = options::experiment(&asked);
         let source = Source { name: SOURCE.to_owned(), text: text.clone() };
         experiments::plan(&source, &[], &catalog::known(None).unwrap())
             .unwrap_or_else(|failure| panic!("{text}\n{failure}"));

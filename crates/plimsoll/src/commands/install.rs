@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::plan::{self, Plan, TargetKind};
 
-use crate::catalog::{self, Known};
+use crate::catalog::{self, TargetCatalog};
 use crate::cli;
-use crate::exit::{Done, Failure};
+use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// A target with the parameters that decide what has to be installed for it.
@@ -20,25 +20,25 @@ pub struct Installation {
 
 impl Installation {
     /// The target with all its parameters.
-    fn of(known: &Known, target: &str, with: &BTreeMap<String, String>) -> Self {
+    fn of(known: &TargetCatalog, target: &str, with: &BTreeMap<String, String>) -> Self {
         let with = known.target(target).map(|target| target.manifest.installed_with(with)).unwrap_or_default();
         Self { target: target.to_owned(), with }
     }
 
     /// What is missing on this machine, a line each.
-    fn missing(&self, known: &Known) -> Result<Vec<String>, Failure> {
+    fn missing(&self, known: &TargetCatalog) -> Result<Vec<String>, Failure> {
         let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::missing(&target.path, &target.manifest, &self.with)?)
     }
 
     /// The Debian packages among that.
-    fn packages(&self, known: &Known) -> Result<Vec<String>, Failure> {
+    fn packages(&self, known: &TargetCatalog) -> Result<Vec<String>, Failure> {
         let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::packages(&target.path, &target.manifest, &self.with)?)
     }
 
     /// Does what is to be done besides packages.
-    fn apply(&self, known: &Known) -> Result<(), Failure> {
+    fn apply(&self, known: &TargetCatalog) -> Result<(), Failure> {
         let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| {
             output::say(&format!("  {line}"))
@@ -46,13 +46,14 @@ impl Installation {
     }
 
     /// Versions of what is installed for it on this machine: part to version.
-    pub fn versions(&self, known: &Known) -> BTreeMap<String, String> {
-        let versions = |target: &catalog::Target| lab::targets::versions(&target.path, &target.manifest, &self.with);
+    pub fn versions(&self, known: &TargetCatalog) -> BTreeMap<String, String> {
+        let versions =
+            |target: &catalog::FoundTarget| lab::targets::versions(&target.path, &target.manifest, &self.with);
         known.trusted_target(&self.target).map(versions).unwrap_or_default()
     }
 
     /// The command that installs this, with the parameters that are not the defaults.
-    fn command(&self, known: &Known) -> String {
+    fn command(&self, known: &TargetCatalog) -> String {
         let defaults = known.target(&self.target).map(|target| &target.manifest.parameters);
         let is_default = |(name, value): &(&String, &String)| {
             defaults.and_then(|defaults| defaults.get(*name)).is_some_and(|parameter| parameter.default == **value)
@@ -66,7 +67,7 @@ impl Installation {
 
 /// Each target that some trial of the plan starts on this machine, once for each set of the parameters that decide what has to be
 /// installed. Whether real hosts have what they need is asked there.
-pub fn installations(known: &Known, plan: &Plan) -> Vec<Installation> {
+pub fn installations(known: &TargetCatalog, plan: &Plan) -> Vec<Installation> {
     let here = plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual());
     let installation = |trial: &plan::Trial| match &trial.target.kind {
         TargetKind::Folder { name, with } => Some(Installation::of(known, name, with)),
@@ -77,7 +78,7 @@ pub fn installations(known: &Known, plan: &Plan) -> Vec<Installation> {
 }
 
 /// Installs (or only names) what a target with these parameters needs, what virtual hosts need, or both.
-pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
+pub fn run(arguments: &cli::Install) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
     let target = arguments.target.as_deref();
     let all: Vec<Installation> =
@@ -91,13 +92,13 @@ pub fn run(arguments: &cli::Install) -> Result<Done, Failure> {
         if !packages.is_empty() {
             output::text(&format!("install the packages {} (as root)\n", packages.join(" ")))?;
         }
-        return Ok(if missing.is_empty() && packages.is_empty() { Done::Well } else { Done::Violated });
+        return Ok(if missing.is_empty() && packages.is_empty() { Exit::Well } else { Exit::Violated });
     }
     install(&known, &all, packages)?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
-fn asked(known: &Known, name: &str, given: &[String]) -> Result<Installation, Failure> {
+fn asked(known: &TargetCatalog, name: &str, given: &[String]) -> Result<Installation, Failure> {
     let target = known.trusted_target(name)?;
     let with = plan::parameters(&target.manifest, given)
         .map_err(|bad| Failure::Bad { what: format!("--with: {}", bad.what), remedy: bad.hint })?;
@@ -105,11 +106,11 @@ fn asked(known: &Known, name: &str, given: &[String]) -> Result<Installation, Fa
 }
 
 /// Installs whatever trials of the plan need on this machine: their hosts, and what runs on them.
-pub fn for_plan(known: &Known, plan: &Plan) -> Result<(), Failure> {
+pub fn for_plan(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     install(known, &installations(known, plan), lab::hosts::lacking(plan.possible())?)
 }
 
-fn install(known: &Known, all: &[Installation], mut packages: Vec<String>) -> Result<(), Failure> {
+fn install(known: &TargetCatalog, all: &[Installation], mut packages: Vec<String>) -> Result<(), Failure> {
     for one in all {
         packages.extend(one.packages(known)?);
     }
@@ -128,7 +129,7 @@ fn install(known: &Known, all: &[Installation], mut packages: Vec<String>) -> Re
 }
 
 /// Refuses a plan that needs what is not installed on this machine.
-pub fn ensure(known: &Known, plan: &Plan) -> Result<(), Failure> {
+pub fn ensure(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     for one in installations(known, plan) {
         let missing = one.missing(known)?;
         if !missing.is_empty() {
@@ -140,7 +141,7 @@ pub fn ensure(known: &Known, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// What is missing on this machine, a line each, of what several need once.
-pub fn missing(known: &Known, all: &[Installation]) -> Result<Vec<String>, Failure> {
+pub fn missing(known: &TargetCatalog, all: &[Installation]) -> Result<Vec<String>, Failure> {
     let mut missing: Vec<String> = Vec::new();
     for one in all {
         let new: Vec<String> = one.missing(known)?.into_iter().filter(|line| !missing.contains(line)).collect();
@@ -151,7 +152,7 @@ pub fn missing(known: &Known, all: &[Installation]) -> Result<Vec<String>, Failu
 
 /// What the plan's targets run on, as installed on this machine: target to part to version. Where versions depend on
 /// parameters, each says on which of their values.
-pub fn versions(known: &Known, plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
+pub fn versions(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
     let told: Vec<(Installation, BTreeMap<String, String>)> =
         installations(known, plan).into_iter().map(|one| (one.clone(), one.versions(known))).collect();
     let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
@@ -214,7 +215,7 @@ target = { with = { serial = true, proxy = "haproxy" } }
 "#;
 
     /// The commands that install what an experiment needs.
-    fn commands(known: &Known, text: &str) -> Vec<String> {
+    fn commands(known: &TargetCatalog, text: &str) -> Vec<String> {
         let source = Source { name: "court.toml".to_owned(), text: text.to_owned() };
         let plan = experiments::plan(&source, &[], known).unwrap_or_else(|failure| panic!("{failure}"));
         installations(known, &plan).iter().map(|one| one.command(known)).collect()

@@ -6,13 +6,13 @@ use experiment::manifest::Takes;
 use experiment::profile::Profile;
 use experiment::quantity::{show_bits_per_s, show_bytes, show_bytes_per_s};
 
-use crate::catalog::{self, Target};
+use crate::catalog::{self, FoundTarget};
 use crate::cli;
-use crate::exit::{Done, Failure};
+use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// Lists the targets, or tells about one.
-pub fn targets(arguments: &cli::Named) -> Result<Done, Failure> {
+pub fn targets(arguments: &cli::Named) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
     let lines = match &arguments.name {
         None => columns(known.targets.iter().map(|target| (&*target.manifest.name, &*target.manifest.about.what))),
@@ -27,7 +27,7 @@ pub fn targets(arguments: &cli::Named) -> Result<Done, Failure> {
 }
 
 /// Lists the profiles, or tells about one.
-pub fn profiles(arguments: &cli::Named) -> Result<Done, Failure> {
+pub fn profiles(arguments: &cli::Named) -> Result<Exit, Failure> {
     let profiles = catalog::profiles(None)?;
     let lines = match &arguments.name {
         None => columns(profiles.values().map(|profile| (&*profile.name, &*profile.what))),
@@ -37,7 +37,7 @@ pub fn profiles(arguments: &cli::Named) -> Result<Done, Failure> {
 }
 
 /// Lists the faults, or tells about one.
-pub fn faults(arguments: &cli::Named) -> Result<Done, Failure> {
+pub fn faults(arguments: &cli::Named) -> Result<Exit, Failure> {
     let lines = match &arguments.name {
         None => columns(lab::faults::KINDS.iter().map(|kind| (kind.info.name, kind.info.help))),
         Some(name) => about_fault(lab::faults::find(name).ok_or_else(|| unknown("fault", name))?.info),
@@ -46,7 +46,7 @@ pub fn faults(arguments: &cli::Named) -> Result<Done, Failure> {
 }
 
 /// Lists the protocols, or tells about one.
-pub fn protocols(arguments: &cli::Named) -> Result<Done, Failure> {
+pub fn protocols(arguments: &cli::Named) -> Result<Exit, Failure> {
     let lines = match &arguments.name {
         None => columns(load::protocols::KINDS.iter().map(|kind| (kind.info.name, kind.info.help))),
         Some(name) => about_protocol(load::protocols::find(name).ok_or_else(|| unknown("protocol", name))?.info),
@@ -54,12 +54,12 @@ pub fn protocols(arguments: &cli::Named) -> Result<Done, Failure> {
     print(&lines)
 }
 
-fn print(lines: &[String]) -> Result<Done, Failure> {
+fn print(lines: &[String]) -> Result<Exit, Failure> {
     output::text(&(lines.join("\n") + "\n"))?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
-fn about_target(target: &Target) -> Vec<String> {
+fn about_target(target: &FoundTarget) -> Vec<String> {
     let about = &target.manifest.about;
     let home = if target.path.as_os_str().is_empty() { "built in".into() } else { target.path.to_string_lossy() };
     let mut lines = vec![

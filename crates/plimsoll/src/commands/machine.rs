@@ -3,26 +3,26 @@
 
 use std::path::Path;
 
-use lab::checkups::{Fix, State};
-use lab::doctor::{Applied, Asked, Examined, Measured, Remedies, Undone, examine, worst};
+use lab::checkups::{CheckState, Fix};
+use lab::doctor::{Applied, CheckOutcome, FixSession, Measured, TrialDemand, Undone, examine, worst};
 use serde::Serialize;
 
 use crate::commands::{experiments, install};
-use crate::examined::words;
-use crate::exit::{Done, Failure};
+use crate::doctor_text::words;
+use crate::exit::{Exit, Failure};
 use crate::{catalog, cli, output};
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
-    worst: State,
-    checkups: &'a [Examined],
-    changes: &'a [Change],
+    worst: CheckState,
+    checkups: &'a [CheckOutcome],
+    changes: &'a [AppliedChange],
 }
 
 /// A change, and what came of it.
 #[derive(Serialize)]
-struct Change {
+struct AppliedChange {
     #[serde(flatten)]
     fix: Fix,
     command: String,
@@ -30,8 +30,8 @@ struct Change {
 }
 
 /// Examines this machine, and changes or restores it if asked to.
-pub fn doctor(arguments: &cli::Doctor) -> Result<Done, Failure> {
-    let remedies = Remedies::at(&arguments.root);
+pub fn doctor(arguments: &cli::Doctor) -> Result<Exit, Failure> {
+    let remedies = FixSession::at(&arguments.root);
     if arguments.undo {
         return undo(&remedies, arguments.json);
     }
@@ -49,8 +49,8 @@ pub fn doctor(arguments: &cli::Doctor) -> Result<Done, Failure> {
     if arguments.json {
         output::json(&Report { worst: worst(&examined), checkups: &examined, changes: &changes })?;
     }
-    let spoilt = arguments.strict && worst(&examined) == State::Bad;
-    Ok(if spoilt { Done::Violated } else { Done::Well })
+    let spoilt = arguments.strict && worst(&examined) == CheckState::Bad;
+    Ok(if spoilt { Exit::Violated } else { Exit::Well })
 }
 
 /// Of a recorded machine only the files are known.
@@ -62,15 +62,20 @@ fn measured(arguments: &cli::Doctor) -> Measured {
     Measured::without_time(&arguments.out)
 }
 
-fn asked(file: &Path, sets: &[String]) -> Result<Asked, Failure> {
+fn asked(file: &Path, sets: &[String]) -> Result<TrialDemand, Failure> {
     let known = catalog::known(Some(file))?;
     let plan = experiments::plan(&experiments::source(file)?, sets, &known)?;
     let missing = install::missing(&known, &install::installations(&known, &plan))?;
-    Ok(Asked::of(&plan, missing))
+    Ok(TrialDemand::of(&plan, missing))
 }
 
 /// Shows each change and, as root, makes it.
-fn fix(remedies: &Remedies, examined: &[Examined], is_root: bool, quiet: bool) -> Result<Vec<Change>, Failure> {
+fn fix(
+    remedies: &FixSession,
+    examined: &[CheckOutcome],
+    is_root: bool,
+    quiet: bool,
+) -> Result<Vec<AppliedChange>, Failure> {
     let say = |text: &str| if quiet { Ok(()) } else { output::text(text) };
     let fixes: Vec<&Fix> = examined.iter().flat_map(|one| &one.finding.fixes).collect();
     match (fixes.is_empty(), is_root) {
@@ -93,13 +98,13 @@ fn fix(remedies: &Remedies, examined: &[Examined], is_root: bool, quiet: bool) -
             say(&format!("  {}\n", fix.command()))?;
             "not done: needs root".to_owned()
         };
-        changes.push(Change { fix: fix.clone(), command: fix.command(), came });
+        changes.push(AppliedChange { fix: fix.clone(), command: fix.command(), came });
     }
     Ok(changes)
 }
 
-fn undo(remedies: &Remedies, in_json: bool) -> Result<Done, Failure> {
-    let mut changes: Vec<Change> = Vec::new();
+fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
+    let mut changes: Vec<AppliedChange> = Vec::new();
     let mut failed = false;
     remedies.undo(&mut |fix, undone| {
         failed |= matches!(undone, Undone::Failed(_));
@@ -110,14 +115,14 @@ fn undo(remedies: &Remedies, in_json: bool) -> Result<Done, Failure> {
             Undone::Failed(why) => format!("not put back: {why}"),
         };
         let back = Fix { path: fix.path.clone(), from: fix.to.clone(), to: fix.from.clone() };
-        changes.push(Change { command: back.command(), fix: back, came });
+        changes.push(AppliedChange { command: back.command(), fix: back, came });
     })?;
     if in_json {
         output::json(&changes)?;
     } else if changes.is_empty() {
         output::text("nothing is to be undone\n")?;
     } else {
-        for Change { fix, came, .. } in &changes {
+        for AppliedChange { fix, came, .. } in &changes {
             output::text(&format!("/{}: {} -> {}: {came}\n", fix.path, fix.from, fix.to))?;
         }
     }
@@ -128,11 +133,11 @@ fn undo(remedies: &Remedies, in_json: bool) -> Result<Done, Failure> {
             remedy: "run `plimsoll doctor --undo` again, as root".to_owned(),
         });
     }
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// Cleans, and says what was removed, what was left alone and why.
-pub fn clean() -> Result<Done, Failure> {
+pub fn clean() -> Result<Exit, Failure> {
     let mut cleaned = lab::registry::clean();
     for left in cleaned.unreached.iter().chain(&cleaned.left_alone) {
         output::say(left);
@@ -147,11 +152,11 @@ pub fn clean() -> Result<Done, Failure> {
     for failed in &cleaned.failed {
         output::say(&failed.to_string());
     }
-    last.map_or(Ok(Done::Well), |last| Err(last.into()))
+    last.map_or(Ok(Exit::Well), |last| Err(last.into()))
 }
 
 /// Measures this machine, or one that is reached over ssh.
-pub fn measure_profile(arguments: &cli::Profile) -> Result<Done, Failure> {
+pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
     let cli::ProfileCommand::Measure { host } = &arguments.command;
     let text = match host {
         None => {
@@ -169,7 +174,7 @@ pub fn measure_profile(arguments: &cli::Profile) -> Result<Done, Failure> {
         })?,
     };
     output::text(&text)?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// Has the machine at `ssh://user@address` measured by `ask`, which is given `user@address`, maybe with a port.

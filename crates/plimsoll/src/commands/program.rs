@@ -9,15 +9,15 @@ use clap::CommandFactory as _;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{self, Cli, EchoProtocol};
-use crate::exit::{Done, Failure};
+use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// Serves until it is told to stop; then says when it answered with errors, a line of JSON for each spell, so that what clients felt can be
 /// held against it.
-pub fn echo(arguments: &cli::Echo) -> Result<Done, Failure> {
+pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
     let protocol = match arguments.protocol {
-        EchoProtocol::Http => echo::Protocol::Http,
-        EchoProtocol::Vsns => echo::Protocol::Vsns,
+        EchoProtocol::Http => echo::ServedProtocol::Http,
+        EchoProtocol::Vsns => echo::ServedProtocol::Vsns,
     };
     let options = echo::Options {
         listen: arguments.listen,
@@ -44,7 +44,7 @@ pub fn echo(arguments: &cli::Echo) -> Result<Done, Failure> {
         });
         output::text(&format!("{line}\n"))?;
     }
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// Serves until its input ends. Why it could not is said to whoever started it, as a message.
@@ -56,19 +56,19 @@ pub fn runner(arguments: &cli::Runner) -> ExitCode {
 }
 
 /// Prints the script.
-pub fn completions(arguments: &cli::Completions) -> Result<Done, Failure> {
+pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "plimsoll", &mut script);
     output::text(&String::from_utf8_lossy(&script))?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }
 
 /// Prints the page.
-pub fn man() -> Result<Done, Failure> {
+pub fn man() -> Result<Exit, Failure> {
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command())
         .render(&mut page)
         .map_err(|error| Failure::File { what: "cannot make the manual page".to_owned(), error })?;
     output::text(&String::from_utf8_lossy(&page))?;
-    Ok(Done::Well)
+    Ok(Exit::Well)
 }

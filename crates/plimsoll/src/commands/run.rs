@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use conduct::{Audience, Interrupts, Run};
+use conduct::{Interrupts, Observer, Run};
 use experiment::plan::{Plan, TargetKind, Trial};
 use experiment::secrets::{self, Secrets};
 use experiment::source::Source;
@@ -12,14 +12,14 @@ use record::events::Ending;
 use record::folder::RunFolder;
 use record::results::{Results, Trust};
 
-use crate::catalog::{self, Known};
+use crate::catalog::{self, TargetCatalog};
 use crate::cli;
 use crate::commands::{experiments, folders, install};
-use crate::exit::{Done, Failure};
+use crate::exit::{Exit, Failure};
 use crate::{output, progress, signals};
 
 /// Plays an experiment and reports.
-pub fn run(arguments: &cli::Run) -> Result<Done, Failure> {
+pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     clean_up();
     let (begun, known) = match &arguments.resume {
         Some(folder) => resume(folder)?,
@@ -52,25 +52,25 @@ pub fn clean_up() {
 }
 
 /// The first of 130, 6, 5 that applies.
-pub fn outcome(ending: Ending, results: &Results, accept: bool) -> Done {
+pub fn outcome(ending: Ending, results: &Results, accept: bool) -> Exit {
     if ending == Ending::Interrupted {
-        Done::Interrupted
+        Exit::Interrupted
     } else if results.verdict.is == Trust::Void && !accept {
-        Done::Void
+        Exit::Void
     } else if results.requirements.iter().any(|requirement| !requirement.holds) {
-        Done::Violated
+        Exit::Violated
     } else {
-        Done::Well
+        Exit::Well
     }
 }
 
 /// What a run came to whose results were printed, or could not be. That an interruption also took the terminal away is no news.
-pub fn done(outcome: Done, printed: Result<(), Failure>) -> Result<Done, Failure> {
-    if outcome == Done::Interrupted { Ok(outcome) } else { printed.map(|()| outcome) }
+pub fn done(outcome: Exit, printed: Result<(), Failure>) -> Result<Exit, Failure> {
+    if outcome == Exit::Interrupted { Ok(outcome) } else { printed.map(|()| outcome) }
 }
 
 /// A run that is known in full but has perhaps no folder yet.
-pub struct Begun {
+pub struct PreparedRun {
     plan: Plan,
     files: PathBuf,
     /// For the records: without secrets.
@@ -79,7 +79,7 @@ pub struct Begun {
     folder: Option<RunFolder>,
 }
 
-impl Begun {
+impl PreparedRun {
     /// A run of this plan, which was made of this text, from which its secrets were taken. Feeds would be found beside it, in
     /// `files`.
     pub fn of(plan: Plan, text: String, secrets: Secrets, files: PathBuf) -> Self {
@@ -93,7 +93,7 @@ impl Begun {
 
     /// Whether this version and this machine can play it, and what it needs is installed: before there is a folder that nothing
     /// would ever be in.
-    pub fn can_be_played(&self, known: &Known, install: bool) -> Result<(), Failure> {
+    pub fn can_be_played(&self, known: &TargetCatalog, install: bool) -> Result<(), Failure> {
         conduct::can_play(&self.plan)?;
         for name in target_names(self.plan.possible()) {
             known.trusted_target(name)?;
@@ -106,7 +106,7 @@ impl Begun {
     }
 
     /// Its folder; a new one gets everything that is known before the first trial.
-    pub fn open(&self, out: &Path, known: &Known) -> Result<RunFolder, Failure> {
+    pub fn open(&self, out: &Path, known: &TargetCatalog) -> Result<RunFolder, Failure> {
         if let Some(heavy) = conduct::heavy(&self.plan, out) {
             output::say(&format!("take care: {heavy}"));
         }
@@ -116,8 +116,8 @@ impl Begun {
         let what = || format!("cannot write the run folder in {}", out.display());
         let write = || -> std::io::Result<RunFolder> {
             let folder = RunFolder::create(out, &self.plan.title, record::clock::calendar())?;
-            record::whole::write_whole(&folder.experiment(), self.text.as_bytes())?;
-            record::whole::write_json(&folder.plan(), &conduct::recorded(&self.plan, &self.secrets)?)?;
+            record::checked_file::write_whole(&folder.experiment(), self.text.as_bytes())?;
+            record::checked_file::write_json(&folder.plan(), &conduct::recorded(&self.plan, &self.secrets)?)?;
             folder.write_environment(&environment(&self.plan, known, folder.path()))?;
             Ok(folder)
         };
@@ -128,8 +128,8 @@ impl Begun {
     pub fn play(
         &self,
         folder: &RunFolder,
-        known: &Known,
-        mut audience: Box<dyn Audience>,
+        known: &TargetCatalog,
+        mut audience: Box<dyn Observer>,
         interrupts: &Interrupts,
     ) -> Result<(Ending, Results), Failure> {
         let plimsoll = std::env::current_exe()
@@ -151,7 +151,7 @@ impl Begun {
     }
 }
 
-fn begin(arguments: &cli::Run) -> Result<(Begun, Known), Failure> {
+fn begin(arguments: &cli::Run) -> Result<(PreparedRun, TargetCatalog), Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let source = experiments::source(file)?;
     let secrets = Secrets::of(&source, &arguments.sets);
@@ -164,7 +164,7 @@ fn begin(arguments: &cli::Run) -> Result<(Begun, Known), Failure> {
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok((Begun::of(plan, with_sets(&file, &source, &arguments.sets, &secrets), secrets, files), known))
+    Ok((PreparedRun::of(plan, with_sets(&file, &source, &arguments.sets, &secrets), secrets, files), known))
 }
 
 /// The first line of a run's `experiment.toml`: where it comes from.
@@ -182,19 +182,19 @@ fn with_sets(file: &Path, source: &Source, sets: &[String], secrets: &Secrets) -
 
 /// A plan is code as an experiment file is, and what is played again is removed first: a folder that another user can have
 /// written is refused.
-fn resume(path: &Path) -> Result<(Begun, Known), Failure> {
+fn resume(path: &Path) -> Result<(PreparedRun, TargetCatalog), Failure> {
     let folder = RunFolder::at(path);
     if path.exists() {
         lab::trusted::tree(path)?;
     }
     let recorded = folders::read_plan(&folder)?;
-    let text = record::whole::read_text(&folder.experiment()).ok().flatten().unwrap_or_default();
+    let text = record::checked_file::read_text(&folder.experiment()).ok().flatten().unwrap_or_default();
     let from = text.lines().next().and_then(|line| line.strip_prefix(FROM));
     let files = from.and_then(|file| Path::new(file).parent()).map(Path::to_path_buf).unwrap_or_default();
     let (plan, secrets) = with_secrets(recorded, &text, from.map(Path::new), path)?;
     output::hide(&secrets);
     let known = catalog::known(from.map(Path::new))?;
-    Ok((Begun { plan, files, text: String::new(), secrets, folder: Some(folder) }, known))
+    Ok((PreparedRun { plan, files, text: String::new(), secrets, folder: Some(folder) }, known))
 }
 
 /// A plan as it was recorded, with its secrets, which are only where they came from.
@@ -231,7 +231,7 @@ fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> 
 const SYNCS: usize = 9;
 
 /// All that is known of what the run will run on.
-fn environment(plan: &Plan, known: &Known, folder: &Path) -> Environment {
+fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment {
     let mut environment = lab::environment::read(folder);
     let owned = |text: Option<&str>| text.map(str::to_owned);
     environment.build = Build {
@@ -246,7 +246,7 @@ fn environment(plan: &Plan, known: &Known, folder: &Path) -> Environment {
 }
 
 /// The version of every target that the plan uses.
-fn versions(plan: &Plan, known: &Known) -> BTreeMap<String, String> {
+fn versions(plan: &Plan, known: &TargetCatalog) -> BTreeMap<String, String> {
     let version = |name: &str| known.target(name).map(|target| target.manifest.about.version.clone());
     target_names(plan.possible()).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()
 }

@@ -252,7 +252,7 @@ fn read(command: &str, intact: &Path, damaged: &Path) -> Result<Option<Trust>, S
     let words = |error: &dyn std::fmt::Display| error.to_string();
     match command {
         "compare" => {
-            let compared = analysis::compare(&[intact, damaged], &analysis::Options::default());
+            let compared = analysis::compare(&[intact, damaged], &analysis::CompareOptions::default());
             compared.map(|compared| drop(report::compared::text(&compared, false))).map_err(|error| words(&error))?;
             Ok(None)
         }
@@ -264,7 +264,7 @@ fn read(command: &str, intact: &Path, damaged: &Path) -> Result<Option<Trust>, S
         _ => {
             let folder = RunFolder::at(damaged);
             let results = analysis::analyze(&folder).map_err(|error| words(&error))?;
-            let plan = record::whole::read_json(&folder.plan()).map_err(|error| words(&error))?;
+            let plan = record::checked_file::read_json(&folder.plan()).map_err(|error| words(&error))?;
             let plan = plan.ok_or("no plan")?;
             let answer = report::words::answer(&results, &plan);
             let results = Results { answer, ..results };

@@ -82,8 +82,8 @@ fn a_host_that_dies_while_a_lab_is_made_is_named_and_all_is_taken_down() {
         playing.wait_for_words("starting 6 hosts");
         // The first is the switch.
         let mut runners = Vec::new();
-        crate::stage::until("a keeper", || {
-            runners = keepers(playing.pid());
+        crate::stage::until("a shim", || {
+            runners = shims(playing.pid());
             runners.len() > 1
         });
         std::thread::sleep(Duration::from_millis(wait_ms));
@@ -106,9 +106,9 @@ fn killed(hosts: usize, which: std::ops::Range<usize>) -> Played {
     let runs = stage.path().join("runs");
     let mut playing = stage.start(&["run", &file, "--set", "load.time=4s", "--json", "--out", runs.to_str().unwrap()]);
     playing.wait_for_load(Duration::ZERO);
-    let keepers = keepers(playing.pid());
-    assert_eq!(keepers.len(), hosts + 1, "a switch, and one for each host");
-    let pids: Vec<String> = keepers[which].iter().map(u32::to_string).collect();
+    let shims = shims(playing.pid());
+    assert_eq!(shims.len(), hosts + 1, "a switch, and one for each host");
+    let pids: Vec<String> = shims[which].iter().map(u32::to_string).collect();
     let killed = Command::new("sh").args(["-c", "kill -s KILL \"$@\"", "sh"]).args(&pids).status().unwrap();
     assert!(killed.success());
     let played = playing.wait().exits(6);
@@ -133,7 +133,7 @@ fn a_switch_that_is_killed_is_noticed_and_voids_the_trial() {
 }
 
 #[test]
-fn a_keeper_that_is_killed_voids_the_trial() {
+fn a_shim_that_is_killed_voids_the_trial() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let played = killed(3, 2..3).says(&["was lost without a fault"]);
@@ -142,7 +142,7 @@ fn a_keeper_that_is_killed_voids_the_trial() {
 }
 
 #[test]
-fn keepers_that_are_all_killed_void_the_trial() {
+fn shims_that_are_all_killed_void_the_trial() {
     let Some(_turn) = machine::turn() else { return };
     let before = machine::inventory();
     let played = killed(3, 1..4).says(&["host n1 was lost", "host n2 was lost", "host n3 was lost"]);
@@ -151,7 +151,7 @@ fn keepers_that_are_all_killed_void_the_trial() {
 }
 
 /// The processes that hold the hosts of a run.
-fn keepers(of: u32) -> Vec<u32> {
+fn shims(of: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
     let children = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
     let mut children: Vec<u32> =

@@ -1,26 +1,68 @@
 //! What of this machine a lab could leave behind: network namespaces, links, queues, control groups, mounts, loop devices,
-//! throttles. Tests that look at it take turns. What others make meanwhile, another Plimsoll among them, is not looked at, or
-//! waited for where nothing tells whose it is.
+//! throttles. A test looks at what its own stages have made. What others make meanwhile, another Plimsoll among them, is not looked
+//! at, or waited for where nothing tells whose it is.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-/// Labs take turns: what one has made must not look left over to another.
-static TURN: Mutex<()> = Mutex::new(());
+/// So many tests make labs at a time: more would be slow enough for the verdicts on them to differ.
+const LABS: usize = 2;
+
+/// Whoever kills runs is alone, and does not say whose groups they leave for a while.
+static ALONE: RwLock<()> = RwLock::new(());
+static LABS_NOW: Mutex<usize> = Mutex::new(0);
+static LAB_GONE: Condvar = Condvar::new();
+
+thread_local! {
+    /// Folders of the stages of this test.
+    static STAGES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A test's turn to make labs.
+pub struct Turn(#[expect(dead_code, reason = "held")] RwLockReadGuard<'static, ()>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *labs_now() -= 1;
+        LAB_GONE.notify_all();
+    }
+}
+
+fn labs_now() -> MutexGuard<'static, usize> {
+    LABS_NOW.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Waits for this test's turn to make labs. `None`, and why on standard error, where this user cannot make any.
+pub fn turn() -> Option<Turn> {
+    can_make_labs().then(|| {
+        let shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+        let mut labs = labs_now();
+        while *labs >= LABS {
+            labs = LAB_GONE.wait(labs).unwrap_or_else(PoisonError::into_inner);
+        }
+        *labs += 1;
+        Turn(shared)
+    })
+}
+
+/// The same for a test that kills runs.
+pub fn turn_alone() -> Option<RwLockWriteGuard<'static, ()>> {
+    can_make_labs().then(|| ALONE.write().unwrap_or_else(PoisonError::into_inner))
+}
+
 #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
-pub fn turn() -> Option<MutexGuard<'static, ()>> {
+fn can_make_labs() -> bool {
     let user = Command::new("id").arg("-u").output().unwrap();
-    if String::from_utf8_lossy(&user.stdout).trim() != "0" {
+    let is_root = String::from_utf8_lossy(&user.stdout).trim() == "0";
+    if !is_root {
         eprintln!("skipped: virtual hosts need root");
-        return None;
     }
-    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    is_root
 }
 
 /// What is there that a lab of this process could have made, a line each.
@@ -35,7 +77,7 @@ pub fn inventory() -> BTreeSet<String> {
     all.extend(loops);
     let mounts = text("/proc/self/mountinfo");
     let mounts = mounts.lines().map(|line| first_words(line.split_once(' ').unwrap().1, 4));
-    all.extend(mounts.filter(|line| line.contains(&stages())));
+    all.extend(mounts.filter(|line| is_own(line)));
     all.extend(network_namespaces());
     groups(Path::new("/sys/fs/cgroup"), 4, &mut all);
     let throttles = text("/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device");
@@ -44,9 +86,16 @@ pub fn inventory() -> BTreeSet<String> {
     all
 }
 
-/// What the folders of this process's stages begin with.
-pub fn stages() -> String {
-    format!("{}/e2e-{}-", env!("CARGO_TARGET_TMPDIR"), std::process::id())
+/// The folder of a stage of this test, by its number in this process.
+pub fn stage_folder(number: u32) -> PathBuf {
+    let folder = format!("{}/e2e-{}-{number}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    STAGES.with_borrow_mut(|stages| stages.push(folder.clone()));
+    PathBuf::from(folder)
+}
+
+/// Whether a text has a path in a stage of this test.
+fn is_own(text: &str) -> bool {
+    STAGES.with_borrow(|stages| stages.iter().any(|stage| text.contains(&format!("{stage}/"))))
 }
 
 /// Whether labs give links such names: `net0`, `h2n0`, `ifb-eth0`.
@@ -59,10 +108,10 @@ fn is_lab_link(name: &str) -> bool {
         || of_host.is_some_and(|(host, network)| is_number(host) && is_number(network))
 }
 
-/// Loop devices whose files these tests have made, a line each, and the numbers of those that somebody else's are behind.
+/// Loop devices whose files this test has made, a line each, and the numbers of those that somebody else's are behind.
 fn loop_devices() -> (Vec<String>, BTreeSet<String>) {
     let lines = said("losetup", &["--all", "--noheadings", "--output", "MAJ:MIN,NAME,BACK-FILE"]);
-    let (ours, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.contains(&stages()));
+    let (ours, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| is_own(line));
     (ours, others.iter().filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned)).collect())
 }
 
@@ -92,13 +141,17 @@ fn first_words(line: &str, count: usize) -> String {
     line.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
 }
 
-/// Those that some process of these tests is in. Labs of others, which may be made beside the tests, are none of ours.
+/// Those that some process of this test is in. Labs of others, which may be made beside the tests, are none of ours.
 fn network_namespaces() -> BTreeSet<String> {
-    let ours = format!("PLIMSOLL_TEST_STAGE={}", stages());
+    let ours = STAGES.with_borrow(Clone::clone);
+    let is_ours = |variable: &[u8]| {
+        let stage = variable.strip_prefix(b"PLIMSOLL_TEST_STAGE=");
+        stage.is_some_and(|stage| ours.iter().any(|own| own.as_bytes() == stage))
+    };
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
     let of_tests = processes.filter(|process| {
         let environment = fs::read(process.join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(ours.as_bytes()))
+        environment.split(|byte| *byte == 0).any(is_ours)
     });
     of_tests
         .filter_map(|process| fs::read_link(process.join("ns/net")).ok())

@@ -86,8 +86,8 @@ fn a_host_that_is_lost_is_said_and_is_not_the_targets_failure() {
     let file = experiment(&stage, 3, 4, "");
     let mut playing = stage.start_run(&[&file]);
     playing.wait_for_load(Duration::ZERO);
-    let keeper = children(playing.pid()).into_iter().find(|pid| name_of_host(*pid) == "n2").unwrap();
-    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", &keeper.to_string()]).status().unwrap().success());
+    let shim = children(playing.pid()).into_iter().find(|pid| name_of_host(*pid) == "n2").unwrap();
+    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", &shim.to_string()]).status().unwrap().success());
     let played = playing.wait().exits(0).says(&["host n2 was lost without a fault"]);
     let trial = &played.json()["trials"][0];
     assert_eq!(trial["ended"], "done", "{trial:#}");

@@ -10,22 +10,24 @@ use crate::stage::{Stage, json, number};
 /// The script: errors for so long, once.
 const ERRORS_S: f64 = 2.3;
 
-/// One percent of it.
-const WITHIN_S: f64 = 0.023;
-
-/// Times are also not finer than a slot of `outcomes.csv`, at either end.
+/// Times from the records may be so far off: a slot of `outcomes.csv` at either end.
 const SLOTS_S: f64 = 0.002;
 
-/// The server answers errors from 5.000 s to 7.300 s of its own clock, which begins with the check that it is ready.
+/// What a busy machine may add between what the server did and what its clients saw. How near it comes on a quiet one is the bench's
+/// to say.
+const BUSY_S: f64 = 1.0;
+
+/// The server answers errors from 8.000 s to 10.300 s of its own clock, which begins with the check that it is ready, and again from
+/// 16.000 s: after the load, also where that begins seconds late.
 const EXPERIMENT: &str = r#"
 title = "A scripted outage"
 asks  = "Is it measured as it was?"
 [target]
 use  = "echo"
-with = { errors_for = "2300ms", errors_every = "5s" }
+with = { errors_for = "2300ms", errors_every = "8s" }
 [load]
 agents  = 16
-time    = "9s"
+time    = "12s"
 think   = "4ms"
 warmup  = "0s"
 [[load.cycle]]
@@ -44,7 +46,7 @@ impl Noted {
     fn of(trial: &Path) -> Self {
         let log = std::fs::read_to_string(trial.join("logs/n1.server.log")).unwrap();
         let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        assert!(!lines.is_empty(), "no spell of errors: {log}");
+        assert_eq!(lines.len(), 1, "one spell of errors: {log}");
         let events = std::fs::read_to_string(trial.join("events.jsonl")).unwrap();
         let clock: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
         let zero_s = number(&clock, "/unix_s");
@@ -56,53 +58,94 @@ impl Noted {
     }
 }
 
-/// Plays the script until it was played on time: a machine that stalls at one of its two edges moves them, and that is not
-/// what is tested here. How many failed in all must agree each time.
-fn play(more: &str, holds: impl Fn(&Value, &Noted) -> Result<(), String>) {
-    let mut why = Vec::new();
-    for _ in 0..4 {
-        let stage = Stage::new();
-        let file = stage.file("scripted.toml", format!("{EXPERIMENT}{more}"));
-        stage.run(&[&file]).exits(0);
-        let run = stage.run_folder();
-        let results = json(&run.join("analysis.json"));
-        let trial = &results["trials"][0];
-        let noted = Noted::of(&run.join("trials/001"));
-        assert_eq!(trial["outcomes"]["failed"].as_u64(), Some(noted.errors), "all of them are in the trial: {trial:#}");
-        match holds(trial, &noted) {
-            Ok(()) => return,
-            Err(reason) => why.push(reason),
-        }
+/// When clients saw it, from the records alone, seconds since load start: the first and the last failed operation, and the longest
+/// time in which nothing succeeded. At its two edges a client may still read the one when another has read the other.
+struct Seen {
+    first_s: f64,
+    last_s: f64,
+    silence_s: [f64; 2],
+}
+
+impl Seen {
+    fn of(trial: &Path) -> Self {
+        let text = std::fs::read_to_string(trial.join("outcomes.csv")).unwrap();
+        let slots: Vec<[f64; 3]> = text
+            .lines()
+            .skip(1)
+            .map(|line| {
+                let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
+                [cells[0], cells[2], cells[3]]
+            })
+            .collect();
+        let failed = |slot: &&[f64; 3]| slot[2] > 0.0;
+        let [first_s, last_s] = [slots.iter().find(failed), slots.iter().rfind(failed)].map(|slot| slot.unwrap()[0]);
+        let ok: Vec<f64> = slots.iter().filter(|slot| slot[1] > 0.0).map(|slot| slot[0]).collect();
+        let silences = ok.windows(2).map(|pair| [pair[0], pair[1]]);
+        let silence_s = silences.max_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0]))).unwrap();
+        Self { first_s, last_s, silence_s }
     }
-    panic!("never within 1 %: {why:#?}");
+
+    fn silent_s(&self) -> f64 {
+        self.silence_s[1] - self.silence_s[0]
+    }
 }
 
-/// Exactly. (A service that is back for a second, stalls, and fails again has two outages; so this may be played again, too.)
-fn counted(felt: &Value, noted: &Noted) -> Result<(), String> {
-    let failed = felt["failed"].as_u64();
-    if failed == Some(noted.errors) { Ok(()) } else { Err(format!("{failed:?} failed of {}", noted.errors)) }
+fn play(more: &str) -> (Value, Noted, Seen) {
+    let stage = Stage::new();
+    let file = stage.file("scripted.toml", format!("{EXPERIMENT}{more}"));
+    stage.run(&[&file]).exits(0);
+    let run = stage.run_folder();
+    let trial = json(&run.join("analysis.json"))["trials"][0].clone();
+    let (noted, seen) = (Noted::of(&run.join("trials/001")), Seen::of(&run.join("trials/001")));
+    assert_eq!(trial["outcomes"]["failed"].as_u64(), Some(noted.errors), "all of them are in the trial: {trial:#}");
+    // A client sees it after the server did it.
+    later("the first failure", seen.first_s, noted.first_s);
+    later("the last failure", seen.last_s, noted.last_s);
+    (trial, noted, seen)
 }
 
-fn near(what: &str, value: f64, truth: f64) -> Result<(), String> {
-    let off_s = value - truth;
-    if off_s.abs() <= WITHIN_S + SLOTS_S { Ok(()) } else { Err(format!("{what} is {value}, off by {off_s}")) }
+fn later(what: &str, seen_s: f64, truth_s: f64) {
+    let late_s = seen_s - truth_s;
+    assert!(late_s > -SLOTS_S && late_s < BUSY_S, "{what} is at {seen_s}, {late_s} after the server's");
+}
+
+fn same(what: &str, value: f64, truth: f64) {
+    assert!((value - truth).abs() <= SLOTS_S, "{what} is {value}, in the records it is {truth}");
+}
+
+/// How the outage of `errors` that began at `at_s` was felt, as the records have it.
+fn felt_as_seen(felt: &Value, at_s: f64, noted: &Noted, seen: &Seen) {
+    assert_eq!(felt["failed"].as_u64(), Some(noted.errors), "{felt}");
+    same("its last failure", at_s + number(felt, "/last_failure_s"), seen.last_s);
+    // All of that silence, and those of a machine that stalls meanwhile.
+    let total_s = number(felt, "/total_s");
+    assert!(total_s > seen.silent_s() - SLOTS_S && total_s < ERRORS_S + BUSY_S, "silent {:?}: {felt}", seen.silence_s);
+    assert!((seen.silent_s() - ERRORS_S).abs() < BUSY_S, "silent {:?}", seen.silence_s);
+    // Service is back with the first success or later, or it is said that the machine was slower from then on.
+    match felt["back_to_baseline_s"].as_f64() {
+        Some(back_s) => assert!(at_s + back_s > seen.silence_s[1] - SLOTS_S, "{felt}"),
+        None => assert!(number(felt, "/degraded_s") > 0.0, "{felt}"),
+    }
+}
+
+/// Those with operations that went wrong: a machine that stalls may show a silence as well.
+fn failing(trial: &Value) -> Vec<&Value> {
+    let found = trial["disturbances"].as_array().unwrap();
+    found.iter().filter(|one| one["outage"]["failed"].as_u64() != Some(0)).collect()
 }
 
 #[test]
 fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
-    play("", |trial, noted| {
-        let found = trial["disturbances"].as_array().unwrap();
-        let [one] = found.as_slice() else { return Err(format!("{} disturbances: {found:?}", found.len())) };
-        let felt = &one["outage"];
-        counted(felt, noted)?;
-        near("its beginning", number(one, "/at_s"), noted.first_s)?;
-        near("its last failure", number(one, "/at_s") + number(felt, "/last_failure_s"), noted.last_s)?;
-        for figure in ["/total_s", "/first_ok_s", "/back_to_baseline_s"] {
-            let value = felt.pointer(figure).and_then(Value::as_f64).ok_or(format!("{figure} is null: {felt}"))?;
-            near(figure, value, ERRORS_S)?;
-        }
-        Ok(())
-    });
+    let (trial, noted, seen) = play("");
+    let found = failing(&trial);
+    let [one] = found.as_slice() else { panic!("{} disturbances: {found:?}", found.len()) };
+    let at_s = number(one, "/at_s");
+    // With the silence in which the first errors came, or with these.
+    let [silent_s, ok_s] = seen.silence_s;
+    let from_s = silent_s.min(seen.first_s) - SLOTS_S;
+    assert!((from_s..=seen.first_s + SLOTS_S).contains(&at_s), "it begins at {at_s}, the errors at {}", seen.first_s);
+    same("the first success", at_s + number(one, "/outage/first_ok_s"), ok_s);
+    felt_as_seen(&one["outage"], at_s, &noted, &seen);
 }
 
 #[test]
@@ -110,17 +153,10 @@ fn the_same_after_a_fault_is_the_faults() {
     // A fault that does no harm, some time before the errors.
     let fault =
         "[[fault]]\nname = \"nothing\"\nkind = \"call\"\nat = \"2s\"\nwith = { call = \"get\", path = \"/\" }\n";
-    play(fault, |trial, noted| {
-        if trial["disturbances"].as_array().is_none_or(|found| !found.is_empty()) {
-            return Err(format!("disturbances beside the fault: {}", trial["disturbances"]));
-        }
-        let at_s = number(trial, "/faults/0/at_s");
-        let felt = &trial["faults"][0]["outage"];
-        counted(felt, noted)?;
-        near("its first failure", at_s + number(felt, "/first_failure_s"), noted.first_s)?;
-        near("its last failure", at_s + number(felt, "/last_failure_s"), noted.last_s)?;
-        near("the time without service", number(felt, "/total_s"), ERRORS_S)?;
-        let back_s = felt["back_to_baseline_s"].as_f64().ok_or(format!("never back: {felt}"))?;
-        near("service", at_s + back_s, noted.first_s + ERRORS_S)
-    });
+    let (trial, noted, seen) = play(fault);
+    assert!(failing(&trial).is_empty(), "disturbances beside the fault: {}", trial["disturbances"]);
+    let at_s = number(&trial, "/faults/0/at_s");
+    let felt = &trial["faults"][0]["outage"];
+    same("its first failure", at_s + number(felt, "/first_failure_s"), seen.first_s);
+    felt_as_seen(felt, at_s, &noted, &seen);
 }

@@ -8,10 +8,9 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::MutexGuard;
 use std::time::Duration;
 
-use crate::machine;
+use crate::machine::{self, Turn};
 use crate::stage::{Stage, until};
 
 /// What a machine does first. Arguments: its folder, its address. Its standard input says when its link is there.
@@ -45,7 +44,7 @@ pub struct Machines {
     wire: Child,
     machines: Vec<Machine>,
     /// They are on this machine, too. Goes last.
-    _turn: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
 /// One of them.

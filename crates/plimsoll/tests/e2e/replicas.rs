@@ -58,14 +58,24 @@ fn members_are_compared_and_each_trial_begins_with_nothing() {
         }
         assert!(trial["verdict"]["rules"].as_array().unwrap().iter().all(|rule| rule != "unaudited_member"));
     }
+    // On a busy machine a trial may be void, and is then not among them, unless all are.
+    let is_void = |trial: &Value| trial["verdict"]["is"] == "void";
+    let all_void = trials(&results).iter().all(is_void);
+    let repeats = |variant: &str| {
+        trials(&results).iter().filter(|trial| trial["variant"] == variant && (all_void || !is_void(trial))).count()
+    };
     let pooled = results["consistencies"].as_array().unwrap();
-    assert_eq!(pooled.len(), 2);
-    assert!(
-        pooled.iter().all(|found| found["repeats"] == 2 && found["wrong"] == 0 && found["ci95"][0] == 0.0),
-        "{pooled:?}"
-    );
+    for variant in ["all", "one"] {
+        let found: Vec<&Value> = pooled.iter().filter(|found| found["variant"] == variant).collect();
+        assert_eq!(found.len(), usize::from(repeats(variant) > 0), "{pooled:?}");
+        for found in found {
+            assert!(found["repeats"] == repeats(variant) && found["wrong"] == 0, "{pooled:?}");
+            assert_eq!(found["ci95"][0], 0.0, "{pooled:?}");
+        }
+    }
     let answer = results["answer"].as_str().unwrap();
-    assert!(answer.contains("differed between members in the end with `one`"), "{answer}");
+    let differed = answer.contains("differed between members in the end with `one`");
+    assert_eq!(differed, repeats("one") > 0, "{answer}");
     assert_eq!(stage.leftovers(), [""; 0]);
     assert_eq!(machine::added_since(&before), [""; 0]);
 }

@@ -51,7 +51,7 @@ pub struct Playing {
 impl Stage {
     pub fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = PathBuf::from(format!("{}{number}", crate::machine::stages()));
+        let folder = crate::machine::stage_folder(number);
         for room in ["registry", "scratch", "profiles"] {
             fs::create_dir_all(folder.join(room)).unwrap();
         }

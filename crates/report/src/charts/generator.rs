@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use record::rows::GeneratorSecond;
 
-use super::{Kind, View, lines_with_values, with_gaps};
+use super::{ChartKind, TrialView, lines_with_values, with_gaps};
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
-use crate::drawing::path::{Point, thinned};
+use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
+use crate::drawing::path::{DataPoint, thinned};
 
-pub const KIND: Kind = Kind { name: "generator", place: 11, draw };
+pub const KIND: ChartKind = ChartKind { name: "generator", place: 11, draw };
 
-const NOTE: &str = "The busiest thread, the latest timers and all operations in flight. A generator at the end of its core measures itself.";
+const NOTE: &str = "CPU of the busiest thread, lateness of timers, operations in flight. A generator that fills its core measures itself.";
 
-fn draw(view: &View) -> Vec<Chart> {
+fn draw(view: &TrialView) -> Vec<Chart> {
     let seconds = by_second(&view.series.generator);
-    let line = |name: &str, ink, shape, points: Vec<Point>| {
+    let line = |name: &str, ink, shape, points: Vec<DataPoint>| {
         let points = thinned(&with_gaps(points, view.end_s()), view.points);
-        Line { name: name.to_owned(), ink, shape, points }
+        ChartLine { name: name.to_owned(), ink, shape, points }
     };
-    let of = |value: fn(&[&GeneratorSecond]) -> Option<f64>| -> Vec<Point> {
+    let of = |value: fn(&[&GeneratorSecond]) -> Option<f64>| -> Vec<DataPoint> {
         seconds.iter().map(|(at, threads)| (*at, value(threads))).collect()
     };
     let cpu = of(|threads| threads.iter().map(|thread| thread.cpu_pct).reduce(f64::max));
@@ -29,28 +29,28 @@ fn draw(view: &View) -> Vec<Chart> {
     let agents = of(|threads| Some(threads.iter().map(|thread| f64::from(thread.agents)).sum()));
     let mut busy = Panel::linear(
         "CPU of the busiest thread, % of a core",
-        Unit::Percent,
+        PanelUnit::Percent,
         60.0,
-        lines_with_values(vec![line("busiest thread", Ink::One, Shape::Solid, cpu)]),
+        lines_with_values(vec![line("busiest thread", Ink::One, LineStyle::Solid, cpu)]),
     );
     busy.at_least_to = Some(100.0);
     let mut late = Panel::linear(
         "lateness of timers, log scale",
-        Unit::Micros,
+        PanelUnit::Micros,
         60.0,
         lines_with_values(vec![
-            line("p99", Ink::Three, Shape::Solid, late_p99),
-            line("max", Ink::Four, Shape::Dotted, late_max),
+            line("p99", Ink::Three, LineStyle::Solid, late_p99),
+            line("max", Ink::Four, LineStyle::Dotted, late_max),
         ]),
     );
     late.spacing = Spacing::Log;
     let flight = Panel::linear(
         "at once",
-        Unit::Plain,
+        PanelUnit::Plain,
         60.0,
         lines_with_values(vec![
-            line("operations in flight", Ink::One, Shape::Solid, in_flight),
-            line("agents started", Ink::Five, Shape::Dashed, agents),
+            line("operations in flight", Ink::One, LineStyle::Solid, in_flight),
+            line("agents started", Ink::Five, LineStyle::Dashed, agents),
         ]),
     );
     let panels: Vec<Panel> = [busy, late, flight].into_iter().filter(Panel::has_values).collect();

@@ -2,88 +2,88 @@
 
 use record::rows::{Sample, THIS_MACHINE};
 
-use super::{Kind, View, lines_with_values};
-use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
+use super::{ChartKind, TrialView, lines_with_values};
+use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{thinned, thinned_together};
 
-pub const KIND: Kind = Kind { name: "lanes", place: 4, draw };
+pub const KIND: ChartKind = ChartKind { name: "lanes", place: 4, draw };
 
 /// Height of a lane.
 const LANE: f64 = 30.0;
 
 /// What a row measures, if it does.
-type Value = fn(&Sample) -> Option<f64>;
+type LaneValue = fn(&Sample) -> Option<f64>;
 
 /// A chart with a line or two in every lane.
 struct Lanes {
     title: &'static str,
     note: &'static str,
-    unit: Unit,
+    unit: PanelUnit,
     /// All lanes reach at least so far; without it each is as high as the highest of them.
     at_least_to: Option<f64>,
-    lines: &'static [(&'static str, Ink, Shape, Value)],
+    lines: &'static [(&'static str, Ink, LineStyle, LaneValue)],
 }
 
 const ALL: [Lanes; 6] = [
     Lanes {
         title: "CPU of each host",
         note: "Percent of what the host has by its profile. Throttled: kept from running by its quota.",
-        unit: Unit::Percent,
+        unit: PanelUnit::Percent,
         at_least_to: Some(100.0),
         lines: &[
-            ("user", Ink::One, Shape::Stacked, |row| row.cpu_user_pct),
-            ("system", Ink::Two, Shape::Stacked, |row| row.cpu_system_pct),
-            ("throttled", Ink::Steal, Shape::Dashed, |row| row.cpu_throttled_pct),
+            ("user", Ink::One, LineStyle::Stacked, |row| row.cpu_user_pct),
+            ("system", Ink::Two, LineStyle::Stacked, |row| row.cpu_system_pct),
+            ("throttled", Ink::Steal, LineStyle::Dashed, |row| row.cpu_throttled_pct),
         ],
     },
     Lanes {
         title: "Load average of each host",
         note: "Over 1 minute.",
-        unit: Unit::Plain,
+        unit: PanelUnit::Plain,
         at_least_to: None,
-        lines: &[("load", Ink::One, Shape::Solid, |row| row.load1)],
+        lines: &[("load", Ink::One, LineStyle::Solid, |row| row.load1)],
     },
     Lanes {
         title: "Memory of each host",
         note: "",
-        unit: Unit::Bytes,
+        unit: PanelUnit::Bytes,
         at_least_to: None,
-        lines: &[("used", Ink::Five, Shape::Filled, |row| row.memory_used_bytes.map(|bytes| bytes as f64))],
+        lines: &[("used", Ink::Five, LineStyle::Filled, |row| row.memory_used_bytes.map(|bytes| bytes as f64))],
     },
     Lanes {
         title: "Disk of each host",
         note: "",
-        unit: Unit::BytesPerSecond,
+        unit: PanelUnit::BytesPerSecond,
         at_least_to: None,
         lines: &[
-            ("written", Ink::Four, Shape::Solid, |row| row.disk_write_bytes.map(|bytes| bytes as f64)),
-            ("read", Ink::One, Shape::Dashed, |row| row.disk_read_bytes.map(|bytes| bytes as f64)),
+            ("written", Ink::Four, LineStyle::Solid, |row| row.disk_write_bytes.map(|bytes| bytes as f64)),
+            ("read", Ink::One, LineStyle::Dashed, |row| row.disk_read_bytes.map(|bytes| bytes as f64)),
         ],
     },
     Lanes {
         title: "Network of each host",
         note: "",
-        unit: Unit::BytesPerSecond,
+        unit: PanelUnit::BytesPerSecond,
         at_least_to: None,
         lines: &[
-            ("sent", Ink::Four, Shape::Solid, |row| row.net_tx_bytes.map(|bytes| bytes as f64)),
-            ("received", Ink::One, Shape::Dashed, |row| row.net_rx_bytes.map(|bytes| bytes as f64)),
+            ("sent", Ink::Four, LineStyle::Solid, |row| row.net_tx_bytes.map(|bytes| bytes as f64)),
+            ("received", Ink::One, LineStyle::Dashed, |row| row.net_rx_bytes.map(|bytes| bytes as f64)),
         ],
     },
     Lanes {
         title: "Pressure on each host",
         note: "Share of each second in which some task of the host waited for it.",
-        unit: Unit::Percent,
+        unit: PanelUnit::Percent,
         at_least_to: Some(10.0),
         lines: &[
-            ("CPU", Ink::One, Shape::Solid, |row| row.psi_cpu_some_pct),
-            ("I/O", Ink::Iowait, Shape::Dashed, |row| row.psi_io_some_pct),
-            ("memory", Ink::Five, Shape::Dotted, |row| row.psi_memory_some_pct),
+            ("CPU", Ink::One, LineStyle::Solid, |row| row.psi_cpu_some_pct),
+            ("I/O", Ink::Iowait, LineStyle::Dashed, |row| row.psi_io_some_pct),
+            ("memory", Ink::Five, LineStyle::Dotted, |row| row.psi_memory_some_pct),
         ],
     },
 ];
 
-fn draw(view: &View) -> Vec<Chart> {
+fn draw(view: &TrialView) -> Vec<Chart> {
     let hosts = of_lab(view);
     if hosts.is_empty() {
         return Vec::new();
@@ -100,25 +100,25 @@ fn draw(view: &View) -> Vec<Chart> {
 }
 
 /// The hosts of the lab; none where the target ran on the machine that made the load.
-pub fn of_lab<'a>(view: &View<'a>) -> Vec<&'a str> {
+pub fn of_lab<'a>(view: &TrialView<'a>) -> Vec<&'a str> {
     let hosts = view.trial.hosts.iter().filter(|host| host.kind.as_deref().is_some_and(|kind| kind != THIS_MACHINE));
     hosts.map(|host| host.name.as_str()).collect()
 }
 
-fn lane(view: &View, lanes: &Lanes, host: &str) -> Panel {
-    let sampled = |value: &Value| {
+fn lane(view: &TrialView, lanes: &Lanes, host: &str) -> Panel {
+    let sampled = |value: &LaneValue| {
         let mut points = view.sampled(host, "", value);
         points.iter_mut().for_each(|point| point.0 = (point.0 - 0.5).max(0.0));
         points
     };
-    let line = |(name, ink, shape, value): &(&str, Ink, Shape, Value)| Line {
+    let line = |(name, ink, shape, value): &(&str, Ink, LineStyle, LaneValue)| ChartLine {
         name: (*name).to_owned(),
         ink: *ink,
         shape: *shape,
         points: sampled(value),
     };
     let mut lines = lines_with_values(lanes.lines.iter().map(line).collect());
-    let is_stacked = |line: &Line| line.shape == Shape::Stacked;
+    let is_stacked = |line: &ChartLine| line.shape == LineStyle::Stacked;
     let stacked: Vec<_> = lines.iter().filter(|line| is_stacked(line)).map(|line| line.points.clone()).collect();
     let mut together = thinned_together(&stacked, view.points).into_iter();
     for line in &mut lines {

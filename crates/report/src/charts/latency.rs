@@ -1,30 +1,30 @@
 //! Chart: latency of `ok` operations over time, as bands between quantiles.
 
-use super::{Kind, View, lines_with_values, with_gaps};
+use super::{ChartKind, TrialView, lines_with_values, with_gaps};
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
+use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::thinned;
 use crate::series::LatencySecond;
 
-pub const KIND: Kind = Kind { name: "latency", place: 3, draw };
+pub const KIND: ChartKind = ChartKind { name: "latency", place: 3, draw };
 
-fn draw(view: &View) -> Vec<Chart> {
+fn draw(view: &TrialView) -> Vec<Chart> {
     let line = |name: &str, ink, shape, value: fn(&LatencySecond) -> Option<f64>| {
         let points = view.series.latency.iter().map(|second| (second.at_s + second.length_s / 2.0, value(second)));
         // The end is that of the outcomes; the last interval may reach beyond it.
         let points = with_gaps(points.collect(), view.end_s());
-        Line { name: name.to_owned(), ink, shape, points: thinned(&points, view.points) }
+        ChartLine { name: name.to_owned(), ink, shape, points: thinned(&points, view.points) }
     };
     let lines = lines_with_values(vec![
-        line("p50", Ink::One, Shape::Solid, |second| second.p50_us),
-        line("p90", Ink::Two, Shape::Band, |second| second.p90_us),
-        line("p99", Ink::Three, Shape::Band, |second| second.p99_us),
-        line("max", Ink::Four, Shape::Dotted, |second| second.max_us),
+        line("p50", Ink::One, LineStyle::Solid, |second| second.p50_us),
+        line("p90", Ink::Two, LineStyle::Band, |second| second.p90_us),
+        line("p99", Ink::Three, LineStyle::Band, |second| second.p99_us),
+        line("max", Ink::Four, LineStyle::Dotted, |second| second.max_us),
     ]);
     if lines.is_empty() {
         return Vec::new();
     }
-    let mut panel = Panel::linear("intended start to answer, log scale", Unit::Micros, 170.0, lines);
+    let mut panel = Panel::linear("intended start to answer, log scale", PanelUnit::Micros, 170.0, lines);
     panel.spacing = Spacing::Log;
     let note = "Of the ok operations that ended in each second. Failures are left out: they are often fast, and would make latency \
                 look better.";

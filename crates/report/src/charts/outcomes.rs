@@ -3,34 +3,34 @@
 
 use record::rows::OutcomeSlot;
 
-use super::{Kind, View};
-use crate::drawing::chart::{Chart, Ink, Line, Panel, Shape, Unit};
-use crate::drawing::path::{Point, thinned};
+use super::{ChartKind, TrialView};
+use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
+use crate::drawing::path::{DataPoint, thinned};
 use crate::numbers;
 
-pub const KIND: Kind = Kind { name: "outcomes", place: 1, draw };
+pub const KIND: ChartKind = ChartKind { name: "outcomes", place: 1, draw };
 
 /// Trials shorter than this are shown in finer bins than a second.
 const SHORT_S: f64 = 40.0;
 const FINE_S: f64 = 0.2;
 
 /// What is counted of a slot.
-type Count = fn(&OutcomeSlot) -> u32;
+type SlotCount = fn(&OutcomeSlot) -> u32;
 
-fn draw(view: &View) -> Vec<Chart> {
+fn draw(view: &TrialView) -> Vec<Chart> {
     if view.series.outcomes.is_empty() {
         return Vec::new();
     }
     let bin_s = if view.end_s() < SHORT_S { FINE_S } else { 1.0 };
     let bins = Bins::of(view, bin_s);
-    let ok = Line {
+    let ok = ChartLine {
         name: "ok".to_owned(),
         ink: Ink::Ok,
-        shape: Shape::Filled,
+        shape: LineStyle::Filled,
         points: thinned(&bins.rate(|slot| slot.ok), view.points),
     };
-    let mut panels = vec![Panel::linear("ok operations per second", Unit::PerSecond, 150.0, vec![ok])];
-    let lanes: [(&str, Ink, Count); 3] = [
+    let mut panels = vec![Panel::linear("ok operations per second", PanelUnit::PerSecond, 150.0, vec![ok])];
+    let lanes: [(&str, Ink, SlotCount); 3] = [
         ("failed", Ink::Failed, |slot| slot.failed),
         ("timeout", Ink::Timeout, |slot| slot.timeout),
         ("wrong", Ink::Wrong, |slot| slot.wrong),
@@ -40,17 +40,17 @@ fn draw(view: &View) -> Vec<Chart> {
         let total: f64 = points.iter().filter_map(|point| point.1).sum();
         if total > 0.0 {
             let label = format!("{name} in each {}: {} in all", every(bin_s), numbers::count(total as u64));
-            let line = Line {
+            let line = ChartLine {
                 name: name.to_owned(),
                 ink,
-                shape: Shape::Bars((bin_s * 1e3) as u32),
+                shape: LineStyle::Bars((bin_s * 1e3) as u32),
                 points: thinned(&points, view.points),
             };
-            panels.push(Panel::linear(&label, Unit::Count, 40.0, vec![line]));
+            panels.push(Panel::linear(&label, PanelUnit::Count, 40.0, vec![line]));
         }
     }
     if panels.len() == 1 {
-        let mut none = Panel::linear("failed, timeout, wrong", Unit::Count, 20.0, Vec::new());
+        let mut none = Panel::linear("failed, timeout, wrong", PanelUnit::Count, 20.0, Vec::new());
         none.remark = "none in this trial".to_owned();
         panels.push(none);
     }
@@ -70,7 +70,7 @@ struct Bins {
 }
 
 impl Bins {
-    fn of(view: &View, bin_s: f64) -> Self {
+    fn of(view: &TrialView, bin_s: f64) -> Self {
         let end_s = view.end_s();
         let mut slots = vec![OutcomeSlot::default(); (end_s / bin_s - 1e-6).ceil().max(1.0) as usize];
         for slot in view.series.outcomes.iter().filter(|slot| slot.at_s >= 0.0) {
@@ -85,17 +85,17 @@ impl Bins {
         Self { bin_s, slots, cut_short }
     }
 
-    fn points(&self, value: impl Fn(usize, &OutcomeSlot) -> Option<f64>) -> Vec<Point> {
+    fn points(&self, value: impl Fn(usize, &OutcomeSlot) -> Option<f64>) -> Vec<DataPoint> {
         let middle = |index: usize| (index as f64 + 0.5) * self.bin_s;
         self.slots.iter().enumerate().map(|(index, slot)| (middle(index), value(index, slot))).collect()
     }
 
-    fn rate(&self, count: Count) -> Vec<Point> {
+    fn rate(&self, count: SlotCount) -> Vec<DataPoint> {
         let whole = |index| !(self.cut_short && index + 1 == self.slots.len());
         self.points(|index, slot| whole(index).then(|| f64::from(count(slot)) / self.bin_s))
     }
 
-    fn count(&self, count: Count) -> Vec<Point> {
+    fn count(&self, count: SlotCount) -> Vec<DataPoint> {
         self.points(|_, slot| Some(f64::from(count(slot))))
     }
 }

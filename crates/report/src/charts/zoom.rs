@@ -3,13 +3,13 @@
 use record::results::Fault;
 use record::rows::OutcomeSlot;
 
-use super::{Kind, View, fault_label};
+use super::{ChartKind, TrialView, fault_label};
 use crate::drawing::axis::Spacing;
-use crate::drawing::chart::{Chart, Ink, Line, Mark, Panel, Range, Shape, Unit};
-use crate::drawing::path::{Point, thinned};
+use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
+use crate::drawing::path::{DataPoint, thinned};
 use crate::{drawing, numbers};
 
-pub const KIND: Kind = Kind { name: "zoom", place: 2, draw };
+pub const KIND: ChartKind = ChartKind { name: "zoom", place: 2, draw };
 
 /// Shown on each side of a fault: at least, at most before it, and at most after it, however long the outage.
 const LEAST_S: f64 = 0.5;
@@ -21,7 +21,7 @@ const HELD: f64 = 100.0;
 /// Occurrences shown; of many, the first ones.
 const SHOWN: usize = 4;
 
-fn draw(view: &View) -> Vec<Chart> {
+fn draw(view: &TrialView) -> Vec<Chart> {
     if view.series.outcomes.first().is_none_or(|slot| slot.slot_s <= 0.0) {
         return Vec::new();
     }
@@ -29,7 +29,7 @@ fn draw(view: &View) -> Vec<Chart> {
     faults.take(SHOWN).map(|fault| zoom(view, fault)).collect()
 }
 
-fn zoom(view: &View, fault: &Fault) -> Chart {
+fn zoom(view: &TrialView, fault: &Fault) -> Chart {
     let outage = fault.outage.clone().unwrap_or_default();
     let felt = [outage.back_to_baseline_s, outage.last_failure_s, outage.first_ok_s];
     let felt = felt.into_iter().flatten().fold(0.0, f64::max);
@@ -42,15 +42,15 @@ fn zoom(view: &View, fault: &Fault) -> Chart {
     let slot_s = widest_s.unwrap_or(view.series.outcomes[0].slot_s);
     let bin_s = bin(before + after, slot_s, outage.baseline_per_s);
     let bins = bins(view, &slots, fault.at_s, [before, after], bin_s);
-    let line = |name: &str, ink, shape, points: Vec<Point>| Line {
+    let line = |name: &str, ink, shape, points: Vec<DataPoint>| ChartLine {
         name: name.to_owned(),
         ink,
         shape,
         points: thinned(&points, view.points),
     };
     let rate = |bin: &Bin| (bin.at_s, bin.covered.then(|| f64::from(bin.counts[0]) / bin_s));
-    let ok = line("ok", Ink::Ok, Shape::Filled, bins.iter().map(rate).collect());
-    let mut first = Panel::linear("ok operations per second", Unit::PerSecond, 150.0, vec![ok]);
+    let ok = line("ok", Ink::Ok, LineStyle::Filled, bins.iter().map(rate).collect());
+    let mut first = Panel::linear("ok operations per second", PanelUnit::PerSecond, 150.0, vec![ok]);
     if let Some(baseline) = outage.baseline_per_s {
         first.levels.push((format!("before the fault: {}", numbers::rate(baseline)), baseline));
     }
@@ -58,10 +58,10 @@ fn zoom(view: &View, fault: &Fault) -> Chart {
     for (index, name, ink) in [(1, "failed", Ink::Failed), (2, "timeout", Ink::Timeout), (3, "wrong", Ink::Wrong)] {
         let count = |bin: &Bin| (bin.at_s, bin.covered.then(|| f64::from(bin.counts[index])));
         if bins.iter().any(|bin| bin.counts[index] > 0) {
-            let bars = Shape::Bars((bin_s * 1e3).round() as u32);
+            let bars = LineStyle::Bars((bin_s * 1e3).round() as u32);
             let label = format!("{name} in each {}", numbers::seconds(bin_s));
             let lines = vec![line(name, ink, bars, bins.iter().map(count).collect())];
-            panels.push(Panel::linear(&label, Unit::Count, 40.0, lines));
+            panels.push(Panel::linear(&label, PanelUnit::Count, 40.0, lines));
         }
     }
     let back = outage.back_to_baseline_s;
@@ -72,14 +72,14 @@ fn zoom(view: &View, fault: &Fault) -> Chart {
         colours: Some(drawing::legible(&fault.colour)),
     };
     let note = match back {
-        Some(back) => format!("Shaded until throughput was back at its baseline, after {}.", numbers::seconds(back)),
-        None => "Throughput did not come back to its baseline within the trial.".to_owned(),
+        Some(back) => format!("Shaded until throughput recovered to its baseline, after {}.", numbers::seconds(back)),
+        None => "Throughput did not recover to its baseline within the trial.".to_owned(),
     };
     Chart {
         id: String::new(),
         title: format!("Around the fault, in steps of {}", numbers::seconds(bin_s)),
         note,
-        x: Range {
+        x: AxisRange {
             from: -before,
             to: after,
             spacing: Spacing::Linear,
@@ -112,7 +112,7 @@ struct Bin {
     covered: bool,
 }
 
-fn bins(view: &View, slots: &[OutcomeSlot], fault_s: f64, [before, after]: [f64; 2], bin_s: f64) -> Vec<Bin> {
+fn bins(view: &TrialView, slots: &[OutcomeSlot], fault_s: f64, [before, after]: [f64; 2], bin_s: f64) -> Vec<Bin> {
     let end_s = view.end_s();
     let first = (before / bin_s + 1e-6).floor();
     let number = (first + (after / bin_s - 1e-6).ceil()) as usize;

@@ -1,7 +1,7 @@
 //! A chart as plain data, before it is drawn.
 
 use super::axis::Spacing;
-use super::path::Point;
+use super::path::DataPoint;
 use crate::numbers;
 
 /// One chart: panels above each other over one axis.
@@ -14,7 +14,7 @@ pub struct Chart {
     /// What a reader has to know to read it; empty if nothing.
     pub note: String,
     /// The axis below all panels.
-    pub x: Range,
+    pub x: AxisRange,
     /// From top to bottom.
     pub panels: Vec<Panel>,
     /// What happened when.
@@ -25,7 +25,7 @@ pub struct Chart {
 
 /// The axis below the panels.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Range {
+pub struct AxisRange {
     /// Its left end.
     pub from: f64,
     /// Its right end.
@@ -46,7 +46,7 @@ pub struct Panel {
     /// What its values are: `operations per second`.
     pub label: String,
     /// Their unit.
-    pub unit: Unit,
+    pub unit: PanelUnit,
     /// Spacing of the upright axis.
     pub spacing: Spacing,
     /// How high it is drawn.
@@ -54,7 +54,7 @@ pub struct Panel {
     /// At least up to here, such as 100 %.
     pub at_least_to: Option<f64>,
     /// What is drawn in it.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChartLine>,
     /// Values to compare with: name and value.
     pub levels: Vec<(String, f64)>,
     /// Said instead of lines where there are none.
@@ -63,20 +63,20 @@ pub struct Panel {
 
 /// One line, area or row of bars.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct ChartLine {
     /// Its name.
     pub name: String,
     /// Its colour.
     pub ink: Ink,
     /// How it is drawn.
-    pub shape: Shape,
+    pub shape: LineStyle,
     /// Its points, by their place on the axis below; `None` is a gap.
-    pub points: Vec<Point>,
+    pub points: Vec<DataPoint>,
 }
 
 /// How a line is drawn. Where lines cross, the pattern tells them apart without colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum LineStyle {
     /// A line.
     Solid,
     /// A line of dashes.
@@ -147,9 +147,9 @@ impl Ink {
 
     /// The colour and the pattern of the n-th of several lines of equal rank; no two of the first fifteen are alike, because 5 and 3
     /// have no common factor.
-    pub fn nth(index: usize) -> (Self, Shape) {
+    pub fn nth(index: usize) -> (Self, LineStyle) {
         let inks = [Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
-        let shapes = [Shape::Solid, Shape::Dashed, Shape::Dotted];
+        let shapes = [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted];
         // Neighbours differ in both, so that two lines are told apart in print.
         (inks[index % inks.len()], shapes[index % shapes.len()])
     }
@@ -158,7 +158,7 @@ impl Ink {
 /// Of a panel's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are units")]
-pub enum Unit {
+pub enum PanelUnit {
     PerSecond,
     Count,
     Micros,
@@ -168,7 +168,7 @@ pub enum Unit {
     Plain,
 }
 
-impl Unit {
+impl PanelUnit {
     /// A value with its unit, for an axis.
     pub fn tick(self, value: f64) -> String {
         match self {
@@ -204,7 +204,7 @@ impl Chart {
 
 impl Panel {
     /// A panel with an axis from 0.
-    pub fn linear(label: &str, unit: Unit, height: f64, lines: Vec<Line>) -> Self {
+    pub fn linear(label: &str, unit: PanelUnit, height: f64, lines: Vec<ChartLine>) -> Self {
         Self {
             label: label.to_owned(),
             unit,

@@ -8,16 +8,16 @@ use super::axis::Axis;
 pub const SCALE: &str = "scale(.1)";
 
 /// A place on paper; `None` is a gap.
-type Place = Option<(f64, f64)>;
+type PlotPoint = Option<(f64, f64)>;
 
 /// Draws with steps that add up exactly: each is taken from where the pen is after rounding.
 #[derive(Default)]
-struct Pen {
+struct PathPen {
     text: String,
     at: (i64, i64),
 }
 
-impl Pen {
+impl PathPen {
     fn go(&mut self, verb: char, (x, y): (f64, f64)) {
         let (x, y) = (tenths(x), tenths(y));
         if verb == 'M' {
@@ -36,8 +36,8 @@ fn tenths(place: f64) -> i64 {
 }
 
 /// Through the points; a gap stays a gap. A point alone between gaps becomes a dot (a line of no length with round ends).
-pub fn line(points: &[Point], x: &Axis, y: &Axis) -> String {
-    let mut pen = Pen::default();
+pub fn line(points: &[DataPoint], x: &Axis, y: &Axis) -> String {
+    let mut pen = PathPen::default();
     for run in runs(points, x, y) {
         pen.go('M', run[0]);
         for &place in &run[1..] {
@@ -51,8 +51,8 @@ pub fn line(points: &[Point], x: &Axis, y: &Axis) -> String {
 }
 
 /// A dot for each point.
-pub fn dots(points: &[Point], x: &Axis, y: &Axis) -> String {
-    let mut pen = Pen::default();
+pub fn dots(points: &[DataPoint], x: &Axis, y: &Axis) -> String {
+    let mut pen = PathPen::default();
     for place in points.iter().filter_map(|point| placed(point, x, y)) {
         pen.go('M', place);
         pen.text.push_str("h1");
@@ -61,9 +61,9 @@ pub fn dots(points: &[Point], x: &Axis, y: &Axis) -> String {
 }
 
 /// Between an upper and a lower line over the same moments.
-pub fn area(upper: &[Point], lower: &[Point], x: &Axis, y: &Axis) -> String {
-    let both: Vec<Point> = upper.iter().zip(lower).map(|(up, low)| (up.0, up.1.and(low.1).and(up.1))).collect();
-    let mut pen = Pen::default();
+pub fn area(upper: &[DataPoint], lower: &[DataPoint], x: &Axis, y: &Axis) -> String {
+    let both: Vec<DataPoint> = upper.iter().zip(lower).map(|(up, low)| (up.0, up.1.and(low.1).and(up.1))).collect();
+    let mut pen = PathPen::default();
     let mut start = 0;
     while start < both.len() {
         let Some(length) = both[start..].iter().position(|point| point.1.is_none()).or(Some(both.len() - start)) else {
@@ -85,7 +85,7 @@ pub fn area(upper: &[Point], lower: &[Point], x: &Axis, y: &Axis) -> String {
 
 /// Upright bars from the axis' start to each value, `width` wide around their moment; nothing for 0 and for gaps. A bar is
 /// at least `least` high, so that 1 among thousands is seen.
-pub fn bars(points: &[Point], x: &Axis, y: &Axis, width: f64, least: f64) -> String {
+pub fn bars(points: &[DataPoint], x: &Axis, y: &Axis, width: f64, least: f64) -> String {
     let mut text = String::new();
     for point in points.iter().filter(|point| point.1.is_some_and(|value| value > 0.0)) {
         let Some((at, top)) = placed(point, x, y) else { continue };
@@ -96,12 +96,12 @@ pub fn bars(points: &[Point], x: &Axis, y: &Axis, width: f64, least: f64) -> Str
     text
 }
 
-fn placed(point: &Point, x: &Axis, y: &Axis) -> Place {
+fn placed(point: &DataPoint, x: &Axis, y: &Axis) -> PlotPoint {
     Some((x.place(point.0)?, y.place(point.1?)?))
 }
 
 /// Stretches without a gap.
-fn runs(points: &[Point], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
+fn runs(points: &[DataPoint], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
     let mut runs = vec![Vec::new()];
     for point in points {
         match (placed(point, x, y), runs.last_mut()) {
@@ -114,10 +114,10 @@ fn runs(points: &[Point], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
 }
 
 /// A point of a line; `None` is a gap.
-pub type Point = (f64, Option<f64>);
+pub type DataPoint = (f64, Option<f64>);
 
 /// At most about `most` points. Each stretch keeps its smallest and largest value, in their order, and its gap if it has one.
-pub fn thinned(points: &[Point], most: usize) -> Vec<Point> {
+pub fn thinned(points: &[DataPoint], most: usize) -> Vec<DataPoint> {
     if points.len() <= most.max(3) {
         return points.to_vec();
     }
@@ -133,25 +133,25 @@ pub fn thinned(points: &[Point], most: usize) -> Vec<Point> {
     kept
 }
 
-fn least(points: &[Point]) -> Option<usize> {
+fn least(points: &[DataPoint]) -> Option<usize> {
     let values = points.iter().enumerate().filter_map(|(index, point)| Some((index, point.1?)));
     values.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
 }
 
-fn most_of(points: &[Point]) -> Option<usize> {
+fn most_of(points: &[DataPoint]) -> Option<usize> {
     let values = points.iter().enumerate().filter_map(|(index, point)| Some((index, point.1?)));
     values.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
 }
 
-fn gap(points: &[Point]) -> Option<usize> {
+fn gap(points: &[DataPoint]) -> Option<usize> {
     points.iter().position(|point| point.1.is_none())
 }
 
 /// As [`thinned`] for lines of a stack, which need the same moments: those of the smallest and the largest sum, and of gaps.
-pub fn thinned_together(lines: &[Vec<Point>], most: usize) -> Vec<Vec<Point>> {
+pub fn thinned_together(lines: &[Vec<DataPoint>], most: usize) -> Vec<Vec<DataPoint>> {
     let length = lines.iter().map(Vec::len).max().unwrap_or(0);
     let sum = |index: usize| lines.iter().filter_map(|line| line.get(index)?.1).reduce(|a, b| a + b);
-    let sums: Vec<Point> = (0..length).map(|index| (index as f64, sum(index))).collect();
+    let sums: Vec<DataPoint> = (0..length).map(|index| (index as f64, sum(index))).collect();
     let kept: Vec<usize> = thinned(&sums, most).into_iter().map(|(index, _)| index as usize).collect();
     lines.iter().map(|line| kept.iter().filter_map(|&index| line.get(index).copied()).collect()).collect()
 }

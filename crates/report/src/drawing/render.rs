@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::axis::{Axis, Spacing, ceiling, doubling_ticks, linear_ticks, log_range, log_ticks};
-use super::chart::{Chart, Line, Mark, Panel, Shape, Unit};
-use super::path::{self, Point, SCALE};
+use super::chart::{Chart, ChartLine, LineStyle, Mark, Panel, PanelUnit};
+use super::path::{self, DataPoint, SCALE};
 use super::{escaped, place};
 use crate::numbers;
 
@@ -82,7 +82,7 @@ fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> 
     let (y, ticks) = upright(panel, top, bottom);
     let mut markup = veil(chart, x, top, bottom) + &grid(panel.unit, &y, &ticks);
     markup.push_str(&format!("<g transform=\"{}\">", SCALE));
-    let mut before: Option<Vec<Point>> = None;
+    let mut before: Option<Vec<DataPoint>> = None;
     for line in &panel.lines {
         markup.push_str(&draw_line(line, x, &y, &mut before));
     }
@@ -117,39 +117,39 @@ fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
     (Axis { spacing: panel.spacing, from, to, start: bottom, end: top }, ticks)
 }
 
-fn stacked_top(lines: &[Line]) -> f64 {
-    let stacked: Vec<&Line> = lines.iter().filter(|line| line.shape == Shape::Stacked).collect();
+fn stacked_top(lines: &[ChartLine]) -> f64 {
+    let stacked: Vec<&ChartLine> = lines.iter().filter(|line| line.shape == LineStyle::Stacked).collect();
     let length = stacked.iter().map(|line| line.points.len()).max().unwrap_or(0);
     let sum = |index: usize| stacked.iter().filter_map(|line| line.points.get(index)?.1).sum::<f64>();
     (0..length).map(sum).fold(0.0, f64::max)
 }
 
 /// `before` holds the points of the line before, which areas end on.
-fn draw_line(line: &Line, x: &Axis, y: &Axis, before: &mut Option<Vec<Point>>) -> String {
+fn draw_line(line: &ChartLine, x: &Axis, y: &Axis, before: &mut Option<Vec<DataPoint>>) -> String {
     let class = line.ink.class();
     let flat = || line.points.iter().map(|point| (point.0, Some(0.0))).collect::<Vec<_>>();
-    let stroke = |points: &[Point]| {
+    let stroke = |points: &[DataPoint]| {
         let pattern = pattern(line.shape);
-        let drawn = if line.shape == Shape::Dots { path::dots(points, x, y) } else { path::line(points, x, y) };
+        let drawn = if line.shape == LineStyle::Dots { path::dots(points, x, y) } else { path::line(points, x, y) };
         format!("<path class=\"line {class}{pattern}\" d=\"{drawn}\"/>")
     };
-    let filled = |kind: &str, upper: &[Point], lower: &[Point]| {
+    let filled = |kind: &str, upper: &[DataPoint], lower: &[DataPoint]| {
         format!("<path class=\"{kind} {class}\" d=\"{}\"/>", path::area(upper, lower, x, y))
     };
     let lower = before.take();
     let mut upper = line.points.clone();
     let markup = match line.shape {
-        Shape::Solid | Shape::Dashed | Shape::Dotted | Shape::Dots => stroke(&upper),
-        Shape::Filled => filled("wash", &upper, &flat()) + &stroke(&upper),
-        Shape::Band => filled("wash", &upper, &lower.unwrap_or_else(flat)) + &stroke(&upper),
-        Shape::Stacked => {
+        LineStyle::Solid | LineStyle::Dashed | LineStyle::Dotted | LineStyle::Dots => stroke(&upper),
+        LineStyle::Filled => filled("wash", &upper, &flat()) + &stroke(&upper),
+        LineStyle::Band => filled("wash", &upper, &lower.unwrap_or_else(flat)) + &stroke(&upper),
+        LineStyle::Stacked => {
             let lower = lower.unwrap_or_else(flat);
             for (point, low) in upper.iter_mut().zip(&lower) {
                 point.1 = point.1.zip(low.1).map(|(value, low)| value + low);
             }
             filled("area", &upper, &lower)
         }
-        Shape::Bars(thousandths) => {
+        LineStyle::Bars(thousandths) => {
             let width = f64::from(thousandths) / 1e3 / (x.to - x.from) * (x.end - x.start);
             let width = (width * 0.9).clamp(1.5, 14.0);
             format!("<path class=\"area {class}\" d=\"{}\"/>", path::bars(&upper, x, y, width, LEAST_BAR))
@@ -177,7 +177,7 @@ fn spoken(chart: &Chart) -> String {
 const LABEL_CHARACTER: f64 = 7.5;
 
 /// Level lines, and what they stand for on the left.
-pub fn grid(unit: Unit, y: &Axis, ticks: &[f64]) -> String {
+pub fn grid(unit: PanelUnit, y: &Axis, ticks: &[f64]) -> String {
     let (mut lines, mut texts) = (String::new(), String::new());
     for &tick in ticks {
         let Some(at) = y.place(tick) else { continue };
@@ -310,17 +310,17 @@ fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
 }
 
 /// Class, pattern and name of what is in the panel. A single line needs no swatch: the label says it.
-fn entries(panel: &Panel) -> Vec<(String, Option<Shape>, String)> {
+fn entries(panel: &Panel) -> Vec<(String, Option<LineStyle>, String)> {
     // Dots are of the line of their colour.
-    let named = panel.lines.iter().filter(|line| line.shape != Shape::Dots);
+    let named = panel.lines.iter().filter(|line| line.shape != LineStyle::Dots);
     let lines = named.map(|line| (line.ink.class().to_owned(), Some(line.shape), line.name.clone()));
     let levels = panel.levels.iter().map(|(name, _)| ("level".to_owned(), None, name.clone()));
     if panel.lines.len() == 1 { levels.collect() } else { lines.chain(levels).collect() }
 }
 
-fn swatch_markup(class: &str, shape: Option<Shape>, x: f64, y: f64) -> String {
+fn swatch_markup(class: &str, shape: Option<LineStyle>, x: f64, y: f64) -> String {
     let class = match shape {
-        Some(Shape::Stacked | Shape::Bars(_)) => {
+        Some(LineStyle::Stacked | LineStyle::Bars(_)) => {
             return format!(
                 "<rect class=\"area {class}\" x=\"{}\" y=\"{}\" width=\"14\" height=\"10\"/>",
                 place(x),
@@ -334,11 +334,11 @@ fn swatch_markup(class: &str, shape: Option<Shape>, x: f64, y: f64) -> String {
 }
 
 /// The class of a line's pattern.
-fn pattern(shape: Shape) -> &'static str {
+fn pattern(shape: LineStyle) -> &'static str {
     match shape {
-        Shape::Dashed => " dashed",
-        Shape::Dotted => " dotted",
-        Shape::Dots => " dots",
+        LineStyle::Dashed => " dashed",
+        LineStyle::Dotted => " dotted",
+        LineStyle::Dots => " dots",
         _ => "",
     }
 }

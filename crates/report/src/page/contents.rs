@@ -13,7 +13,7 @@ const REASONS: usize = 3;
 
 /// A run on the page.
 #[derive(Debug, Clone)]
-pub struct Listed<'a> {
+pub struct ListedRun<'a> {
     /// `analysis.json`.
     pub results: &'a Results,
     /// The way from the page to its report, with `/`.
@@ -23,14 +23,14 @@ pub struct Listed<'a> {
 }
 
 #[derive(Serialize)]
-struct Page<'a> {
+struct LinkedPage<'a> {
     style: &'static str,
     title: &'a str,
-    runs: Vec<Run>,
+    runs: Vec<LinkedRun>,
 }
 
 #[derive(Serialize)]
-struct Run {
+struct LinkedRun {
     /// Encoded, so that it holds nothing that would have to be escaped.
     report: String,
     folder: String,
@@ -61,18 +61,18 @@ struct ClaimRow {
 ///
 /// # Errors
 /// If a template cannot be filled, which is a fault of ours.
-pub fn contents(title: &str, runs: &[Listed<'_>]) -> Result<String, Error> {
-    let page = Page { style: STYLE, title, runs: runs.iter().map(run).collect() };
+pub fn contents(title: &str, runs: &[ListedRun<'_>]) -> Result<String, Error> {
+    let page = LinkedPage { style: STYLE, title, runs: runs.iter().map(run).collect() };
     Templates::new()?.fill("contents.html", &page)
 }
 
-fn run(listed: &Listed<'_>) -> Run {
+fn run(listed: &ListedRun<'_>) -> LinkedRun {
     let results = listed.results;
     let title = if results.title.trim().is_empty() { &listed.folder } else { &results.title };
     let mut all = reasons(&results.verdict);
     let more_reasons = all.len().saturating_sub(REASONS);
     all.truncate(REASONS);
-    Run {
+    LinkedRun {
         report: as_href(&listed.report),
         folder: listed.folder.clone(),
         title: title.clone(),
@@ -156,8 +156,8 @@ mod tests {
         }
     }
 
-    fn listed<'a>(results: &'a Results, report: &str) -> Listed<'a> {
-        Listed { results, report: report.to_owned(), folder: "2026-<x>".to_owned() }
+    fn listed<'a>(results: &'a Results, report: &str) -> ListedRun<'a> {
+        ListedRun { results, report: report.to_owned(), folder: "2026-<x>".to_owned() }
     }
 
     #[test]

@@ -2,18 +2,18 @@
 
 use record::results::{Comparison, Trial, Trust};
 
-use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
-use crate::facts::{Figure, Group, counted, groups, longest, outages, retried};
+use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
+use crate::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
 use crate::words::differing;
-use crate::{Input, numbers};
+use crate::{ReportInput, numbers};
 
-pub const COMPARISON: Kind = Kind { name: "comparison", place: 1, fill: comparison };
+pub const COMPARISON: TableKind = TableKind { name: "comparison", place: 1, fill: comparison };
 
 /// Groups beyond which the page folds their table: charts over what was swept tell more.
 const MANY: usize = 40;
 
 /// Something that is compared.
-pub struct Measure {
+pub struct ComparedMetric {
     /// Heading.
     pub head: &'static str,
     /// What it means.
@@ -23,7 +23,7 @@ pub struct Measure {
     /// Whether it is also drawn as bars.
     pub bars: bool,
     /// Of a trial.
-    pub value: Figure,
+    pub value: FigureOf,
     /// With its unit.
     pub write: fn(f64) -> String,
     /// Whether anything above 0 is a loss to somebody.
@@ -33,8 +33,8 @@ pub struct Measure {
 }
 
 /// Everything that is compared, in the order of the columns.
-const MEASURES: &[Measure] = &[
-    Measure {
+const MEASURES: &[ComparedMetric] = &[
+    ComparedMetric {
         head: "calls/s",
         explained: "ok operations per second, after warm-up",
         brief: true,
@@ -47,12 +47,12 @@ const MEASURES: &[Measure] = &[
     latency("p50", "median latency of ok operations, from the intended start to the answer", false, |trial| {
         trial.latency_us?.p50
     }),
-    Measure {
+    ComparedMetric {
         bars: true,
         ..latency("p99", "99 of 100 ok operations were answered within it", true, |trial| trial.latency_us?.p99)
     },
     latency("max", "the slowest ok operation", true, |trial| trial.latency_us?.max),
-    Measure {
+    ComparedMetric {
         bars: true,
         ..loss("failed", "operations that ended with a definite error", true, |trial| {
             counted(trial, |t| t.outcomes.failed)
@@ -61,7 +61,7 @@ const MEASURES: &[Measure] = &[
     loss("timeouts", "operations without an answer in time: nobody knows whether they took effect", false, |trial| {
         counted(trial, |trial| trial.outcomes.timeout)
     }),
-    Measure {
+    ComparedMetric {
         loss: false,
         ..loss("retried", "attempts beyond the first of each operation", false, |trial| {
             retried(trial).map(|count| count as f64)
@@ -71,7 +71,7 @@ const MEASURES: &[Measure] = &[
         let wrong = trial.consistency.wrong?;
         Some(wrong as f64)
     }),
-    Measure {
+    ComparedMetric {
         bars: true,
         ..loss("lost", "acknowledged writes that were gone after the run", true, |trial| {
             trial.consistency.lost_writes.map(|count| count as f64)
@@ -83,19 +83,22 @@ const MEASURES: &[Measure] = &[
     time("no service", "longest time in which nothing succeeded", false, |trial| {
         longest(trial, |outage| outage.total_s)
     }),
-    Measure {
+    ComparedMetric {
         bars: true,
-        ..time("back after", "from the fault until throughput was within 5 % of its baseline for good", true, |trial| {
-            longest(trial, |outage| outage.back_to_baseline_s)
-        })
+        ..time(
+            "recovered after",
+            "from the fault until throughput was within 5 % of its baseline for good",
+            true,
+            |trial| longest(trial, |outage| outage.back_to_baseline_s),
+        )
     },
-    Measure {
+    ComparedMetric {
         head: "energy/cycle",
         explained: "joules for each full cycle of operations, modelled from the profile's watts and the CPU",
         write: numbers::joules,
         ..time("", "", false, |trial| trial.cost.joules_per_cycle)
     },
-    Measure {
+    ComparedMetric {
         head: "price/million",
         explained: "price of a million cycles, in the currency of the profile",
         write: numbers::number,
@@ -103,12 +106,21 @@ const MEASURES: &[Measure] = &[
     },
 ];
 
-const fn latency(head: &'static str, explained: &'static str, brief: bool, value: Figure) -> Measure {
-    Measure { head, explained, brief, bars: false, value, write: numbers::micros, loss: false, only_if_any: false }
+const fn latency(head: &'static str, explained: &'static str, brief: bool, value: FigureOf) -> ComparedMetric {
+    ComparedMetric {
+        head,
+        explained,
+        brief,
+        bars: false,
+        value,
+        write: numbers::micros,
+        loss: false,
+        only_if_any: false,
+    }
 }
 
-const fn loss(head: &'static str, explained: &'static str, brief: bool, value: Figure) -> Measure {
-    Measure {
+const fn loss(head: &'static str, explained: &'static str, brief: bool, value: FigureOf) -> ComparedMetric {
+    ComparedMetric {
         head,
         explained,
         brief,
@@ -120,8 +132,17 @@ const fn loss(head: &'static str, explained: &'static str, brief: bool, value: F
     }
 }
 
-const fn time(head: &'static str, explained: &'static str, brief: bool, value: Figure) -> Measure {
-    Measure { head, explained, brief, bars: false, value, write: numbers::seconds, loss: false, only_if_any: false }
+const fn time(head: &'static str, explained: &'static str, brief: bool, value: FigureOf) -> ComparedMetric {
+    ComparedMetric {
+        head,
+        explained,
+        brief,
+        bars: false,
+        value,
+        write: numbers::seconds,
+        loss: false,
+        only_if_any: false,
+    }
 }
 
 /// Whether there are so many groups that their table is folded, and no bars are drawn of them.
@@ -129,22 +150,22 @@ pub fn is_long(groups: &[Group]) -> bool {
     groups.len() > MANY
 }
 
-fn comparison(input: &Input) -> Option<Table> {
+fn comparison(input: &ReportInput) -> Option<Table> {
     (input.results.trials.len() > 1).then(|| comparison_of(&groups(input.results, input.plan)))
 }
 
 /// The measures that any of the groups has.
-pub fn measured<'a>(groups: &'a [Group]) -> impl Iterator<Item = &'static Measure> + use<'a> {
+pub fn measured<'a>(groups: &'a [Group]) -> impl Iterator<Item = &'static ComparedMetric> + use<'a> {
     MEASURES.iter().filter(|measure| groups.iter().any(|group| group.spread(measure.value).is_some()))
 }
 
 /// The groups as rows, whatever there is measured of them as columns.
 pub fn comparison_of(groups: &[Group]) -> Table {
     let repeats = groups.iter().map(|group| group.trials.len()).max().unwrap_or(0);
-    let nowhere = |measure: &&Measure| {
+    let nowhere = |measure: &&ComparedMetric| {
         measure.only_if_any && groups.iter().all(|group| group.spread(measure.value).is_none_or(|s| s.most == 0.0))
     };
-    let (zero, measures): (Vec<&Measure>, Vec<&Measure>) = measured(groups).partition(nowhere);
+    let (zero, measures): (Vec<&ComparedMetric>, Vec<&ComparedMetric>) = measured(groups).partition(nowhere);
     let mut columns = label_columns(groups);
     if columns.is_empty() {
         columns.push(Column::text("trials"));
@@ -171,7 +192,7 @@ pub fn comparison_of(groups: &[Group]) -> Table {
     Table { title: title.to_owned(), note, columns, rows: rows.collect(), terms, folded: is_long(groups) }
 }
 
-fn row(group: &Group, groups: &[Group], measures: &[&Measure]) -> Vec<Cell> {
+fn row(group: &Group, groups: &[Group], measures: &[&ComparedMetric]) -> Vec<Cell> {
     let mut cells = label_cells(group, groups);
     if cells.is_empty() {
         cells.push(Cell::new(numbers::count(group.trials.len() as u64)));
@@ -185,19 +206,21 @@ fn row(group: &Group, groups: &[Group], measures: &[&Measure]) -> Vec<Cell> {
         first.small = of + super::trust_word(trust);
     }
     cells.extend(measures.iter().map(|measure| cell(group, measure)));
-    if group.trials.iter().all(|trial| trial.verdict.is == Trust::Void) {
+    if !group.trials.iter().any(|trial| trial.counts()) {
         cells.iter_mut().for_each(|cell| cell.tone = Tone::Muted);
     }
     cells
 }
 
-fn cell(group: &Group, measure: &Measure) -> Cell {
+fn cell(group: &Group, measure: &ComparedMetric) -> Cell {
     let spread = group.spread(measure.value);
     let cell = Cell::spread(spread, measure.write);
     match spread {
         Some(spread) if measure.loss && spread.most > 0.0 => cell.toned(Tone::Bad),
         Some(_) if measure.loss => cell.toned(Tone::Good),
-        None if measure.head == "back after" && group.usable().any(never_back) => Cell::new("never").toned(Tone::Bad),
+        None if measure.head == "recovered after" && group.counting().any(never_back) => {
+            Cell::new("never").toned(Tone::Bad)
+        }
         _ => cell,
     }
 }
@@ -207,14 +230,14 @@ fn never_back(trial: &Trial) -> bool {
     outages(trial).any(|(_, outage)| outage.baseline_per_s.is_some() && outage.back_to_baseline_s.is_none())
 }
 
-pub const DIFFERENCES: Kind = Kind { name: "differences", place: 7, fill: differences };
+pub const DIFFERENCES: TableKind = TableKind { name: "differences", place: 7, fill: differences };
 
 /// A name longer than this, such as a path, is no heading.
 const HEADING: usize = 16;
 /// More rows than this are folded on the page.
 const LONG: usize = 40;
 
-fn differences(input: &Input) -> Option<Table> {
+fn differences(input: &ReportInput) -> Option<Table> {
     let comparisons: Vec<&Comparison> = input.results.comparisons.iter().collect();
     (!comparisons.is_empty()).then(|| differences_of(&comparisons))
 }
@@ -298,7 +321,7 @@ fn note(comparisons: &[&Comparison]) -> String {
         0 => "Trials of separate runs (Welch's t): what drifted on the machine between them is not in the intervals."
             .to_owned(),
         1 => "One pair of trials: no interval, and differences may be chance.".to_owned(),
-        pairs => format!("Up to {pairs} pairs of trials played beside each other (paired t of logarithms)."),
+        pairs => format!("Up to {pairs} pairs of trials played in turn (paired t of logarithms)."),
     };
     format!("{how} Intervals of 95 %; p corrected for all comparisons (Holm). Void trials are left out.")
 }

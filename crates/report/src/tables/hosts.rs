@@ -4,11 +4,11 @@ use record::environment::{Cache, Environment, Interface};
 use record::events::HostFigures;
 use record::results::{Host, Machine, Trial};
 
-use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
-use crate::facts::{Group, groups};
-use crate::{Input, numbers};
+use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
+use crate::groups::{Group, groups};
+use crate::{ReportInput, numbers};
 
-pub const LAB: Kind = Kind { name: "lab", place: 50, fill: lab };
+pub const LAB: TableKind = TableKind { name: "lab", place: 50, fill: lab };
 
 const MANY: usize = 12;
 
@@ -26,7 +26,7 @@ const LAB_FIGURES: [LabFigure; 8] = [
     ("sync", "mean, before the load", |is| is.storage_sync_us.map(numbers::micros)),
 ];
 
-fn lab(input: &Input) -> Option<Table> {
+fn lab(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let known = |host: &Host| host.kind.is_some();
     let hosts = || input.results.trials.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host));
@@ -73,7 +73,7 @@ fn per_s(rate: f64) -> String {
 }
 
 /// What is modelled, and what was not measured.
-fn lab_note<'a>(input: &Input, mut unmeasured: impl Iterator<Item = &'a str>) -> String {
+fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a str>) -> String {
     let mut notes = Vec::new();
     if let Some(emulated) = input.results.trials.iter().find_map(|trial| trial.emulated.as_ref()) {
         notes.push(
@@ -95,7 +95,7 @@ fn lab_note<'a>(input: &Input, mut unmeasured: impl Iterator<Item = &'a str>) ->
     notes.join(" ")
 }
 
-pub const HOSTS: Kind = Kind { name: "hosts", place: 52, fill: hosts };
+pub const HOSTS: TableKind = TableKind { name: "hosts", place: 52, fill: hosts };
 
 /// Heading, meaning, value and how it is written.
 type LoadFigure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
@@ -137,7 +137,7 @@ fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
     host.kind.is_none().then_some(&trial.machine)
 }
 
-fn hosts(input: &Input) -> Option<Table> {
+fn hosts(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = label_columns(&groups);
     columns.push(Column::text("host"));
@@ -211,14 +211,14 @@ fn names<'a>(group: &Group<'a>) -> Vec<&'a str> {
     names
 }
 
-pub const ENVIRONMENT: Kind = Kind { name: "environment", place: 53, fill: environment };
+pub const ENVIRONMENT: TableKind = TableKind { name: "environment", place: 53, fill: environment };
 
-fn environment(input: &Input) -> Option<Table> {
+fn environment(input: &ReportInput) -> Option<Table> {
     let environment = input.environment.as_ref()?;
     let (mut rows, mut unknown) = (Vec::new(), Vec::new());
     for group in [plimsoll(environment), machine(environment), system(environment), limits(environment)] {
         let mut begins = true;
-        for Entry { name, value, more } in group {
+        for NameCell { name, value, more } in group {
             match value.filter(|value| !value.is_empty()) {
                 Some(value) => {
                     let cell = Cell { small: more, ..Cell::new(value) };
@@ -243,17 +243,17 @@ fn environment(input: &Input) -> Option<Table> {
 }
 
 /// A name, what is known of it, and what is small beside that.
-struct Entry {
+struct NameCell {
     name: String,
     value: Option<String>,
     more: String,
 }
 
-fn entry(name: &str, value: Option<String>) -> Entry {
-    Entry { name: name.to_owned(), value, more: String::new() }
+fn entry(name: &str, value: Option<String>) -> NameCell {
+    NameCell { name: name.to_owned(), value, more: String::new() }
 }
 
-impl Entry {
+impl NameCell {
     fn with(mut self, more: Vec<Option<String>>) -> Self {
         self.more = joined(more).unwrap_or_default();
         self
@@ -261,7 +261,7 @@ impl Entry {
 }
 
 /// The program and what it was used on.
-fn plimsoll(environment: &Environment) -> Vec<Entry> {
+fn plimsoll(environment: &Environment) -> Vec<NameCell> {
     let build = &environment.build;
     let debug = build.profile.as_deref().filter(|profile| *profile != "release");
     let mut entries = vec![entry("Plimsoll", environment.plimsoll.clone()).with(vec![
@@ -277,7 +277,7 @@ fn plimsoll(environment: &Environment) -> Vec<Entry> {
     entries
 }
 
-fn machine(environment: &Environment) -> Vec<Entry> {
+fn machine(environment: &Environment) -> Vec<NameCell> {
     let cpu = &environment.cpu;
     let cores = cpu.cores.map(|cores| match cpu.threads_per_core {
         Some(threads) => format!("{cores} ({threads} per physical core)"),
@@ -334,7 +334,7 @@ fn interface(interface: &Interface) -> Option<String> {
     Some(format!("{}: {}", interface.name, facts.into_iter().flatten().collect::<Vec<_>>().join(" ")))
 }
 
-fn disk(environment: &Environment) -> Entry {
+fn disk(environment: &Environment) -> NameCell {
     let disk = &environment.disk;
     let kind = disk.rotational.map(|rotates| if rotates { "rotates" } else { "does not rotate" }.to_owned());
     let parts = vec![
@@ -350,7 +350,7 @@ fn disk(environment: &Environment) -> Entry {
     ])
 }
 
-fn system(environment: &Environment) -> Vec<Entry> {
+fn system(environment: &Environment) -> Vec<NameCell> {
     let clock = environment.is_synchronised.map(|is| if is { "synchronised" } else { "not synchronised" }.to_owned());
     vec![
         entry("operating system", environment.os.clone()),
@@ -361,7 +361,7 @@ fn system(environment: &Environment) -> Vec<Entry> {
     ]
 }
 
-fn limits(environment: &Environment) -> Vec<Entry> {
+fn limits(environment: &Environment) -> Vec<NameCell> {
     let limits = &environment.limits;
     let files = limits.open_files.map(|soft| match limits.open_files_max {
         Some(hard) => format!("{}, at most {}", numbers::count(soft), numbers::count(hard)),
@@ -387,7 +387,7 @@ fn joined(parts: Vec<Option<String>>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-pub const GENERATOR: Kind = Kind { name: "generator", place: 54, fill: generator };
+pub const GENERATOR: TableKind = TableKind { name: "generator", place: 54, fill: generator };
 
 const COLUMNS: [(&str, &str); 8] = [
     ("CPU", "of its busiest thread, percent of a core, 95th percentile over the seconds"),
@@ -403,7 +403,7 @@ const COLUMNS: [(&str, &str); 8] = [
     ("held back by", "what limited the generator"),
 ];
 
-fn generator(input: &Input) -> Option<Table> {
+fn generator(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     if !input.results.trials.iter().any(known) {
         return None;
@@ -439,7 +439,7 @@ fn health(group: &Group) -> Vec<Cell> {
         let spread = group.spread(|trial| value(trial).map(|count| count as f64));
         Cell::spread(spread, numbers::median_count)
     };
-    let mut limits: Vec<&str> = group.usable().map(|trial| trial.generator.limit.as_str()).collect();
+    let mut limits: Vec<&str> = group.counting().map(|trial| trial.generator.limit.as_str()).collect();
     limits.retain(|limit| !limit.is_empty());
     limits.sort_unstable();
     limits.dedup();

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use record::results::{Operation, Quantiles, Trial};
 
-use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns};
-use crate::facts::{Figure, Group, groups, operations};
-use crate::{Input, numbers};
+use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
+use crate::groups::{FigureOf, Group, groups, operations};
+use crate::{ReportInput, numbers};
 
-pub const ATTEMPTS: Kind = Kind { name: "attempts", place: 3, fill: attempts };
+pub const ATTEMPTS: TableKind = TableKind { name: "attempts", place: 3, fill: attempts };
 
 const MANY: usize = 12;
 
-fn attempts(input: &Input) -> Option<Table> {
+fn attempts(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = label_columns(&groups);
     columns.extend([
@@ -44,7 +44,7 @@ fn attempts(input: &Input) -> Option<Table> {
         return None;
     }
     let note = "An operation that was retried is several attempts and one outcome.";
-    let repeats = if groups.iter().any(|group| group.usable().count() > 1) { " Repeats are added up." } else { "" };
+    let repeats = if groups.iter().any(|group| group.counting().count() > 1) { " Repeats are added up." } else { "" };
     Some(Table {
         title: "Attempts by result".to_owned(),
         note: format!("{note}{repeats}"),
@@ -57,21 +57,21 @@ fn attempts(input: &Input) -> Option<Table> {
 
 fn added_up(group: &Group) -> BTreeMap<String, u64> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for (result, count) in group.usable().flat_map(|trial| &trial.attempt_results) {
+    for (result, count) in group.counting().flat_map(|trial| &trial.attempt_results) {
         *sums.entry(result.clone()).or_default() += count;
     }
     sums
 }
 
-pub const OUTCOMES: Kind = Kind { name: "outcomes", place: 11, fill: outcomes };
+pub const OUTCOMES: TableKind = TableKind { name: "outcomes", place: 11, fill: outcomes };
 
 /// Rows beyond which the page folds the table.
 const MANY_POINTS: usize = 24;
 
 /// What may become of an operation; the last two do not count among those that ended well or badly.
-type Count = fn(&Trial) -> u64;
+type OutcomeCount = fn(&Trial) -> u64;
 
-const COLUMNS: [(&str, &str, Count); 5] = [
+const COLUMNS: [(&str, &str, OutcomeCount); 5] = [
     ("ok", "answered as expected", |trial| trial.outcomes.ok),
     ("failed", "a definite error, such as 503", |trial| trial.outcomes.failed),
     ("timeout", "no answer in time: nobody knows whether it took effect", |trial| trial.outcomes.timeout),
@@ -79,7 +79,7 @@ const COLUMNS: [(&str, &str, Count); 5] = [
     ("unfinished", "still open when the drain ended; in no share", |trial| trial.outcomes.unfinished),
 ];
 
-fn outcomes(input: &Input) -> Option<Table> {
+fn outcomes(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let sums: Vec<[u64; 5]> = groups.iter().map(sums).collect();
     // Where all were ok there is nothing to tell apart, and of one case the figures above say it.
@@ -99,7 +99,7 @@ fn outcomes(input: &Input) -> Option<Table> {
         .collect();
     let terms = columns.iter().filter(|column| !column.explained.is_empty());
     Some(Table {
-        title: "What became of the operations".to_owned(),
+        title: "Outcomes of the operations".to_owned(),
         note: "Over the whole load, warm-up included, and all repeats together. Void trials are left out. Below each count its share of \
                the operations that ended."
             .to_owned(),
@@ -111,12 +111,12 @@ fn outcomes(input: &Input) -> Option<Table> {
 }
 
 fn sums(group: &Group) -> [u64; 5] {
-    COLUMNS.map(|(_, _, count)| group.usable().map(count).sum())
+    COLUMNS.map(|(_, _, count)| group.counting().map(count).sum())
 }
 
 fn row(group: &Group, sums: &[u64; 5], groups: &[Group]) -> Vec<Cell> {
-    let all: u64 = group.usable().map(operations).sum();
-    let cycles: Option<u64> = group.usable().map(|trial| trial.cycles).sum();
+    let all: u64 = group.counting().map(operations).sum();
+    let cycles: Option<u64> = group.counting().map(|trial| trial.cycles).sum();
     let mut cells = label_cells(group, groups);
     cells.push(Cell::of(cycles, numbers::count_in_words));
     for ((head, _, _), &count) in COLUMNS.iter().zip(sums) {
@@ -135,17 +135,17 @@ fn row(group: &Group, sums: &[u64; 5], groups: &[Group]) -> Vec<Cell> {
         cells.push(cell.with(small));
     }
     // Where nothing was expected, no answer could be wrong.
-    let looked = group.usable().all(|trial| trial.consistency.wrong.is_some());
+    let looked = group.counting().all(|trial| trial.consistency.wrong.is_some());
     let wrong = cycles.filter(|cycles| *cycles > 0 && looked).map(|cycles| 1_000.0 * sums[3] as f64 / cycles as f64);
     cells.push(Cell::of(wrong, numbers::number));
     cells
 }
 
-pub const OPERATIONS: Kind = Kind { name: "operations", place: 51, fill: each_operation };
+pub const OPERATIONS: TableKind = TableKind { name: "operations", place: 51, fill: each_operation };
 
 const MANY_OPERATIONS: usize = 16;
 
-fn each_operation(input: &Input) -> Option<Table> {
+fn each_operation(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = label_columns(&groups);
     columns.push(Column::text("operation"));
@@ -237,10 +237,10 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
     ]
 }
 
-pub const WARMUP: Kind = Kind { name: "warmup", place: 58, fill: warmup };
+pub const WARMUP: TableKind = TableKind { name: "warmup", place: 58, fill: warmup };
 
 /// Heading, what it means, the figure after the warm-up, with it, and how it is written.
-type Pair = (&'static str, &'static str, Figure, Figure, fn(f64) -> String);
+type Pair = (&'static str, &'static str, FigureOf, FigureOf, fn(f64) -> String);
 
 const PAIRS: [Pair; 5] = [
     (
@@ -286,7 +286,7 @@ fn has_steps(trial: &Trial) -> bool {
     rates.is_some_and(|(cycles_per_s, operations_per_s)| cycles_per_s < 0.95 * operations_per_s)
 }
 
-fn warmup(input: &Input) -> Option<Table> {
+fn warmup(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let has_both = |(_, _, cut, whole, _): &Pair| {
         input.results.trials.iter().any(|trial| cut(trial).is_some() && whole(trial).is_some())

@@ -2,12 +2,12 @@
 
 use record::results::{Disturbance, Fault, Outage, OutageDistribution, Said, Spread, Trial};
 
-use super::{Cell, Column, Kind, Row, Table, Tone};
-use crate::facts::{planned, trial_name};
+use super::{Cell, Column, Row, Table, TableKind, Tone};
+use crate::groups::{planned, trial_name};
 use crate::run_charts::{name, repeated};
-use crate::{Input, numbers};
+use crate::{ReportInput, numbers};
 
-pub const OUTAGES: Kind = Kind { name: "outages", place: 2, fill: outages };
+pub const OUTAGES: TableKind = TableKind { name: "outages", place: 2, fill: outages };
 
 /// Rows beyond which the table is folded: the comparison stands above it then.
 const MANY: usize = 12;
@@ -23,7 +23,7 @@ const OUTAGE_COLUMNS: [(&str, &str); 12] = [
         "degraded",
         "time in which nothing failed and throughput was below the bound, or latency far above the baseline's",
     ),
-    ("back after", "from the fault until service was as before, for good: throughput within 5 % of its baseline"),
+    ("recovered after", "from the fault until service was as before, for good: throughput within 5 % of its baseline"),
     ("overshoot", "throughput beyond the baseline while a backlog drained, and until when"),
     (
         "lost operations",
@@ -34,9 +34,9 @@ const OUTAGE_COLUMNS: [(&str, &str); 12] = [
 ];
 
 /// Columns that the narrow terminal has, too.
-const BRIEF: [&str; 6] = ["failed", "wrong", "first failure", "first ok", "no service", "back after"];
+const BRIEF: [&str; 6] = ["failed", "wrong", "first failure", "first ok", "no service", "recovered after"];
 
-fn outages(input: &Input) -> Option<Table> {
+fn outages(input: &ReportInput) -> Option<Table> {
     let several = input.results.trials.len() > 1;
     let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
     columns.push(Column::text("fault"));
@@ -61,7 +61,7 @@ fn outages(input: &Input) -> Option<Table> {
         return None;
     }
     Some(Table {
-        title: "What clients felt of each fault".to_owned(),
+        title: "Effect of each fault on clients".to_owned(),
         note: note(input),
         columns,
         folded: rows.len() > MANY,
@@ -71,12 +71,12 @@ fn outages(input: &Input) -> Option<Table> {
 }
 
 /// Whether it is a condition of the trial, there before the load began: nobody felt it begin.
-fn stands(input: &Input, trial: &str, fault: &Fault) -> bool {
+fn stands(input: &ReportInput, trial: &str, fault: &Fault) -> bool {
     let planned = planned(input.plan, trial).into_iter().flat_map(|trial| &trial.faults);
     planned.into_iter().any(|planned| planned.standing && planned.name == fault.name)
 }
 
-fn note(input: &Input) -> String {
+fn note(input: &ReportInput) -> String {
     let members = input.results.trials.iter().any(|trial| trial.hosts.len() > 1);
     let over_all = " They are over all members: while one is down, the others go on, and service does not break off.";
     format!("Times count from the moment the fault began.{}", if members { over_all } else { "" })
@@ -142,7 +142,7 @@ fn overshoot(outage: &Outage) -> Cell {
 }
 
 fn share(outage: &Outage, trial: &Trial) -> Option<String> {
-    let all = crate::facts::operations(trial);
+    let all = crate::groups::operations(trial);
     (all > 0 && outage.failed > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 
@@ -154,19 +154,19 @@ fn back(outage: &Outage) -> Cell {
     }
 }
 
-pub const RECOVERY: Kind = Kind { name: "recovery", place: 40, fill: recovery };
+pub const RECOVERY: TableKind = TableKind { name: "recovery", place: 40, fill: recovery };
 
 const RECOVERY_COLUMNS: [(&str, &str); 7] = [
     ("occurrences", "in trials that are not void"),
     ("first ok", "median time to the first operation that succeeded again, 95 % interval"),
-    ("back after", "median time until service was as before, for good, 95 % interval"),
-    ("p90", "nine of ten were back after this"),
+    ("recovered after", "median time until service was as before, for good, 95 % interval"),
+    ("p90", "nine of ten had recovered after this"),
     ("longest", "the one that took longest"),
     ("failed", "median of the operations that failed, 95 % interval"),
     ("lost operations", "median of the ok operations missing against the baseline, 95 % interval"),
 ];
 
-fn recovery(input: &Input) -> Option<Table> {
+fn recovery(input: &ReportInput) -> Option<Table> {
     let repeated: Vec<&OutageDistribution> = repeated(input.results).collect();
     if repeated.is_empty() {
         return None;
@@ -213,18 +213,18 @@ fn figures(of: &OutageDistribution) -> Vec<Cell> {
     ]
 }
 
-pub const DISTURBANCES: Kind = Kind { name: "disturbances", place: 41, fill: disturbances };
+pub const DISTURBANCES: TableKind = TableKind { name: "disturbances", place: 41, fill: disturbances };
 
 const DISTURBANCE_COLUMNS: [(&str, &str); 6] = [
     ("failed", "operations that ended with an error or without an answer in time, until service was as before"),
     ("wrong", "answers that contradict what the client did before, until then"),
     ("no service", "time in which nothing succeeded"),
     ("partial", "time in which some operations failed while others succeeded"),
-    ("back after", "until service was as before, for good"),
+    ("recovered after", "until service was as before, for good"),
     ("lost operations", "ok operations missing against the time before"),
 ];
 
-fn disturbances(input: &Input) -> Option<Table> {
+fn disturbances(input: &ReportInput) -> Option<Table> {
     let several = input.results.trials.len() > 1;
     let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
     columns.push(Column::numeric("at", "when it began, from load start").brief());
@@ -246,7 +246,7 @@ fn disturbances(input: &Input) -> Option<Table> {
     }
     Some(Table {
         title: "Outages that no fault explains".to_owned(),
-        note: "Something else broke, or the target did so of its own accord. Times but the first count from the moment it began."
+        note: "Something else failed, or the target did by itself. All times but the first count from the start of the outage."
             .to_owned(),
         columns,
         folded: rows.len() > MANY,
@@ -271,9 +271,9 @@ fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
     ]
 }
 
-pub const SAID: Kind = Kind { name: "said", place: 42, fill: said };
+pub const SAID: TableKind = TableKind { name: "said", place: 42, fill: said };
 
-fn said(input: &Input) -> Option<Table> {
+fn said(input: &ReportInput) -> Option<Table> {
     let several = input.results.trials.len() > 1;
     let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
     columns.push(Column::numeric("first", "when it was first read, from load start; negative: before it").brief());

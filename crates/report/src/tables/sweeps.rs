@@ -6,14 +6,14 @@ use experiment::profile::Profile;
 use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};
 use serde_json::Value;
 
-use super::{Cell, Column, Kind, Row, Table, Tone};
-use crate::facts::plain;
+use super::{Cell, Column, Row, Table, TableKind, Tone};
+use crate::groups::plain;
 use crate::sweep_charts::{curve_name, short};
-use crate::{Input, numbers};
+use crate::{ReportInput, numbers};
 
-pub const SAFE_LOADS: Kind = Kind { name: "safe_loads", place: 0, fill: safe_loads };
+pub const SAFE_LOADS: TableKind = TableKind { name: "safe_loads", place: 0, fill: safe_loads };
 
-fn safe_loads(input: &Input) -> Option<Table> {
+fn safe_loads(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;
     let first = lines.first()?;
     let with_variant = lines.iter().any(|line| line.variant.is_some());
@@ -58,9 +58,9 @@ pub fn condition(surviving: &str) -> String {
     if surviving.is_empty() { "the file's faults".to_owned() } else { surviving.to_owned() }
 }
 
-pub const SCALING: Kind = Kind { name: "scaling", place: 8, fill: scaling };
+pub const SCALING: TableKind = TableKind { name: "scaling", place: 8, fill: scaling };
 
-fn scaling(input: &Input) -> Option<Table> {
+fn scaling(input: &ReportInput) -> Option<Table> {
     let scaling = &input.results.scaling;
     let first = scaling.first()?;
     let several_paths = scaling.iter().any(|other| other.over != first.over);
@@ -130,12 +130,12 @@ fn with_interval(value: Option<f64>, ci95: Option<[f64; 2]>) -> Cell {
     Cell::of(value, write).with(interval)
 }
 
-pub const CROSSINGS: Kind = Kind { name: "crossings", place: 9, fill: crossings };
+pub const CROSSINGS: TableKind = TableKind { name: "crossings", place: 9, fill: crossings };
 
 /// Rows beyond which the page folds the table: each variant meets each other one at each point.
 const MANY_CROSSINGS: usize = 24;
 
-fn crossings(input: &Input) -> Option<Table> {
+fn crossings(input: &ReportInput) -> Option<Table> {
     let crossings = &input.results.crossings;
     let first = crossings.first()?;
     let with_point = crossings.iter().any(|crossing| !crossing.point.is_empty());
@@ -149,7 +149,7 @@ fn crossings(input: &Input) -> Option<Table> {
     columns.push(Column::numeric("ratio of peaks", of_peaks).brief());
     let row = |crossing| Row { cells: crossing_cells(crossing, several_paths, with_point), begins: false };
     Some(Table {
-        title: "Who overtakes whom".to_owned(),
+        title: "Crossovers".to_owned(),
         note: "Between measured loads the lead is taken to change evenly with the logarithm of the load.".to_owned(),
         columns,
         rows: crossings.iter().map(row).collect(),
@@ -186,13 +186,13 @@ pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
     }
 }
 
-pub const COST: Kind = Kind { name: "cost", place: 10, fill: cost };
+pub const COST: TableKind = TableKind { name: "cost", place: 10, fill: cost };
 
 /// Swept paths under it are loads.
 const LOAD: &str = "load.";
 const MANY: usize = 12;
 
-fn cost(input: &Input) -> Option<Table> {
+fn cost(input: &ReportInput) -> Option<Table> {
     let costs = &input.results.costs;
     let shown: Vec<&PointCost> = costs.iter().filter(|cost| cost.at_peak || cost.cheapest).collect();
     let first = shown.first()?;
@@ -261,7 +261,7 @@ fn terms(electricity: bool) -> Vec<(String, String)> {
 }
 
 /// What each profile draws and costs, and who says so.
-fn profiles(input: &Input) -> Vec<(String, String)> {
+fn profiles(input: &ReportInput) -> Vec<(String, String)> {
     let mut seen: Vec<(String, String)> = Vec::new();
     for profile in input.plan.trials.iter().flat_map(|trial| &trial.lab.profiles) {
         let line = (profile.name.clone(), figures(profile));
@@ -336,9 +336,9 @@ fn load(cost: &PointCost) -> String {
     loads.map(|(path, value)| format!("{} {}", short(path), plain(value))).collect::<Vec<_>>().join(", ")
 }
 
-pub const SEARCH: Kind = Kind { name: "search", place: 56, fill: search };
+pub const SEARCH: TableKind = TableKind { name: "search", place: 56, fill: search };
 
-fn search(input: &Input) -> Option<Table> {
+fn search(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;
     let first = lines.first().filter(|_| lines.iter().any(|line| !line.steps.is_empty()))?;
     let several = lines.len() > 1;

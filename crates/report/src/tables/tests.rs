@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{Plan, Range};
+use experiment::plan::{MetricRange, Plan};
 use record::events::HostFigures;
 use record::results::{Emulated, Outage, Results};
 
@@ -12,7 +12,7 @@ use crate::example;
 
 fn table(name: &str, results: &Results, plan: &Plan) -> Option<Table> {
     let environment = Some(example::environment());
-    named(name, &Input { results, plan, environment, folder: String::new(), trials: Vec::new() })
+    named(name, &ReportInput { results, plan, environment, folder: String::new(), trials: Vec::new() })
 }
 
 /// The cells below a heading.
@@ -42,7 +42,7 @@ fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
     let steps = vec![record::results::SearchStep::default()];
     results.safe_loads = vec![record::results::SafeLoad { steps, ..Default::default() }];
     let environment = Some(example::environment());
-    let input = Input { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
+    let input = ReportInput { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
     let tables = of_run(&input);
     assert_eq!(tables.len(), KINDS.len());
     for (kind, table) in &tables {
@@ -83,7 +83,8 @@ fn nothing_measured_is_not_0() {
     let (plan, mut results) = one_crash();
     results.trials[0].faults[0].outage = Some(Outage::default());
     let outages = table("outages", &results, &plan).unwrap();
-    for head in ["first failure", "first ok", "no service", "partial", "back after", "memory released", "baseline"] {
+    for head in ["first failure", "first ok", "no service", "partial", "recovered after", "memory released", "baseline"]
+    {
         assert_eq!(column(&outages, head)[0].text, numbers::NONE, "{head}");
     }
 }
@@ -110,10 +111,10 @@ fn outages_say_what_never_came_back_and_what_could_not_be_injected() {
     let (plan, mut results) = one_crash();
     let outages = table("outages", &results, &plan).unwrap();
     assert_eq!(column(&outages, "failed")[0], &Cell::new("99").with("of 1,834,666").toned(Tone::Bad));
-    assert_eq!(column(&outages, "back after")[0].text, "120 ms");
+    assert_eq!(column(&outages, "recovered after")[0].text, "120 ms");
     assert_eq!(column(&outages, "memory released")[0].text, "5.12 MB");
     results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
-    assert_eq!(column(&table("outages", &results, &plan).unwrap(), "back after")[0].text, "never");
+    assert_eq!(column(&table("outages", &results, &plan).unwrap(), "recovered after")[0].text, "never");
     results.trials[0].faults[0].failed = Some("no such member".to_owned());
     let failed = table("outages", &results, &plan).unwrap();
     assert_eq!(column(&failed, "failed")[0].small, "no such member");
@@ -148,7 +149,10 @@ fn claims_and_requirements_carry_their_units_and_words() {
     let requirements = table("requirements", &results, &plan).unwrap();
     let texts: Vec<&str> = requirements.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(texts, ["faults.oops.outage.back_to_baseline_s", "below 80 ms", "100 ms", "violated"]);
-    assert_eq!(verdicts::asked("failed_pct", &Range { equals: Some(0.0), ..Range::default() }), "exactly 0 %");
+    assert_eq!(
+        verdicts::asked("failed_pct", &MetricRange { equals: Some(0.0), ..MetricRange::default() }),
+        "exactly 0 %"
+    );
 }
 
 #[test]
@@ -185,7 +189,7 @@ fn the_environment_is_grouped_and_keeps_details_small() {
         BTreeMap::from([("vsns".to_owned(), BTreeMap::from([("otp".to_owned(), "25.2.3".to_owned())]))]);
     environment.sysctls = BTreeMap::from([("net.core.rmem_max".to_owned(), "212992".to_owned())]);
     environment.quota_cores = Some(1.5);
-    let input = Input {
+    let input = ReportInput {
         results: &results,
         plan: &plan,
         environment: Some(environment),
@@ -238,7 +242,7 @@ fn what_no_fault_explains_has_a_table_of_its_own() {
     let disturbances = table("disturbances", &results, &plan).unwrap();
     assert_eq!(column(&disturbances, "at")[0].text, "22.5 s");
     assert_eq!(column(&disturbances, "failed")[0], &Cell::new("40").toned(Tone::Bad));
-    assert_eq!(column(&disturbances, "back after")[0].text, "1.2 s");
+    assert_eq!(column(&disturbances, "recovered after")[0].text, "1.2 s");
 }
 
 #[test]
@@ -249,7 +253,7 @@ fn a_fault_that_occurred_often_enough_has_its_distribution() {
     assert_eq!(table("recovery", &results, &plan), None, "two are two figures");
     results.outages = vec![example::distribution(None, &point, 9)];
     let recovery = table("recovery", &results, &plan).unwrap();
-    assert_eq!(column(&recovery, "back after")[0], &Cell::new("120 ms").with("80–200 ms"));
+    assert_eq!(column(&recovery, "recovered after")[0], &Cell::new("120 ms").with("80–200 ms"));
     assert_eq!(column(&recovery, "longest")[0].text, "400 ms");
     results.outages[0].never_back = 2;
     let recovery = table("recovery", &results, &plan).unwrap();

@@ -4,11 +4,11 @@ use experiment::plan;
 use record::events::Ending;
 use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
 
-use super::{Cell, Column, Kind, Row, Table, Tone, begins, label_cells, label_columns, trust_word};
-use crate::facts::{Group, groups, plain, trial_name};
-use crate::{Input, numbers};
+use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns, trust_word};
+use crate::groups::{Group, groups, plain, trial_name};
+use crate::{ReportInput, numbers};
 
-pub const CONSISTENCY: Kind = Kind { name: "consistency", place: 4, fill: consistency };
+pub const CONSISTENCY: TableKind = TableKind { name: "consistency", place: 4, fill: consistency };
 
 const MANY: usize = 12;
 /// Groups of which examples are shown.
@@ -16,33 +16,33 @@ const EXEMPLARY: usize = 3;
 const NOT_CHECKED: &str = "not checked";
 
 /// A column, and its cell; it is left out where no group has anything to say in it.
-struct Figure {
+struct VerdictColumn {
     head: &'static str,
     explained: &'static str,
     is_known: fn(&Trial) -> bool,
     cell: fn(&Group, &Results) -> Cell,
 }
 
-const FIGURES: &[Figure] = &[
-    Figure {
+const FIGURES: &[VerdictColumn] = &[
+    VerdictColumn {
         head: "keys checked",
         explained: "audited keys that were read back after the run and judged",
         is_known: |_| true,
         cell: |group, _| count(group, |trial| trial.consistency.checked, false),
     },
-    Figure {
+    VerdictColumn {
         head: "lost writes",
         explained: "acknowledged writes that were gone, or changed, after the run; where members were asked, on all of them",
         is_known: |_| true,
         cell: |group, _| count(group, |trial| trial.consistency.lost_writes, true),
     },
-    Figure {
+    VerdictColumn {
         head: "wrong answers",
         explained: "answers that contradict what the same client did before",
         is_known: |_| true,
         cell: |group, _| count(group, |trial| trial.consistency.wrong, true),
     },
-    Figure {
+    VerdictColumn {
         head: "wrong in 1,000",
         explained: "wrong answers in 1,000 cycles, over all repeats; below, the 95 % interval",
         is_known: |trial| {
@@ -50,19 +50,19 @@ const FIGURES: &[Figure] = &[
         },
         cell: |group, results| rate(pooled(group, results)),
     },
-    Figure {
+    VerdictColumn {
         head: "diverged keys",
         explained: "keys on which members differed after the run, or that some of them lacked",
         is_known: |_| true,
         cell: |group, _| diverged(group),
     },
-    Figure {
+    VerdictColumn {
         head: "records by member",
         explained: "how much each held after the run, in the trial in which they differed most",
         is_known: |trial| !trial.consistency.replicas.is_empty(),
         cell: |group, _| tables(group),
     },
-    Figure {
+    VerdictColumn {
         head: "linearizable",
         explained: "whether the history of the audited keys fits some order of single steps",
         is_known: |trial| !["", NOT_CHECKED].contains(&trial.consistency.linearizable.as_str()),
@@ -71,20 +71,20 @@ const FIGURES: &[Figure] = &[
 ];
 
 /// Examples that a trial has of something.
-type Examples = fn(&Trial) -> &[String];
+type ExamplesOf = fn(&Trial) -> &[String];
 
 /// Examples: of what, and where they are. They are too long for a column.
-const EXAMPLES: [(&str, Examples); 2] = [
-    ("Some of the lost", |trial| &trial.consistency.lost_examples),
-    ("Some of the diverged", |trial| &trial.consistency.diverged_examples),
+const EXAMPLES: [(&str, ExamplesOf); 2] = [
+    ("Lost keys, for example", |trial| &trial.consistency.lost_examples),
+    ("Diverged keys, for example", |trial| &trial.consistency.diverged_examples),
 ];
 
-fn consistency(input: &Input) -> Option<Table> {
+fn consistency(input: &ReportInput) -> Option<Table> {
     let (results, groups) = (input.results, groups(input.results, input.plan));
     if !results.trials.iter().any(checked) {
         return None;
     }
-    let figures: Vec<&Figure> =
+    let figures: Vec<&VerdictColumn> =
         FIGURES.iter().filter(|figure| results.trials.iter().any(|trial| (figure.is_known)(trial))).collect();
     let mut columns = label_columns(&groups);
     columns.extend(figures.iter().map(|figure| Column::numeric(figure.head, figure.explained).brief()));
@@ -124,8 +124,8 @@ fn not_asked(results: &Results) -> String {
     }
     match reasons.as_slice() {
         [] => String::new(),
-        [only] => format!("Not asked, and in no count: {only}."),
-        [first, others @ ..] => format!("Not asked, and in no count: {first}, and {} more.", others.len()),
+        [only] => format!("Not asked, and not counted: {only}."),
+        [first, others @ ..] => format!("Not asked, and not counted: {first}, and {} more.", others.len()),
     }
 }
 
@@ -161,14 +161,14 @@ fn rate(found: Option<&PooledConsistency>) -> Cell {
 
 fn diverged(group: &Group) -> Cell {
     let cell = count(group, |trial| trial.consistency.diverged_keys, true);
-    let most = |value: fn(&Trial) -> Option<u64>| group.usable().filter_map(value).max().filter(|most| *most > 0);
+    let most = |value: fn(&Trial) -> Option<u64>| group.counting().filter_map(value).max().filter(|most| *most > 0);
     let kinds = [
         (most(|trial| trial.consistency.diverged_differing), "differing"),
         (most(|trial| trial.consistency.diverged_missing), "missing somewhere"),
     ];
     let kinds: Vec<String> =
         kinds.into_iter().filter_map(|(most, kind)| Some(format!("{} {kind}", numbers::count(most?)))).collect();
-    match (group.usable().count(), kinds.as_slice()) {
+    match (group.counting().count(), kinds.as_slice()) {
         (_, []) => cell,
         (1, kinds) => cell.with(kinds.join(", ")),
         (_, kinds) => {
@@ -180,7 +180,7 @@ fn diverged(group: &Group) -> Cell {
 
 /// Of the trial in which members differed most.
 fn tables(group: &Group) -> Cell {
-    let most = group.usable().filter(|trial| !trial.consistency.replicas.is_empty());
+    let most = group.counting().filter(|trial| !trial.consistency.replicas.is_empty());
     // Of several the first, which `max_by_key` would not give.
     let most = most.reduce(
         |best, next| {
@@ -197,7 +197,7 @@ fn tables(group: &Group) -> Cell {
 }
 
 fn linearizable(group: &Group) -> Cell {
-    let words: Vec<&str> = group.usable().map(|trial| trial.consistency.linearizable.as_str()).collect();
+    let words: Vec<&str> = group.counting().map(|trial| trial.consistency.linearizable.as_str()).collect();
     match words.first() {
         Some(first) if !first.is_empty() && words.iter().all(|word| word == first) => Cell::new(*first),
         Some(first) if !first.is_empty() => Cell::new("differs between repeats"),
@@ -206,17 +206,17 @@ fn linearizable(group: &Group) -> Cell {
 }
 
 /// Of the trial that has most.
-fn some(group: &Group, of_what: &str, of: Examples) -> Option<String> {
-    let examples = group.usable().map(of).max_by_key(|examples| examples.len()).filter(|found| !found.is_empty())?;
+fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
+    let examples = group.counting().map(of).max_by_key(|examples| examples.len()).filter(|found| !found.is_empty())?;
     let names: Vec<&str> =
         group.labels.iter().map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()).collect();
     let place = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
     Some(format!("{of_what}{place}: {}.", examples.join("; ")))
 }
 
-pub const CLAIMS: Kind = Kind { name: "claims", place: 5, fill: claims };
+pub const CLAIMS: TableKind = TableKind { name: "claims", place: 5, fill: claims };
 
-fn claims(input: &Input) -> Option<Table> {
+fn claims(input: &ReportInput) -> Option<Table> {
     let claims = &input.results.claims;
     if claims.is_empty() {
         return None;
@@ -282,7 +282,7 @@ pub fn held(claim: &Claim) -> Cell {
 }
 
 /// `at least 10 ms and at most 20 ms`.
-pub fn asked(metric: &str, range: &plan::Range) -> String {
+pub fn asked(metric: &str, range: &plan::MetricRange) -> String {
     let bounds = [
         ("below", range.below),
         ("above", range.above),
@@ -302,9 +302,9 @@ pub fn filter(filter: &std::collections::BTreeMap<String, serde_json::Value>) ->
     parts.join(", ")
 }
 
-pub const REQUIREMENTS: Kind = Kind { name: "requirements", place: 6, fill: requirements };
+pub const REQUIREMENTS: TableKind = TableKind { name: "requirements", place: 6, fill: requirements };
 
-fn requirements(input: &Input) -> Option<Table> {
+fn requirements(input: &ReportInput) -> Option<Table> {
     let requirements = &input.results.requirements;
     if requirements.is_empty() {
         return None;
@@ -341,9 +341,9 @@ fn requirements(input: &Input) -> Option<Table> {
     })
 }
 
-pub const TRIALS: Kind = Kind { name: "trials", place: 55, fill: trials };
+pub const TRIALS: TableKind = TableKind { name: "trials", place: 55, fill: trials };
 
-fn trials(input: &Input) -> Option<Table> {
+fn trials(input: &ReportInput) -> Option<Table> {
     if input.results.trials.is_empty() {
         return None;
     }
@@ -401,7 +401,8 @@ mod tests {
     use crate::example;
 
     fn table(results: &Results, plan: &Plan) -> Table {
-        consistency(&Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() }).unwrap()
+        consistency(&ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() })
+            .unwrap()
     }
 
     fn cell<'a>(table: &'a Table, head: &str) -> &'a Cell {
@@ -455,7 +456,7 @@ mod tests {
             &Cell::new("6").with("2 differing, 5 missing somewhere").toned(Tone::Bad)
         );
         assert_eq!(cell(&shown, "records by member").text, format!("n2 1,176, n3 1,180, n4 {}", numbers::NONE));
-        let note = "Not asked, and in no count: n4 in trial 001 (its host is down). Some of the diverged: a: n1 version 1, n2 version 2; \
+        let note = "Not asked, and not counted: n4 in trial 001 (its host is down). Diverged keys, for example: a: n1 version 1, n2 version 2; \
                 b: n1 \"x\", n2 nothing.";
         assert_eq!(shown.note, note, "a column of its own was squeezed to nothing");
 

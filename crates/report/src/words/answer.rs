@@ -2,10 +2,10 @@
 //! result may be used comes first.
 
 use experiment::plan::Plan;
-use record::results::{Disturbance, Emulated, Outage, Results, Trial, Trust};
+use record::results::{Disturbance, Emulated, Outage, Results, Trial, Trust, counting};
 
 use super::{differing, quoted, side_by_side, stopped, sweeps};
-use crate::facts::{Figure, Group, counted, groups, longest, operations, outages, planned};
+use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
 use crate::numbers;
 
 /// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
@@ -42,14 +42,14 @@ pub(super) fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
 fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     let mut sentences = Vec::new();
     let groups = groups(results, plan);
-    let measured: Vec<Group> = groups.into_iter().filter(|group| group.usable().any(|t| operations(t) > 0)).collect();
+    let measured: Vec<Group> = groups.into_iter().filter(|group| group.counting().any(|t| operations(t) > 0)).collect();
     match measured.as_slice() {
         groups if !results.safe_loads.is_empty() => {
             sentences.extend(sweeps::safe_loads(&results.safe_loads));
             sentences.extend(side_by_side::inconsistencies(groups));
         }
         [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
-        [group] if group.usable().any(|trial| outages(trial).next().is_some()) => {
+        [group] if group.counting().any(|trial| outages(trial).next().is_some()) => {
             sentences.push(of_crash(group, plan));
         }
         [group] => sentences.push(of_load(group, plan)),
@@ -118,7 +118,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
         Some(rate) => format!("{who} {} calls/s", rate.text(numbers::number)),
         None => format!("{who} answers at a rate that was not measured"),
     });
-    let quantiles: [(&str, Figure); 2] =
+    let quantiles: [(&str, FigureOf); 2] =
         [("p50", |trial| trial.latency_us?.p50), ("p99", |trial| trial.latency_us?.p99)];
     let latency: Vec<String> = quantiles
         .into_iter()
@@ -136,7 +136,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
 
 /// `median of 3 repeats (range): `, or nothing.
 pub fn repeats(group: &Group) -> String {
-    match group.usable().count() {
+    match group.counting().count() {
         0 | 1 => String::new(),
         several => format!("medians of {several} repeats (and their ranges): "),
     }
@@ -228,7 +228,7 @@ fn of_crash(group: &Group, plan: &Plan) -> String {
 }
 
 fn failures_felt(group: &Group) -> String {
-    let name = group.usable().find(|trial| outages(trial).next().is_some()).map(fault).unwrap_or_default();
+    let name = group.counting().find(|trial| outages(trial).next().is_some()).map(fault).unwrap_or_default();
     let failed = group.spread(|trial| felt(trial, |outage| outage.failed));
     let all = group
         .spread(|trial| counted(trial, operations))
@@ -252,10 +252,10 @@ fn felt(trial: &Trial, count: fn(&Outage) -> u64) -> Option<f64> {
 fn back(group: &Group) -> Option<String> {
     let never =
         |trial: &&Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
-    let (gone, all) = (group.usable().filter(never).count(), group.usable().count());
+    let (gone, all) = (group.counting().filter(never).count(), group.counting().count());
     let spread = group.spread(|trial| longest(trial, |outage| outage.back_to_baseline_s));
     match (spread, gone) {
-        (Some(spread), 0) => Some(format!("throughput was back after {}", spread.text(numbers::seconds))),
+        (Some(spread), 0) => Some(format!("throughput recovered after {}", spread.text(numbers::seconds))),
         (None, 0) => None,
         (_, 1) if all == 1 => Some("throughput did not come back to its baseline within the trial".to_owned()),
         (_, gone) => Some(format!("throughput did not come back to its baseline in {gone} of {all} trials")),
@@ -264,8 +264,7 @@ fn back(group: &Group) -> Option<String> {
 
 /// In one sentence; `None` if nothing was disturbed in any trial that is used.
 pub fn disturbances(results: &Results) -> Option<String> {
-    let all_void = results.trials.iter().all(|trial| trial.verdict.is == Trust::Void);
-    let used: Vec<&Trial> = results.trials.iter().filter(|trial| all_void || trial.verdict.is != Trust::Void).collect();
+    let used = counting(&results.trials);
     // Wrong answers alone break nothing off; how many there were is said elsewhere.
     let broke_off = |one: &&Disturbance| {
         one.outage.failed > 0 || one.outage.total_s.is_some_and(|total_s| total_s > 0.0) || one.outage.wrong == 0

@@ -3,7 +3,7 @@
 use record::results::Comparison;
 
 use super::{listed, quoted};
-use crate::facts::plain;
+use crate::groups::plain;
 use crate::numbers;
 use crate::tables::Tone;
 

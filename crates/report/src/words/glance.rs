@@ -7,7 +7,7 @@ use record::results::{Generator, Quantiles, Results, Trial};
 
 use super::summary::{lines, partial, redirected, verdict};
 use super::{answer, capital, visible};
-use crate::facts::{operations, planned};
+use crate::groups::{operations, planned};
 use crate::numbers;
 
 /// Columns of the terminal that are used.
@@ -170,7 +170,7 @@ const SHORTEST: usize = 5;
 
 /// A row: the upper edge of its range, and how many times are in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct HistogramRow {
     /// Nanoseconds; `None`: slower than the row above.
     up_to_ns: Option<u64>,
     count: u64,
@@ -199,20 +199,21 @@ pub fn bars(times_ns: &Histogram<u64>, most: usize, width: usize) -> Vec<String>
         .collect()
 }
 
-fn range(row: &Row, slowest_ns: u64) -> String {
+fn range(row: &HistogramRow, slowest_ns: u64) -> String {
     match row.up_to_ns {
         Some(up_to_ns) => format!("≤ {}", numbers::micros(up_to_ns as f64 / NS_PER_US)),
         None => format!("up to {}", numbers::micros(slowest_ns as f64 / NS_PER_US)),
     }
 }
 
-fn rows(times_ns: &Histogram<u64>, most: usize) -> Vec<Row> {
+fn rows(times_ns: &Histogram<u64>, most: usize) -> Vec<HistogramRow> {
     if times_ns.is_empty() {
         return Vec::new();
     }
     let edges = edges(FITTED.map(|q| times_ns.lowest_equivalent(times_ns.value_at_quantile(q))), most - 1);
-    let mut rows: Vec<Row> = edges.iter().map(|edge| Row { up_to_ns: Some(*edge), count: 0 }).collect();
-    rows.push(Row { up_to_ns: None, count: 0 });
+    let mut rows: Vec<HistogramRow> =
+        edges.iter().map(|edge| HistogramRow { up_to_ns: Some(*edge), count: 0 }).collect();
+    rows.push(HistogramRow { up_to_ns: None, count: 0 });
     for bucket in times_ns.iter_recorded() {
         // A time on an edge belongs below it, though its bucket reaches beyond.
         let at_ns = times_ns.lowest_equivalent(bucket.value_iterated_to());

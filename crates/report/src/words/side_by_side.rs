@@ -4,7 +4,7 @@
 use record::results::{OutageDistribution, Results, Trial};
 
 use super::{capital, listed, quoted};
-use crate::facts::{Figure, Group, Spread, counted, operations, outages};
+use crate::groups::{FigureOf, Group, MedianRange, counted, operations, outages};
 use crate::numbers;
 use crate::run_charts::{label, repeated};
 
@@ -31,7 +31,7 @@ pub fn findings(groups: &[Group], speed_is_told: bool) -> Vec<String> {
 const WRONG: &str = "answers were wrong";
 
 /// What the checks count, and of how many.
-const INCONSISTENCIES: &[(&str, Figure, Option<Figure>)] = &[
+const INCONSISTENCIES: &[(&str, FigureOf, Option<FigureOf>)] = &[
     (
         "acknowledged writes were lost",
         |trial| trial.consistency.lost_writes.map(|count| count as f64),
@@ -51,7 +51,7 @@ pub fn inconsistencies(groups: &[Group]) -> Vec<String> {
     found.filter_map(|(what, value, of)| where_any(groups, what, *value, *of)).collect()
 }
 
-fn any(groups: &[Group], value: Figure) -> bool {
+fn any(groups: &[Group], value: FigureOf) -> bool {
     groups.iter().any(|group| group.spread(value).is_some_and(|spread| spread.most > 0.0))
 }
 
@@ -60,8 +60,8 @@ fn failed(trial: &Trial) -> Option<f64> {
 }
 
 fn failures(groups: &[Group]) -> String {
-    let trials: usize = groups.iter().map(|group| group.usable().count()).sum();
-    let Some(worst) = Worst::of(groups, failed).filter(|worst| worst.value > 0.0) else {
+    let trials: usize = groups.iter().map(|group| group.counting().count()).sum();
+    let Some(worst) = WorstTrial::of(groups, failed).filter(|worst| worst.value > 0.0) else {
         return format!("No call failed in any of {trials} trials.");
     };
     let all = numbers::count_in_words(operations(worst.trial));
@@ -80,7 +80,7 @@ fn failures(groups: &[Group]) -> String {
 }
 
 fn with_faults(groups: &[Group]) -> bool {
-    groups.iter().any(|group| group.usable().any(|trial| outages(trial).next().is_some()))
+    groups.iter().any(|group| group.counting().any(|trial| outages(trial).next().is_some()))
 }
 
 /// Latency by the first dimension, or throughput where no fault was played.
@@ -96,12 +96,12 @@ fn speed(groups: &[Group]) -> Option<String> {
 }
 
 /// `p99 ran from 1.1 ms (‹a›) to 2.3 ms (‹b›)`: medians, by the values of the first dimension.
-fn range(groups: &[Group], what: &str, value: Figure, write: fn(f64) -> String) -> Option<String> {
+fn range(groups: &[Group], what: &str, value: FigureOf, write: fn(f64) -> String) -> Option<String> {
     let mut medians: Vec<(String, f64)> = Vec::new();
     for name in values_of(groups, 0) {
         let of_name = groups.iter().filter(|group| group.labels.first().is_some_and(|label| label.1 == name));
         let values: Vec<f64> = of_name.filter_map(|group| Some(group.spread(value)?.median)).collect();
-        medians.extend(Spread::of(values).map(|spread| (name.clone(), spread.median)));
+        medians.extend(MedianRange::of(values).map(|spread| (name.clone(), spread.median)));
     }
     let (low, least) = medians.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let (high, most) = medians.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -114,8 +114,8 @@ fn range(groups: &[Group], what: &str, value: Figure, write: fn(f64) -> String) 
 }
 
 /// Where a count is above 0, and where it is not.
-fn where_any(groups: &[Group], what: &str, value: Figure, of: Option<Figure>) -> Option<String> {
-    let worst = Worst::of(groups, value)?;
+fn where_any(groups: &[Group], what: &str, value: FigureOf, of: Option<FigureOf>) -> Option<String> {
+    let worst = WorstTrial::of(groups, value)?;
     if worst.value == 0.0 {
         return Some(capital(&format!("no {what} in any of the cases.")));
     }
@@ -124,7 +124,7 @@ fn where_any(groups: &[Group], what: &str, value: Figure, of: Option<Figure>) ->
         None => format!("up to {}", worst.count()),
     };
     Some(match split(groups, value) {
-        Some(Split { dimension, clean, dirty, .. }) => {
+        Some(DimensionSplit { dimension, clean, dirty, .. }) => {
             let (dirty, clean) = (names(dimension, &dirty), names("", &clean));
             capital(&format!("{what} with {dirty} ({up_to}), none with {clean}."))
         }
@@ -133,15 +133,15 @@ fn where_any(groups: &[Group], what: &str, value: Figure, of: Option<Figure>) ->
 }
 
 /// The trial with the largest value.
-struct Worst<'a, 'b> {
+struct WorstTrial<'a, 'b> {
     group: &'b Group<'a>,
     trial: &'b Trial,
     value: f64,
 }
 
-impl<'a, 'b> Worst<'a, 'b> {
-    fn of(groups: &'b [Group<'a>], value: Figure) -> Option<Self> {
-        let trials = groups.iter().flat_map(|group| group.usable().map(move |trial| (group, trial)));
+impl<'a, 'b> WorstTrial<'a, 'b> {
+    fn of(groups: &'b [Group<'a>], value: FigureOf) -> Option<Self> {
+        let trials = groups.iter().flat_map(|group| group.counting().map(move |trial| (group, trial)));
         let valued = trials.filter_map(|(group, trial)| Some(Self { group, trial, value: value(trial)? }));
         valued.reduce(|worst, next| if next.value > worst.value { next } else { worst })
     }
@@ -152,7 +152,7 @@ impl<'a, 'b> Worst<'a, 'b> {
 }
 
 /// A dimension that tells where a count is 0 from where it is not.
-struct Split<'a> {
+struct DimensionSplit<'a> {
     /// Its place among the dimensions.
     pub index: usize,
     dimension: &'a str,
@@ -162,8 +162,8 @@ struct Split<'a> {
 
 /// The values of a dimension with which a count is 0 in every trial, and the others, if there are both. Of several such
 /// dimensions the one that leaves least unsaid: with the most groups where the count is 0.
-fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
-    let mut best: Option<(usize, Split)> = None;
+fn split<'a>(groups: &'a [Group], value: FigureOf) -> Option<DimensionSplit<'a>> {
+    let mut best: Option<(usize, DimensionSplit)> = None;
     for index in 0..groups.first().map_or(0, |group| group.labels.len()) {
         let (mut clean, mut dirty) = (Vec::new(), Vec::new());
         for name in values_of(groups, index) {
@@ -177,7 +177,7 @@ fn split<'a>(groups: &'a [Group], value: Figure) -> Option<Split<'a>> {
         }
         let covered = groups.iter().filter(|group| clean.contains(&group.labels[index].1)).count();
         if !clean.is_empty() && !dirty.is_empty() && best.as_ref().is_none_or(|(most, _)| covered > *most) {
-            best = Some((covered, Split { index, dimension: dimension(groups, index), clean, dirty }));
+            best = Some((covered, DimensionSplit { index, dimension: dimension(groups, index), clean, dirty }));
         }
     }
     best.map(|(_, split)| split)
@@ -209,7 +209,7 @@ fn names(dimension: &str, names: &[String]) -> String {
 }
 
 /// What the trials of one value of a dimension say together.
-struct Seen {
+struct PooledTrials {
     name: String,
     wrong: u64,
     /// Cycles that ended, full or not; `None` where they were not counted.
@@ -218,12 +218,12 @@ struct Seen {
 
 /// In one sentence; `None` where nothing was expected, or no answer was wrong.
 fn wrong_answers(groups: &[Group]) -> Option<String> {
-    let wrong: Figure = |trial| trial.consistency.wrong.map(|count| count as f64);
+    let wrong: FigureOf = |trial| trial.consistency.wrong.map(|count| count as f64);
     groups.iter().find(|group| group.spread(wrong).is_some_and(|wrong| wrong.most > 0.0))?;
     let index = split(groups, wrong).map_or(0, |split| split.index);
-    let seen: Vec<Seen> = values_of(groups, index).into_iter().map(|name| seen(groups, index, name)).collect();
-    let named = |one: &Seen| names(dimension(groups, index), std::slice::from_ref(&one.name));
-    let (mut dirty, clean): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|one| one.wrong > 0);
+    let seen: Vec<PooledTrials> = values_of(groups, index).into_iter().map(|name| seen(groups, index, name)).collect();
+    let named = |one: &PooledTrials| names(dimension(groups, index), std::slice::from_ref(&one.name));
+    let (mut dirty, clean): (Vec<&PooledTrials>, Vec<&PooledTrials>) = seen.iter().partition(|one| one.wrong > 0);
     dirty.sort_by(|a, b| b.per_1000().unwrap_or(0.0).total_cmp(&a.per_1000().unwrap_or(0.0)));
     let counts: Vec<String> = dirty.iter().map(|one| format!("{} with {}", one.rate(), named(one))).collect();
     let of = if dirty.iter().all(|one| one.per_1000().is_some()) { " for 1,000 cycles" } else { "" };
@@ -235,15 +235,15 @@ fn wrong_answers(groups: &[Group]) -> Option<String> {
     Some(capital(&format!("{text}.")))
 }
 
-fn seen(groups: &[Group], index: usize, name: String) -> Seen {
+fn seen(groups: &[Group], index: usize, name: String) -> PooledTrials {
     let own = || groups.iter().filter(|group| group.labels.get(index).is_some_and(|label| label.1 == name));
-    let trials = || own().flat_map(Group::usable);
+    let trials = || own().flat_map(Group::counting);
     let wrong = trials().map(|trial| trial.outcomes.wrong).sum();
     let cycles: Option<u64> = trials().map(|trial| trial.consistency.cycles).sum();
-    Seen { wrong, cycles, name }
+    PooledTrials { wrong, cycles, name }
 }
 
-impl Seen {
+impl PooledTrials {
     fn per_1000(&self) -> Option<f64> {
         self.cycles.filter(|cycles| *cycles > 0).map(|cycles| 1_000.0 * self.wrong as f64 / cycles as f64)
     }
@@ -341,10 +341,10 @@ mod tests {
     use serde_json::json;
 
     use crate::words::answer;
-    use crate::{Input, example};
+    use crate::{ReportInput, example};
 
-    fn input<'a>(results: &'a Results, plan: &'a Plan) -> Input<'a> {
-        Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
+    fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
+        ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
     }
 
     /// Four modes at two rates of the link: dirty ones give wrong answers, in so many of 1,000 cycles of each of two trials.

@@ -4,9 +4,9 @@ use experiment::plan::Plan;
 use record::results::{Results, Trial};
 
 use super::{answer, meaning, visible};
-use crate::facts::groups;
+use crate::groups::groups;
 use crate::tables::{self, Cell, Column, Table, Tone, comparison};
-use crate::{Input, numbers};
+use crate::{ReportInput, numbers};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
@@ -18,7 +18,7 @@ const LONG: usize = 12;
 pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     let verdict = verdict(results, colour, WIDTH) + &partial(results, WIDTH);
     let mut parts = vec![heading(results), finding(results, plan), verdict];
-    let input = Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let input = ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
     let groups = groups(results, plan);
     if !groups.is_empty() && plan.find.is_none() {
         let table = comparison::comparison_of(&groups);
@@ -131,20 +131,20 @@ const NARROWEST: usize = 12;
 
 /// The table, each line at most `width` characters wide if its columns can be made so narrow.
 pub fn set(table: &Table, width: usize, colour: bool) -> String {
-    let with_ranges = Setting::of(table, true);
-    let mut setting = if with_ranges.width() <= width { with_ranges } else { Setting::of(table, false) };
+    let with_ranges = SettingColumn::of(table, true);
+    let mut setting = if with_ranges.width() <= width { with_ranges } else { SettingColumn::of(table, false) };
     setting.narrow(width);
     setting.write(colour)
 }
 
-struct Setting<'a> {
+struct SettingColumn<'a> {
     columns: Vec<&'a Column>,
     /// Text and tone; begins is whether a group of rows begins.
     rows: Vec<(bool, Vec<(String, Tone)>)>,
     widths: Vec<usize>,
 }
 
-impl<'a> Setting<'a> {
+impl<'a> SettingColumn<'a> {
     fn of(table: &'a Table, with_ranges: bool) -> Self {
         let shown: Vec<usize> = (0..table.columns.len()).filter(|&index| table.columns[index].brief).collect();
         let columns: Vec<&Column> = shown.iter().map(|&index| &table.columns[index]).collect();

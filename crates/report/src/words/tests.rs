@@ -5,10 +5,10 @@ use experiment::plan::Plan;
 use record::results::{Crossing, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 
 use super::*;
-use crate::{Input, example};
+use crate::{ReportInput, example};
 
-fn input<'a>(results: &'a Results, plan: &'a Plan) -> Input<'a> {
-    Input { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
+fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
+    ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
 }
 
 fn one() -> (Plan, Results) {
@@ -207,7 +207,8 @@ fn a_search_has_its_tables_and_its_chart() {
         }))
         .unwrap(),
     );
-    let input = Input { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let input =
+        ReportInput { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
     let charts = crate::run_charts::searches(&input);
     assert_eq!((charts.len(), charts[0].panels[0].lines.len()), (1, 3));
     assert_eq!((charts[0].marks[0].at, charts[0].marks[0].until), (11_900.0, Some(12_700.0)));

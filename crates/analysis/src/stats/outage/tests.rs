@@ -5,13 +5,16 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use record::rows::OutcomeSlot;
 
-use super::{Times, *};
-use crate::made_up::{Made, SLOT_S, near};
+use super::{FaultTimes, *};
+use crate::synthetic::{SLOT_S, SyntheticLoad, near};
 
 #[test]
 fn without_an_effect_there_is_no_outage() {
-    for made in [Made::even(30.0, |_| 20_000.0), Made::random(1, 30.0, |_| 20_000.0), Made::random(2, 30.0, |_| 200.0)]
-    {
+    for made in [
+        SyntheticLoad::even(30.0, |_| 20_000.0),
+        SyntheticLoad::random(1, 30.0, |_| 20_000.0),
+        SyntheticLoad::random(2, 30.0, |_| 200.0),
+    ] {
         let outage = made.outage(15.0);
         assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
         assert_eq!((outage.failed, outage.wrong), (0, 0));
@@ -30,7 +33,7 @@ fn a_crash_as_in_the_article() {
         after if after < 0.010 => 0.0,
         _ => 10_000.0,
     };
-    for made in [Made::even(30.0, rate), Made::random(3, 30.0, rate)] {
+    for made in [SyntheticLoad::even(30.0, rate), SyntheticLoad::random(3, 30.0, rate)] {
         let outage = made.failing(99, 15.0, 15.008).outage(15.0);
         assert!(near(outage.baseline_per_s, 20_000.0, 100.0), "{outage:?}");
         assert_eq!(outage.failed, 99);
@@ -48,7 +51,7 @@ fn a_crash_as_in_the_article() {
 #[test]
 fn a_short_outage_is_not_hidden_by_the_window() {
     let rate = |at_s: f64| if (15.0..15.008).contains(&at_s) { 0.0 } else { 20_000.0 };
-    let outage = Made::random(4, 30.0, rate).outage(15.0);
+    let outage = SyntheticLoad::random(4, 30.0, rate).outage(15.0);
     assert!(near(outage.total_s, 0.008, 0.0015), "{outage:?}");
     assert!(near(outage.back_to_baseline_s, 0.008, 0.0015), "{outage:?}");
     assert!(near(outage.first_ok_s, 0.008, 0.0015), "{outage:?}");
@@ -56,7 +59,7 @@ fn a_short_outage_is_not_hidden_by_the_window() {
 
 #[test]
 fn failures_while_throughput_holds_are_an_outage_too() {
-    let outage = Made::random(5, 30.0, |_| 20_000.0).failing(50, 15.2, 17.7).outage(15.0);
+    let outage = SyntheticLoad::random(5, 30.0, |_| 20_000.0).failing(50, 15.2, 17.7).outage(15.0);
     assert_eq!(outage.failed, 50);
     assert!(near(outage.first_failure_s, 0.2, 0.0015), "{outage:?}");
     assert!(near(outage.last_failure_s, 2.65, 0.0015), "{outage:?}");
@@ -67,18 +70,20 @@ fn failures_while_throughput_holds_are_an_outage_too() {
 
 #[test]
 fn failures_that_were_there_before_are_not_the_faults() {
-    let outage = Made::random(6, 30.0, |_| 20_000.0).failing(3_000, 0.0, 30.0).outage(15.0);
+    let outage = SyntheticLoad::random(6, 30.0, |_| 20_000.0).failing(3_000, 0.0, 30.0).outage(15.0);
     assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
     assert_eq!(outage.failed, 0);
 }
 
 #[test]
 fn what_never_recovers_says_so() {
-    let half = Made::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 10_000.0 }).outage(15.0);
+    let half = SyntheticLoad::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 10_000.0 }).outage(15.0);
     assert_eq!(half.back_to_baseline_s, None);
     assert_eq!(half.total_s, Some(0.0));
     assert!(near(half.lost_operations, 150_000.0, 1.0), "until the load ends: {half:?}");
-    let dead = Made::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 0.0 }).failing(150, 15.0, 30.0).outage(15.0);
+    let dead = SyntheticLoad::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 0.0 })
+        .failing(150, 15.0, 30.0)
+        .outage(15.0);
     assert_eq!(dead.back_to_baseline_s, None);
     assert_eq!(dead.first_ok_s, None);
     assert_eq!(dead.failed, 150);
@@ -89,26 +94,26 @@ fn what_never_recovers_says_so() {
 
 #[test]
 fn the_last_second_is_too_short_to_show_recovery() {
-    let outage = Made::even(30.0, |_| 20_000.0).outage(29.5);
+    let outage = SyntheticLoad::even(30.0, |_| 20_000.0).outage(29.5);
     assert_eq!(outage.back_to_baseline_s, None);
     assert!(near(outage.lost_operations, 0.0, 1.0), "{outage:?}");
 }
 
 #[test]
 fn more_than_the_baseline_is_no_outage() {
-    let outage = Made::random(7, 30.0, |at_s| if at_s < 15.0 { 10_000.0 } else { 15_000.0 }).outage(15.0);
+    let outage = SyntheticLoad::random(7, 30.0, |at_s| if at_s < 15.0 { 10_000.0 } else { 15_000.0 }).outage(15.0);
     assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
 }
 
 #[test]
 fn a_relapse_while_the_fault_acts_counts_and_a_later_dip_does_not() {
     let dip = |from_s: f64| move |at_s: f64| if (from_s..from_s + 2.0).contains(&at_s) { 5_000.0 } else { 20_000.0 };
-    let soon = Made::random(8, 60.0, dip(18.0)).outage(15.0);
+    let soon = SyntheticLoad::random(8, 60.0, dip(18.0)).outage(15.0);
     assert!(near(soon.back_to_baseline_s, 5.0, 0.05), "{soon:?}");
-    let later = Made::random(8, 60.0, dip(45.0)).outage(15.0);
+    let later = SyntheticLoad::random(8, 60.0, dip(45.0)).outage(15.0);
     assert_eq!(later.back_to_baseline_s, Some(0.0), "{later:?}");
-    let made = Made::random(8, 60.0, dip(45.0));
-    let healed = Times {
+    let made = SyntheticLoad::random(8, 60.0, dip(45.0));
+    let healed = FaultTimes {
         at_s: 15.0,
         healed_s: Some(44.0),
         baseline_from_s: Some(0.0),
@@ -123,8 +128,8 @@ fn a_relapse_while_the_fault_acts_counts_and_a_later_dip_does_not() {
 #[test]
 fn two_faults_have_an_outage_each() {
     let rate = |at_s: f64| if (10.0..10.5).contains(&at_s) || (20.0..21.0).contains(&at_s) { 0.0 } else { 8_000.0 };
-    let made = Made::random(9, 30.0, rate).failing(40, 10.0, 10.5).failing(80, 20.0, 21.0);
-    let times = |at_s, baseline_from_s, until_s| Times {
+    let made = SyntheticLoad::random(9, 30.0, rate).failing(40, 10.0, 10.5).failing(80, 20.0, 21.0);
+    let times = |at_s, baseline_from_s, until_s| FaultTimes {
         at_s,
         healed_s: None,
         baseline_from_s: Some(baseline_from_s),
@@ -141,8 +146,8 @@ fn two_faults_have_an_outage_each() {
 
 #[test]
 fn without_a_baseline_only_what_was_counted_is_said() {
-    let made = Made::even(10.0, |_| 1_000.0).failing(7, 5.0, 5.1);
-    let times = |baseline_from_s| Times {
+    let made = SyntheticLoad::even(10.0, |_| 1_000.0).failing(7, 5.0, 5.1);
+    let times = |baseline_from_s| FaultTimes {
         at_s: 5.0,
         healed_s: None,
         baseline_from_s,
@@ -160,7 +165,7 @@ fn without_a_baseline_only_what_was_counted_is_said() {
 #[test]
 fn a_slow_target_gets_longer_windows() {
     // 4 operations a second: 250 ms hold one, which says nothing.
-    let made = Made::random(10, 120.0, |at_s| if (60.0..75.0).contains(&at_s) { 0.0 } else { 4.0 });
+    let made = SyntheticLoad::random(10, 120.0, |at_s| if (60.0..75.0).contains(&at_s) { 0.0 } else { 4.0 });
     let outage = made.outage(60.0);
     assert!(near(outage.total_s, 15.0, 1.0), "{outage:?}");
     assert!(near(outage.back_to_baseline_s, 15.0, 3.0), "{outage:?}");
@@ -169,7 +174,7 @@ fn a_slow_target_gets_longer_windows() {
 #[test]
 fn a_system_that_stalls_by_itself_is_not_blamed_on_the_fault() {
     let stalls = |at_s: f64| if at_s.rem_euclid(2.0) < 0.03 { 0.0 } else { 20_000.0 };
-    let outage = Made::random(11, 40.0, stalls).outage(21.0);
+    let outage = SyntheticLoad::random(11, 40.0, stalls).outage(21.0);
     assert_eq!(outage.total_s, Some(0.0), "{outage:?}");
     assert_eq!(outage.back_to_baseline_s, Some(0.0), "{outage:?}");
 }
@@ -182,13 +187,13 @@ fn a_longer_stall_than_before_is_only_the_faults_if_it_comes_at_once() {
             if stalled { 0.0 } else { 20_000.0 }
         }
     };
-    let later = Made::random(12, 40.0, stalls(0.026, 20.7)).outage(15.0);
+    let later = SyntheticLoad::random(12, 40.0, stalls(0.026, 20.7)).outage(15.0);
     assert_eq!((later.total_s, later.back_to_baseline_s), (Some(0.0), Some(0.0)), "{later:?}");
-    let at_once = Made::random(12, 40.0, stalls(0.026, 15.001)).outage(15.0);
+    let at_once = SyntheticLoad::random(12, 40.0, stalls(0.026, 15.001)).outage(15.0);
     assert!(near(at_once.back_to_baseline_s, 0.027, 0.002), "{at_once:?}");
-    let far_longer = Made::random(12, 40.0, stalls(0.060, 20.7)).outage(15.0);
+    let far_longer = SyntheticLoad::random(12, 40.0, stalls(0.060, 20.7)).outage(15.0);
     assert!(near(far_longer.back_to_baseline_s, 5.76, 0.002), "{far_longer:?}");
-    let failing = Made::random(12, 40.0, stalls(0.010, 17.0)).failing(5, 17.0, 17.01).outage(15.0);
+    let failing = SyntheticLoad::random(12, 40.0, stalls(0.010, 17.0)).failing(5, 17.0, 17.01).outage(15.0);
     assert!(near(failing.total_s, 0.010, 0.002), "{failing:?}");
 }
 
@@ -204,7 +209,7 @@ proptest! {
         failed in 0_u32..200,
     ) {
         let long_s = f64::from(long_ms) / 1e3;
-        let made = Made::random(seed, 20.0, |at_s| if (10.0..10.0 + long_s).contains(&at_s) { 0.0 } else { rate });
+        let made = SyntheticLoad::random(seed, 20.0, |at_s| if (10.0..10.0 + long_s).contains(&at_s) { 0.0 } else { rate });
         let outage = made.failing(failed, 10.0, 10.0 + long_s).outage(10.0);
         prop_assert_eq!(outage.failed, u64::from(failed));
         prop_assert!(near(outage.total_s, long_s, 0.006), "{outage:?}");
@@ -225,7 +230,7 @@ proptest! {
                 at_s: f64::from(slot) * SLOT_S, slot_s: SLOT_S, ok, failed, timeout: 0, wrong,
             })
             .collect();
-        let times = Times {
+        let times = FaultTimes {
             at_s, healed_s: Some(at_s + 1.0), baseline_from_s: Some(0.0), until_s, counted_until_s: 21.0, timeout_s: 1.0,
         };
         let outage = outage(&Timeline::of(&rows).unwrap(), &LatencySeconds::default(), times);
@@ -236,10 +241,10 @@ proptest! {
 
 #[test]
 fn a_time_of_ages_hence_is_not_walked_to() {
-    let made = Made::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 0.0 });
+    let made = SyntheticLoad::even(30.0, |at_s| if at_s < 15.0 { 20_000.0 } else { 0.0 });
     let timeline = made.timeline();
     for late_s in [4_294_967_296.0, 1e15, f64::INFINITY, f64::NAN] {
-        let times = Times {
+        let times = FaultTimes {
             at_s: 15.0,
             healed_s: Some(late_s),
             baseline_from_s: Some(0.0),
@@ -259,9 +264,9 @@ fn a_time_of_ages_hence_is_not_walked_to() {
 fn narrow_slots_around_it_are_enough_to_measure_an_outage_in_a_long_load() {
     const FAULT_S: f64 = 500.0;
     let down = FAULT_S..FAULT_S + 2.345;
-    let made = Made::random(11, 1_200.0, |at_s| if down.contains(&at_s) { 0.0 } else { 3_000.0 });
+    let made = SyntheticLoad::random(11, 1_200.0, |at_s| if down.contains(&at_s) { 0.0 } else { 3_000.0 });
     let made = made.failing(40, FAULT_S + 0.004, FAULT_S + 2.3);
-    let times = Times {
+    let times = FaultTimes {
         at_s: FAULT_S,
         healed_s: None,
         baseline_from_s: Some(0.0),
@@ -315,11 +320,11 @@ impl Script {
     }
 
     /// Plays it; also gives how many operations failed, and the first and the last slot in which one did.
-    fn play(&self) -> (Made, u64, [Option<f64>; 2]) {
+    fn play(&self) -> (SyntheticLoad, u64, [Option<f64>; 2]) {
         let mut random = fastrand::Rng::with_seed(self.seed);
         let mut failed = 0;
         let mut slots: [Option<f64>; 2] = [None, None];
-        let all = Made::random(self.seed ^ 0xbeef, 30.0, |_| self.rate);
+        let all = SyntheticLoad::random(self.seed ^ 0xbeef, 30.0, |_| self.rate);
         let mut rows: Vec<OutcomeSlot> = all.rows;
         for row in &mut rows {
             let after_s = row.at_s + SLOT_S / 2.0 - self.at_s;
@@ -340,7 +345,7 @@ impl Script {
                 slots = [slots[0].or(Some(row.at_s - self.at_s)), Some(row.at_s - self.at_s)];
             }
         }
-        (Made { rows, latency: LatencySeconds::default() }, failed, slots)
+        (SyntheticLoad { rows, latency: LatencySeconds::default() }, failed, slots)
     }
 }
 
@@ -399,7 +404,7 @@ proptest! {
 }
 
 /// A Poisson stream whose rate wanders around 5,000/s: noise of 10 % that is forgotten within about 200 ms.
-fn wandering(seed: u64, length_s: f64) -> Made {
+fn wandering(seed: u64, length_s: f64) -> SyntheticLoad {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
     let steps = (length_s / 0.01) as usize + 1;
     let kept = (-0.01_f64 / 0.2).exp();
@@ -411,11 +416,11 @@ fn wandering(seed: u64, length_s: f64) -> Made {
             5_000.0 * (1.0 + 0.1 * off)
         })
         .collect();
-    Made::random(seed, length_s, |at_s| rates[(at_s / 0.01) as usize].max(0.0))
+    SyntheticLoad::random(seed, length_s, |at_s| rates[(at_s / 0.01) as usize].max(0.0))
 }
 
 /// Of 300 loads, how many intervals of the baseline hold the true rate, and how many of the losses in an outage of so long.
-fn holding(make: impl Fn(u64) -> Made, down_s: f64) -> [usize; 2] {
+fn holding(make: impl Fn(u64) -> SyntheticLoad, down_s: f64) -> [usize; 2] {
     let mut holds = [0, 0];
     for seed in 0..300 {
         let mut made = make(seed);
@@ -438,7 +443,7 @@ fn holding(make: impl Fn(u64) -> Made, down_s: f64) -> [usize; 2] {
 #[test]
 fn of_an_even_stream_the_intervals_hold_the_truth_as_often_as_they_say() {
     for down_s in [0.05, 3.0] {
-        let holds = holding(|seed| Made::random(seed, 17.0, |_| 5_000.0), down_s);
+        let holds = holding(|seed| SyntheticLoad::random(seed, 17.0, |_| 5_000.0), down_s);
         assert!(holds.iter().all(|&holds| (276..=298).contains(&holds)), "{holds:?} of 300 with {down_s} s");
     }
 }
@@ -453,20 +458,20 @@ fn so_they_do_of_one_whose_rate_wanders() {
 
 #[test]
 fn without_an_outage_nothing_is_lost_for_sure() {
-    let felt = Made::random(1, 20.0, |_| 5_000.0).outage(12.0);
+    let felt = SyntheticLoad::random(1, 20.0, |_| 5_000.0).outage(12.0);
     assert_eq!((felt.lost_operations, felt.lost_operations_ci95), (Some(0.0), Some([0.0, 0.0])));
 }
 
 #[test]
 fn what_never_came_back_is_counted_to_the_end_with_its_interval() {
-    let felt = Made::random(2, 20.0, |at_s| if at_s < 12.0 { 5_000.0 } else { 2_000.0 }).outage(12.0);
+    let felt = SyntheticLoad::random(2, 20.0, |at_s| if at_s < 12.0 { 5_000.0 } else { 2_000.0 }).outage(12.0);
     let [low, high] = felt.lost_operations_ci95.unwrap();
     assert!(low < 24_000.0 && 24_000.0 < high && high - low < 3_000.0, "{felt:?}");
 }
 
 /// What was felt of a fault from 12 s on that was healed at `healed_s`.
-fn healed(made: &Made, healed_s: f64) -> Outage {
-    made.outage_of(Times {
+fn healed(made: &SyntheticLoad, healed_s: f64) -> Outage {
+    made.outage_of(FaultTimes {
         at_s: 12.0,
         healed_s: Some(healed_s),
         baseline_from_s: Some(0.0),
@@ -478,7 +483,7 @@ fn healed(made: &Made, healed_s: f64) -> Outage {
 
 #[test]
 fn a_slow_processor_costs_throughput() {
-    let made = Made::random(1, 40.0, |at_s| if (12.0..18.5).contains(&at_s) { 4_000.0 } else { 10_000.0 });
+    let made = SyntheticLoad::random(1, 40.0, |at_s| if (12.0..18.5).contains(&at_s) { 4_000.0 } else { 10_000.0 });
     let felt = healed(&made, 18.5);
     assert!(near(felt.back_to_baseline_s, 6.5, 0.02), "{felt:?}");
     assert!(near(felt.degraded_s, 6.5, 0.02), "{felt:?}");
@@ -488,7 +493,7 @@ fn a_slow_processor_costs_throughput() {
 
 #[test]
 fn a_slow_disk_whose_cache_fills_up_first_is_felt_late_and_beyond_its_healing() {
-    let made = Made::random(2, 40.0, |at_s| if (15.0..21.0).contains(&at_s) { 1_000.0 } else { 10_000.0 });
+    let made = SyntheticLoad::random(2, 40.0, |at_s| if (15.0..21.0).contains(&at_s) { 1_000.0 } else { 10_000.0 });
     let felt = healed(&made, 20.0);
     assert!(near(felt.back_to_baseline_s, 9.0, 0.02), "{felt:?}");
     assert!(near(felt.degraded_s, 6.0, 0.125), "what was well before is not degraded: {felt:?}");
@@ -497,7 +502,7 @@ fn a_slow_disk_whose_cache_fills_up_first_is_felt_late_and_beyond_its_healing() 
 #[test]
 fn a_slow_link_under_a_fixed_rate_shows_in_latency_alone() {
     for (healed_s, made) in [(17.0, 3), (17.4, 4), (17.8, 5), (14.6, 6)].map(|(healed_s, seed)| {
-        let made = Made::even(40.0, |_| 2_000.0);
+        let made = SyntheticLoad::even(40.0, |_| 2_000.0);
         (healed_s, made.taking(seed, |at_s| if (12.0..healed_s).contains(&at_s) { 5_000.0 } else { 800.0 }))
     }) {
         let felt = healed(&made, healed_s);
@@ -510,7 +515,7 @@ fn a_slow_link_under_a_fixed_rate_shows_in_latency_alone() {
 #[test]
 fn a_lossy_link_shows_in_the_slowest_few() {
     // Three of a hundred operations wait for a second sending.
-    let made = Made::even(40.0, |_| 2_000.0).taking(7, |at_s| {
+    let made = SyntheticLoad::even(40.0, |_| 2_000.0).taking(7, |at_s| {
         let slow = (12.0..20.0).contains(&at_s) && (at_s * 1e3).round().rem_euclid(33.0) < 1.0;
         if slow { 200_000.0 } else { 800.0 }
     });
@@ -522,7 +527,7 @@ fn a_lossy_link_shows_in_the_slowest_few() {
 #[test]
 fn a_slow_second_now_and_then_is_none() {
     // Stalls of 80 ms, in which a fixed rate piles up: many in the second after the fault's, none before it.
-    let made = Made::even(40.0, |_| 2_000.0).taking(8, |at_s| {
+    let made = SyntheticLoad::even(40.0, |_| 2_000.0).taking(8, |at_s| {
         let stall = [13.2, 13.6, 16.4].into_iter().find(|from_s| (*from_s..from_s + 0.08).contains(&at_s));
         stall.map_or(800.0, |from_s| 800.0 + (from_s + 0.08 - at_s) * 1e6)
     });
@@ -538,7 +543,7 @@ fn a_backlogs_latency_is_the_overshoots() {
         at_s if (14.0..18.0).contains(&at_s) => 3_000.0,
         _ => 2_000.0,
     };
-    let made = Made::random(9, 40.0, rate)
+    let made = SyntheticLoad::random(9, 40.0, rate)
         .taking(9, |at_s| if (14.0..18.0).contains(&at_s) { 2e6 - (at_s - 14.0) * 0.5e6 + 800.0 } else { 800.0 });
     let felt = healed(&made, 14.0);
     assert!(near(felt.back_to_baseline_s, 2.0, 0.02), "{felt:?}");
@@ -548,11 +553,11 @@ fn a_backlogs_latency_is_the_overshoots() {
 
 #[test]
 fn partial_failures_are_not_called_degraded() {
-    let made = Made::random(10, 40.0, |at_s| if (12.0..15.0).contains(&at_s) { 5_000.0 } else { 10_000.0 });
+    let made = SyntheticLoad::random(10, 40.0, |at_s| if (12.0..15.0).contains(&at_s) { 5_000.0 } else { 10_000.0 });
     let felt = made.failing(150, 12.0, 15.0).outage(12.0);
     assert!(near(felt.back_to_baseline_s, 3.0, 0.03), "{felt:?}");
     assert!(near(felt.degraded_s, 0.0, 0.001), "{felt:?}");
-    let total = Made::random(11, 40.0, |at_s| if (12.0..12.2).contains(&at_s) { 0.0 } else { 10_000.0 });
+    let total = SyntheticLoad::random(11, 40.0, |at_s| if (12.0..12.2).contains(&at_s) { 0.0 } else { 10_000.0 });
     assert_eq!(total.outage(12.0).degraded_s, Some(0.0));
 }
 
@@ -564,7 +569,7 @@ fn a_backlog_that_drains_is_seen_and_made_up_for() {
         at_s if (14.0..18.0).contains(&at_s) => 15_000.0,
         _ => 10_000.0,
     };
-    for made in [Made::even(30.0, rate), Made::random(3, 30.0, rate)] {
+    for made in [SyntheticLoad::even(30.0, rate), SyntheticLoad::random(3, 30.0, rate)] {
         let felt = made.outage(12.0);
         assert!(near(felt.back_to_baseline_s, 2.0, 0.005), "{felt:?}");
         // The highest of many windows is higher than what they are around.
@@ -582,7 +587,7 @@ fn one_that_goes_on_to_the_end_has_no_end() {
         at_s if at_s >= 14.0 => 15_000.0,
         _ => 10_000.0,
     };
-    let felt = Made::random(4, 18.0, rate).outage(12.0);
+    let felt = SyntheticLoad::random(4, 18.0, rate).outage(12.0);
     assert!(felt.overshoot_ratio.is_some() && felt.overshoot_until_s.is_none(), "{felt:?}");
     assert!(near(felt.lost_operations, 20_000.0, 500.0), "until service was back: {felt:?}");
 }
@@ -595,10 +600,10 @@ fn what_the_baseline_does_too_is_none() {
         within if within < 0.1 => 20_000.0,
         _ => 10_000.0,
     };
-    let felt = Made::random(5, 30.0, rate).outage(15.0);
+    let felt = SyntheticLoad::random(5, 30.0, rate).outage(15.0);
     assert_eq!(felt.overshoot_ratio, None, "{felt:?}");
     let once = |at_s: f64| if (15.05..15.25).contains(&at_s) { 20_000.0 } else { rate(at_s) };
-    assert!(Made::random(5, 30.0, once).outage(15.0).overshoot_ratio.is_some());
+    assert!(SyntheticLoad::random(5, 30.0, once).outage(15.0).overshoot_ratio.is_some());
 }
 
 proptest! {
@@ -606,7 +611,7 @@ proptest! {
 
     #[test]
     fn chance_makes_none(seed in 0_u64..1_000_000, rate in 20.0..20_000.0_f64, down_s in 0.0..2.0_f64) {
-        let made = Made::random(seed, 17.0, |at_s| if (12.0..12.0 + down_s).contains(&at_s) { 0.0 } else { rate });
+        let made = SyntheticLoad::random(seed, 17.0, |at_s| if (12.0..12.0 + down_s).contains(&at_s) { 0.0 } else { rate });
         prop_assert_eq!(made.outage(12.0).overshoot_ratio, None);
     }
 }

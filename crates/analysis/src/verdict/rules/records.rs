@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use record::events::{By, Ending, Event, History, Phase, What};
+use record::events::{By, Ending, Event, HistoryEntry, Phase, What};
 use record::rows::OutcomeSlot;
 
-use super::{Facts, Weighed};
+use super::{Evaluation, RuleInput};
 
-pub(super) fn cut_off(facts: &Facts<'_>) -> Weighed {
+pub(super) fn cut_off(facts: &RuleInput<'_>) -> Evaluation {
     let last_s = facts.evidence.last_s().unwrap_or(0.0);
     let why = |reason: Option<&str>| reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let reason = match facts.evidence.ending() {
@@ -34,29 +34,31 @@ const SLEPT_S: f64 = 5.0;
 
 /// How long the load ran, and whether its records were brought to their end.
 #[derive(Debug, Clone, Copy)]
-struct Ran {
+struct LoadRuntime {
     /// Seconds that each record must have.
     for_s: f64,
     is_finished: bool,
 }
 
 /// `None` without a load, or if it never began.
-fn ran(facts: &Facts<'_>) -> Option<Ran> {
+fn ran(facts: &RuleInput<'_>) -> Option<LoadRuntime> {
     let load = facts.planned.load.as_ref()?;
     let evidence = facts.evidence;
     let left = [Phase::Draining, Phase::Auditing, Phase::Stopping].map(|phase| evidence.entered_s(phase));
     let left_s = left.into_iter().flatten().min_by(f64::total_cmp);
     let ran = match evidence.ending() {
-        Some((Ending::Done, _)) => Ran { for_s: left_s.unwrap_or(load.time_s).min(load.time_s), is_finished: true },
+        Some((Ending::Done, _)) => {
+            LoadRuntime { for_s: left_s.unwrap_or(load.time_s).min(load.time_s), is_finished: true }
+        }
         Some((Ending::Interrupted, _)) if left_s.is_some() => {
-            Ran { for_s: left_s.unwrap_or(0.0).min(load.time_s), is_finished: true }
+            LoadRuntime { for_s: left_s.unwrap_or(0.0).min(load.time_s), is_finished: true }
         }
         _ => {
             let slots = evidence.slots.iter().map(|slot| slot.at_s);
             let rows = evidence.generator.iter().map(|row| row.at_s);
             let attempts = evidence.attempts.iter().map(|row| row.at_s);
             let last_s = slots.chain(rows).chain(attempts).chain(evidence.load.last_s()).max_by(f64::total_cmp)?;
-            Ran { for_s: last_s.min(load.time_s) - CUT_OFF_S, is_finished: false }
+            LoadRuntime { for_s: last_s.min(load.time_s) - CUT_OFF_S, is_finished: false }
         }
     };
     (ran.for_s > 0.0).then_some(ran)
@@ -64,7 +66,7 @@ fn ran(facts: &Facts<'_>) -> Option<Ran> {
 
 /// A record that lacks part of what was recorded, and how that is said.
 #[derive(Debug, Clone, PartialEq)]
-struct Lacking {
+struct IncompleteRecord {
     file: &'static str,
     /// Seconds of the load that it lacks.
     lacks_s: f64,
@@ -72,21 +74,21 @@ struct Lacking {
 }
 
 /// The records that lack seconds of the load, or are not there at all.
-fn lacking(facts: &Facts<'_>) -> Vec<Lacking> {
-    let mut lacking: Vec<Lacking> = Vec::new();
+fn lacking(facts: &RuleInput<'_>) -> Vec<IncompleteRecord> {
+    let mut lacking: Vec<IncompleteRecord> = Vec::new();
     let evidence = facts.evidence;
     if facts.run.is_over && evidence.ending().is_none() {
         let what = "events.jsonl has no end, although the run came to one".to_owned();
-        lacking.push(Lacking { file: "events.jsonl", lacks_s: 0.0, what });
+        lacking.push(IncompleteRecord { file: "events.jsonl", lacks_s: 0.0, what });
     }
     if evidence.events.iter().any(|event| matches!(event.what, What::Replicas { .. })) && evidence.replicas.is_empty() {
         let what = "replicas.jsonl holds nobody, although the members were asked".to_owned();
-        lacking.push(Lacking { file: "replicas.jsonl", lacks_s: 0.0, what });
+        lacking.push(IncompleteRecord { file: "replicas.jsonl", lacks_s: 0.0, what });
     }
     let Some(ran) = ran(facts) else { return lacking };
     let for_s = ran.for_s;
     for &file in evidence.absent.iter().filter(|_| ran.is_finished) {
-        lacking.push(Lacking {
+        lacking.push(IncompleteRecord {
             file,
             lacks_s: for_s,
             what: format!("{file} is not there: {for_s:.0} s of {for_s:.0} s"),
@@ -94,18 +96,22 @@ fn lacking(facts: &Facts<'_>) -> Vec<Lacking> {
     }
     let mut seconds = |file: &'static str, lacks_s: f64| {
         if lacks_s > 0.0 && !lacking.iter().any(|known| known.file == file) {
-            lacking.push(Lacking { file, lacks_s, what: format!("{file} lacks {lacks_s:.0} s of {for_s:.0} s") });
+            lacking.push(IncompleteRecord {
+                file,
+                lacks_s,
+                what: format!("{file} lacks {lacks_s:.0} s of {for_s:.0} s"),
+            });
         }
     };
     let generator_s = uncovered_s(facts, ran);
     seconds("generator.csv", generator_s);
     seconds("samples.csv", unsampled_s(facts, ran));
     if generator_s == 0.0 && !evidence.absent.contains(&"generator.csv") {
-        let ended = Ended::of_generator(facts);
+        let ended = EndedBySecond::of_generator(facts);
         for (file, other) in [
-            ("load.hlog", Ended::of_log(facts)),
-            ("outcomes.csv", Ended::of_outcomes(facts)),
-            ("attempts.csv", Ended::of_attempts(facts)),
+            ("load.hlog", EndedBySecond::of_log(facts)),
+            ("outcomes.csv", EndedBySecond::of_outcomes(facts)),
+            ("attempts.csv", EndedBySecond::of_attempts(facts)),
         ] {
             seconds(file, ended.seconds_that_lack_in(&other, for_s));
         }
@@ -114,7 +120,7 @@ fn lacking(facts: &Facts<'_>) -> Vec<Lacking> {
 }
 
 /// Seconds of the load in which no thread of the generator has a row.
-fn uncovered_s(facts: &Facts<'_>, ran: Ran) -> f64 {
+fn uncovered_s(facts: &RuleInput<'_>, ran: LoadRuntime) -> f64 {
     let rows = facts.evidence.generator.iter().filter(|row| row.interval_s > 0.0);
     let mut covered: Vec<[f64; 2]> = rows.map(|row| [row.at_s - row.interval_s, row.at_s]).collect();
     covered.sort_by(|one, other| one[0].total_cmp(&other[0]));
@@ -131,7 +137,7 @@ fn uncovered_s(facts: &Facts<'_>, ran: Ran) -> f64 {
 }
 
 /// Seconds of the load for which this machine has no sample.
-fn unsampled_s(facts: &Facts<'_>, ran: Ran) -> f64 {
+fn unsampled_s(facts: &RuleInput<'_>, ran: LoadRuntime) -> f64 {
     let mut at = facts.evidence.machine_sampled_at_s.clone();
     at.sort_by(f64::total_cmp);
     let (mut last_s, mut unsampled_s) = (0.0_f64, 0.0);
@@ -149,11 +155,11 @@ fn unsampled_s(facts: &Facts<'_>, ran: Ran) -> f64 {
 
 /// Operations that ended (any outcome but unfinished) by the second in which they did.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Ended {
+struct EndedBySecond {
     seconds: BTreeMap<i64, u64>,
 }
 
-impl Ended {
+impl EndedBySecond {
     fn add(&mut self, second: i64, count: u64) {
         let ended = self.seconds.entry(second).or_default();
         *ended = ended.saturating_add(count);
@@ -166,19 +172,19 @@ impl Ended {
         ended
     }
 
-    fn of_generator(facts: &Facts<'_>) -> Self {
+    fn of_generator(facts: &RuleInput<'_>) -> Self {
         Self::of_rows(facts.evidence.generator.iter().map(|row| (row.at_s, row.operations)))
     }
 
-    fn of_attempts(facts: &Facts<'_>) -> Self {
+    fn of_attempts(facts: &RuleInput<'_>) -> Self {
         Self::of_rows(facts.evidence.attempts.iter().map(|row| (row.at_s, row.count)))
     }
 
-    fn of_log(facts: &Facts<'_>) -> Self {
+    fn of_log(facts: &RuleInput<'_>) -> Self {
         Self { seconds: facts.evidence.load.ended().clone() }
     }
 
-    fn of_outcomes(facts: &Facts<'_>) -> Self {
+    fn of_outcomes(facts: &RuleInput<'_>) -> Self {
         let mut ended = Self::default();
         for slot in &facts.evidence.slots {
             ended.add((slot.at_s + 1e-6).floor() as i64, of_slot(slot));
@@ -210,14 +216,14 @@ fn of_slot(slot: &OutcomeSlot) -> u64 {
     [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from).iter().sum()
 }
 
-pub(super) fn missing_records(facts: &Facts<'_>) -> Weighed {
+pub(super) fn missing_records(facts: &RuleInput<'_>) -> Evaluation {
     let lacking = lacking(facts);
     let worst_s = lacking.iter().map(|one| one.lacks_s).fold(1.0, f64::max);
     let what: Vec<&str> = lacking.iter().map(|one| one.what.as_str()).collect();
     (!what.is_empty()).then(|| (worst_s, what.join("; ")))
 }
 
-pub(super) fn records_disagree(facts: &Facts<'_>) -> Weighed {
+pub(super) fn records_disagree(facts: &RuleInput<'_>) -> Evaluation {
     let lacking = lacking(facts);
     let is_whole = |file: &str| !lacking.iter().any(|one| one.file == file);
     let differing =
@@ -235,7 +241,7 @@ struct Disagreement {
     of: String,
 }
 
-fn disagreements(facts: &Facts<'_>) -> Vec<Disagreement> {
+fn disagreements(facts: &RuleInput<'_>) -> Vec<Disagreement> {
     let mut found = Vec::new();
     let mut hold = |one: (&'static str, u64), other: (&'static str, u64), of: &str| {
         if one.1 != other.1 {
@@ -249,9 +255,9 @@ fn disagreements(facts: &Facts<'_>) -> Vec<Disagreement> {
         if facts.evidence.ending().is_none() {
             return found;
         }
-        hold(("load.hlog", logged), ("outcomes.csv", Ended::of_outcomes(facts).all()), "operations");
+        hold(("load.hlog", logged), ("outcomes.csv", EndedBySecond::of_outcomes(facts).all()), "operations");
         if facts.planned.load.is_some() {
-            hold(("load.hlog", logged), ("generator.csv", Ended::of_generator(facts).all()), "operations");
+            hold(("load.hlog", logged), ("generator.csv", EndedBySecond::of_generator(facts).all()), "operations");
             attempts_disagree(facts, &mut hold);
             starts_disagree(facts, &mut hold);
         }
@@ -259,7 +265,8 @@ fn disagreements(facts: &Facts<'_>) -> Vec<Disagreement> {
         return found;
     };
     // Cut off: one may have been written further than the other, but none lacks what came well before the end.
-    let (log, generator) = (Ended::of_log(facts).by(ran.for_s), Ended::of_generator(facts).by(ran.for_s));
+    let (log, generator) =
+        (EndedBySecond::of_log(facts).by(ran.for_s), EndedBySecond::of_generator(facts).by(ran.for_s));
     let of = format!("operations of the first {:.0} s", ran.for_s.floor());
     hold(("load.hlog", log), ("generator.csv", generator), &of);
     let slots = || facts.evidence.slots.iter();
@@ -269,14 +276,14 @@ fn disagreements(facts: &Facts<'_>) -> Vec<Disagreement> {
     if !(surely..=perhaps.max(surely)).contains(&log) {
         hold(("load.hlog", log), ("outcomes.csv", surely), &of);
     }
-    if Ended::of_attempts(facts).by(ran.for_s) < log {
-        hold(("load.hlog", log), ("attempts.csv", Ended::of_attempts(facts).by(ran.for_s)), &of);
+    if EndedBySecond::of_attempts(facts).by(ran.for_s) < log {
+        hold(("load.hlog", log), ("attempts.csv", EndedBySecond::of_attempts(facts).by(ran.for_s)), &of);
     }
     found
 }
 
 /// An operation ends `ok` or `wrong` with its last attempt, and otherwise with one or more that failed.
-fn attempts_disagree(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
+fn attempts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
     let rows = || facts.evidence.attempts.iter();
     for (name, operation) in &facts.trial.operations {
         let attempts = |is: fn(&str) -> bool| -> u64 {
@@ -297,7 +304,7 @@ fn attempts_disagree(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64
 
 /// What was to start and was not dropped has ended or was left unfinished. Of more dropped ones nothing follows: a load that stops when
 /// its backlog is full drops what would have been due later.
-fn starts_disagree(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
+fn starts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
     let rows = || facts.evidence.generator.iter();
     let is_done = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
     let Some(due) = rows().map(|row| row.due).sum::<Option<u64>>().filter(|_| is_done) else { return };
@@ -310,9 +317,9 @@ fn starts_disagree(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64),
 }
 
 /// What was read back stands in the history, and each such key had been written.
-fn history_disagrees(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
+fn history_disagrees(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
     let Some((keys, _)) = read_back(facts) else { return };
-    let lines = |is: fn(&History) -> bool| facts.evidence.history.iter().filter(|line| is(line)).count() as u64;
+    let lines = |is: fn(&HistoryEntry) -> bool| facts.evidence.history.iter().filter(|line| is(line)).count() as u64;
     let changes = lines(|line| line.by != By::Audit && matches!(line.effect.as_str(), "write" | "remove"));
     if changes < keys {
         hold(("events.jsonl", keys), ("history.jsonl", changes), "audited keys that were written");
@@ -325,26 +332,26 @@ fn history_disagrees(facts: &Facts<'_>, hold: &mut impl FnMut((&'static str, u64
     }
 }
 
-fn read_back(facts: &Facts<'_>) -> Option<(u64, u64)> {
+fn read_back(facts: &RuleInput<'_>) -> Option<(u64, u64)> {
     facts.evidence.events.iter().rev().find_map(|event| match event.what {
         What::Audit { keys, unread } => Some((keys, unread)),
         _ => None,
     })
 }
 
-pub(super) fn torn_records(facts: &Facts<'_>) -> Weighed {
+pub(super) fn torn_records(facts: &RuleInput<'_>) -> Evaluation {
     // Without an ending it is no wonder that they are torn.
     facts.evidence.ending()?;
     let torn = &facts.evidence.torn;
     Some((torn.len() as f64, format!("the last line was cut off in {}", torn.join(", "))))
 }
 
-pub(super) fn unread_keys(facts: &Facts<'_>) -> Weighed {
+pub(super) fn unread_keys(facts: &RuleInput<'_>) -> Evaluation {
     let (keys, unread) = read_back(facts)?;
     Some((unread as f64, format!("{unread} of {} audited keys could not be read back", keys + unread)))
 }
 
-pub(super) fn unaudited_member(facts: &Facts<'_>) -> Weighed {
+pub(super) fn unaudited_member(facts: &RuleInput<'_>) -> Evaluation {
     let silent =
         facts.evidence.replicas.iter().filter_map(|replica| Some((&replica.member, replica.holds.as_ref().err()?)));
     let unexpected: Vec<_> = silent.filter(|(member, _)| !was_taken_down(&facts.evidence.events, member)).collect();
@@ -374,7 +381,7 @@ fn was_taken_down(events: &[Event], host: &str) -> bool {
     down
 }
 
-pub(super) fn unsettled_replicas(facts: &Facts<'_>) -> Weighed {
+pub(super) fn unsettled_replicas(facts: &RuleInput<'_>) -> Evaluation {
     let settled = facts.trial.consistency.replicas_settled?;
     let what = "what members held still changed when they were asked for the last time".to_owned();
     Some((f64::from(u8::from(!settled)), what))

@@ -10,10 +10,10 @@ use experiment::quantity::show_bytes;
 use rustix::process::geteuid;
 
 use super::{SIZE_BYTES, free_bytes};
-use crate::doctor::Links;
+use crate::doctor::LinkSupport;
 use crate::linux;
 use crate::linux::cgroup::{self, Controller, Hierarchies};
-use crate::linux::network::{Limits, Port, Trouble, impose};
+use crate::linux::network::{LinkLimits, NetworkError, PortLink, inject};
 use crate::placement::Placement;
 use crate::runner::Envelope;
 use crate::{Error, targets};
@@ -76,7 +76,7 @@ fn slows_ports(trial: &plan::Trial) -> bool {
 
 /// A program that hosts are made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Tool {
+struct HostTool {
     program: &'static str,
     /// Debian's package that has it.
     package: &'static str,
@@ -86,37 +86,37 @@ struct Tool {
     without: Option<&'static str>,
 }
 
-const HOSTS: Tool = Tool {
+const HOSTS: HostTool = HostTool {
     program: "ip",
     package: "iproute2",
     needed_for: "a virtual host",
     without: Some("targets on this machine itself work without"),
 };
-const LINKS: Tool = Tool {
+const LINKS: HostTool = HostTool {
     program: "tc",
     package: "iproute2",
     needed_for: "a link with limits or such a fault",
     without: Some("labs whose links have neither limits nor such faults work without"),
 };
-const FILTERS: Tool = Tool {
+const FILTERS: HostTool = HostTool {
     program: "nft",
     package: "nftables",
     needed_for: "a host whose packets are dropped",
     without: Some("labs without loss, partitions, lossy links and frozen hosts work without"),
 };
-const VOLUMES: Tool = Tool {
+const VOLUMES: HostTool = HostTool {
     program: "mkfs.ext4",
     package: "e2fsprogs",
     needed_for: "a disk of a host's own",
     without: Some("profiles without [disk] work without, and so do all faults but slow_disk and full_disk"),
 };
 /// Without it, what a disk does is not measured, and the records say so.
-const DISK_METER: Tool = Tool { program: "fio", package: "fio", needed_for: "what a disk does", without: None };
+const DISK_METER: HostTool = HostTool { program: "fio", package: "fio", needed_for: "what a disk does", without: None };
 /// All of them.
-const TOOLS: [Tool; 5] = [HOSTS, LINKS, FILTERS, VOLUMES, DISK_METER];
+const TOOLS: [HostTool; 5] = [HOSTS, LINKS, FILTERS, VOLUMES, DISK_METER];
 
 /// The programs that this trial's hosts are made with.
-fn tools(trial: &plan::Trial, envelopes: &[Envelope]) -> Vec<Tool> {
+fn tools(trial: &plan::Trial, envelopes: &[Envelope]) -> Vec<HostTool> {
     let limited = envelopes.iter().any(|envelope| !envelope.link.is_unlimited());
     let asked = [
         (HOSTS, true),
@@ -142,7 +142,7 @@ pub fn lacking_for_any() -> Vec<&'static str> {
     absent(&TOOLS)
 }
 
-fn absent(tools: &[Tool]) -> Vec<&'static str> {
+fn absent(tools: &[HostTool]) -> Vec<&'static str> {
     let mut packages: Vec<&str> = tools.iter().filter(|tool| folder(tool).is_err()).map(|tool| tool.package).collect();
     packages.dedup();
     packages
@@ -194,12 +194,12 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
 }
 
 /// A kind of link, whether ports of it were told apart, and what came of it.
-type Tried = (Link, bool, Result<(), Trouble>);
+type LinkTrial = (Link, bool, Result<(), NetworkError>);
 
 /// Whether the kernel can make such a link: tried in a network of its own, that goes with the thread that is in it.
 fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
     /// Each kind of link is tried once.
-    static TRIED: Mutex<Vec<Tried>> = Mutex::new(Vec::new());
+    static TRIED: Mutex<Vec<LinkTrial>> = Mutex::new(Vec::new());
     if hardest.is_unlimited() {
         return Ok(());
     }
@@ -214,7 +214,7 @@ fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
             came
         }
     };
-    let Err(Trouble::NoKernel(part)) = came else {
+    let Err(NetworkError::NoKernel(part)) = came else {
         // Whatever else is wrong is said by the host that it happens to.
         return Ok(());
     };
@@ -231,21 +231,22 @@ fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
 }
 
 /// The kinds of limits that this machine can give a link, each tried.
-pub fn what_links_can_be() -> Links {
+pub fn what_links_can_be() -> LinkSupport {
     let came = |link: Link| {
-        try_link(&link, false)
-            .unwrap_or_else(|error| Err(Trouble::System { doing: "try a link".to_owned(), error: error.to_string() }))
+        try_link(&link, false).unwrap_or_else(|error| {
+            Err(NetworkError::System { doing: "try a link".to_owned(), error: error.to_string() })
+        })
     };
     let rate = came(Link { rate_bits_per_s: Some(1e9), delay_s: None, loss_pct: None });
     let delay = came(Link { rate_bits_per_s: None, delay_s: Some(0.001), loss_pct: None });
-    Links { has_tc: !matches!(rate, Err(Trouble::NoProgram(_))), rate: rate.is_ok(), delay: delay.is_ok() }
+    LinkSupport { has_tc: !matches!(rate, Err(NetworkError::NoProgram(_))), rate: rate.is_ok(), delay: delay.is_ok() }
 }
 
-fn try_link(link: &Link, of_ports: bool) -> Result<Result<(), Trouble>, Error> {
+fn try_link(link: &Link, of_ports: bool) -> Result<Result<(), NetworkError>, Error> {
     let trying = std::thread::Builder::new().name("try a link".to_owned()).spawn({
-        let ports: Vec<Port> = of_ports.then(|| (1, link.clone())).into_iter().collect();
+        let ports: Vec<PortLink> = of_ports.then(|| (1, link.clone())).into_iter().collect();
         let link = link.clone();
-        move || linux::leave_network().map(|()| impose("lo", Limits { ports: &ports, ..Limits::of(&link) }))
+        move || linux::leave_network().map(|()| inject("lo", LinkLimits { ports: &ports, ..LinkLimits::of(&link) }))
     });
     let trying = trying.map_err(Error::system("start a thread"))?;
     let tried = trying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -266,7 +267,7 @@ fn controllers(envelopes: &[Envelope]) -> Result<(), Error> {
     for (_, controller, needed_for) in needed.into_iter().filter(|(is_needed, ..)| *is_needed) {
         if let Err(error) = there.need(controller, needed_for) {
             return Err(match error {
-                cgroup::Error::Missing { controller, why, .. } => Error::Needs {
+                cgroup::CgroupError::Missing { controller, why, .. } => Error::Needs {
                     what: needed_for.to_owned(),
                     needs: format!("the control group controller `{controller}`, {why}"),
                     instead: "without that, virtual hosts work, and so do the faults of processes and of the network"
@@ -309,7 +310,7 @@ pub fn of_kernel(what: &str, part: &str) -> Error {
 }
 
 /// Where a program is that a host can start; in words what is missing, if it is nowhere.
-fn folder(tool: &Tool) -> Result<PathBuf, String> {
+fn folder(tool: &HostTool) -> Result<PathBuf, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let program = tool.program;
     let folders: Vec<PathBuf> = env::split_paths(&path).filter(|folder| folder.join(program).is_file()).collect();
@@ -357,9 +358,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_nowhere_is_named_with_its_package() {
-        let tool = Tool { program: "no such program", package: "none", needed_for: "this", without: None };
+        let tool = HostTool { program: "no such program", package: "none", needed_for: "this", without: None };
         assert_eq!(folder(&tool), Err("the program `no such program`, which is in Debian's package none".to_owned()));
         assert_eq!(absent(&[tool, tool]), ["none"]);
-        assert!(absent(&[Tool { program: "sh", ..tool }]).is_empty());
+        assert!(absent(&[HostTool { program: "sh", ..tool }]).is_empty());
     }
 }

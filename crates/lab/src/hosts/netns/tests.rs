@@ -14,8 +14,8 @@ use experiment::profile::{Disk, Link};
 
 use super::*;
 use crate::fixture::{Bench, folder_trial, until};
-use crate::hosts::{Ended, Start};
-use crate::runner::Program;
+use crate::hosts::{ProcessExit, Start};
+use crate::runner::ProgramSpec;
 
 /// Beside the tests: `target/debug/plimsoll`.
 fn built() -> PathBuf {
@@ -58,10 +58,10 @@ fn host(name: &str, networks: &[&str], routes: bool) -> plan::Host {
 type Hosts = Vec<Box<dyn Host>>;
 
 /// Makes a lab, works with it, takes it down, and holds the machine against what it was before.
-fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mut Hosts, &Ground, &Bench)) {
+fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mut Hosts, &ClientPlacement, &Bench)) {
     let before = machine();
     let bench = Bench::new();
-    let build = Build { plimsoll: built(), ..bench.build(trial, None) };
+    let build = DeploymentSpec { plimsoll: built(), ..bench.build(trial, None) };
     let placement = Placement { generator_cpus: vec![0], envelopes };
     let begin = Instant::now();
     let (mut hosts, ground) = raise(&build, &placement, &bench.registry.ledger(), &AtomicBool::new(false)).unwrap();
@@ -86,9 +86,9 @@ fn trial(hosts: Vec<plan::Host>) -> plan::Trial {
 
 fn run(host: &dyn Host, command: &[&str]) -> String {
     let command = command.iter().map(|part| (*part).to_owned()).collect();
-    let program = Program { role: String::new(), command, ..Program::default() };
+    let program = ProgramSpec { role: String::new(), command, ..ProgramSpec::default() };
     let output = host.run(&program, "", Duration::from_secs(20)).unwrap();
-    assert_eq!(output.ended, Ended::Exit(0), "{} {}", output.output, output.errors);
+    assert_eq!(output.ended, ProcessExit::Exit(0), "{} {}", output.output, output.errors);
     output.output
 }
 
@@ -97,7 +97,7 @@ fn sh(host: &dyn Host, script: &str) -> String {
 }
 
 /// Listens on port 7000 for ever, and says its host's name to whoever connects.
-fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::hosts::Process> {
+fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::hosts::HostProcess> {
     let script = "import socket\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7000))\ns.listen(9)\nwhile 1:\n c,_=s.accept()\n c.send(socket.gethostname().encode())\n c.close()";
     let start = Start {
         role: "speaker".to_owned(),
@@ -208,7 +208,7 @@ fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
     let bench = Bench::new();
     let slow = Envelope { link: Link { delay_s: Some(0.01), ..Link::default() }, ..Envelope::default() };
     let trial = trial(vec![host("n1", &[], false), host("n2", &[], false)]);
-    let build = Build { plimsoll: built(), folder: None, ..bench.build(&trial, None) };
+    let build = DeploymentSpec { plimsoll: built(), folder: None, ..bench.build(&trial, None) };
     let placement = Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(), slow] };
     match raise(&build, &placement, &bench.registry.ledger(), &AtomicBool::new(false)) {
         Ok(_) => println!("this kernel has netem"),
@@ -227,7 +227,7 @@ fn own() {
     let folder = PathBuf::from(folder);
     let registry = crate::registry::Registry::begin_in(&folder.join("registry"), &folder).unwrap();
     let trial = trial(vec![host("n1", &[], false), host("n2", &[], false)]);
-    let build = Build {
+    let build = DeploymentSpec {
         registry: &registry,
         trial: &trial,
         manifest: None,
@@ -258,14 +258,14 @@ fn own() {
 #[ignore = "needs the built program"]
 fn what_a_killed_lab_left_is_removed() {
     let before = machine();
-    let folder = crate::fixture::Scratch::new();
+    let folder = crate::fixture::TestDir::new();
     let ourselves = crate::fixture::ourselves("hosts::netns::tests::own");
     let mut owner = Command::new(&ourselves[0]).args(&ourselves[1..]).env("OWNED_LAB", &*folder).spawn().unwrap();
     until("it is up", || folder.join("up").exists());
     let run = fs::read_to_string(folder.join("up")).unwrap();
     owner.kill().unwrap();
     owner.wait().unwrap();
-    let mut cleaned = crate::registry::Cleaned::default();
+    let mut cleaned = crate::registry::CleanupReport::default();
     crate::registry::clean_in(&folder.join("registry"), &mut cleaned);
     println!("{:#?}", cleaned.removed);
     assert!(cleaned.removed.iter().any(|line| line.starts_with("control groups plimsoll-")));

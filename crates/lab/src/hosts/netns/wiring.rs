@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use experiment::plan;
 
-use super::{Kept, needs};
+use super::{HostShim, needs};
 use crate::Error;
-use crate::hosts::Ended;
-use crate::linux::network::{self, Trouble};
-use crate::registry::Ledger;
-use crate::runner::session::Session;
-use crate::runner::{Interface, Isolation, Program, Setup, VERSION, Wiring};
+use crate::hosts::ProcessExit;
+use crate::linux::network::{self, NetworkError};
+use crate::registry::RegistryWriter;
+use crate::runner::session::RunnerSession;
+use crate::runner::{InterfaceSpec, Isolation, ProgramSpec, Setup, VERSION, Wiring};
 
 /// Hosts have the last byte of their address from 1 on, the clients have 254.
 const MOST_HOSTS: usize = 253;
@@ -36,7 +36,7 @@ pub struct Cables {
     /// Names of the networks.
     networks: Vec<String>,
     /// In the order of the lab.
-    hosts: Vec<Plugged>,
+    hosts: Vec<ConnectedHost>,
     /// What the clients reach only through a host.
     clients_routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
     /// Whether the kernel cuts large segments up before they enter a cable.
@@ -45,7 +45,7 @@ pub struct Cables {
 
 /// A host at its cables.
 #[derive(Debug, Clone, PartialEq)]
-struct Plugged {
+struct ConnectedHost {
     name: String,
     /// Which networks it is on; its interfaces in this order.
     networks: Vec<usize>,
@@ -64,18 +64,18 @@ impl Cables {
         let networks = if lab.networks.is_empty() { vec!["lab".to_owned()] } else { named.collect() };
         let on: Vec<Vec<usize>> =
             lab.hosts.iter().map(|host| networks_of(host, &networks)).collect::<Result<_, _>>()?;
-        let routers = Routers::of(lab, &on);
+        let routers = RouterHosts::of(lab, &on);
         let mut hosts = Vec::with_capacity(lab.hosts.len());
         for (index, (host, own)) in lab.hosts.iter().zip(&on).enumerate() {
             let routes = routers.routes(own, networks.len(), Some(index));
             let routes = routes.map_err(|unreached| unreachable(&host.name, own, unreached, &networks))?;
-            let interfaces = own.iter().enumerate().map(|(number, network)| Interface {
+            let interfaces = own.iter().enumerate().map(|(number, network)| InterfaceSpec {
                 name: format!("eth{number}"),
                 address: address(*network, index),
                 prefix: PREFIX,
             });
             let wiring = Wiring { interfaces: interfaces.collect(), routes, forwards: host.routes };
-            hosts.push(Plugged { name: host.name.clone(), networks: own.clone(), wiring });
+            hosts.push(ConnectedHost { name: host.name.clone(), networks: own.clone(), wiring });
         }
         let clients_routes = routers.routes(&[0], networks.len(), None);
         let clients_routes =
@@ -208,12 +208,12 @@ fn unreachable(from: &str, own: &[usize], unreached: usize, networks: &[String])
 }
 
 /// The hosts that pass packets on.
-struct Routers {
+struct RouterHosts {
     /// Number of the host, and the networks it is on.
     all: Vec<(usize, Vec<usize>)>,
 }
 
-impl Routers {
+impl RouterHosts {
     fn of(lab: &plan::Lab, on: &[Vec<usize>]) -> Self {
         let hosts = lab.hosts.iter().zip(on).enumerate().filter(|(_, (host, _))| host.routes);
         Self { all: hosts.map(|(index, (_, networks))| (index, networks.clone())).collect() }
@@ -262,8 +262,8 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Switch {
     cables: Cables,
-    session: Arc<Session>,
-    kept: Mutex<Kept>,
+    session: Arc<RunnerSession>,
+    kept: Mutex<HostShim>,
 }
 
 impl Switch {
@@ -272,7 +272,7 @@ impl Switch {
         cables: Cables,
         plimsoll: &Path,
         folder: &Path,
-        ledger: &Ledger,
+        ledger: &RegistryWriter,
         at_once: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
         let setup = Setup {
@@ -283,7 +283,7 @@ impl Switch {
             isolation: Some(Isolation { is_switch: true, ..Isolation::default() }),
             ..Setup::default()
         };
-        let (kept, session) = Kept::start(plimsoll, &setup, &folder.join("switch.log"), ledger, at_once)?;
+        let (kept, session) = HostShim::start(plimsoll, &setup, &folder.join("switch.log"), ledger, at_once)?;
         let switch = Self { cables, session, kept: Mutex::new(kept) };
         switch.ip(&switch.cables.bridges())?;
         Ok(switch)
@@ -316,22 +316,22 @@ impl Switch {
     }
 
     /// The conversation with its runner: as long as that lives, so does the switch.
-    pub fn session(&self) -> Arc<Session> {
+    pub fn session(&self) -> Arc<RunnerSession> {
         Arc::clone(&self.session)
     }
 
     fn ip(&self, batch: &str) -> Result<(), Error> {
-        let program = Program {
+        let program = ProgramSpec {
             role: String::new(),
             command: ["ip", "-batch", "-"].map(str::to_owned).to_vec(),
-            ..Program::default()
+            ..ProgramSpec::default()
         };
         let done = self.session.run(&program, batch, PATIENCE)?;
-        if done.ended == Ended::Exit(0) {
+        if done.ended == ProcessExit::Exit(0) {
             return Ok(());
         }
         Err(match network::understood("wire the lab", batch, &done.errors) {
-            Trouble::NoKernel(part) => needs::of_kernel("a lab of virtual hosts", &part),
+            NetworkError::NoKernel(part) => needs::of_kernel("a lab of virtual hosts", &part),
             trouble => Error::Host { host: NAME.to_owned(), reason: trouble.to_string() },
         })
     }

@@ -45,7 +45,7 @@ const INSISTED: &[&str] = &[
 
 /// How connections to one destination are made.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct SshClient {
     destination: Destination,
     config: Option<PathBuf>,
     /// Where ssh runs. The control socket is named relative to it: a socket's path may have about 90 characters only.
@@ -57,7 +57,7 @@ pub struct Client {
 
 /// Which part a connection has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum ConnectionRole {
     /// It makes the connection and carries the others.
     Master,
     /// It goes through the master.
@@ -68,7 +68,7 @@ pub enum Part {
 
 /// What a command that ran to its end came to.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct CommandOutcome {
     /// How it ended; `None`: it did not in time, and was killed.
     pub status: Option<ExitStatus>,
     /// Standard output.
@@ -77,7 +77,7 @@ pub struct Outcome {
     pub errors: String,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// Whether it did what it should.
     pub fn is_ok(&self) -> bool {
         self.status.is_some_and(|status| status.success())
@@ -89,7 +89,7 @@ impl Outcome {
     }
 }
 
-impl Client {
+impl SshClient {
     /// A client that runs in `folder`, with a control socket of that name there.
     pub fn new(destination: Destination, folder: &Path, socket: &str) -> Self {
         let config = std::env::var_os(CONFIG).filter(|path| !path.is_empty());
@@ -122,13 +122,13 @@ impl Client {
     }
 
     /// Arguments that let ssh run `script` there.
-    pub fn arguments(&self, part: Part, script: &str) -> Vec<OsString> {
+    pub fn arguments(&self, part: ConnectionRole, script: &str) -> Vec<OsString> {
         let mut arguments = self.config_arguments();
         arguments.push("-T".into());
         let (master, socket) = match part {
-            Part::Master => ("yes", self.socket.as_str()),
-            Part::Passenger => ("no", self.socket.as_str()),
-            Part::Alone => ("no", "none"),
+            ConnectionRole::Master => ("yes", self.socket.as_str()),
+            ConnectionRole::Passenger => ("no", self.socket.as_str()),
+            ConnectionRole::Alone => ("no", "none"),
         };
         let own = [format!("ControlMaster={master}"), format!("ControlPath={socket}")];
         let patience = self.connect_timeout_s.map(|seconds| format!("ConnectTimeout={seconds}"));
@@ -156,7 +156,7 @@ impl Client {
     ///
     /// # Errors
     /// What the system says; `NotFound` if there is no ssh.
-    pub fn spawn(&self, part: Part, script: &str, pipes: (Stdio, Stdio, Stdio)) -> io::Result<Child> {
+    pub fn spawn(&self, part: ConnectionRole, script: &str, pipes: (Stdio, Stdio, Stdio)) -> io::Result<Child> {
         let mut command = self.command(self.arguments(part, script));
         command.stdin(pipes.0).stdout(pipes.1).stderr(pipes.2);
         linux::spawn(command)
@@ -168,12 +168,12 @@ impl Client {
     /// As [`Self::spawn`].
     pub fn run(
         &self,
-        part: Part,
+        part: ConnectionRole,
         script: &str,
         input: Stdio,
         within: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> io::Result<Outcome> {
+    ) -> io::Result<CommandOutcome> {
         play(self.command(self.arguments(part, script)), input, self.patience(within), stop)
     }
 
@@ -181,7 +181,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Self::spawn`].
-    pub fn resolve(&self) -> io::Result<Outcome> {
+    pub fn resolve(&self) -> io::Result<CommandOutcome> {
         let mut arguments = self.config_arguments();
         arguments.push("-G".into());
         arguments.extend(self.destination.arguments().into_iter().map(OsString::from));
@@ -198,7 +198,12 @@ pub fn never() -> bool {
 ///
 /// # Errors
 /// What the system says; `NotFound` if there is no such program.
-pub fn play(mut command: Command, input: Stdio, within: Duration, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
+pub fn play(
+    mut command: Command,
+    input: Stdio,
+    within: Duration,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<CommandOutcome> {
     let (output, output_in) = SshOutput::pipe()?;
     let (errors, errors_in) = SshOutput::pipe()?;
     command.stdin(input).stdout(output_in).stderr(errors_in);
@@ -208,7 +213,7 @@ pub fn play(mut command: Command, input: Stdio, within: Duration, stop: &dyn Fn(
         let _ = child.kill();
         child.wait()?;
     }
-    Ok(Outcome { status, output: output.text(), errors: errors.text() })
+    Ok(CommandOutcome { status, output: output.text(), errors: errors.text() })
 }
 
 /// What a program writes. It is read as it comes, so that nobody is held up, and of very much only the beginning and the end
@@ -355,9 +360,9 @@ pub fn last_line(errors: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn client(text: &str) -> Client {
+    fn client(text: &str) -> SshClient {
         let destination = Destination::read(text).unwrap();
-        Client {
+        SshClient {
             destination,
             config: Some("/c/config".into()),
             folder: "/tmp".into(),
@@ -367,14 +372,14 @@ mod tests {
         }
     }
 
-    fn words(client: &Client, part: Part) -> String {
+    fn words(client: &SshClient, part: ConnectionRole) -> String {
         let arguments = client.arguments(part, "exec true");
         arguments.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn the_destination_comes_after_every_option() {
-        let words = words(&client("pi@pi1:2222"), Part::Passenger);
+        let words = words(&client("pi@pi1:2222"), ConnectionRole::Passenger);
         assert!(words.starts_with("-F /c/config -T -o BatchMode=yes "), "{words}");
         assert!(words.ends_with(" -p 2222 -- pi@pi1 exec true"), "{words}");
     }
@@ -382,18 +387,20 @@ mod tests {
     #[test]
     fn one_connection_carries_the_others() {
         let client = client("pi1");
-        assert!(words(&client, Part::Master).contains("-o ControlMaster=yes -o ControlPath=s1 "));
-        assert!(words(&client, Part::Passenger).contains("-o ControlMaster=no -o ControlPath=s1 "));
-        assert!(words(&client, Part::Alone).contains("-o ControlMaster=no -o ControlPath=none "));
+        assert!(words(&client, ConnectionRole::Master).contains("-o ControlMaster=yes -o ControlPath=s1 "));
+        assert!(words(&client, ConnectionRole::Passenger).contains("-o ControlMaster=no -o ControlPath=s1 "));
+        assert!(words(&client, ConnectionRole::Alone).contains("-o ControlMaster=no -o ControlPath=none "));
     }
 
     #[test]
     fn the_users_patience_holds_where_there_is_one() {
-        assert!(!words(&client("pi1"), Part::Master).contains("ConnectTimeout"));
-        assert!(words(&client("pi1").with_connect_timeout(10), Part::Master).contains("-o ConnectTimeout=10 "));
+        assert!(!words(&client("pi1"), ConnectionRole::Master).contains("ConnectTimeout"));
+        assert!(
+            words(&client("pi1").with_connect_timeout(10), ConnectionRole::Master).contains("-o ConnectTimeout=10 ")
+        );
     }
 
-    fn shell(script: &str, within: Duration) -> Outcome {
+    fn shell(script: &str, within: Duration) -> CommandOutcome {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         play(command, Stdio::null(), within, &never).unwrap()
@@ -402,7 +409,7 @@ mod tests {
     #[test]
     fn nothing_of_the_user_is_handed_on_to_a_host() {
         // A user who forwards everything to everybody, in the configuration and before it is asked for.
-        for part in [Part::Master, Part::Passenger, Part::Alone] {
+        for part in [ConnectionRole::Master, ConnectionRole::Passenger, ConnectionRole::Alone] {
             let words = words(&client("pi1"), part);
             for option in [
                 "BatchMode=yes",

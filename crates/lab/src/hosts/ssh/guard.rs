@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::client::{self, Client, Part, SshOutput, never};
+use super::client::{self, ConnectionRole, SshClient, SshOutput, never};
 use crate::linux::network::Ownership;
 use crate::{linux, plain_text};
 
@@ -42,12 +42,12 @@ pub struct Guard {
     errors: SshOutput,
     patience: Duration,
     /// What it found.
-    pub facts: Facts,
+    pub facts: MachineFacts,
 }
 
 /// What a guard says of its machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct MachineFacts {
     /// `uname -sm`.
     pub system: String,
     /// `SSH_CONNECTION`.
@@ -64,7 +64,7 @@ pub struct Facts {
     pub aside: String,
 }
 
-impl Facts {
+impl MachineFacts {
     /// Takes in a line. True: it was the last.
     fn hear(&mut self, line: &str) -> bool {
         let Some(said) = line.strip_prefix(OURS) else {
@@ -91,14 +91,15 @@ impl Guard {
     ///
     /// # Errors
     /// In words, for the user.
-    pub fn post(client: &Client, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
+    pub fn post(client: &SshClient, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
         let (errors, held) = SshOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
-        let mut master = client.spawn(Part::Master, &guard_script(run, host), pipes).map_err(|error| no_ssh(&error))?;
+        let mut master =
+            client.spawn(ConnectionRole::Master, &guard_script(run, host), pipes).map_err(|error| no_ssh(&error))?;
         let (input, Some(mut output)) = (master.stdin.take(), master.stdout.take()) else {
             return Err("ssh was started without pipes".to_owned());
         };
-        let mut facts = Facts::default();
+        let mut facts = MachineFacts::default();
         let mut greeting = LoginLines::of(&mut output, client.patience(TO_CONNECT), stop);
         let heard = loop {
             match greeting.next_line() {
@@ -122,7 +123,7 @@ impl Guard {
     }
 
     /// Why there is no guard.
-    fn failed(&mut self, why: &str, client: &Client) -> String {
+    fn failed(&mut self, why: &str, client: &SshClient) -> String {
         // One that took too long is killed by the drop; one that ended is about to be gone.
         let status = client::await_end(&mut self.master, Duration::from_secs(1), &never).ok().flatten();
         let errors = self.errors.text();
@@ -132,7 +133,7 @@ impl Guard {
                 let said = [errors, std::mem::take(&mut self.facts.aside)].join("\n");
                 format!("its login shell did not do what was asked (exit {code}): {}", client::last_line(&said))
             }
-            None if self.facts == Facts::default() && why == TOO_LONG => {
+            None if self.facts == MachineFacts::default() && why == TOO_LONG => {
                 let seconds = self.patience.as_secs_f64();
                 client::unreached(&format!("{errors}\nno connection after {seconds} s\n"), client.destination())
             }
@@ -172,7 +173,7 @@ pub fn no_ssh(error: &io::Error) -> String {
     format!("cannot start ssh: {error}")
 }
 
-fn nowhere(facts: &Facts) -> String {
+fn nowhere(facts: &MachineFacts) -> String {
     if facts.noexec.is_empty() {
         return "no folder for temporary files can be written to there: not TMPDIR, /var/tmp, /tmp nor the home folder"
             .to_owned();
@@ -257,7 +258,7 @@ const PLACES: &str = r#""$TMPDIR" /var/tmp /tmp "$HOME""#;
 /// `end` waits for the processes that were started from folder `$d`, kills those that stay, and removes the folder. Should
 /// the runner have been killed, it also removes what the kernel still holds of it: dropped packets, slow links, cgroups; what
 /// stands still goes on, for it could not be ended. All of it carries the folder's name, or a number made of it: what another run
-/// has imposed on the same machine stays. It says nothing: whoever might listen is gone, and that would end it.
+/// has injected on the same machine stays. It says nothing: whoever might listen is gone, and that would end it.
 const END: &str = concat!(
     r#"end() { exec 2>/dev/null; n=0; "#,
     r#"for f in $(find /sys/fs/cgroup -path "*/plimsoll-RUN/*" -name freezer.state); do echo THAWED >$f; done; "#,
@@ -372,8 +373,8 @@ static PACKING: Mutex<()> = Mutex::new(());
 /// # Errors
 /// In words: little space, another C library, a broken connection.
 pub fn send_program(
-    client: &Client,
-    facts: &Facts,
+    client: &SshClient,
+    facts: &MachineFacts,
     program: &Path,
     scratch: &Path,
     stop: &dyn Fn() -> bool,
@@ -384,7 +385,7 @@ pub fn send_program(
     let (path, unpack) = packed.as_ref().map_or((program, "cat"), |(path, unpack)| (path.as_path(), *unpack));
     let input = File::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let script = receive_program(&facts.folder, unpack);
-    let outcome = client.run(Part::Passenger, &script, input.into(), TO_SEND, stop);
+    let outcome = client.run(ConnectionRole::Passenger, &script, input.into(), TO_SEND, stop);
     let outcome = outcome.map_err(|error| no_ssh(&error))?;
     if outcome.is_ok() {
         return Ok(());
@@ -398,7 +399,7 @@ pub fn send_program(
     Err(client::does_not_run(&outcome.errors))
 }
 
-fn fits(facts: &Facts, size: u64) -> Result<(), String> {
+fn fits(facts: &MachineFacts, size: u64) -> Result<(), String> {
     let needed_kib = size / 1024 + TO_SPARE_KIB;
     match facts.free_kib {
         Some(free_kib) if free_kib < needed_kib => Err(format!(
@@ -465,7 +466,12 @@ fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
 ///
 /// # Errors
 /// In words.
-pub fn send_folder(client: &Client, facts: &Facts, folder: &Path, stop: &dyn Fn() -> bool) -> Result<PathBuf, String> {
+pub fn send_folder(
+    client: &SshClient,
+    facts: &MachineFacts,
+    folder: &Path,
+    stop: &dyn Fn() -> bool,
+) -> Result<PathBuf, String> {
     let mut tar = Command::new("tar");
     tar.arg("-C").arg(folder).args(["-cf", "-", "."]).stdin(Stdio::null()).stdout(Stdio::piped());
     let pack = |error: io::Error| format!("cannot pack {} with tar: {error}", folder.display());
@@ -474,7 +480,7 @@ pub fn send_folder(client: &Client, facts: &Facts, folder: &Path, stop: &dyn Fn(
     let mut tar = linux::spawn(tar).map_err(pack)?;
     let archive = tar.stdout.take().map_or_else(Stdio::null, Stdio::from);
     let script = receive_folder(&facts.folder);
-    let outcome = client.run(Part::Passenger, &script, archive, TO_SEND_FOLDER, stop);
+    let outcome = client.run(ConnectionRole::Passenger, &script, archive, TO_SEND_FOLDER, stop);
     // Whoever it wrote to has read it all, or is gone.
     if client::await_end(&mut tar, TO_END_TAR, &never).map_err(pack)?.is_none() {
         tar.kill().map_err(pack)?;
@@ -496,10 +502,10 @@ mod tests {
     use std::io::{BufRead as _, BufReader, Write as _};
 
     use super::*;
-    use crate::fixture::{Scratch, is_alive, until};
+    use crate::fixture::{TestDir, is_alive, until};
 
-    fn heard(lines: &[&str]) -> (Facts, bool) {
-        let mut facts = Facts::default();
+    fn heard(lines: &[&str]) -> (MachineFacts, bool) {
+        let mut facts = MachineFacts::default();
         let is_last = lines.iter().fold(false, |_, line| facts.hear(line));
         (facts, is_last)
     }
@@ -616,7 +622,7 @@ mod tests {
     #[test]
     fn the_guard_makes_a_private_folder_and_removes_it_when_its_input_ends() {
         use std::os::unix::fs::PermissionsExt as _;
-        let temporary = Scratch::new();
+        let temporary = TestDir::new();
         let (mut guard, lines, folder) = guarded(&temporary);
         assert!(folder.starts_with(&*temporary) && folder.join("data").is_dir() && !folder.join("try").exists());
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
@@ -633,7 +639,7 @@ mod tests {
 
     #[test]
     fn what_was_started_from_the_folder_ends_with_it_and_nothing_else() {
-        let temporary = Scratch::new();
+        let temporary = TestDir::new();
         let (mut guard, _, folder) = guarded(&temporary);
         let start = |mark: &str| Command::new("sleep").arg("1000").env(MARK, mark).spawn().unwrap();
         let mut ours = start(&folder.display().to_string());
@@ -648,7 +654,7 @@ mod tests {
 
     #[test]
     fn clean_finds_what_a_killed_guard_left() {
-        let temporary = Scratch::new();
+        let temporary = TestDir::new();
         let (mut guard, _, folder) = guarded(&temporary);
         guard.kill().unwrap();
         guard.wait().unwrap();

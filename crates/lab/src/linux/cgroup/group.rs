@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use super::{Controller, Device, Error, Hierarchies, Hierarchy, Version, deepest_first, number, write, write_or};
+use super::{CgroupError, Controller, Device, Hierarchies, Hierarchy, Version, deepest_first, number, write, write_or};
 use crate::linux::{self, procfs};
 
 /// Between two looks at whether something has happened.
@@ -21,7 +21,7 @@ const FREEZES_WITHIN: Duration = Duration::from_secs(1);
 
 /// A group. It exists once it is made, and until it is removed: not until this value goes.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct Cgroup {
     pub(super) hierarchies: Arc<Hierarchies>,
     name: String,
     /// Only where this controller is.
@@ -30,7 +30,7 @@ pub struct Group {
     except: Option<Controller>,
 }
 
-impl Group {
+impl Cgroup {
     /// The group of that name, such as `a/b/c`, in every hierarchy.
     #[must_use]
     pub fn new(hierarchies: &Arc<Hierarchies>, name: impl Into<String>) -> Self {
@@ -83,7 +83,11 @@ impl Group {
     }
 
     /// Its folder where a controller is, and which version that is.
-    pub(super) fn at(&self, controller: Controller, needed_for: &'static str) -> Result<(Version, PathBuf), Error> {
+    pub(super) fn at(
+        &self,
+        controller: Controller,
+        needed_for: &'static str,
+    ) -> Result<(Version, PathBuf), CgroupError> {
         let hierarchy = self.hierarchies.need(controller, needed_for)?;
         Ok((hierarchy.version, hierarchy.root.join(&self.name)))
     }
@@ -102,10 +106,10 @@ impl Group {
     /// Makes it, with the groups above it. Nothing happens to one that is there.
     ///
     /// # Errors
-    /// [`Error::Denied`] without root; what the system says.
-    pub fn make(&self) -> Result<(), Error> {
+    /// [`CgroupError::Denied`] without root; what the system says.
+    pub fn make(&self) -> Result<(), CgroupError> {
         if self.name.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err(Error::of(
+            return Err(CgroupError::of(
                 format!("make the control group {:?}", self.name),
                 io::ErrorKind::InvalidInput.into(),
             ));
@@ -113,7 +117,7 @@ impl Group {
         self.places().try_for_each(|(hierarchy, folder)| self.make_in(hierarchy, &folder))
     }
 
-    fn make_in(&self, hierarchy: &Hierarchy, folder: &Path) -> Result<(), Error> {
+    fn make_in(&self, hierarchy: &Hierarchy, folder: &Path) -> Result<(), CgroupError> {
         let mut above = hierarchy.root.clone();
         for part in self.name.split('/') {
             let group = above.join(part);
@@ -124,7 +128,7 @@ impl Group {
             }
             match fs::create_dir(&group) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(Error::of(format!("make the control group {}", group.display()), error));
+                    return Err(CgroupError::of(format!("make the control group {}", group.display()), error));
                 }
                 _ => {}
             }
@@ -161,7 +165,7 @@ impl Group {
     ///
     /// # Errors
     /// What the system says.
-    pub fn join(&self) -> Result<(), Error> {
+    pub fn join(&self) -> Result<(), CgroupError> {
         self.join_files().iter().try_for_each(|file| write_or(file, "0"))
     }
 
@@ -169,10 +173,10 @@ impl Group {
     ///
     /// # Errors
     /// What the system says.
-    pub fn take_in(&self, process: u32) -> Result<(), Error> {
+    pub fn take_in(&self, process: u32) -> Result<(), CgroupError> {
         self.join_files().iter().try_for_each(|file| match write(file, &process.to_string()) {
             Err(error) if rustix::io::Errno::from_io_error(&error) != Some(rustix::io::Errno::SRCH) => {
-                Err(Error::of(format!("put process {process} into {}", file.display()), error))
+                Err(CgroupError::of(format!("put process {process} into {}", file.display()), error))
             }
             _ => Ok(()),
         })
@@ -194,8 +198,8 @@ impl Group {
     /// in the kernel stops as soon as it comes out.
     ///
     /// # Errors
-    /// [`Error::Missing`] if neither version can do that here.
-    pub fn set_frozen(&self, frozen: bool) -> Result<(), Error> {
+    /// [`CgroupError::Missing`] if neither version can do that here.
+    pub fn set_frozen(&self, frozen: bool) -> Result<(), CgroupError> {
         let v2 = self.at_v2().filter(|folder| folder.join("cgroup.freeze").exists());
         if let Some(folder) = v2 {
             write_or(&folder.join("cgroup.freeze"), if frozen { "1" } else { "0" })?;
@@ -216,8 +220,8 @@ impl Group {
     /// Kills all that is in it and below it; how many processes that were. This process leaves it before.
     ///
     /// # Errors
-    /// [`Error::Undying`] if some are left after `within`.
-    pub fn kill(&self, within: Duration) -> Result<usize, Error> {
+    /// [`CgroupError::Undying`] if some are left after `within`.
+    pub fn kill(&self, within: Duration) -> Result<usize, CgroupError> {
         self.leave();
         let until = Instant::now() + within;
         let mut killed = BTreeSet::new();
@@ -225,7 +229,7 @@ impl Group {
             let found = self.processes();
             let Some(first) = found.first() else { return Ok(killed.len()) };
             if Instant::now() >= until {
-                return Err(Error::Undying { name: self.name.clone(), count: found.len() });
+                return Err(CgroupError::Undying { name: self.name.clone(), count: found.len() });
             }
             // By name at once, so that a process that starts others is not outrun; then by number what version 2 does not have.
             let at_once = self.at_v2().is_some_and(|folder| write(&folder.join("cgroup.kill"), "1").is_ok());
@@ -264,8 +268,8 @@ impl Group {
     /// is none.
     ///
     /// # Errors
-    /// [`Error::Undying`], or what the system says after `within`.
-    pub fn remove(&self, within: Duration) -> Result<Vec<PathBuf>, Error> {
+    /// [`CgroupError::Undying`], or what the system says after `within`.
+    pub fn remove(&self, within: Duration) -> Result<Vec<PathBuf>, CgroupError> {
         let until = Instant::now() + within;
         self.kill(within)?;
         let mut removed = Vec::new();
@@ -275,7 +279,7 @@ impl Group {
                 let may_pass =
                     error.kind() == io::ErrorKind::ResourceBusy || error.kind() == io::ErrorKind::DirectoryNotEmpty;
                 if !may_pass || Instant::now() >= until {
-                    return Err(Error::of(format!("remove the control group {}", folder.display()), error));
+                    return Err(CgroupError::of(format!("remove the control group {}", folder.display()), error));
                 }
                 glance();
                 self.kill(until.saturating_duration_since(Instant::now()))?;
@@ -312,7 +316,7 @@ fn hand_down(group: &Path, wanted: impl Iterator<Item = String>) {
 }
 
 /// Version 1: a new group has no CPU and no memory node, and takes no process before it has both.
-fn inherit_cpuset(above: &Path, group: &Path) -> Result<(), Error> {
+fn inherit_cpuset(above: &Path, group: &Path) -> Result<(), CgroupError> {
     for name in ["cpuset.cpus", "cpuset.mems"] {
         let text = |folder: &Path| fs::read_to_string(folder.join(name)).unwrap_or_default().trim().to_owned();
         if text(group).is_empty() {
@@ -393,12 +397,12 @@ pub struct Throttle {
     pub write_bytes_per_s: Option<u64>,
 }
 
-impl Group {
+impl Cgroup {
     /// CPU time for all that is in it together; `None`: as much as there is.
     ///
     /// # Errors
-    /// [`Error::Missing`], or what the system says.
-    pub fn set_quota(&self, quota: Option<Quota>) -> Result<(), Error> {
+    /// [`CgroupError::Missing`], or what the system says.
+    pub fn set_quota(&self, quota: Option<Quota>) -> Result<(), CgroupError> {
         let what = "a limit of CPU time";
         let (version, folder) = self.at(Controller::Cpu, what)?;
         let (text, period_us) = match quota {
@@ -417,8 +421,8 @@ impl Group {
     /// How much it counts beside its neighbours when there is not enough for all: 1 is what every group has.
     ///
     /// # Errors
-    /// [`Error::Missing`], or what the system says.
-    pub fn set_weight(&self, weight: f64) -> Result<(), Error> {
+    /// [`CgroupError::Missing`], or what the system says.
+    pub fn set_weight(&self, weight: f64) -> Result<(), CgroupError> {
         let what = "a share of CPU time";
         let (version, folder) = self.at(Controller::Cpu, what)?;
         let (file, figure) = match version {
@@ -431,8 +435,8 @@ impl Group {
     /// CPUs that it may run on, by number; empty: all that the group above may.
     ///
     /// # Errors
-    /// [`Error::Missing`], or what the system says.
-    pub fn set_cpus(&self, cpus: &[u32]) -> Result<(), Error> {
+    /// [`CgroupError::Missing`], or what the system says.
+    pub fn set_cpus(&self, cpus: &[u32]) -> Result<(), CgroupError> {
         let what = "a choice of CPUs";
         let (version, folder) = self.at(Controller::Cpuset, what)?;
         let list = cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
@@ -449,8 +453,8 @@ impl Group {
     /// version 1 frees what it can or refuses.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::MemoryInUse`], or what the system says.
-    pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), Error> {
+    /// [`CgroupError::Missing`], [`CgroupError::MemoryInUse`], or what the system says.
+    pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
         let what = "a limit of memory";
         let (version, folder) = self.at(Controller::Memory, what)?;
         if version == Version::V2 {
@@ -468,12 +472,12 @@ impl Group {
         match write(&limit, &text) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 let used_bytes = number(&folder.join("memory.usage_in_bytes")).unwrap_or(0);
-                return Err(Error::MemoryInUse { asked_bytes: bytes.unwrap_or(0), used_bytes });
+                return Err(CgroupError::MemoryInUse { asked_bytes: bytes.unwrap_or(0), used_bytes });
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(self.hierarchies.missing(Controller::Memory, what));
             }
-            done => done.map_err(|error| Error::of(format!("write {text} to {}", limit.display()), error))?,
+            done => done.map_err(|error| CgroupError::of(format!("write {text} to {}", limit.display()), error))?,
         }
         if with_swap.exists() && !raised { write_or(&with_swap, &text) } else { Ok(()) }
     }
@@ -481,8 +485,8 @@ impl Group {
     /// Processes and threads; `None`: not limited.
     ///
     /// # Errors
-    /// [`Error::Missing`], or what the system says.
-    pub fn set_pids(&self, most: Option<u64>) -> Result<(), Error> {
+    /// [`CgroupError::Missing`], or what the system says.
+    pub fn set_pids(&self, most: Option<u64>) -> Result<(), CgroupError> {
         let what = "a limit of the number of processes";
         let (_, folder) = self.at(Controller::Pids, what)?;
         let text = most.map_or_else(|| "max".to_owned(), |most| most.to_string());
@@ -493,8 +497,8 @@ impl Group {
     /// and misses those the kernel does for them (a file system's journal) unless the group is the root.
     ///
     /// # Errors
-    /// [`Error::Missing`] also for the root of version 2, which cannot be limited; or what the system says.
-    pub fn set_throttle(&self, device: Device, throttle: &Throttle) -> Result<(), Error> {
+    /// [`CgroupError::Missing`] also for the root of version 2, which cannot be limited; or what the system says.
+    pub fn set_throttle(&self, device: Device, throttle: &Throttle) -> Result<(), CgroupError> {
         let what = "a limit of reads and writes";
         let (version, folder) = self.at(Controller::Block, what)?;
         let figures = [
@@ -522,10 +526,10 @@ impl Group {
     }
 
     /// A file that is not there is a feature that is not there.
-    fn put(&self, controller: Controller, what: &'static str, file: &Path, text: &str) -> Result<(), Error> {
+    fn put(&self, controller: Controller, what: &'static str, file: &Path, text: &str) -> Result<(), CgroupError> {
         match write(file, text) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.hierarchies.missing(controller, what)),
-            done => done.map_err(|error| Error::of(format!("write {text:?} to {}", file.display()), error)),
+            done => done.map_err(|error| CgroupError::of(format!("write {text:?} to {}", file.display()), error)),
         }
     }
 }
@@ -536,15 +540,15 @@ impl Group {
 /// Until the kernel has given back the memory of a process that was killed.
 const TO_GIVE_BACK: Duration = Duration::from_millis(20);
 
-impl Group {
+impl Cgroup {
     /// Limits its memory also below what is in use. Version 2 ends processes by itself; version 1 refuses such a limit, so they are
     /// ended here, while all of the group stands still: else others would take the memory that one gives back.
     ///
     /// # Errors
-    /// As [`Group::set_memory`]; that ending everything within this time was not enough.
-    pub fn shrink_memory(&self, bytes: u64, within: Duration) -> Result<(), Error> {
+    /// As [`Cgroup::set_memory`]; that ending everything within this time was not enough.
+    pub fn shrink_memory(&self, bytes: u64, within: Duration) -> Result<(), CgroupError> {
         let refused = match self.set_memory(Some(bytes)) {
-            Err(refused @ Error::MemoryInUse { .. }) => refused,
+            Err(refused @ CgroupError::MemoryInUse { .. }) => refused,
             done => return done,
         };
         let stood_still = self.is_frozen();
@@ -556,14 +560,19 @@ impl Group {
         shrunk
     }
 
-    fn end_largest_until_it_fits(&self, bytes: u64, within: Duration, mut refused: Error) -> Result<(), Error> {
+    fn end_largest_until_it_fits(
+        &self,
+        bytes: u64,
+        within: Duration,
+        mut refused: CgroupError,
+    ) -> Result<(), CgroupError> {
         let until = Instant::now() + within;
         while Instant::now() < until {
             let Some(largest) = self.largest() else { return Err(refused) };
             self.kill_process(largest);
             linux::await_end(largest, TO_GIVE_BACK);
             match self.set_memory(Some(bytes)) {
-                Err(again @ Error::MemoryInUse { .. }) => refused = again,
+                Err(again @ CgroupError::MemoryInUse { .. }) => refused = again,
                 done => return done,
             }
         }
@@ -591,11 +600,11 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::Group;
-    use crate::linux::cgroup::tests::{Machine, leftovers_of};
+    use super::Cgroup;
+    use crate::linux::cgroup::tests::{CgroupTree, leftovers_of};
     use crate::linux::cgroup::{
-        Controller, CpuTime, Device, Error, Hierarchies, Memory, Quota, Resource, Stall, Throttle, Throttling,
-        leftovers, remove_tree,
+        CgroupError, Controller, CpuTime, Device, Hierarchies, MemoryUsage, PressureTotals, Quota, Resource, Throttle,
+        Throttling, leftovers, remove_tree,
     };
 
     const TARGET: &str = "plimsoll-x/n1/target";
@@ -623,7 +632,7 @@ mod tests {
 
     #[test]
     fn version_1_gets_cpus_and_nodes_from_above() {
-        let machine = Machine::v1();
+        let machine = CgroupTree::v1();
         for (group, cpus) in
             [("", "0-3\n"), ("/plimsoll-x", ""), ("/plimsoll-x/n1", "2\n"), ("/plimsoll-x/n1/target", "")]
         {
@@ -632,7 +641,7 @@ mod tests {
                 .folder
                 .write(&format!("sys/fs/cgroup/cpuset{group}/cpuset.mems"), if group.is_empty() { "0\n" } else { "" });
         }
-        let group = Group::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&machine.hierarchies(), TARGET);
         group.make().unwrap();
         assert_eq!(machine.says("cpuset/plimsoll-x/cpuset.cpus"), "0-3");
         assert_eq!(machine.says(&format!("cpuset/{TARGET}/cpuset.cpus")), "2");
@@ -650,7 +659,7 @@ mod tests {
 
     #[test]
     fn limits_of_version_1() {
-        let machine = Machine::v1();
+        let machine = CgroupTree::v1();
         let file = |controller: &str, name: &str| format!("{controller}/{TARGET}/{name}");
         machine.has(&format!("cpu/{TARGET}"), &["cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares"]);
         machine.has(&format!("memory/{TARGET}"), &["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]);
@@ -659,7 +668,7 @@ mod tests {
             ["read_bps", "write_bps", "read_iops", "write_iops"].map(|name| format!("blkio.throttle.{name}_device"));
         machine.has("blkio", &throttles.each_ref().map(String::as_str));
         let hierarchies = machine.hierarchies();
-        let group = Group::new(&hierarchies, TARGET);
+        let group = Cgroup::new(&hierarchies, TARGET);
         group.set_quota(Some(Quota::of_cores(0.05))).unwrap();
         assert_eq!(machine.says(&file("cpu", "cpu.cfs_quota_us")), "1000");
         assert_eq!(machine.says(&file("cpu", "cpu.cfs_period_us")), "20000");
@@ -672,26 +681,26 @@ mod tests {
         assert_eq!(machine.says(&file("memory", "memory.memsw.limit_in_bytes")), "1048576");
         group.set_pids(Some(10)).unwrap();
         assert_eq!(machine.says(&file("pids", "pids.max")), "10");
-        let root = Group::root(&hierarchies);
+        let root = Cgroup::root(&hierarchies);
         root.set_throttle(LOOP, &throttle()).unwrap();
         assert_eq!(machine.says("blkio/blkio.throttle.write_iops_device"), "7:3 200");
         assert_eq!(machine.says("blkio/blkio.throttle.read_bps_device"), "7:3 1000000");
         assert_eq!(machine.says("blkio/blkio.throttle.read_iops_device"), "7:3 0");
         // Not there: a kernel without that feature.
         let error = group.set_throttle(LOOP, &throttle()).unwrap_err();
-        assert!(matches!(error, Error::Missing { controller: Controller::Block, .. }), "{error}");
+        assert!(matches!(error, CgroupError::Missing { controller: Controller::Block, .. }), "{error}");
         let error = group.set_frozen(true).unwrap_err();
-        assert!(matches!(error, Error::Missing { controller: Controller::Freezer, .. }), "{error}");
+        assert!(matches!(error, CgroupError::Missing { controller: Controller::Freezer, .. }), "{error}");
     }
 
     #[test]
     fn version_2_hands_down_what_it_has_on_the_way() {
-        let machine = Machine::v2();
+        let machine = CgroupTree::v2();
         for group in ["plimsoll-x", "plimsoll-x/n1", TARGET] {
             machine.has(group, &["cgroup.subtree_control"]);
         }
         machine.has(TARGET, &["cpu.max", "cpu.weight", "cpuset.cpus", "memory.max", "memory.swap.max", "io.max"]);
-        let group = Group::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&machine.hierarchies(), TARGET);
         group.make().unwrap();
         // The last of what was written one by one.
         assert_eq!(machine.says("cgroup.subtree_control"), "+pids");
@@ -715,15 +724,15 @@ mod tests {
         group.set_throttle(LOOP, &throttle()).unwrap();
         assert_eq!(machine.says(&format!("{TARGET}/io.max")), "7:3 rbps=1000000 wbps=max riops=max wiops=200");
         let error = group.set_pids(Some(5)).unwrap_err();
-        assert!(matches!(error, Error::Missing { controller: Controller::Pids, .. }), "{error}");
+        assert!(matches!(error, CgroupError::Missing { controller: Controller::Pids, .. }), "{error}");
     }
 
     #[test]
     fn a_slot_of_version_2_is_threaded() {
-        let machine = Machine::v2();
+        let machine = CgroupTree::v2();
         machine.has(TARGET, &["cgroup.subtree_control"]);
         machine.folder.write(&format!("sys/fs/cgroup/{TARGET}/core1/cgroup.type"), "domain\n");
-        let group = Group::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&machine.hierarchies(), TARGET);
         let slot = group.slot("core1");
         slot.make().unwrap();
         assert_eq!(machine.says(&format!("{TARGET}/core1/cgroup.type")), "threaded");
@@ -746,7 +755,7 @@ mod tests {
         assert_eq!(Throttling::parse(v2), Some(throttling));
         assert_eq!(Throttling::parse("usage_usec 9\n"), None, "not controlled");
 
-        let machine = Machine::v2();
+        let machine = CgroupTree::v2();
         let file = |name: &str, text: &str| machine.folder.write(&format!("sys/fs/cgroup/{TARGET}/{name}"), text);
         file("cpu.stat", v2);
         file("memory.current", "8192\n");
@@ -758,16 +767,16 @@ mod tests {
             "io.pressure",
             "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
         );
-        let group = Group::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&machine.hierarchies(), TARGET);
         assert_eq!(group.cpu_time(), Some(CpuTime { user_ns: 5000, system_ns: 4000 }));
-        let memory = Memory { used_bytes: 8192, inactive_file_bytes: 2048, limit_bytes: None, oom_kills: Some(1) };
+        let memory = MemoryUsage { used_bytes: 8192, inactive_file_bytes: 2048, limit_bytes: None, oom_kills: Some(1) };
         assert_eq!(group.memory(), Some(memory));
         let disk = Device { major: 8, minor: 0 };
         assert_eq!(group.transferred(), Some(vec![(LOOP, 10, 20), (disk, 1, 2)]));
-        assert_eq!(group.stall(Resource::Io), Some(Stall { some_us: 77, full_us: Some(7) }));
+        assert_eq!(group.stall(Resource::Io), Some(PressureTotals { some_us: 77, full_us: Some(7) }));
         assert_eq!(group.stall(Resource::Cpu), None);
 
-        let machine = Machine::v1();
+        let machine = CgroupTree::v1();
         let file = |name: &str, text: &str| machine.folder.write(&format!("sys/fs/cgroup/{name}"), text);
         file(&format!("cpuacct/{TARGET}/cpuacct.usage_user"), "50\n");
         file(&format!("cpuacct/{TARGET}/cpuacct.usage_sys"), "40\n");
@@ -779,7 +788,7 @@ mod tests {
             &format!("blkio/{TARGET}/blkio.throttle.io_service_bytes_recursive"),
             "7:3 Read 10\n7:3 Write 20\n7:3 Sync 30\n7:3 Total 30\n8:0 Read 1\n8:0 Write 2\nTotal 33\n",
         );
-        let group = Group::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&machine.hierarchies(), TARGET);
         assert_eq!(group.cpu_time(), Some(CpuTime { user_ns: 50, system_ns: 40 }));
         assert_eq!(group.memory(), Some(memory));
         assert_eq!(group.transferred(), Some(vec![(LOOP, 10, 20), (disk, 1, 2)]));
@@ -809,7 +818,7 @@ mod tests {
     #[test]
     fn what_is_made_is_gone_again() {
         let Some((hierarchies, top)) = real("group") else { return };
-        let group = Group::new(&hierarchies, &top).child("n1").child("target");
+        let group = Cgroup::new(&hierarchies, &top).child("n1").child("target");
         group.make().unwrap();
         group.make().unwrap();
         assert!(group.exists());
@@ -834,7 +843,7 @@ mod tests {
     #[test]
     fn limits_on_this_machine_are_what_was_asked() {
         let Some((hierarchies, top)) = real("limits") else { return };
-        let group = Group::new(&hierarchies, &top);
+        let group = Cgroup::new(&hierarchies, &top);
         group.make().unwrap();
         let has = |controller| hierarchies.of(controller).is_some();
         if has(Controller::Memory) {

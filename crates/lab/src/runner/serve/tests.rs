@@ -5,20 +5,20 @@ use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _};
 use std::thread::JoinHandle;
 
 use super::*;
-use crate::fixture::{Scratch, in_pid_namespace, is_alive, stays_alive, stranger, until};
-use crate::runner::{Answer, Program};
+use crate::fixture::{TestDir, in_pid_namespace, is_alive, stays_alive, stranger, until};
+use crate::runner::{OrderReply, ProgramSpec};
 
 /// A runner on a thread of this process, and both ends of its pipes.
 struct Talk {
     to: Option<PipeWriter>,
     from: BufReader<PipeReader>,
     serving: Option<JoinHandle<u8>>,
-    folder: Scratch,
+    folder: TestDir,
 }
 
 impl Talk {
     fn begin(setup: impl FnOnce(&mut Setup)) -> Self {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let mut told = Setup {
             version: VERSION.to_owned(),
             host: "n1".to_owned(),
@@ -29,17 +29,17 @@ impl Talk {
         setup(&mut told);
         let (input, to) = io::pipe().unwrap();
         let (from, output) = io::pipe().unwrap();
-        let serve = move || serve_on(&told, BufReader::new(input), Voice::new(Box::new(output)));
+        let serve = move || serve_on(&told, BufReader::new(input), MessageWriter::new(Box::new(output)));
         let serving = std::thread::Builder::new().spawn(serve).unwrap();
         Self { to: Some(to), from: BufReader::new(from), serving: Some(serving), folder }
     }
 
     fn tell(&mut self, number: u64, order: Order) {
-        let line = serde_json::to_string(&Request { number, order }).unwrap();
+        let line = serde_json::to_string(&NumberedOrder { number, order }).unwrap();
         writeln!(self.to.as_ref().unwrap(), "{line}").unwrap();
     }
 
-    fn hear(&mut self) -> Said {
+    fn hear(&mut self) -> RunnerMessage {
         let mut line = String::new();
         self.from.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
@@ -48,7 +48,7 @@ impl Talk {
     fn start(&mut self, number: u64, script: &str) -> u32 {
         self.tell(number, Order::Start(sh(script)));
         match self.hear() {
-            Said::Done { answer: Answer::Started { pid }, .. } => pid,
+            RunnerMessage::Done { answer: OrderReply::Started { pid }, .. } => pid,
             other => panic!("{other:?}"),
         }
     }
@@ -57,8 +57,8 @@ impl Talk {
         let mut all = String::new();
         loop {
             match self.hear() {
-                Said::Wrote { text, .. } => all.push_str(&text),
-                Said::Ended { how, .. } => return (all, how),
+                RunnerMessage::Wrote { text, .. } => all.push_str(&text),
+                RunnerMessage::Ended { how, .. } => return (all, how),
                 other => panic!("{other:?}"),
             }
         }
@@ -70,15 +70,15 @@ impl Talk {
     }
 }
 
-fn sh(script: &str) -> Program {
+fn sh(script: &str) -> ProgramSpec {
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-    Program { role: "server".to_owned(), command, ..Program::default() }
+    ProgramSpec { role: "server".to_owned(), command, ..ProgramSpec::default() }
 }
 
 #[test]
 fn it_is_ready_first_and_says_where_its_folders_are() {
     let mut talk = Talk::begin(|_| {});
-    let Said::Ready { version, pid, folder, .. } = talk.hear() else { panic!("not ready") };
+    let RunnerMessage::Ready { version, pid, folder, .. } = talk.hear() else { panic!("not ready") };
     assert_eq!((version.as_str(), pid), (VERSION, std::process::id()));
     assert_eq!(folder, talk.folder.to_path_buf());
     assert_eq!(talk.hang_up(), 0);
@@ -87,7 +87,7 @@ fn it_is_ready_first_and_says_where_its_folders_are() {
 #[test]
 fn another_version_is_refused() {
     let mut talk = Talk::begin(|setup| setup.version = "0.0.1".to_owned());
-    let Said::Failed { reason } = talk.hear() else { panic!("not refused") };
+    let RunnerMessage::Failed { reason } = talk.hear() else { panic!("not refused") };
     assert!(reason.contains("0.0.1") && reason.contains(VERSION), "{reason}");
     assert_eq!(talk.hang_up(), 1);
 }
@@ -116,7 +116,7 @@ fn what_a_process_wrote_is_said_before_its_end_and_what_its_children_write_after
     talk.start(1, &format!("(while [ ! -e {go} ]; do sleep 0.01; done; echo late) & printf 'gr\\303\\274n'; exit 3"));
     assert_eq!(talk.wrote_until_end(), ("grün".to_owned(), 3));
     fs::write(&late, "").unwrap();
-    assert_eq!(talk.hear(), Said::Wrote { process: 1, text: "late\n".to_owned() });
+    assert_eq!(talk.hear(), RunnerMessage::Wrote { process: 1, text: "late\n".to_owned() });
 }
 
 #[test]
@@ -134,7 +134,9 @@ fn what_it_does_not_understand_it_refuses_if_it_can() {
     let mut talk = Talk::begin(|_| {});
     talk.hear();
     writeln!(talk.to.as_ref().unwrap(), r#"{{"number": 7, "do": "dance"}}"#).unwrap();
-    let Said::Refused { number: 7, why: Refusal::System { error, .. } } = talk.hear() else { panic!("not refused") };
+    let RunnerMessage::Refused { number: 7, why: OrderRefusal::System { error, .. } } = talk.hear() else {
+        panic!("not refused")
+    };
     assert!(error.contains("dance"), "{error}");
     let pid = talk.start(8, "exec sleep 60");
     writeln!(talk.to.as_ref().unwrap(), "hello?").unwrap();
@@ -145,7 +147,7 @@ fn what_it_does_not_understand_it_refuses_if_it_can() {
 #[test]
 fn the_end_of_its_input_ends_everything_it_started() {
     let mut talk = Talk::begin(|setup| setup.folder = Default::default());
-    let Said::Ready { folder, .. } = talk.hear() else { panic!("not ready") };
+    let RunnerMessage::Ready { folder, .. } = talk.hear() else { panic!("not ready") };
     assert!(folder.is_dir());
     let plain = talk.start(1, "exec sleep 60");
     // Out of its group and without a parent: only the marks tell whose it is.
@@ -163,8 +165,8 @@ impl Talk {
         let (mut all, mut end) = (String::new(), None);
         while !all.ends_with('\n') || end.is_none() {
             match self.hear() {
-                Said::Wrote { text, .. } => all.push_str(&text),
-                Said::Ended { how, .. } => end = Some(how),
+                RunnerMessage::Wrote { text, .. } => all.push_str(&text),
+                RunnerMessage::Ended { how, .. } => end = Some(how),
                 other => panic!("{other:?}"),
             }
         }
@@ -197,8 +199,8 @@ fn it_says_that_it_has_ended_when_everything_is_undone() {
     talk.tell(2, Order::End);
     loop {
         match talk.hear() {
-            Said::Ended { process: 1, how } => assert_eq!(how, -9),
-            Said::Done { number: 2, answer: Answer::Nothing } => break,
+            RunnerMessage::Ended { process: 1, how } => assert_eq!(how, -9),
+            RunnerMessage::Done { number: 2, answer: OrderReply::Nothing } => break,
             other => panic!("{other:?}"),
         }
     }
@@ -214,9 +216,9 @@ fn a_slow_order_holds_up_no_other() {
     let program = sh(&format!("while [ ! -e {} ]; do sleep 0.01; done", waits.display()));
     talk.tell(1, Order::Run { program, input: String::new(), within_s: 60.0 });
     talk.tell(2, Order::Sample);
-    assert!(matches!(talk.hear(), Said::Done { number: 2, .. }));
+    assert!(matches!(talk.hear(), RunnerMessage::Done { number: 2, .. }));
     fs::write(&waits, "").unwrap();
-    assert!(matches!(talk.hear(), Said::Done { number: 1, answer: Answer::Ran { how: 0, .. } }));
+    assert!(matches!(talk.hear(), RunnerMessage::Done { number: 1, answer: OrderReply::Ran { how: 0, .. } }));
 }
 
 #[test]
@@ -225,7 +227,9 @@ fn a_program_that_takes_too_long_is_killed_with_what_it_started() {
     talk.hear();
     let program = sh("sleep 60 & echo $!; wait");
     talk.tell(1, Order::Run { program, input: String::new(), within_s: 0.5 });
-    let Said::Done { answer: Answer::Ran { how, output, errors }, .. } = talk.hear() else { panic!("not run") };
+    let RunnerMessage::Done { answer: OrderReply::Ran { how, output, errors }, .. } = talk.hear() else {
+        panic!("not run")
+    };
     assert_eq!(how, -9);
     assert!(errors.contains("not done within 0.5 s"), "{errors}");
     until("the child of the killed one is gone", || !is_alive(output.trim().parse().unwrap()));
@@ -233,7 +237,7 @@ fn a_program_that_takes_too_long_is_killed_with_what_it_started() {
 
 #[test]
 fn a_process_is_in_its_groups_before_it_is_the_program() {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let groups = [folder.write("procs", ""), folder.write("tasks", "")];
     let mut command = Command::new("cat");
     command.args(&groups).stdout(Stdio::piped());
@@ -256,7 +260,7 @@ fn group_went_to_somebody_else() {
     talk.hear();
     let pid = talk.start(1, "true");
     let ended = talk.hear();
-    assert!(matches!(ended, Said::Ended { process: 1, how: 0 }), "{ended:?}");
+    assert!(matches!(ended, RunnerMessage::Ended { process: 1, how: 0 }), "{ended:?}");
     let bystander = stranger(pid);
     talk.tell(2, Order::Signal { process: 1, signal: 9, group: true });
     talk.hear();

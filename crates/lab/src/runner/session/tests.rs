@@ -9,21 +9,21 @@ use std::thread::JoinHandle;
 use experiment::manifest::LogTexts;
 
 use super::*;
-use crate::fixture::{Scratch, is_alive};
-use crate::hosts::Ended;
-use crate::process_log::Ears;
-use crate::runner::{Control, VERSION, beside};
+use crate::fixture::{TestDir, is_alive};
+use crate::hosts::ProcessExit;
+use crate::process_log::LogWatcher;
+use crate::runner::{Injection, VERSION, beside};
 
 const LONG: Duration = Duration::from_secs(30);
 
 /// A session with a runner of its own.
 struct Host {
-    session: Arc<Session>,
-    folder: Scratch,
+    session: Arc<RunnerSession>,
+    folder: TestDir,
     serving: Option<JoinHandle<u8>>,
 }
 
-fn told(folder: &Scratch) -> Setup {
+fn told(folder: &TestDir) -> Setup {
     Setup {
         version: VERSION.to_owned(),
         host: "n1".to_owned(),
@@ -34,16 +34,16 @@ fn told(folder: &Scratch) -> Setup {
 }
 
 fn host() -> Host {
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let (input, to) = io::pipe().unwrap();
     let (from, output) = io::pipe().unwrap();
     let serving = beside(input, output);
-    let session = Session::open(Box::new(to), Box::new(from), &told(&folder), LONG, &Default::default()).unwrap();
+    let session = RunnerSession::open(Box::new(to), Box::new(from), &told(&folder), LONG, &Default::default()).unwrap();
     Host { session, folder, serving: Some(serving) }
 }
 
 impl Host {
-    fn start(&self, role: &str, script: &str) -> Box<dyn Process> {
+    fn start(&self, role: &str, script: &str) -> Box<dyn HostProcess> {
         let start = Start {
             role: role.to_owned(),
             program: "sh".into(),
@@ -66,7 +66,7 @@ impl Host {
 }
 
 /// A runner that only says what it is told to, to each line that it hears.
-fn fake(mut says: impl FnMut(usize, &str) -> Option<String> + Send + 'static) -> Result<Arc<Session>, Error> {
+fn fake(mut says: impl FnMut(usize, &str) -> Option<String> + Send + 'static) -> Result<Arc<RunnerSession>, Error> {
     let (input, to) = io::pipe().unwrap();
     let (from, mut output) = io::pipe().unwrap();
     let hear = move || {
@@ -76,7 +76,7 @@ fn fake(mut says: impl FnMut(usize, &str) -> Option<String> + Send + 'static) ->
         }
     };
     std::thread::Builder::new().spawn(hear).unwrap();
-    Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &Default::default())
+    RunnerSession::open(Box::new(to), Box::new(from), &told(&TestDir::new()), LONG, &Default::default())
 }
 
 const READY: &str =
@@ -86,7 +86,7 @@ const READY: &str =
 fn a_process_gets_its_environment_and_the_marks_and_its_log() {
     let host = host();
     let mut process = host.start("server", "echo $MINE; echo $PLIMSOLL_RUN.$PLIMSOLL_HOST >&2; cat; pwd; exit 3");
-    assert_eq!(process.wait(LONG), Some(Ended::Exit(3)));
+    assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(3)));
     let run = host.folder.file_name().unwrap().to_str().unwrap();
     let here = host.folder.canonicalize().unwrap().display().to_string();
     assert_eq!(process.last_lines(), ["yes", &format!("{run}.n1"), &here]);
@@ -98,20 +98,20 @@ fn a_process_gets_its_environment_and_the_marks_and_its_log() {
 fn ends_are_told_apart_and_signals_arrive() {
     let host = host();
     let mut killed = host.start("a", "kill -SEGV $$");
-    assert_eq!(killed.wait(LONG), Some(Ended::Signal(11)));
+    assert_eq!(killed.wait(LONG), Some(ProcessExit::Signal(11)));
     let mut process = host.start("b", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done");
     assert!(is_alive(process.pid()) && process.ended().is_none());
     crate::fixture::until("it is ready", || process.last_lines() == ["ready"]);
     process.signal(Signal::TERM);
-    assert_eq!(process.wait(LONG), Some(Ended::Exit(5)));
-    assert_eq!(process.wait(LONG), Some(Ended::Exit(5)), "also when asked again");
+    assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(5)));
+    assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(5)), "also when asked again");
 }
 
 #[test]
 fn a_group_is_signalled_also_when_its_leader_is_gone() {
     let host = host();
     let mut process = host.start("server", "sleep 60 & echo $!");
-    assert_eq!(process.wait(LONG), Some(Ended::Exit(0)));
+    assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(0)));
     let child: u32 = process.last_lines()[0].parse().unwrap();
     assert!(is_alive(child));
     process.signal(Signal::KILL);
@@ -132,10 +132,11 @@ fn a_process_that_is_let_go_is_ended() {
 #[test]
 fn programs_are_given_input_and_are_missed_by_name() {
     let host = host();
-    let mut program = Program { role: "audit".to_owned(), command: vec!["sh".to_owned()], ..Program::default() };
+    let mut program =
+        ProgramSpec { role: "audit".to_owned(), command: vec!["sh".to_owned()], ..ProgramSpec::default() };
     program.command.extend(["-c", "tr a-z A-Z; echo oh >&2; exit 4"].map(str::to_owned));
     let output = host.session.run(&program, &"hello ".repeat(50_000), LONG).unwrap();
-    assert_eq!((output.ended, output.errors.as_str()), (Ended::Exit(4), "oh\n"));
+    assert_eq!((output.ended, output.errors.as_str()), (ProcessExit::Exit(4), "oh\n"));
     assert_eq!(output.output, "HELLO ".repeat(50_000));
     program.command = vec!["no-such-program".to_owned()];
     let error = host.session.run(&program, "", LONG).unwrap_err();
@@ -188,7 +189,7 @@ fn asks_are_answered_while_two_processes_write_much() {
     }
     assert!(asked > 0);
     for (writer, role) in writers.iter_mut().zip(["a", "b"]) {
-        assert_eq!(writer.ended(), Some(Ended::Exit(0)));
+        assert_eq!(writer.ended(), Some(ProcessExit::Exit(0)));
         assert_eq!(host.text(role).lines().count(), 20_000, "{role}");
         assert_eq!(writer.last_lines()[19], "line 20000 of a process that has much to say");
     }
@@ -230,12 +231,12 @@ fn dropped_it_ends_everything() {
 fn a_runner_that_refuses_is_quoted() {
     let error = fake(|_, _| Some("{\"said\":\"failed\",\"reason\":\"no namespaces here\"}\n".to_owned())).unwrap_err();
     assert_eq!(error.to_string(), "host n1: no namespaces here");
-    let folder = Scratch::new();
+    let folder = TestDir::new();
     let (input, to) = io::pipe().unwrap();
     let (from, output) = io::pipe().unwrap();
     let serving = beside(input, output);
     let setup = Setup { version: "0.0.1".to_owned(), ..told(&folder) };
-    let error = Session::open(Box::new(to), Box::new(from), &setup, LONG, &Default::default()).unwrap_err();
+    let error = RunnerSession::open(Box::new(to), Box::new(from), &setup, LONG, &Default::default()).unwrap_err();
     assert!(error.to_string().contains("and 0.0.1 was asked for"), "{error}");
     assert_eq!(serving.join().unwrap(), 1);
 }
@@ -268,9 +269,9 @@ fn its_processes_are_dead_when_the_runner_is() {
         ),
         _ => None,
     });
-    let (session, folder) = (session.unwrap(), Scratch::new());
+    let (session, folder) = (session.unwrap(), TestDir::new());
     let log = LogTexts { notable: vec!["last".to_owned()], alarming: Vec::new() };
-    let ears = Ears::of(&log);
+    let ears = LogWatcher::of(&log);
     let start = Start {
         role: "server".to_owned(),
         program: "x".into(),
@@ -283,7 +284,7 @@ fn its_processes_are_dead_when_the_runner_is() {
     let mut process = session.start(&start).unwrap();
     assert_eq!((process.pid(), process.ended()), (99, None));
     assert!(session.ask(Order::Sample, LONG).is_err());
-    assert_eq!(process.wait(LONG), Some(Ended::Signal(9)));
+    assert_eq!(process.wait(LONG), Some(ProcessExit::Signal(9)));
     assert_eq!(process.last_lines(), ["last words"]);
     assert_eq!(ears.take()[0].line, "last words");
     assert_eq!(std::fs::read_to_string(folder.join("log")).unwrap(), "last words");
@@ -316,7 +317,7 @@ fn what_cannot_be_done_to_a_host_is_said_as_a_fault() {
                 .to_owned(),
         })
     });
-    let error = session.unwrap().impose("x", &Control::Freeze).unwrap_err();
+    let error = session.unwrap().inject("x", &Injection::Freeze).unwrap_err();
     assert!(matches!(&error, Error::Fault(reason) if reason == "no netem here"), "{error}");
 }
 
@@ -327,7 +328,7 @@ fn whoever_missed_a_deadline_is_not_asked_again() {
     assert!(matches!(&late, Error::HostLost { .. }), "{late}");
     assert!(!session.is_open());
     // It would be waited for ten times as long as this test may take.
-    for order in [Order::Figures, Order::Lift { key: "x".to_owned() }, Order::Sample] {
+    for order in [Order::Figures, Order::Heal { key: "x".to_owned() }, Order::Sample] {
         let again = session.ask(order, LONG * 60).unwrap_err();
         assert_eq!(again.to_string(), "host n1 does not answer any more: no answer within 0.05 s");
     }
@@ -339,7 +340,7 @@ fn nobody_waits_once_all_is_to_end_at_once() {
     let (from, mut output) = io::pipe().unwrap();
     output.write_all(READY.as_bytes()).unwrap();
     let at_once = Arc::new(AtomicBool::new(false));
-    let session = Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &at_once).unwrap();
+    let session = RunnerSession::open(Box::new(to), Box::new(from), &told(&TestDir::new()), LONG, &at_once).unwrap();
     let asked = std::thread::scope(|scope| {
         let asks = scope.spawn(|| session.ask(Order::Figures, LONG * 60));
         at_once.store(true, Ordering::SeqCst);
@@ -363,8 +364,8 @@ fn floods(text: String) -> Error {
     };
     std::thread::Builder::new().spawn(speak).unwrap();
     let session =
-        Session::open(Box::new(to), Box::new(from), &told(&Scratch::new()), LONG, &Default::default()).unwrap();
-    session.run(&Program { keeps_bytes: Some(1 << 20), ..Program::default() }, "", LONG).unwrap_err()
+        RunnerSession::open(Box::new(to), Box::new(from), &told(&TestDir::new()), LONG, &Default::default()).unwrap();
+    session.run(&ProgramSpec { keeps_bytes: Some(1 << 20), ..ProgramSpec::default() }, "", LONG).unwrap_err()
 }
 
 #[test]
@@ -386,7 +387,7 @@ fn what_a_program_prints_is_put_together_again_and_its_errors_can_be_shown() {
     let host = host();
     let script = "head -c 400000 /dev/zero | tr '\\000' '\\001'; printf '\\033[2Jbad\\n' >&2";
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-    let output = host.session.run(&Program { command, ..Program::default() }, "", LONG).unwrap();
+    let output = host.session.run(&ProgramSpec { command, ..ProgramSpec::default() }, "", LONG).unwrap();
     assert_eq!(output.output, "\u{1}".repeat(400_000));
     assert_eq!(output.errors, "\\u{1b}[2Jbad\n");
 }
@@ -396,7 +397,7 @@ fn what_is_no_text_is_kept_within_the_same_bounds() {
     let host = host();
     let script = "head -c 3000000 /dev/zero | tr '\\000' '\\377'";
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-    let program = Program { command, keeps_bytes: Some(1 << 20), ..Program::default() };
+    let program = ProgramSpec { command, keeps_bytes: Some(1 << 20), ..ProgramSpec::default() };
     let output = host.session.run(&program, "", LONG).unwrap().output;
     assert!(output.ends_with("left out]\n") && output.len() < (1 << 20) + 100, "{}", output.len());
 }

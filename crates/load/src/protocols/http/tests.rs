@@ -18,7 +18,7 @@ fn get() -> Compiled<Http> {
     compiled("get", &[("path", "/")], &["status", "body", "header.X-Kind"])
 }
 
-fn seen(result: Cause, reusable: bool, status: &str, body: &str, kind: Option<&str>) -> Seen {
+fn seen(result: AttemptCause, reusable: bool, status: &str, body: &str, kind: Option<&str>) -> Seen {
     let fields = vec![Some(status.to_owned()), Some(body.to_owned()), kind.map(str::to_owned)];
     Seen::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
 }
@@ -111,49 +111,57 @@ fn answers_of_every_framing() {
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Kind:  a b \r\n\r\nhello",
             false,
-            seen(Cause::Ok, true, "200", "hello", Some("a b")),
+            seen(AttemptCause::Ok, true, "200", "hello", Some("a b")),
         ),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false, seen(Cause::Ok, true, "200", "", None)),
-        ("HTTP/1.1 204 No Content\r\nx-kind: n\r\n\r\n", false, seen(Cause::Ok, true, "204", "", Some("n"))),
-        ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", false, seen(Cause::Ok, true, "304", "", None)),
-        ("HTTP/1.1 302 Found\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, true, "302", "x", None)),
-        ("HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno", false, seen(Cause::Status(503), true, "503", "no", None)),
-        ("HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n", false, seen(Cause::Status(404), true, "404", "", None)),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false, seen(AttemptCause::Ok, true, "200", "", None)),
+        ("HTTP/1.1 204 No Content\r\nx-kind: n\r\n\r\n", false, seen(AttemptCause::Ok, true, "204", "", Some("n"))),
+        (
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+            false,
+            seen(AttemptCause::Ok, true, "304", "", None),
+        ),
+        ("HTTP/1.1 302 Found\r\nContent-Length: 1\r\n\r\nx", false, seen(AttemptCause::Ok, true, "302", "x", None)),
+        (
+            "HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno",
+            false,
+            seen(AttemptCause::Status(503), true, "503", "no", None),
+        ),
+        ("HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n", false, seen(AttemptCause::Status(404), true, "404", "", None)),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Kind: c\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n",
             false,
-            seen(Cause::Ok, true, "200", "abc0123456789", Some("c")),
+            seen(AttemptCause::Ok, true, "200", "abc0123456789", Some("c")),
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
             false,
-            seen(Cause::Ok, true, "200", "", None),
+            seen(AttemptCause::Ok, true, "200", "", None),
         ),
         (
             "HTTP/1.1 200 OK\r\nX-Kind: e\r\n\r\nto the end",
             true,
-            seen(Cause::Ok, false, "200", "to the end", Some("e")),
+            seen(AttemptCause::Ok, false, "200", "to the end", Some("e")),
         ),
-        ("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", false, seen(Cause::Ok, false, "200", "x", None)),
+        ("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", false, seen(AttemptCause::Ok, false, "200", "x", None)),
         (
             "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx",
             false,
-            seen(Cause::Ok, true, "200", "x", None),
+            seen(AttemptCause::Ok, true, "200", "x", None),
         ),
         (
             "HTTP/1.1 200 OK\r\nConnection: foo, close\r\nContent-Length: 1\r\n\r\nx",
             false,
-            seen(Cause::Ok, false, "200", "x", None),
+            seen(AttemptCause::Ok, false, "200", "x", None),
         ),
         (
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nX-Kind: i\r\nContent-Length: 2\r\n\r\nhi",
             false,
-            seen(Cause::Ok, true, "200", "hi", Some("i")),
+            seen(AttemptCause::Ok, true, "200", "hi", Some("i")),
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nz\r\n0\r\n\r\n",
             false,
-            seen(Cause::Ok, false, "200", "z", None),
+            seen(AttemptCause::Ok, false, "200", "z", None),
         ),
     ];
     for (bytes, ends, expected) in table {
@@ -166,7 +174,7 @@ fn an_answer_to_head_has_no_body() {
     let head = compiled("head", &[("path", "/")], &["status"]);
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
     let expected = Seen::Answer {
-        result: Cause::Ok,
+        result: AttemptCause::Ok,
         reusable: true,
         surplus: Vec::new(),
         fields: vec![Some("200".into())],
@@ -185,7 +193,7 @@ fn unwanted_bodies_are_counted_and_let_go() {
         let Seen::Answer { result, surplus, .. } = is_the_same_in_pieces(&plain, 1, bytes.as_bytes(), false) else {
             panic!("no answer")
         };
-        assert_eq!((result, surplus.as_slice()), (Cause::Ok, &b""[..]));
+        assert_eq!((result, surplus.as_slice()), (AttemptCause::Ok, &b""[..]));
     }
 }
 
@@ -194,36 +202,45 @@ fn hostile_answers() {
     let many = format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(200));
     let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(HEAD_LIMIT));
     let table = [
-        ("nonsense\r\n\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 099 Low\r\n\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 101 Switching\r\n\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", Cause::TooLong),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", Cause::BadAnswer),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFF\r\n", Cause::TooLong),
-        (many.as_str(), Cause::BadAnswer),
+        ("nonsense\r\n\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 099 Low\r\n\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 101 Switching\r\n\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", AttemptCause::TooLong),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFF\r\n", AttemptCause::TooLong),
+        (many.as_str(), AttemptCause::BadAnswer),
     ];
     for (bytes, cause) in table {
         assert_eq!(is_the_same_in_pieces(&get(), 1, bytes.as_bytes(), false), Seen::Bad(cause), "{bytes:?}");
     }
-    assert_eq!(feed(&get(), &mut Memory::default(), 1, &[endless.as_bytes()], false), Seen::Bad(Cause::TooLong));
+    assert_eq!(
+        feed(&get(), &mut HttpScratch::default(), 1, &[endless.as_bytes()], false),
+        Seen::Bad(AttemptCause::TooLong)
+    );
     let chunk = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}", "e".repeat(5000));
-    assert_eq!(feed(&get(), &mut Memory::default(), 1, &[chunk.as_bytes()], false), Seen::Bad(Cause::BadAnswer));
+    assert_eq!(
+        feed(&get(), &mut HttpScratch::default(), 1, &[chunk.as_bytes()], false),
+        Seen::Bad(AttemptCause::BadAnswer)
+    );
 }
 
 #[test]
 fn what_is_passed_over_has_a_limit() {
     let interim = "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n".repeat(HEAD_LIMIT / 30);
-    assert_eq!(feed(&get(), &mut Memory::default(), 1, &[interim.as_bytes()], false), Seen::Bad(Cause::TooLong));
+    assert_eq!(
+        feed(&get(), &mut HttpScratch::default(), 1, &[interim.as_bytes()], false),
+        Seen::Bad(AttemptCause::TooLong)
+    );
     let start: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunks = format!("1;{}\r\nx\r\n", "e".repeat(4000)).repeat(100);
     let chunks = std::iter::repeat_n(chunks.as_bytes(), BODY_LIMIT as usize / chunks.len() + 1);
     let pieces: Vec<&[u8]> = std::iter::once(start).chain(chunks).collect();
-    assert_eq!(feed(&get(), &mut Memory::default(), 1, &pieces, false), Seen::Bad(Cause::TooLong));
+    assert_eq!(feed(&get(), &mut HttpScratch::default(), 1, &pieces, false), Seen::Bad(AttemptCause::TooLong));
 }
 
 /// What is behind the longest header block must not change what is said of it.
@@ -231,7 +248,7 @@ fn what_is_passed_over_has_a_limit() {
 fn a_head_that_is_too_long_is_so_however_it_is_cut() {
     let head = format!("HTTP/1.1 200 OK\r\nX: {}\0\r\n\r\n", "y".repeat(HEAD_LIMIT));
     for pieces in [&[head.as_bytes()][..], &[&head.as_bytes()[..100], &head.as_bytes()[100..]]] {
-        assert_eq!(feed(&get(), &mut Memory::default(), 1, pieces, false), Seen::Bad(Cause::TooLong));
+        assert_eq!(feed(&get(), &mut HttpScratch::default(), 1, pieces, false), Seen::Bad(AttemptCause::TooLong));
     }
 }
 
@@ -256,14 +273,14 @@ fn what_follows_an_answer_is_left() {
 
 #[test]
 fn a_remembered_head_is_only_taken_when_it_is_the_same() {
-    let mut memory = Memory::default();
+    let mut memory = HttpScratch::default();
     for (bytes, body) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", "a"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb", "b"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\ncd", "cd"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nX: y\r\n\r\ne", "e"),
     ] {
-        let expected = seen(Cause::Ok, true, "200", body, None);
+        let expected = seen(AttemptCause::Ok, true, "200", body, None);
         assert_eq!(feed(&get(), &mut memory, 1, &[bytes.as_bytes()], false), expected);
     }
 }
@@ -278,8 +295,8 @@ proptest! {
     ) {
         let bytes = [start.as_bytes(), rest.as_slice()].concat();
         let (left, right) = bytes.split_at(cut.min(bytes.len()));
-        let cut = feed(&get(), &mut Memory::default(), 1, &[left, right], ends);
-        let whole = feed(&get(), &mut Memory::default(), 1, &[&bytes], ends);
+        let cut = feed(&get(), &mut HttpScratch::default(), 1, &[left, right], ends);
+        let whole = feed(&get(), &mut HttpScratch::default(), 1, &[&bytes], ends);
         prop_assert_eq!(cut, whole);
     }
 
@@ -296,10 +313,10 @@ proptest! {
             rest = behind;
         }
         chunked.push_str("0\r\n\r\n");
-        let expected = seen(Cause::Ok, true, "200", &body, None);
-        prop_assert_eq!(feed(&get(), &mut Memory::default(), 1, &[chunked.as_bytes()], false), expected.clone());
+        let expected = seen(AttemptCause::Ok, true, "200", &body, None);
+        prop_assert_eq!(feed(&get(), &mut HttpScratch::default(), 1, &[chunked.as_bytes()], false), expected.clone());
         let pieces: Vec<&[u8]> = chunked.as_bytes().chunks(7).collect();
-        prop_assert_eq!(feed(&get(), &mut Memory::default(), 1, &pieces, false), expected);
+        prop_assert_eq!(feed(&get(), &mut HttpScratch::default(), 1, &pieces, false), expected);
     }
 
     #[test]
@@ -326,13 +343,14 @@ fn a_wanted_body_beyond_the_budget_of_all_answers_is_too_large() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n";
     let piece = vec![b'x'; 900 * 1024];
     let after = |request: &Request, pieces: usize| {
-        let (mut decoder, mut memory) = (Decoder { held: Held::of(&SMALL), ..Decoder::default() }, Memory::default());
+        let (mut decoder, mut memory) =
+            (Decoder { held: BudgetShare::of(&SMALL), ..Decoder::default() }, HttpScratch::default());
         let first = decoder.decode(request, &mut memory, head, false);
         assert!(matches!(first, Ok(Progress::More { .. })));
         (0..pieces).map(|_| decoder.decode(request, &mut memory, &piece, false)).last().unwrap()
     };
     assert!(matches!(after(&wanting.request, 2), Ok(Progress::More { .. })));
-    assert_eq!(after(&wanting.request, 3), Err(Cause::TooLarge));
+    assert_eq!(after(&wanting.request, 3), Err(AttemptCause::TooLarge));
     assert!(matches!(after(&letting_go.request, 4), Ok(Progress::More { .. })), "what nobody looks into is let go");
     assert!(matches!(after(&wanting.request, 2), Ok(Progress::More { .. })), "and everything was given back");
 }

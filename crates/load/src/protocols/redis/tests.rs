@@ -26,13 +26,13 @@ fn command() -> Compiled<Redis> {
     compiled("command", &[("arguments", "ANY")], &["value", "count", "status", "text"])
 }
 
-fn seen(result: Cause, reusable: bool, status: &str, fields: &[Option<&str>]) -> Seen {
+fn seen(result: AttemptCause, reusable: bool, status: &str, fields: &[Option<&str>]) -> Seen {
     let fields = fields.iter().map(|field| field.map(str::to_owned)).collect();
     Seen::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
 }
 
-fn error(word: &str) -> Cause {
-    Cause::Answer(u8::try_from(REFUSALS.iter().position(|refusal| refusal.name == word).unwrap()).unwrap())
+fn error(word: &str) -> AttemptCause {
+    AttemptCause::Answer(u8::try_from(REFUSALS.iter().position(|refusal| refusal.name == word).unwrap()).unwrap())
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn answers() {
     let del = compiled("del", &[("key", "k")], &["removed"]);
     let incr = compiled("incr", &[("key", "k")], &["value"]);
     let ping = compiled("ping", &[], &["status"]);
-    let found = |value| seen(Cause::Ok, true, "ok", &[Some(value), Some("ok"), None]);
-    let missing = seen(Cause::Ok, true, "not_found", &[None, Some("not_found"), None]);
+    let found = |value| seen(AttemptCause::Ok, true, "ok", &[Some(value), Some("ok"), None]);
+    let missing = seen(AttemptCause::Ok, true, "not_found", &[None, Some("not_found"), None]);
     let refused = |word, reusable, text| seen(error(word), reusable, word, &[None, Some(word), Some(text)]);
     let table = [
         (&get(), "$2\r\nhi\r\n", found("hi")),
@@ -155,17 +155,17 @@ fn answers() {
             "-ERR max number of clients reached\r\n",
             refused("maxclients", false, "ERR max number of clients reached"),
         ),
-        (&get(), ":1\r\n", Seen::Bad(Cause::BadAnswer)),
-        (&get(), "*0\r\n", Seen::Bad(Cause::BadAnswer)),
-        (&set, "+OK\r\n", seen(Cause::Ok, true, "ok", &[Some("ok"), None])),
-        (&set, "$-1\r\n", seen(Cause::Ok, true, "nil", &[Some("nil"), None])),
-        (&set, "$2\r\nhi\r\n", Seen::Bad(Cause::BadAnswer)),
-        (&del, ":1\r\n", seen(Cause::Ok, true, "ok", &[Some("1")])),
-        (&del, "$-1\r\n", Seen::Bad(Cause::BadAnswer)),
-        (&incr, ":-5\r\n", seen(Cause::Ok, true, "ok", &[Some("-5")])),
-        (&incr, "+OK\r\n", seen(Cause::Ok, true, "ok", &[Some("OK")])),
-        (&ping, "+PONG\r\n", seen(Cause::Ok, true, "ok", &[Some("ok")])),
-        (&ping, "$4\r\nPONG\r\n", seen(Cause::Ok, true, "ok", &[Some("ok")])),
+        (&get(), ":1\r\n", Seen::Bad(AttemptCause::BadAnswer)),
+        (&get(), "*0\r\n", Seen::Bad(AttemptCause::BadAnswer)),
+        (&set, "+OK\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("ok"), None])),
+        (&set, "$-1\r\n", seen(AttemptCause::Ok, true, "nil", &[Some("nil"), None])),
+        (&set, "$2\r\nhi\r\n", Seen::Bad(AttemptCause::BadAnswer)),
+        (&del, ":1\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("1")])),
+        (&del, "$-1\r\n", Seen::Bad(AttemptCause::BadAnswer)),
+        (&incr, ":-5\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("-5")])),
+        (&incr, "+OK\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("OK")])),
+        (&ping, "+PONG\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("ok")])),
+        (&ping, "$4\r\nPONG\r\n", seen(AttemptCause::Ok, true, "ok", &[Some("ok")])),
     ];
     for (request, bytes, expected) in table {
         assert_eq!(is_the_same_in_pieces(request, 1, bytes.as_bytes(), false), expected, "{bytes:?}");
@@ -174,9 +174,9 @@ fn answers() {
 
 #[test]
 fn answers_to_any_command() {
-    let plain = |value| seen(Cause::Ok, true, "ok", &[Some(value), None, Some("ok"), None]);
-    let list = |value, count| seen(Cause::Ok, true, "ok", &[Some(value), Some(count), Some("ok"), None]);
-    let nil = seen(Cause::Ok, true, "nil", &[None, None, Some("nil"), None]);
+    let plain = |value| seen(AttemptCause::Ok, true, "ok", &[Some(value), None, Some("ok"), None]);
+    let list = |value, count| seen(AttemptCause::Ok, true, "ok", &[Some(value), Some(count), Some("ok"), None]);
+    let nil = seen(AttemptCause::Ok, true, "nil", &[None, None, Some("nil"), None]);
     let table = [
         ("+OK\r\n", plain("OK")),
         (":1000\r\n", plain("1000")),
@@ -206,33 +206,33 @@ fn answers_to_any_command() {
 fn hostile_answers() {
     let deep = "*1\r\n".repeat(17);
     let table = [
-        ("HTTP/1.1 400 Bad Request\r\n\r\n", Cause::BadAnswer),
-        ("\r\n", Cause::BadAnswer),
-        ("+OK\n", Cause::BadAnswer),
-        ("$\r\n", Cause::BadAnswer),
-        ("$-2\r\n", Cause::BadAnswer),
-        ("$+2\r\nab\r\n", Cause::BadAnswer),
-        ("$2\r\nabc\r\n", Cause::BadAnswer),
-        ("$2x\r\nab\r\n", Cause::BadAnswer),
-        ("$67108865\r\n", Cause::TooLong),
-        ("$67108864\r\n", Cause::TooLong),
-        ("$99999999999999999999999\r\n", Cause::TooLong),
-        ("*99999999\r\n", Cause::TooLong),
-        ("%30000000\r\n", Cause::TooLong),
-        (deep.as_str(), Cause::TooLong),
-        (":\r\n", Cause::BadAnswer),
-        (":1a\r\n", Cause::BadAnswer),
-        ("#x\r\n", Cause::BadAnswer),
-        ("_x\r\n", Cause::BadAnswer),
-        ("=3\r\nabc\r\n", Cause::BadAnswer),
-        ("$?\r\n", Cause::BadAnswer),
-        ("*2\r\n+a\r\nb\r\n", Cause::BadAnswer),
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", AttemptCause::BadAnswer),
+        ("\r\n", AttemptCause::BadAnswer),
+        ("+OK\n", AttemptCause::BadAnswer),
+        ("$\r\n", AttemptCause::BadAnswer),
+        ("$-2\r\n", AttemptCause::BadAnswer),
+        ("$+2\r\nab\r\n", AttemptCause::BadAnswer),
+        ("$2\r\nabc\r\n", AttemptCause::BadAnswer),
+        ("$2x\r\nab\r\n", AttemptCause::BadAnswer),
+        ("$67108865\r\n", AttemptCause::TooLong),
+        ("$67108864\r\n", AttemptCause::TooLong),
+        ("$99999999999999999999999\r\n", AttemptCause::TooLong),
+        ("*99999999\r\n", AttemptCause::TooLong),
+        ("%30000000\r\n", AttemptCause::TooLong),
+        (deep.as_str(), AttemptCause::TooLong),
+        (":\r\n", AttemptCause::BadAnswer),
+        (":1a\r\n", AttemptCause::BadAnswer),
+        ("#x\r\n", AttemptCause::BadAnswer),
+        ("_x\r\n", AttemptCause::BadAnswer),
+        ("=3\r\nabc\r\n", AttemptCause::BadAnswer),
+        ("$?\r\n", AttemptCause::BadAnswer),
+        ("*2\r\n+a\r\nb\r\n", AttemptCause::BadAnswer),
     ];
     for (bytes, cause) in table {
         assert_eq!(is_the_same_in_pieces(&command(), 1, bytes.as_bytes(), false), Seen::Bad(cause), "{bytes:?}");
     }
     let endless = format!("+{}", "x".repeat(64 * 1024));
-    assert_eq!(feed(&command(), &mut (), 1, &[endless.as_bytes()], false), Seen::Bad(Cause::TooLong));
+    assert_eq!(feed(&command(), &mut (), 1, &[endless.as_bytes()], false), Seen::Bad(AttemptCause::TooLong));
     for cut_off in
         ["", "+O", "+OK\r", "$2\r\nab", "$2\r\nab\r", "*2\r\n+a\r\n", "*2\r\n$1\r\na\r\n|1\r\n+x\r\n", ">1\r\n+x\r\n"]
     {
@@ -252,16 +252,16 @@ fn what_follows_an_answer_is_left() {
 fn greetings_are_answered_one_by_one() {
     let greeting = Greeting { bytes: Vec::new(), answers: 2 };
     let greeted = |input: &str| Redis::greeted(&greeting, input.as_bytes());
-    let answer = |used, result| Progress::Answer(Answer { used, result, reusable: result == Cause::Ok });
-    assert_eq!(greeted("+OK\r\n+OK\r\n"), answer(10, Cause::Ok));
-    assert_eq!(greeted("+OK\r\n+OK\r\n+OK\r\n"), answer(10, Cause::Ok));
+    let answer = |used, result| Progress::Answer(Answer { used, result, reusable: result == AttemptCause::Ok });
+    assert_eq!(greeted("+OK\r\n+OK\r\n"), answer(10, AttemptCause::Ok));
+    assert_eq!(greeted("+OK\r\n+OK\r\n+OK\r\n"), answer(10, AttemptCause::Ok));
     for not_whole in ["", "+OK\r\n", "+OK\r\n+O"] {
         assert_eq!(greeted(not_whole), Progress::More { used: 0 });
     }
     assert_eq!(greeted("-WRONGPASS invalid\r\n"), answer(20, error("wrongpass")));
     assert_eq!(greeted("+OK\r\n-ERR DB index is out of range\r\n"), answer(36, error("err")));
-    assert_eq!(greeted("SSH-2.0\r\n"), Progress::Bad(Cause::BadAnswer));
-    assert_eq!(greeted(&format!("$60000000\r\n{}", "x".repeat(GREETED_LIMIT))), Progress::Bad(Cause::TooLong));
+    assert_eq!(greeted("SSH-2.0\r\n"), Progress::Bad(AttemptCause::BadAnswer));
+    assert_eq!(greeted(&format!("$60000000\r\n{}", "x".repeat(GREETED_LIMIT))), Progress::Bad(AttemptCause::TooLong));
 }
 
 #[test]
@@ -306,7 +306,7 @@ proptest! {
         reply.extend_from_slice(&value);
         reply.extend_from_slice(b"\r\n");
         let text = String::from_utf8_lossy(&value).into_owned();
-        let expected = seen(Cause::Ok, true, "ok", &[Some(&text), Some("ok"), None]);
+        let expected = seen(AttemptCause::Ok, true, "ok", &[Some(&text), Some("ok"), None]);
         prop_assert_eq!(is_the_same_in_pieces(&get(), 1, &reply, false), expected);
     }
 
@@ -314,7 +314,7 @@ proptest! {
     fn lists_of_any_shape_come_back(texts in prop::collection::vec("[a-z]{0,10}", 0..20)) {
         let words: Vec<&str> = texts.iter().map(String::as_str).collect();
         let count = texts.len().to_string();
-        let expected = seen(Cause::Ok, true, "ok", &[Some(&texts.join("\n")), Some(&count), Some("ok"), None]);
+        let expected = seen(AttemptCause::Ok, true, "ok", &[Some(&texts.join("\n")), Some(&count), Some("ok"), None]);
         prop_assert_eq!(is_the_same_in_pieces(&command(), 1, reference(&words).as_bytes(), false), expected);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use experiment::plan::Tls;
-use load::Trust;
+use load::TlsTrust;
 use load::client::{CallError, Client};
 
 use super::server::Hostile;
@@ -27,7 +27,7 @@ impl Case {
     fn call(&self, timeout_s: f64) -> String {
         let target = Hostile::start(self.speech, self.deeds);
         let timeout = Duration::from_secs_f64(timeout_s);
-        let trust = Trust { tls: Tls { insecure: true, ..Tls::default() }, ..Trust::default() };
+        let trust = TlsTrust { tls: Tls { insecure: true, ..Tls::default() }, ..TlsTrust::default() };
         let service = self.speech.service(&target.address());
         let called = Client::connect_trusting(self.speech.protocol(), &service, &trust, timeout)
             .and_then(|mut client| client.call(self.call, &pairs(self.with)));

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use load::Trust;
+use load::TlsTrust;
 use load::client::{CallError, Client};
 
 use super::server::Deed::{Again, Endless, Fin, Hear, HearHead, Reply, Reset, Say, Wait};
@@ -37,7 +37,7 @@ fn a_greeting_is_no_answer() {
     let came = begun(|time_s| {
         let mut load = load(64, time_s, vec![step("get", &["path=/x"])]);
         (load.timeout_s, load.drain_s, load.think_s) = (30.0, 30.0, 10.0);
-        let orders = load::Orders { protocol: "http".into(), ..orders(&service, load) };
+        let orders = load::LoadOrder { protocol: "http".into(), ..orders(&service, load) };
         in_time("greets", move || play(orders))
     });
     balance("greets", &came);
@@ -59,7 +59,7 @@ fn a_reset_that_a_request_is_told_of_is_no_end_in_order() {
     let came = begun(|time_s| {
         let mut load = load(16, time_s + 0.5, vec![step("get", &["path=/x"])]);
         load.reconnect_s = 0.0005;
-        let orders = load::Orders { protocol: "http".into(), ..orders(&service, load) };
+        let orders = load::LoadOrder { protocol: "http".into(), ..orders(&service, load) };
         in_time("resets", move || play(orders))
     });
     balance("resets", &came);
@@ -76,7 +76,7 @@ fn a_banner_that_comes_with_the_connection_is_heard_out() {
     let came = begun(|time_s| {
         let mut load = load(64, time_s, vec![step("send", &["line=x"])]);
         (load.timeout_s, load.drain_s, load.think_s) = (30.0, 30.0, 10.0);
-        let orders = load::Orders { protocol: "lines".into(), ..orders(&service, load) };
+        let orders = load::LoadOrder { protocol: "lines".into(), ..orders(&service, load) };
         in_time("says its banner", move || play(orders))
     });
     balance("says its banner", &came);
@@ -152,7 +152,7 @@ fn a_second_answer_by_tls_is_not_taken_for_the_next_call() {
         }
         true
     });
-    let (service, trust) = (server.service(), Trust { tls: authority.trusted(), ..Trust::default() });
+    let (service, trust) = (server.service(), TlsTrust { tls: authority.trusted(), ..TlsTrust::default() });
     let bodies = in_time("answers twice by TLS", move || {
         let mut client = Client::connect_trusting("http", &service, &trust, Duration::from_secs(30)).unwrap();
         let mut get = || client.call("get", &pairs(&["path=/x"])).unwrap().field("body").unwrap().to_vec();

@@ -1,6 +1,6 @@
 //! Programs that do not do what programs should: write without end, never end, close what they were given, leave others behind.
 
-use load::Orders;
+use load::LoadOrder;
 
 use super::{IMPATIENCE_S, PATIENCE_S, balance, begun, in_time, results};
 use crate::setting::{load, orders, pairs, play, step};
@@ -41,7 +41,7 @@ fn check((command, stdin, word): Program) {
         let mut load = load(2, time_s, vec![step]);
         load.timeout_s = if word == "timeout" { IMPATIENCE_S } else { PATIENCE_S };
         load.drain_s = PATIENCE_S;
-        let orders = Orders { protocol: "command".into(), ..orders("", load) };
+        let orders = LoadOrder { protocol: "command".into(), ..orders("", load) };
         in_time(command, move || play(orders))
     });
     assert_eq!(results(&came).into_iter().collect::<Vec<_>>(), [word], "{command}");

@@ -1,7 +1,7 @@
 //! What is seen of a `plimsoll hit` while it runs: on a terminal a view that is redrawn each second, else a few lines. What it shows
 //! is not what is reported: that comes from the records.
 
-use conduct::{Audience, News, Second};
+use conduct::{Observer, ProgressEvent, SecondTotals};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use record::events::What;
@@ -24,18 +24,18 @@ const BEYOND: f64 = 3.0;
 const EVERY_S: f64 = 5.0;
 
 /// The audience for this stderr, which is first told what is hit.
-pub fn audience(plain: bool, what: &str) -> Box<dyn Audience> {
+pub fn audience(plain: bool, what: &str) -> Box<dyn Observer> {
     if plain || !output::is_watched() {
         output::say(what);
-        Box::new(Few { course: Course::default(), told_s: 0.0 })
+        Box::new(PlainView { course: LiveStats::default(), told_s: 0.0 })
     } else {
-        Box::new(View::new(what))
+        Box::new(LiveView::new(what))
     }
 }
 
 /// What happened so far.
 #[derive(Debug, Clone, Default)]
-pub struct Course {
+pub struct LiveStats {
     /// Seconds since load start, and how long the load is.
     at_s: f64,
     of_s: f64,
@@ -53,14 +53,14 @@ pub struct Course {
 /// A second ends later than the one before by more than this; threads end their last one at different moments.
 const ANOTHER_S: f64 = 0.5;
 
-impl Course {
+impl LiveStats {
     /// Whether a thread tells of another second than the threads before it.
-    fn is_another(&self, second: &Second) -> bool {
+    fn is_another(&self, second: &SecondTotals) -> bool {
         second.at_s > self.at_s + ANOTHER_S
     }
 
     /// Takes in a thread's second.
-    pub fn add(&mut self, second: &Second) {
+    pub fn add(&mut self, second: &SecondTotals) {
         if self.is_another(second) {
             (self.since_s, self.ok_in_second) = (self.at_s, 0);
         }
@@ -130,26 +130,28 @@ impl Course {
 }
 
 /// What deserves a line of its own, in both.
-fn said(news: &News<'_>) -> Option<String> {
+fn said(news: &ProgressEvent<'_>) -> Option<String> {
     match news {
-        News::Happened { what: What::Notice { text }, .. } => Some(format!("  {}", hit::words_in_options(text))),
-        News::Happened { what: What::CpuShares { not_judged: Some(why), .. }, .. } => {
+        ProgressEvent::Happened { what: What::Notice { text }, .. } => {
+            Some(format!("  {}", hit::words_in_options(text)))
+        }
+        ProgressEvent::Happened { what: What::CpuShares { not_judged: Some(why), .. }, .. } => {
             Some(format!("  other processes were not judged: {why}"))
         }
-        News::TrialEnds { reason: Some(reason), .. } => Some(format!("  {}", hit::words_in_options(reason))),
+        ProgressEvent::TrialEnds { reason: Some(reason), .. } => Some(format!("  {}", hit::words_in_options(reason))),
         _ => None,
     }
 }
 
 /// A line every few seconds.
-struct Few {
-    course: Course,
+struct PlainView {
+    course: LiveStats,
     told_s: f64,
 }
 
-impl Audience for Few {
-    fn tell(&mut self, news: &News<'_>) {
-        if let News::Second(second) = news {
+impl Observer for PlainView {
+    fn tell(&mut self, news: &ProgressEvent<'_>) {
+        if let ProgressEvent::Second(second) = news {
             // Only now have all threads told of the second before.
             if self.course.is_another(second) && self.course.at_s - self.told_s >= EVERY_S {
                 self.told_s = self.course.at_s;
@@ -170,28 +172,28 @@ impl Audience for Few {
 }
 
 /// The view of a terminal.
-struct View {
+struct LiveView {
     bar: ProgressBar,
     what: String,
-    course: Course,
+    course: LiveStats,
     colour: bool,
 }
 
-impl View {
+impl LiveView {
     fn new(what: &str) -> Self {
         let bar = ProgressBar::new(1);
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             bar.set_style(style);
         }
-        Self { bar, what: what.to_owned(), course: Course::default(), colour: output::colour_on_stderr() }
+        Self { bar, what: what.to_owned(), course: LiveStats::default(), colour: output::colour_on_stderr() }
     }
 }
 
-impl Audience for View {
-    fn tell(&mut self, news: &News<'_>) {
+impl Observer for LiveView {
+    fn tell(&mut self, news: &ProgressEvent<'_>) {
         match news {
-            News::TrialBegins { .. } => self.bar.set_message(self.what.clone()),
-            News::Second(second) => {
+            ProgressEvent::TrialBegins { .. } => self.bar.set_message(self.what.clone()),
+            ProgressEvent::Second(second) => {
                 self.course.add(second);
                 self.bar.set_message(self.course.lines(&self.what, self.colour).join("\n"));
             }
@@ -204,7 +206,7 @@ impl Audience for View {
     }
 }
 
-impl Drop for View {
+impl Drop for LiveView {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
@@ -214,14 +216,14 @@ impl Drop for View {
 mod tests {
     use super::*;
 
-    fn second(at_s: f64, ok: u64, failed: u64, latency_us: u64) -> Second {
+    fn second(at_s: f64, ok: u64, failed: u64, latency_us: u64) -> SecondTotals {
         let mut latency_ns = Histogram::<u64>::new(DIGITS).unwrap();
         latency_ns.record_n(latency_us * 1_000, ok).unwrap();
-        Second { at_s, of_s: 10.0, ok, failed, latency_ns: Some(Box::new(latency_ns)), ..Second::default() }
+        SecondTotals { at_s, of_s: 10.0, ok, failed, latency_ns: Some(Box::new(latency_ns)), ..SecondTotals::default() }
     }
 
-    fn after(seconds: &[Second]) -> Course {
-        let mut course = Course::default();
+    fn after(seconds: &[SecondTotals]) -> LiveStats {
+        let mut course = LiveStats::default();
         seconds.iter().for_each(|second| course.add(second));
         course
     }
@@ -248,8 +250,8 @@ mod tests {
 
     #[test]
     fn the_view_fits_and_shows_what_failed() {
-        let mut seconds: Vec<Second> = (1..=4_u32).map(|at| second(f64::from(at), 20_000, 0, 1_000)).collect();
-        seconds.push(Second { timeout: 1, wrong: 2, ..second(4.0, 50, 30, 48_000) });
+        let mut seconds: Vec<SecondTotals> = (1..=4_u32).map(|at| second(f64::from(at), 20_000, 0, 1_000)).collect();
+        seconds.push(SecondTotals { timeout: 1, wrong: 2, ..second(4.0, 50, 30, 48_000) });
         let course = after(&seconds);
         let lines = course.lines("64 agents on GET http://localhost:8080/, 10s", false);
         assert!(lines.iter().all(|line| line.chars().count() <= 80 && !line.contains('\x1b')), "{lines:#?}");
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn before_the_first_answer_there_is_no_figure() {
-        let lines = Course::default().lines("what", false).join("\n");
+        let lines = LiveStats::default().lines("what", false).join("\n");
         assert!(lines.contains("none yet"), "{lines}");
         let few = after(&[second(1.0, 10, 0, 900)]);
         assert_eq!(few.quantiles().matches("too few").count(), 1, "{}", few.quantiles());

@@ -1,4 +1,4 @@
-//! What faults do to a site: whom they may hit, what is imposed on which host, which processes
+//! What faults do to a site: whom they may hit, what is injected on which host, which processes
 //! stand still, and how each of it is undone.
 
 use std::collections::BTreeMap;
@@ -11,30 +11,30 @@ use experiment::profile::{Disk, Link};
 use record::events::{HostFigures, What};
 use rustix::process::Signal;
 
-use super::bring_up::Ports;
-use super::layout::Post;
-use super::{Observed, Site};
-use crate::hosts::{Host, Output, at_once};
-use crate::runner::session::Session;
-use crate::runner::{Control, Program};
-use crate::site::bring_up::Surveyed;
+use super::bring_up::PortNumbers;
+use super::layout::ProcessSlot;
+use super::{Deployment, HostEvent};
+use crate::deployment::bring_up::DiscoveredHost;
+use crate::hosts::{Host, ProgramOutput, at_once};
+use crate::runner::session::RunnerSession;
+use crate::runner::{Injection, ProgramSpec};
 use crate::{Caller, Error};
 
 /// What is broken at the moment, and what has to be known of the lab to break it.
 #[derive(Debug, Default)]
-pub(super) struct Broken {
+pub(super) struct ActiveFaults {
     /// Time dilation; 1 is real time.
     speed: f64,
     /// The target's ports.
-    ports: Ports,
+    ports: PortNumbers,
     /// What the profile of each host says of its disk, by host.
     disks: BTreeMap<String, Disk>,
     /// Posts that each occurrence of a fault hit: name, number.
     hit: BTreeMap<(String, u32), Vec<usize>>,
     /// Posts that stand still, each with the occurrence that holds it.
     paused: Vec<(String, usize)>,
-    /// What is imposed on hosts, in the order in which it was.
-    imposed: Vec<Imposed>,
+    /// What is injected on hosts, in the order in which it was.
+    injected: Vec<ActiveInjection>,
     /// Hosts on which an occurrence ran a command.
     commanded: Vec<(String, String)>,
     /// Hosts that an occurrence crashed.
@@ -43,7 +43,7 @@ pub(super) struct Broken {
     restarts: Vec<Restart>,
 }
 
-impl Broken {
+impl ActiveFaults {
     /// Nothing, in this lab.
     pub fn of(lab: &plan::Lab) -> Self {
         let disks = lab.hosts.iter().filter_map(|host| {
@@ -55,7 +55,7 @@ impl Broken {
     }
 }
 
-impl Site {
+impl Deployment {
     /// Names of the members' hosts, in order; empty where the target is not ours.
     pub(crate) fn member_hosts(&self) -> Vec<String> {
         self.hosts_of(|post| post.member.is_some())
@@ -69,7 +69,7 @@ impl Site {
         serving
     }
 
-    fn hosts_of(&self, is: impl Fn(&Post) -> bool) -> Vec<String> {
+    fn hosts_of(&self, is: impl Fn(&ProcessSlot) -> bool) -> Vec<String> {
         self.posts.iter().filter(|post| is(post)).map(|post| self.hosts[post.host].name().to_owned()).collect()
     }
 
@@ -169,51 +169,51 @@ fn ipv4(host: &str, address: &str) -> Result<Ipv4Addr, Error> {
         .ok_or_else(|| Error::Fault(format!("{host} ({address}) has no IPv4 address, and only those can be cut off")))
 }
 
-// Faults of a site's hosts: states imposed on them and lifted, crashes and boots.
+// Faults of a site's hosts: states injected on them and healed, crashes and boots.
 
 /// A state that a host is in.
 #[derive(Debug)]
-struct Imposed {
+struct ActiveInjection {
     key: String,
     host: usize,
-    control: Control,
+    control: Injection,
 }
 
-impl Site {
-    /// Imposes a fault on hosts under a key, at the same time on all of them, or on none. On one that is down it comes into
+impl Deployment {
+    /// Injects a fault on hosts under a key, at the same time on all of them, or on none. On one that is down it comes into
     /// force when the host is up again.
-    pub(crate) fn impose(&mut self, key: &str, controls: &[(String, Control)]) -> Result<(), Error> {
-        let imposed = |(host, control): &(String, Control)| {
-            Ok(Imposed { key: key.to_owned(), host: self.host_index(host)?, control: control.clone() })
+    pub(crate) fn inject(&mut self, key: &str, controls: &[(String, Injection)]) -> Result<(), Error> {
+        let injected = |(host, control): &(String, Injection)| {
+            Ok(ActiveInjection { key: key.to_owned(), host: self.host_index(host)?, control: control.clone() })
         };
-        let wanted: Vec<Imposed> = controls.iter().map(imposed).collect::<Result<_, Error>>()?;
+        let wanted: Vec<ActiveInjection> = controls.iter().map(injected).collect::<Result<_, Error>>()?;
         let hosts = self.hosts.iter_mut().enumerate();
         let items = hosts.filter_map(|(index, host)| Some((wanted.iter().find(|one| one.host == index)?, host)));
-        let done = at_once(items.filter(|(_, host)| host.is_up()).collect(), |(imposed, host)| {
+        let done = at_once(items.filter(|(_, host)| host.is_up()).collect(), |(injected, host)| {
             let name = host.name().to_owned();
-            host.impose(key, &imposed.control).map_err(|error| match error {
+            host.inject(key, &injected.control).map_err(|error| match error {
                 Error::Fault(reason) => Error::Fault(format!("{name}: {reason}")),
                 // It names the host itself.
                 other => other,
             })
         });
-        self.broken.imposed.extend(wanted);
+        self.broken.injected.extend(wanted);
         let Some(error) = done.into_iter().find_map(Result::err) else { return Ok(()) };
         // What resists goes with its host.
-        let _ = self.lift(key);
+        let _ = self.heal(key);
         Err(error)
     }
 
-    /// Lifts from every host what was imposed under this key.
-    pub(crate) fn lift(&mut self, key: &str) -> Result<(), Error> {
+    /// Heals from every host what was injected under this key.
+    pub(crate) fn heal(&mut self, key: &str) -> Result<(), Error> {
         let (own, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.broken.imposed).into_iter().partition(|imposed| imposed.key == key);
-        self.broken.imposed = others;
+            std::mem::take(&mut self.broken.injected).into_iter().partition(|injected| injected.key == key);
+        self.broken.injected = others;
         let hosts = self.hosts.iter_mut().enumerate();
-        let items = hosts.filter(|(index, _)| own.iter().any(|imposed| imposed.host == *index));
-        // With a host that is down, all that was imposed on it is gone.
+        let items = hosts.filter(|(index, _)| own.iter().any(|injected| injected.host == *index));
+        // With a host that is down, all that was injected on it is gone.
         let items = items.map(|(_, host)| host).filter(|host| host.is_up()).collect();
-        let done = at_once(items, |host: &mut Box<dyn Host>| host.lift(key));
+        let done = at_once(items, |host: &mut Box<dyn Host>| host.heal(key));
         if done.iter().any(|one| matches!(one, Err(Error::HostLost { .. }))) {
             self.ask_all_whether_they_answer();
         }
@@ -224,7 +224,7 @@ impl Site {
     /// counts as lost. Else each would be waited for with its own fault, one after the other.
     fn ask_all_whether_they_answer(&self) {
         let sessions = self.hosts.iter().filter(|host| host.is_up()).filter_map(|host| host.session()).collect();
-        drop(at_once(sessions, |session: Arc<Session>| session.figures().map(drop)));
+        drop(at_once(sessions, |session: Arc<RunnerSession>| session.figures().map(drop)));
     }
 
     /// Ends a host at once, with all that runs on it.
@@ -245,7 +245,7 @@ impl Site {
         Ok(())
     }
 
-    /// Makes the hosts that this occurrence crashed again, with what is imposed on them, and starts all that ran on them,
+    /// Makes the hosts that this occurrence crashed again, with what is injected on them, and starts all that ran on them,
     /// in order. It is not waited for.
     pub(crate) fn boot_hosts(&mut self, key: &str) -> Result<(), Error> {
         let (own, others): (Vec<_>, Vec<_>) =
@@ -268,8 +268,8 @@ impl Site {
         host.boot()?;
         self.host_up(index);
         let mut failed = None;
-        for imposed in self.broken.imposed.iter().filter(|imposed| imposed.host == index) {
-            if let Err(error) = self.hosts[index].impose(&imposed.key, &imposed.control) {
+        for injected in self.broken.injected.iter().filter(|injected| injected.host == index) {
+            if let Err(error) = self.hosts[index].inject(&injected.key, &injected.control) {
                 failed.get_or_insert(error);
             }
         }
@@ -285,7 +285,7 @@ impl Site {
     }
 
     /// Runs a program on a host to its end.
-    pub(crate) fn run_on(&self, host: &str, program: &Program, within: Duration) -> Result<Output, Error> {
+    pub(crate) fn run_on(&self, host: &str, program: &ProgramSpec, within: Duration) -> Result<ProgramOutput, Error> {
         self.hosts[self.host_index(host)?].run(program, "", within)
     }
 
@@ -308,12 +308,12 @@ impl Site {
         Ok(presence.map(|presence| presence.storage().clone()).unwrap_or_default())
     }
 
-    /// Lifts everything and lets everybody go on, so that it can be taken down. What resists goes with its host.
+    /// Heals everything and lets everybody go on, so that it can be taken down. What resists goes with its host.
     pub(super) fn mend(&mut self) {
         self.broken.restarts.clear();
-        let keys: Vec<String> = self.broken.imposed.iter().rev().map(|imposed| imposed.key.clone()).collect();
+        let keys: Vec<String> = self.broken.injected.iter().rev().map(|injected| injected.key.clone()).collect();
         for key in keys {
-            let _ = self.lift(&key);
+            let _ = self.heal(&key);
         }
         for (_, index) in std::mem::take(&mut self.broken.paused) {
             self.go_on(index);
@@ -324,7 +324,7 @@ impl Site {
 // Ports of the target that are slow for the whole trial, as the lab says, and their numbers for
 // the faults.
 
-impl Site {
+impl Deployment {
     /// The numbers of all ports of that name, whatever role has them.
     pub(crate) fn ports_named(&self, name: &str) -> Vec<u16> {
         let named = self.broken.ports.iter().filter(|((_, other), _)| other == name);
@@ -332,16 +332,21 @@ impl Site {
     }
 
     /// Slows the ports that the lab says are slow, on each host that runs a role with one; before anything runs there.
-    pub(super) fn slow_ports(&mut self, lab: &plan::Lab, hosts: &[Surveyed], ports: &Ports) -> Result<(), Error> {
+    pub(super) fn slow_ports(
+        &mut self,
+        lab: &plan::Lab,
+        hosts: &[DiscoveredHost],
+        ports: &PortNumbers,
+    ) -> Result<(), Error> {
         self.broken.ports.clone_from(ports);
         for port in &lab.ports {
             let roles = || ports.keys().filter(|(_, name)| *name == port.name).map(|(role, _)| role);
             let slowed = hosts.iter().filter(|host| roles().any(|role| host.runs(role)));
             let control =
-                Control::Port { ports: self.ports_named(&port.name), link: at_speed(&port.link, self.speed()) };
+                Injection::Port { ports: self.ports_named(&port.name), link: at_speed(&port.link, self.speed()) };
             let controls: Vec<_> = slowed.map(|host| (host.name.clone(), control.clone())).collect();
             // No fault's key: those have a `#` in them.
-            self.impose(&format!("lab.port.{}", port.name), &controls)?;
+            self.inject(&format!("lab.port.{}", port.name), &controls)?;
         }
         Ok(())
     }
@@ -374,7 +379,7 @@ struct Restart {
     due: Option<Instant>,
 }
 
-impl Site {
+impl Deployment {
     /// Signals a post's process; a command with all that it started, for it is only the way to that. From now on its end is
     /// meant, if `ends`. An error if it does not run.
     pub(crate) fn signal(&mut self, index: usize, signal: Signal, ends: bool) -> Result<(), Error> {
@@ -481,7 +486,7 @@ impl Site {
                     if let Err(error) = self.start_again(restart.post) {
                         let role = &self.posts[restart.post].start.role;
                         let text = format!("`{role}` could not be started again: {error}");
-                        self.observed.push_back(Observed { at: now, what: What::Notice { text } });
+                        self.observed.push_back(HostEvent { at: now, what: What::Notice { text } });
                     }
                 }
                 _ => open.push(restart),
@@ -501,15 +506,15 @@ mod tests {
 
     use record::events::What;
 
-    use crate::fixture::{Stage, until};
-    use crate::runner::Control;
-    use crate::site::Site;
+    use crate::deployment::Deployment;
+    use crate::fixture::{FakeDeployment, until};
+    use crate::runner::Injection;
 
-    const SQUEEZE: Control = Control::Cpu { of_profile: 0.5 };
+    const SQUEEZE: Injection = Injection::Cpu { of_profile: 0.5 };
     const SQUEEZED: &str = r#"{"control":"cpu","of_profile":0.5}"#;
 
     /// What `poll` saw, a line each.
-    fn seen(site: &mut Site) -> Vec<String> {
+    fn seen(site: &mut Deployment) -> Vec<String> {
         let line = |what| match what {
             What::ProcessUp { host, process, .. } => format!("{host} {process} up"),
             What::ProcessDown { host, process, how, expected, .. } => format!("{host} {process} down {how} {expected}"),
@@ -521,19 +526,19 @@ mod tests {
     }
 
     #[test]
-    fn what_one_occurrence_imposed_only_it_lifts() {
-        let mut stage = Stage::of(3);
-        stage.site.impose("a#1", &[("n1".to_owned(), SQUEEZE), ("n3".to_owned(), SQUEEZE)]).unwrap();
-        stage.site.impose("a#2", &[("n3".to_owned(), SQUEEZE)]).unwrap();
+    fn what_one_occurrence_injected_only_it_heals() {
+        let mut stage = FakeDeployment::of(3);
+        stage.site.inject("a#1", &[("n1".to_owned(), SQUEEZE), ("n3".to_owned(), SQUEEZE)]).unwrap();
+        stage.site.inject("a#2", &[("n3".to_owned(), SQUEEZE)]).unwrap();
         stage.done();
-        stage.site.lift("a#1").unwrap();
-        assert_eq!(stage.done(), ["n1 lift a#1", "n3 lift a#1"]);
-        stage.site.lift("a#1").unwrap();
+        stage.site.heal("a#1").unwrap();
+        assert_eq!(stage.done(), ["n1 heal a#1", "n3 heal a#1"]);
+        stage.site.heal("a#1").unwrap();
         assert_eq!(stage.done(), [] as [&str; 0]);
         assert!(
             stage
                 .site
-                .impose("a#3", &[("n9".to_owned(), SQUEEZE)])
+                .inject("a#3", &[("n9".to_owned(), SQUEEZE)])
                 .err()
                 .unwrap()
                 .to_string()
@@ -543,27 +548,27 @@ mod tests {
 
     #[test]
     fn a_control_outlives_a_crash() {
-        let mut stage = Stage::of(2);
+        let mut stage = FakeDeployment::of(2);
         seen(&mut stage.site);
-        stage.site.impose("cut#1", &[("n2".to_owned(), SQUEEZE)]).unwrap();
+        stage.site.inject("cut#1", &[("n2".to_owned(), SQUEEZE)]).unwrap();
         stage.site.crash_host("n2", "crash#1").unwrap();
-        assert_eq!(stage.done(), [&format!("n2 impose cut#1 {SQUEEZED}"), "n2 crash"]);
+        assert_eq!(stage.done(), [&format!("n2 inject cut#1 {SQUEEZED}"), "n2 crash"]);
         assert_eq!(
             seen(&mut stage.site),
             ["n2 down true", "n2 server down signal 9 true", "n2 agent down signal 9 true"]
         );
         assert_eq!(stage.site.members().len(), 2);
 
-        // What is imposed on a host that is down waits for it; what is lifted meanwhile is gone.
-        stage.site.impose("cut#2", &[("n2".to_owned(), SQUEEZE)]).unwrap();
-        stage.site.lift("cut#1").unwrap();
+        // What is injected on a host that is down waits for it; what is healed meanwhile is gone.
+        stage.site.inject("cut#2", &[("n2".to_owned(), SQUEEZE)]).unwrap();
+        stage.site.heal("cut#1").unwrap();
         assert!(stage.site.crash_host("n2", "crash#2").err().unwrap().to_string().contains("n2 is down already"));
         assert_eq!(stage.done(), [] as [&str; 0]);
 
         stage.site.boot_hosts("crash#2").unwrap();
         assert_eq!(stage.done(), [] as [&str; 0], "it crashed nothing");
         stage.site.boot_hosts("crash#1").unwrap();
-        let expected = ["n2 boot", &format!("n2 impose cut#2 {SQUEEZED}"), "n2 start server", "n2 start agent"];
+        let expected = ["n2 boot", &format!("n2 inject cut#2 {SQUEEZED}"), "n2 start server", "n2 start agent"];
         assert_eq!(stage.done(), expected);
         assert_eq!(seen(&mut stage.site), ["n2 up netns", "n2 server up", "n2 agent up"]);
         stage.site.boot_hosts("crash#1").unwrap();
@@ -572,7 +577,7 @@ mod tests {
 
     #[test]
     fn a_host_that_does_not_come_back_is_said() {
-        let mut stage = Stage::of(2);
+        let mut stage = FakeDeployment::of(2);
         stage.site.crash_host("n1", "crash#1").unwrap();
         stage.refuse(Some("boot"));
         assert_eq!(stage.site.boot_hosts("crash#1").err().unwrap().to_string(), "it cannot");
@@ -584,7 +589,7 @@ mod tests {
 
     #[test]
     fn two_that_hold_a_process_let_it_go_together() {
-        let mut stage = Stage::of(1);
+        let mut stage = FakeDeployment::of(1);
         let post = stage.site.post_of("n1", None).unwrap();
         stage.site.pause(post, "a#1").unwrap();
         stage.site.pause(post, "b#1").unwrap();
@@ -597,7 +602,7 @@ mod tests {
 
     #[test]
     fn a_restart_goes_on_with_every_look() {
-        let mut stage = Stage::of(1);
+        let mut stage = FakeDeployment::of(1);
         seen(&mut stage.site);
         let post = stage.site.post_of("n1", Some("agent")).unwrap();
         stage.site.restart(post, Duration::from_millis(1)).unwrap();
@@ -614,7 +619,7 @@ mod tests {
 
     #[test]
     fn a_restart_that_fails_is_said_once() {
-        let mut stage = Stage::of(1);
+        let mut stage = FakeDeployment::of(1);
         let post = stage.site.post_of("n1", None).unwrap();
         stage.site.restart(post, Duration::ZERO).unwrap();
         stage.refuse(Some("start server"));
@@ -628,12 +633,12 @@ mod tests {
 
     #[test]
     fn everything_is_mended_before_the_end() {
-        let mut stage = Stage::of(2);
+        let mut stage = FakeDeployment::of(2);
         let post = stage.site.post_of("n1", None).unwrap();
         stage.site.pause(post, "a#1").unwrap();
-        stage.site.impose("b#1", &[("n2".to_owned(), Control::Freeze)]).unwrap();
+        stage.site.inject("b#1", &[("n2".to_owned(), Injection::Freeze)]).unwrap();
         stage.done();
         stage.site.stop().unwrap();
-        assert_eq!(stage.done()[..2], ["n2 lift b#1", "n1 server group signal 18"]);
+        assert_eq!(stage.done()[..2], ["n2 heal b#1", "n1 server group signal 18"]);
     }
 }

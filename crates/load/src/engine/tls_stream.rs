@@ -9,38 +9,38 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
-use super::connection::{Link, READS, Stream, broken_cause};
+use super::connection::{READS, SocketState, SocketStream, broken_cause};
 use super::worker::Worker;
-use crate::protocols::{Cause, Protocol};
-use crate::tls::{Peers, Session, Trust};
-use crate::{Error, Orders};
+use crate::protocols::{AttemptCause, Protocol};
+use crate::tls::{TlsPeers, TlsSession, TlsTrust};
+use crate::{Error, LoadOrder};
 
 /// A socket and the session on it.
 #[derive(Debug)]
-pub struct Sealed {
+pub struct TlsStream {
     /// The socket.
     pub socket: OwnedFd,
     /// The session.
-    pub session: Session,
+    pub session: TlsSession,
 }
 
-impl Sealed {
+impl TlsStream {
     /// Sends a request, or as much of it as the socket takes; the session keeps the rest.
-    pub fn say(&mut self, clear: &[u8]) -> Result<(), Cause> {
+    pub fn say(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
         self.session.say(clear)?;
         self.write()
     }
 
     /// Sends what the session has to send, as much as the socket takes.
-    pub fn write(&mut self) -> Result<(), Cause> {
+    pub fn write(&mut self) -> Result<(), AttemptCause> {
         while self.session.wants_write() {
-            match self.session.write_to(&mut Out(self.socket.as_fd())) {
+            match self.session.write_to(&mut TlsOutput(self.socket.as_fd())) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(()),
                     io::ErrorKind::Interrupted => {}
-                    _ => return Err(Errno::from_io_error(&error).map_or(Cause::Broken, broken_cause)),
+                    _ => return Err(Errno::from_io_error(&error).map_or(AttemptCause::Broken, broken_cause)),
                 },
             }
         }
@@ -56,9 +56,9 @@ impl Sealed {
 }
 
 /// Where a session writes to.
-struct Out<'a>(BorrowedFd<'a>);
+struct TlsOutput<'a>(BorrowedFd<'a>);
 
-impl Write for Out<'_> {
+impl Write for TlsOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
     }
@@ -75,8 +75,8 @@ impl Write for Out<'_> {
 
 impl<P: Protocol> Worker<P> {
     /// The socket is connected, and the two sides have to agree on keys.
-    pub(super) fn shake(&mut self, number: usize, socket: OwnedFd, session: Session, now: u64) {
-        self.connections[number].link = Link::Shaking(Box::new(Sealed { socket, session }));
+    pub(super) fn shake(&mut self, number: usize, socket: OwnedFd, session: TlsSession, now: u64) {
+        self.connections[number].link = SocketState::Shaking(Box::new(TlsStream { socket, session }));
         self.write_sealed(number, now);
     }
 
@@ -107,7 +107,7 @@ impl<P: Protocol> Worker<P> {
             match received {
                 // Without a word. So nobody can say whether an answer that ends with its connection is whole (RFC 9112, 9.8).
                 Ok((0, _)) => {
-                    let cause = self.connections[number].broken.unwrap_or(Cause::Closed);
+                    let cause = self.connections[number].broken.unwrap_or(AttemptCause::Closed);
                     self.cut_off(number, cause, now);
                 }
                 Ok((count, _)) => {
@@ -125,11 +125,11 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// The socket has ended or broken. Before there were keys nothing can have been sent.
-    fn cut_off(&mut self, number: usize, cause: Cause, now: u64) {
+    fn cut_off(&mut self, number: usize, cause: AttemptCause, now: u64) {
         if self.connections[number].is_up() {
             self.link_lost(number, cause, now);
         } else {
-            self.connect_failed(number, Cause::TlsClosed, now);
+            self.connect_failed(number, AttemptCause::TlsClosed, now);
         }
     }
 
@@ -151,7 +151,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    fn take_sealed(&mut self, number: usize, bytes: &mut &[u8], now: u64) -> Result<(), Cause> {
+    fn take_sealed(&mut self, number: usize, bytes: &mut &[u8], now: u64) -> Result<(), AttemptCause> {
         let connection = &mut self.connections[number];
         let Some(sealed) = connection.sealed() else { return Ok(()) };
         if let Err(cause) = sealed.session.take(bytes) {
@@ -167,8 +167,8 @@ impl<P: Protocol> Worker<P> {
         if sealed.session.is_shaking() {
             return Ok(());
         }
-        match std::mem::replace(&mut connection.link, Link::Down) {
-            Link::Shaking(sealed) => self.opened(number, Stream::Tls(sealed), now),
+        match std::mem::replace(&mut connection.link, SocketState::Down) {
+            SocketState::Shaking(sealed) => self.opened(number, SocketStream::Tls(sealed), now),
             link => connection.link = link,
         }
         Ok(())
@@ -189,8 +189,8 @@ impl<P: Protocol> Worker<P> {
 }
 
 /// Of the services, those that are spoken to by TLS, and whom to trust there.
-pub fn peers<P: Protocol>(orders: &Orders, services: &[P]) -> Result<Option<Peers>, Error> {
-    let trust = Trust { tls: orders.tls.clone(), files: orders.files.clone() };
+pub fn peers<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPeers>, Error> {
+    let trust = TlsTrust { tls: orders.tls.clone(), files: orders.files.clone() };
     let hosts: Vec<Option<&str>> = services.iter().map(P::tls_host).collect();
-    Peers::of(&trust, P::ALPN, &hosts).map_err(|reason| Error::Setting(format!("TLS: {reason}")))
+    TlsPeers::of(&trust, P::ALPN, &hosts).map_err(|reason| Error::Setting(format!("TLS: {reason}")))
 }

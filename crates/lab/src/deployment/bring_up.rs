@@ -17,23 +17,23 @@ use experiment::profile::Disk;
 use record::events::{HostFigures, What};
 use rustix::process::Signal;
 
-use super::breaking::Broken;
-use super::layout::{Basis, Post, Service};
-use super::{Build, Hosts, NotUp, Observed, Site, presences, told, watched};
-use crate::hosts::{self, Ended, Host, Process, Start, at_once, on_all};
+use super::injection::ActiveFaults;
+use super::layout::{LayoutInput, ProcessSlot, Service};
+use super::{Deployment, DeploymentSpec, HostEvent, Hosts, NotUp, presences, told, watched};
+use crate::hosts::{self, Host, HostProcess, ProcessExit, Start, at_once, on_all};
 use crate::linux::procfs;
-use crate::placement::Ground;
-use crate::process_log::Ears;
-use crate::readiness::{self, Check, Place, Waiting};
-use crate::runner::Control;
-use crate::runner::session::Session;
+use crate::placement::ClientPlacement;
+use crate::process_log::LogWatcher;
+use crate::readiness::{self, ReadinessCheck, ReadinessWait, UrlParts};
+use crate::runner::Injection;
+use crate::runner::session::RunnerSession;
 use crate::{Caller, Error, plain_text, ports, probes, targets};
 
 /// Role of a target that is started by a command, or runs already.
 pub(super) const COMMAND_ROLE: &str = "target";
 /// Seconds that such a target is given to stop.
 const COMMAND_STOP_S: f64 = 10.0;
-/// Keys of what is imposed on hosts while the target starts.
+/// Keys of what is injected on hosts while the target starts.
 const QUICK_CORES: &str = "quick start";
 const QUICK_DISKS: &str = "quick start, disks";
 /// More than any slow core falls short of one of this machine's.
@@ -49,10 +49,10 @@ const UNHINDERED_DISK: Disk = Disk {
 /// How often it is looked whether the user wants an end.
 const GLANCE: Duration = Duration::from_millis(20);
 
-pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Site, NotUp> {
+pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Deployment, NotUp> {
     let lab = match &build.trial.target.kind {
         // It is wherever it is: hosts would stand idle.
-        TargetKind::Running { .. } => Ok((Vec::new(), Ground::default())),
+        TargetKind::Running { .. } => Ok((Vec::new(), ClientPlacement::default())),
         TargetKind::Folder { .. } | TargetKind::Started { .. } => hosts::of(build, stop),
     };
     match lab {
@@ -64,34 +64,34 @@ pub fn up(build: &Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Resu
 /// The same on hosts that are there.
 pub fn up_on(
     mut hosts: Hosts,
-    ground: Ground,
-    build: &Build<'_>,
+    ground: ClientPlacement,
+    build: &DeploymentSpec<'_>,
     caller: Arc<dyn Caller>,
     stop: &AtomicBool,
-) -> Result<Site, NotUp> {
+) -> Result<Deployment, NotUp> {
     let presence = interruptible(&sessions(&hosts), stop, || presences(build, &mut hosts, stop));
     let mut watched = watched(build.registry.id(), &hosts);
     watched.clients_cpus = ground.cpus().into();
     let ground = Arc::new(ground);
-    let mut site = Site {
+    let mut site = Deployment {
         hosts,
         presence,
         posts: Vec::new(),
         services: Vec::new(),
-        caller: Arc::new(There { ground: Arc::clone(&ground), caller: Arc::clone(&caller) }),
+        caller: Arc::new(InClientNetns { ground: Arc::clone(&ground), caller: Arc::clone(&caller) }),
         ground,
         ledger: build.registry.ledger(),
         hooks: BTreeMap::new(),
         hook_hosts: Vec::new(),
         observed: VecDeque::new(),
         watched,
-        broken: Broken::of(&build.trial.lab),
+        broken: ActiveFaults::of(&build.trial.lab),
         at_once: Arc::clone(&build.at_once),
         is_switch_lost: false,
     };
     site.note_hosts();
     let notices = site.ground.notices.iter().cloned();
-    site.observed.extend(notices.map(|text| Observed { at: Instant::now(), what: What::Notice { text } }));
+    site.observed.extend(notices.map(|text| HostEvent { at: Instant::now(), what: What::Notice { text } }));
     let prepared = interruptible(&sessions(&site.hosts), stop, || site.prepare(build));
     match prepared.and_then(|()| site.start_in(&build.trial.lab, caller.as_ref(), stop)) {
         Ok(()) => {
@@ -116,7 +116,7 @@ pub fn up_on(
 
 /// Where a target answers of which not all was started here: it runs already, or a command may have left it behind. On the hosts of
 /// a lab all belongs to the target; and where programs are run they are the target.
-fn address(build: &Build<'_>, site: &Site) -> Option<Result<SocketAddr, String>> {
+fn address(build: &DeploymentSpec<'_>, site: &Deployment) -> Option<Result<SocketAddr, String>> {
     match &build.trial.target.kind {
         TargetKind::Running { url } | TargetKind::Started { url, .. } if !url.is_empty() => {
             (!site.watched.sources.is_lab()).then(|| readiness::address(url))
@@ -130,13 +130,13 @@ pub fn slowdown(speed: f64) -> f64 {
     if speed > 0.0 && speed < 1.0 { 1.0 / speed } else { 1.0 }
 }
 
-fn sessions(hosts: &Hosts) -> Vec<Arc<Session>> {
+fn sessions(hosts: &Hosts) -> Vec<Arc<RunnerSession>> {
     hosts.iter().filter_map(|host| host.session()).collect()
 }
 
 /// Does work that asks hosts for what may take long. Once `stop` is set, the hosts are given up, so that no answer is waited
 /// for any more; each then ends all that it was doing by itself.
-fn interruptible<T>(sessions: &[Arc<Session>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
+fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (done, is_done) = channel::<()>();
         let watch = move || {
@@ -155,12 +155,12 @@ fn interruptible<T>(sessions: &[Arc<Session>], stop: &AtomicBool, work: impl FnO
 }
 
 /// Calls from where the clients are.
-struct There {
-    ground: Arc<Ground>,
+struct InClientNetns {
+    ground: Arc<ClientPlacement>,
     caller: Arc<dyn Caller>,
 }
 
-impl Caller for There {
+impl Caller for InClientNetns {
     fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
         let called = self.ground.inside(|| self.caller.call(service, operation, with));
         called.unwrap_or_else(|error| Err(error.to_string()))
@@ -177,13 +177,20 @@ fn must_be_free(url: &str) -> Result<(), Error> {
     if readiness::reach(url).is_err() {
         return Ok(());
     }
-    let place = Place::parse(url).map_err(|reason| Error::Unreachable { url: url.to_owned(), reason })?;
+    let place = UrlParts::parse(url).map_err(|reason| Error::Unreachable { url: url.to_owned(), reason })?;
     Err(Error::PortTaken { port: place.port, holder: ports::holder(place.port) })
 }
 
 /// A target that is started by a command: it runs where the user's shell would, and is reached by its URL.
-fn started(build: &Build<'_>, command: &str, url: &str, check: Check, within_s: f64, host: &str) -> Post {
-    Post {
+fn started(
+    build: &DeploymentSpec<'_>,
+    command: &str,
+    url: &str,
+    check: ReadinessCheck,
+    within_s: f64,
+    host: &str,
+) -> ProcessSlot {
+    ProcessSlot {
         host: 0,
         start: Start {
             role: COMMAND_ROLE.to_owned(),
@@ -192,7 +199,7 @@ fn started(build: &Build<'_>, command: &str, url: &str, check: Check, within_s: 
             environment: Vec::new(),
             folder: None,
             log: build.logs.join(format!("{host}.{COMMAND_ROLE}.log")),
-            ears: Ears::default(),
+            ears: LogWatcher::default(),
         },
         check,
         ready_within_s: within_s,
@@ -209,9 +216,9 @@ fn started(build: &Build<'_>, command: &str, url: &str, check: Check, within_s: 
     }
 }
 
-impl Site {
+impl Deployment {
     /// Everything up to the first process.
-    fn prepare(&mut self, build: &Build<'_>) -> Result<(), Error> {
+    fn prepare(&mut self, build: &DeploymentSpec<'_>) -> Result<(), Error> {
         match &build.trial.target.kind {
             TargetKind::Folder { name, with } => {
                 let manifest = build.manifest.ok_or_else(|| Error::Manifest(format!("there is none of `{name}`")))?;
@@ -227,7 +234,7 @@ impl Site {
             TargetKind::Started { command, url, ready, within_s } => {
                 self.ground.inside(|| must_be_free(url))??;
                 self.services = vec![url.clone()];
-                let check = ready.clone().map_or_else(|| Check::Tcp(url.clone()), Check::Http);
+                let check = ready.clone().map_or_else(|| ReadinessCheck::Tcp(url.clone()), ReadinessCheck::Http);
                 let host = self.hosts.first().map(|host| host.name()).unwrap_or_default();
                 let post = started(build, command, url, check, *within_s, host);
                 self.posts.push(post);
@@ -238,7 +245,7 @@ impl Site {
 
     fn prepare_folder(
         &mut self,
-        build: &Build<'_>,
+        build: &DeploymentSpec<'_>,
         manifest: &Manifest,
         with: &BTreeMap<String, String>,
     ) -> Result<(), Error> {
@@ -246,7 +253,7 @@ impl Site {
         let parameters = &targets::parameters(manifest, with)?;
         let hosts = &look_around(build, manifest, parameters, &mut self.hosts)?;
         let ports = &choose_ports(manifest, parameters, service, hosts, &self.hosts)?;
-        let laid_out = Basis {
+        let laid_out = LayoutInput {
             manifest,
             parameters,
             service,
@@ -274,20 +281,20 @@ impl Site {
         Some(Error::HostLost { host: lost.name().to_owned(), reason })
     }
 
-    /// [`Site::start`], on cores and disks that are not slow yet where the lab says so.
+    /// [`Deployment::start`], on cores and disks that are not slow yet where the lab says so.
     fn start_in(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
         if !(lab.quick_start && lab.is_virtual()) {
             return self.start(caller, stop);
         }
-        let cores = |host: &plan::Host| (host.name.clone(), Control::Cpu { of_profile: UNHINDERED });
-        let disk = |host: &plan::Host| (host.name.clone(), Control::Disk { disk: UNHINDERED_DISK });
+        let cores = |host: &plan::Host| (host.name.clone(), Injection::Cpu { of_profile: UNHINDERED });
+        let disk = |host: &plan::Host| (host.name.clone(), Injection::Disk { disk: UNHINDERED_DISK });
         let has_slow_disk =
             |host: &&plan::Host| lab.profile_of(host).is_some_and(|profile| profile.disk.is_throttled());
-        self.impose(QUICK_CORES, &lab.hosts.iter().map(cores).collect::<Vec<_>>())?;
-        self.impose(QUICK_DISKS, &lab.hosts.iter().filter(has_slow_disk).map(disk).collect::<Vec<_>>())?;
+        self.inject(QUICK_CORES, &lab.hosts.iter().map(cores).collect::<Vec<_>>())?;
+        self.inject(QUICK_DISKS, &lab.hosts.iter().filter(has_slow_disk).map(disk).collect::<Vec<_>>())?;
         self.start(caller, stop)?;
-        self.lift(QUICK_DISKS)?;
-        self.lift(QUICK_CORES)
+        self.heal(QUICK_DISKS)?;
+        self.heal(QUICK_CORES)
     }
 
     fn start(&mut self, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
@@ -330,13 +337,13 @@ impl Site {
         Ok(())
     }
 
-    fn has_started(&mut self, index: usize, process: Box<dyn Process>) {
+    fn has_started(&mut self, index: usize, process: Box<dyn HostProcess>) {
         let Some(post) = self.posts.get_mut(index) else { return };
         let host = self.hosts[post.host].name().to_owned();
         let what = What::ProcessUp { host, process: post.start.role.clone(), pid: process.pid() };
         post.process = Some(process);
         post.end_expected = false;
-        self.observed.push_back(Observed { at: Instant::now(), what });
+        self.observed.push_back(HostEvent { at: Instant::now(), what });
     }
 
     /// Waits for all posts of a role at once; when one has failed, the others are not waited for any longer.
@@ -347,13 +354,13 @@ impl Site {
             let name = if hosts.len() > 1 { format!("{role} on {}", hosts[post.host]) } else { role.clone() };
             (name, post)
         });
-        let posts: Vec<(String, &mut Post)> = posts.collect();
+        let posts: Vec<(String, &mut ProcessSlot)> = posts.collect();
         let places: Vec<usize> = posts.iter().map(|(_, post)| post.host).collect();
         let failed = AtomicBool::new(false);
         let must_stop = || stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
         let ready = self.ground.inside(|| {
             at_once(posts, |(name, post)| {
-                let waiting = Waiting {
+                let waiting = ReadinessWait {
                     role: &name,
                     check: &post.check,
                     within_s: post.ready_within_s,
@@ -390,7 +397,7 @@ const TRIES: usize = 20;
 
 /// A host as the layout sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surveyed {
+pub struct DiscoveredHost {
     /// Its name.
     pub name: String,
     /// Where the others reach it.
@@ -409,7 +416,7 @@ pub struct Surveyed {
     pub memory_mb: Option<u64>,
 }
 
-impl Surveyed {
+impl DiscoveredHost {
     /// Whether it runs this role.
     pub fn runs(&self, role: &str) -> bool {
         self.role.as_deref().is_none_or(|own| own == role)
@@ -417,15 +424,15 @@ impl Surveyed {
 }
 
 /// Role and name to number: the same on every host, so that peers can be addressed.
-pub type Ports = BTreeMap<(String, String), u16>;
+pub type PortNumbers = BTreeMap<(String, String), u16>;
 
 /// Brings the target to every host, and looks around there.
 fn look_around(
-    build: &Build<'_>,
+    build: &DeploymentSpec<'_>,
     manifest: &Manifest,
     parameters: &BTreeMap<String, String>,
     hosts: &mut [Box<dyn Host>],
-) -> Result<Vec<Surveyed>, Error> {
+) -> Result<Vec<DiscoveredHost>, Error> {
     let folder = build.folder.filter(|folder| !folder.as_os_str().is_empty());
     on_all(hosts, |index, host| {
         let role = build.trial.lab.hosts.get(index).and_then(|host| host.role.clone());
@@ -435,7 +442,7 @@ fn look_around(
             check_installed(manifest, parameters, &target, host)?;
         }
         let (cores, memory_mb) = size(host.kind(), &host.figures());
-        let mut surveyed = Surveyed {
+        let mut surveyed = DiscoveredHost {
             name: host.name().to_owned(),
             address: host.address().to_owned(),
             role,
@@ -480,8 +487,8 @@ fn check_installed(
     let output = plain_text::lines(&checked.output);
     let missing: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let reason = match checked.ended {
-        Ended::Exit(0) => return Ok(()),
-        Ended::Exit(1) if !missing.is_empty() => {
+        ProcessExit::Exit(0) => return Ok(()),
+        ProcessExit::Exit(1) if !missing.is_empty() => {
             let lines = missing.join("\n  ");
             format!("`{}` is not installed completely there; what has to be done on it:\n  {lines}", manifest.name)
         }
@@ -523,9 +530,9 @@ fn choose_ports(
     manifest: &Manifest,
     parameters: &BTreeMap<String, String>,
     service: Service<'_>,
-    surveyed: &[Surveyed],
+    surveyed: &[DiscoveredHost],
     hosts: &[Box<dyn Host>],
-) -> Result<Ports, Error> {
+) -> Result<PortNumbers, Error> {
     let names: Vec<(String, String)> = manifest.processes.iter().flat_map(names).collect();
     let fixed = match parameters.get("port").filter(|port| !matches!(port.as_str(), "" | "0" | "auto")) {
         Some(port) => {
@@ -533,15 +540,15 @@ fn choose_ports(
         }
         None => None,
     };
-    let Some((first, others)) = hosts.split_first() else { return Ok(Ports::new()) };
+    let Some((first, others)) = hosts.split_first() else { return Ok(PortNumbers::new()) };
     let others = || others.iter().map(AsRef::as_ref).zip(surveyed.iter().skip(1));
-    let check = |ports: &Ports, (host, surveyed): (&dyn Host, &Surveyed)| {
+    let check = |ports: &PortNumbers, (host, surveyed): (&dyn Host, &DiscoveredHost)| {
         let mut here = ports.iter().filter(|((role, _), _)| surveyed.runs(role));
         here.try_for_each(|(_, number)| host.check_port(*number))
     };
     let mut tries = 1;
     loop {
-        let mut ports: Ports = names.iter().cloned().zip(first.free_ports(names.len())?).collect();
+        let mut ports: PortNumbers = names.iter().cloned().zip(first.free_ports(names.len())?).collect();
         if let Some(number) = fixed {
             ports.insert((service.role.to_owned(), service.port.to_owned()), number);
             if surveyed.first().is_some_and(|host| host.runs(service.role)) {
@@ -571,27 +578,27 @@ const END_GLANCE: Duration = Duration::from_millis(50);
 
 /// How.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum StopMode {
     /// Each process is asked first and given its time.
     InOrder,
     /// SIGKILL.
     AtOnce,
 }
 
-impl Site {
+impl Deployment {
     /// Ends everything, in the reverse order of the start, and lets go of the hosts. Doing it twice is harmless.
-    pub(super) fn take_down(&mut self, manner: Manner) -> Result<(), Error> {
+    pub(super) fn take_down(&mut self, manner: StopMode) -> Result<(), Error> {
         self.note_hosts();
         // What stands still does not hear that it is to end.
         self.mend();
         match manner {
-            Manner::InOrder => {
+            StopMode::InOrder => {
                 for role in self.roles().into_iter().rev() {
                     self.ask_to_end(role.clone());
                     self.end_posts(role);
                 }
             }
-            Manner::AtOnce => self.end_posts(0..self.posts.len()),
+            StopMode::AtOnce => self.end_posts(0..self.posts.len()),
         }
         let had_posts = !self.posts.is_empty();
         for index in 0..self.hosts.len() {
@@ -685,22 +692,22 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for Deployment {
     fn drop(&mut self) {
         // What cannot be ended here stays in the registry's entry.
-        let _ = self.take_down(Manner::AtOnce);
+        let _ = self.take_down(StopMode::AtOnce);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::Scratch;
-    use crate::runner::{Program, Setup, VERSION, beside};
+    use crate::fixture::TestDir;
+    use crate::runner::{ProgramSpec, Setup, VERSION, beside};
 
     #[test]
     fn what_a_host_takes_long_for_is_given_up_when_the_user_wants_an_end() {
-        let folder = Scratch::new();
+        let folder = TestDir::new();
         let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let setup = Setup {
             version: VERSION.to_owned(),
@@ -713,8 +720,8 @@ mod tests {
         let (from, output) = std::io::pipe().unwrap();
         let serving = beside(input, output);
         let long = Duration::from_secs(600);
-        let session = Session::open(Box::new(to), Box::new(from), &setup, long, &Default::default()).unwrap();
-        let program = Program { command: vec!["sleep".to_owned(), "600".to_owned()], ..Program::default() };
+        let session = RunnerSession::open(Box::new(to), Box::new(from), &setup, long, &Default::default()).unwrap();
+        let program = ProgramSpec { command: vec!["sleep".to_owned(), "600".to_owned()], ..ProgramSpec::default() };
         let sessions = [session];
         let ran = interruptible(&sessions, &AtomicBool::new(true), || sessions[0].run(&program, "", long));
         assert!(matches!(ran, Err(Error::HostLost { .. })), "{ran:?}");

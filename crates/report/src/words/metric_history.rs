@@ -1,11 +1,11 @@
 //! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then.
 
-use record::course::{Change, Changed, Course, CourseRun, Series};
+use record::metric_history::{Changed, CourseRun, FigureChange, FigureSeries, MetricHistory};
 
 use super::listed;
 use super::summary::{plain, set};
 use crate::tables::{Cell, Column, Row, Table, Tone};
-use crate::{facts, numbers};
+use crate::{groups, numbers};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
@@ -14,7 +14,7 @@ const NAMED: usize = 4;
 
 /// Every series of a course, ending in a newline; with the terminal's colours if `colour`.
 #[must_use]
-pub fn course(course: &Course, colour: bool) -> String {
+pub fn course(course: &MetricHistory, colour: bool) -> String {
     let mut parts = vec![heading(course)];
     parts.extend(course.series.iter().map(|series| section(course, series, colour)));
     if course.series.is_empty() {
@@ -23,7 +23,7 @@ pub fn course(course: &Course, colour: bool) -> String {
     super::visible(&parts.join("\n")).into_owned()
 }
 
-fn heading(course: &Course) -> String {
+fn heading(course: &MetricHistory) -> String {
     let runs = match course.runs.len() {
         1 => "1 run".to_owned(),
         many => format!("{many} runs"),
@@ -37,8 +37,8 @@ fn heading(course: &Course) -> String {
     format!("{}\n{runs}: {found}\n", plain(&course.title))
 }
 
-fn section(course: &Course, series: &Series, colour: bool) -> String {
-    let point = series.point.iter().map(|(path, value)| format!("{path} = {}", facts::plain(value)));
+fn section(course: &MetricHistory, series: &FigureSeries, colour: bool) -> String {
+    let point = series.point.iter().map(|(path, value)| format!("{path} = {}", groups::plain(value)));
     let place: Vec<String> = series.variant.iter().cloned().chain(point).collect();
     let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
     let rows = course.runs.iter().zip(&series.values).enumerate().map(|(index, (run, value))| {
@@ -64,7 +64,7 @@ fn name(run: &CourseRun) -> String {
 }
 
 /// `1,000/s → 900/s (−10 %, p = 0.001); kernel 6.1.0-18 → 6.1.0-19`.
-fn said(metric: &str, change: &Change) -> String {
+fn said(metric: &str, change: &FigureChange) -> String {
     let write = |value| numbers::by_metric(metric, value);
     let pct = change.change_pct.map_or_else(String::new, |pct| format!("{}, ", numbers::change(pct)));
     let levels = format!("{} → {} ({pct}p = {})", write(change.before), write(change.after), numbers::number(change.p));
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    fn made_up() -> Course {
+    fn made_up() -> MetricHistory {
         let changed = vec![Changed { field: "kernel".into(), from: Some("6.1.0-18".into()), to: None }];
         let run = |day: u32| CourseRun {
             folder: format!("runs/2026-11-{day:02}T03-00-00-nightly"),
@@ -106,7 +106,7 @@ mod tests {
             changed: if day == 3 { changed.clone() } else { Vec::new() },
             ..CourseRun::default()
         };
-        let change = Change {
+        let change = FigureChange {
             run: 2,
             before: 1_000.0,
             after: 822.0,
@@ -114,14 +114,19 @@ mod tests {
             p: 0.004,
             environment: changed.clone(),
         };
-        let series = Series {
+        let series = FigureSeries {
             metric: "throughput.operations_per_s".into(),
             variant: Some("wait".into()),
             point: BTreeMap::from([("load.agents".to_owned(), 8.into())]),
             values: vec![Some(1_000.0), None, Some(822.0)],
             changes: vec![change],
         };
-        Course { title: "Nightly".into(), runs: (1..=3).map(run).collect(), series: vec![series], ..Course::default() }
+        MetricHistory {
+            title: "Nightly".into(),
+            runs: (1..=3).map(run).collect(),
+            series: vec![series],
+            ..MetricHistory::default()
+        }
     }
 
     #[test]

@@ -14,26 +14,26 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
-use super::{Cuts, Hands, Links, Peers};
+use super::{HostControls, LinkState, PacketCuts, PeerSet};
 use crate::hosts::folder_name;
-use crate::linux::network::{self, ALONE, Cut, Limits, Ownership};
+use crate::linux::network::{self, ALONE, Cut, LinkLimits, Ownership};
 use crate::linux::procfs;
 use crate::runner::groups::Groups;
-use crate::runner::{Refusal, Setup};
+use crate::runner::{OrderRefusal, Setup};
 
 /// What it works on.
-pub(super) struct HostHands {
+pub(super) struct KernelControls {
     groups: Arc<Groups>,
     /// Where its data is, and whether that is on a file system of its own.
     data: PathBuf,
     has_volume: bool,
     /// Made by us, and nobody else's.
     is_isolated: bool,
-    connection: Option<Connection>,
+    connection: Option<ControlConnection>,
     /// Whose what it does to the network is.
     owner: Ownership,
     /// How the link was shaped last.
-    shaped: Mutex<Links>,
+    shaped: Mutex<LinkState>,
     /// The interface of a real host that is shaped, and how many segments it took at once.
     segments: Mutex<Option<(String, String)>>,
     /// How far off the clock was set.
@@ -42,12 +42,12 @@ pub(super) struct HostHands {
 
 /// Where the connection that the orders come through ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Connection {
+struct ControlConnection {
     address: IpAddr,
     port: u16,
 }
 
-impl Connection {
+impl ControlConnection {
     /// From what sshd leaves in `SSH_CONNECTION`: client, its port, server, its port.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ').skip(2);
@@ -58,7 +58,7 @@ impl Connection {
     }
 }
 
-impl HostHands {
+impl KernelControls {
     pub fn of(setup: &Setup, groups: Arc<Groups>) -> Self {
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
         Self {
@@ -70,15 +70,15 @@ impl HostHands {
                 Some(_) => ALONE.clone(),
                 None => Ownership::of(&folder_name(&setup.run, &setup.host)),
             },
-            connection: std::env::var("SSH_CONNECTION").ok().and_then(|text| Connection::parse(&text)),
-            shaped: Mutex::new(Links { all: setup.envelope.link.clone(), ..Links::default() }),
+            connection: std::env::var("SSH_CONNECTION").ok().and_then(|text| ControlConnection::parse(&text)),
+            shaped: Mutex::new(LinkState { all: setup.envelope.link.clone(), ..LinkState::default() }),
             segments: Mutex::default(),
             offset_s: Mutex::default(),
         }
     }
 
     /// Virtual hosts are root in their own house.
-    fn need_root(&self, what: &str) -> Result<(), Refusal> {
+    fn need_root(&self, what: &str) -> Result<(), OrderRefusal> {
         if self.is_isolated || geteuid().is_root() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl HostHands {
     }
 
     /// Where the orders come in. A host of ours has another way for them.
-    fn connection(&self) -> Result<Option<Connection>, Refusal> {
+    fn connection(&self) -> Result<Option<ControlConnection>, OrderRefusal> {
         if self.is_isolated {
             return Ok(None);
         }
@@ -99,7 +99,7 @@ impl HostHands {
     }
 
     /// The interfaces that are shaped: on a real host the one that the lab comes in through.
-    fn interfaces(&self) -> Result<Vec<String>, Refusal> {
+    fn interfaces(&self) -> Result<Vec<String>, OrderRefusal> {
         let Some(connection) = self.connection()? else { return Ok(network::interfaces()) };
         let address = connection.address.to_string();
         let says = network::ip_says(&["-o", "address", "show", "to", &address])?;
@@ -108,26 +108,26 @@ impl HostHands {
     }
 
     /// Makes the links like this; what is refused leaves them without any limit.
-    fn shape(&self, links: &Links) -> Result<(), Refusal> {
-        let toward: Vec<network::Toward> =
+    fn shape(&self, links: &LinkState) -> Result<(), OrderRefusal> {
+        let toward: Vec<network::LinkByPeer> =
             links.toward.iter().map(|(peers, link)| (peers.iter().copied().collect(), link.clone())).collect();
-        let ports: Vec<network::Port> = links.ports.iter().map(|(port, link)| (*port, link.clone())).collect();
+        let ports: Vec<network::PortLink> = links.ports.iter().map(|(port, link)| (*port, link.clone())).collect();
         let spared = self.connection()?.map(|connection| connection.port);
-        let limits = Limits { all: &links.all, toward: &toward, ports: &ports, spared, owner: &self.owner };
+        let limits = LinkLimits { all: &links.all, toward: &toward, ports: &ports, spared, owner: &self.owner };
         for interface in self.interfaces()? {
             if !self.is_isolated {
                 self.remember(&interface)?;
             }
             network::shape(&interface, limits)?;
         }
-        if !self.is_isolated && *links == Links::default() {
+        if !self.is_isolated && *links == LinkState::default() {
             self.put_back()?;
         }
         Ok(())
     }
 
     /// What the link of a real machine was like, once; refused if somebody has shaped it.
-    fn remember(&self, interface: &str) -> Result<(), Refusal> {
+    fn remember(&self, interface: &str) -> Result<(), OrderRefusal> {
         let mut segments = lock(&self.segments);
         if segments.is_some() {
             return Ok(());
@@ -152,12 +152,12 @@ impl HostHands {
         // For whoever tidies up here if we cannot.
         let note = self.data.join(SEGMENTS);
         fs::write(&note, format!("{interface} {most}\n"))
-            .map_err(|error| Refusal::system(format!("write {}", note.display()), &error))?;
+            .map_err(|error| OrderRefusal::system(format!("write {}", note.display()), &error))?;
         *segments = Some((interface.to_owned(), most.to_owned()));
         Ok(())
     }
 
-    fn put_back(&self) -> Result<(), Refusal> {
+    fn put_back(&self) -> Result<(), OrderRefusal> {
         match lock(&self.segments).take() {
             Some((interface, most)) => {
                 let _ = fs::remove_file(self.data.join(SEGMENTS));
@@ -175,12 +175,12 @@ const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs"];
 /// Queueing disciplines that come back by themselves when one over them is removed.
 const PLAIN: [&str; 7] = ["noqueue", "noop", "mq", "fq", "fq_codel", "pfifo", "pfifo_fast"];
 
-impl Hands for HostHands {
-    fn freeze(&self, still: bool) -> Result<(), Refusal> {
+impl HostControls for KernelControls {
+    fn freeze(&self, still: bool) -> Result<(), OrderRefusal> {
         self.groups.freeze(still)
     }
 
-    fn cut(&self, cuts: &Cuts) -> Result<(), Refusal> {
+    fn cut(&self, cuts: &PacketCuts) -> Result<(), OrderRefusal> {
         self.need_root("dropping packets")?;
         let rules = rules(cuts);
         if rules.is_empty() {
@@ -199,7 +199,7 @@ impl Hands for HostHands {
         Ok(network::cut(&rules, spared, &self.owner)?)
     }
 
-    fn link(&self, links: &Links) -> Result<(), Refusal> {
+    fn link(&self, links: &LinkState) -> Result<(), OrderRefusal> {
         self.need_root("a link that is limited")?;
         let mut shaped = lock(&self.shaped);
         match self.shape(links) {
@@ -213,7 +213,7 @@ impl Hands for HostHands {
         Ok(())
     }
 
-    fn carrier(&self, up: bool) -> Result<(), Refusal> {
+    fn carrier(&self, up: bool) -> Result<(), OrderRefusal> {
         if !self.is_isolated {
             let reason = "the link of a real host also carries the orders to take it up again; use `partition`";
             return Err(cannot(reason.to_owned()));
@@ -228,19 +228,19 @@ impl Hands for HostHands {
         Ok(())
     }
 
-    fn cpu(&self, of_profile: f64) -> Result<(), Refusal> {
+    fn cpu(&self, of_profile: f64) -> Result<(), OrderRefusal> {
         self.groups.set_cpu(of_profile.ne(&1.0).then_some(of_profile))
     }
 
-    fn memory(&self, bytes: Option<u64>) -> Result<(), Refusal> {
+    fn memory(&self, bytes: Option<u64>) -> Result<(), OrderRefusal> {
         self.groups.set_memory(bytes)
     }
 
-    fn disk(&self, disk: &Disk) -> Result<(), Refusal> {
+    fn disk(&self, disk: &Disk) -> Result<(), OrderRefusal> {
         self.groups.set_disk(Some(disk))
     }
 
-    fn fill(&self, leave_bytes: Option<u64>) -> Result<(), Refusal> {
+    fn fill(&self, leave_bytes: Option<u64>) -> Result<(), OrderRefusal> {
         let Some(leave_bytes) = leave_bytes else { return empty_disk(&self.data) };
         if self.is_isolated && !self.has_volume {
             let reason = "the data of this host shares a disk with the whole machine, and filling that would hit everybody: \
@@ -250,7 +250,7 @@ impl Hands for HostHands {
         fill_disk(&self.data, leave_bytes)
     }
 
-    fn clock(&self, offset_s: f64) -> Result<(), Refusal> {
+    fn clock(&self, offset_s: f64) -> Result<(), OrderRefusal> {
         if self.is_isolated {
             let reason = "virtual hosts share the wall clock of this machine, which is not theirs to set; `clock_skew` needs \
                           hosts that are reached over ssh";
@@ -265,7 +265,7 @@ impl Hands for HostHands {
             Errno::PERM => {
                 cannot("this host does not let its clock be set, most likely because it is a container".to_owned())
             }
-            errno => Refusal::System { doing: "set the clock".to_owned(), error: errno.to_string() },
+            errno => OrderRefusal::System { doing: "set the clock".to_owned(), error: errno.to_string() },
         })?;
         *was_s = offset_s;
         Ok(())
@@ -273,13 +273,13 @@ impl Hands for HostHands {
 }
 
 /// What the cuts come to.
-fn rules(cuts: &Cuts) -> Vec<Cut> {
+fn rules(cuts: &PacketCuts) -> Vec<Cut> {
     if cuts.silent {
         return vec![Cut { from: None, to: None }];
     }
-    let list = |peers: &Peers| match peers {
-        Peers::These(some) => Some(some.iter().copied().collect::<Vec<_>>()),
-        Peers::Everybody => None,
+    let list = |peers: &PeerSet| match peers {
+        PeerSet::These(some) => Some(some.iter().copied().collect::<Vec<_>>()),
+        PeerSet::Everybody => None,
     };
     let (from, to) = (list(&cuts.from), list(&cuts.to));
     let is_nobody = |list: &Option<Vec<_>>| list.as_ref().is_some_and(Vec::is_empty);
@@ -319,8 +319,8 @@ fn word_after<'a>(says: &'a str, word: &str) -> Option<&'a str> {
     says.split_whitespace().skip_while(|other| *other != word).nth(1)
 }
 
-fn cannot(reason: String) -> Refusal {
-    Refusal::Cannot { reason }
+fn cannot(reason: String) -> OrderRefusal {
+    OrderRefusal::Cannot { reason }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -338,10 +338,10 @@ const SMALLEST_BYTES: u64 = 4096;
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// Fills it but for so much. Less than that being free already is fine.
-fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), Refusal> {
+fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), OrderRefusal> {
     empty_disk(folder)?;
     let path = filling_path(folder);
-    let refused = |error: &dyn std::fmt::Display| Refusal::System {
+    let refused = |error: &dyn std::fmt::Display| OrderRefusal::System {
         doing: format!("fill the disk with {}", path.display()),
         error: error.to_string(),
     };
@@ -350,7 +350,7 @@ fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), Refusal> {
         Ok(true) => {
             let reason =
                 format!("{} is in memory, and filling it would take that from the whole machine", folder.display());
-            Err(Refusal::Cannot { reason })
+            Err(OrderRefusal::Cannot { reason })
         }
         Ok(false) => grow(&file, leave_bytes).map_err(|errno| refused(&errno)),
         Err(errno) => Err(refused(&errno)),
@@ -359,11 +359,11 @@ fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), Refusal> {
 }
 
 /// Removes what filled it.
-fn empty_disk(folder: &Path) -> Result<(), Refusal> {
+fn empty_disk(folder: &Path) -> Result<(), OrderRefusal> {
     let path = filling_path(folder);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Refusal::System { doing: format!("remove {}", path.display()), error: error.to_string() })
+            Err(OrderRefusal::System { doing: format!("remove {}", path.display()), error: error.to_string() })
         }
         _ => Ok(()),
     }
@@ -436,46 +436,46 @@ mod tests {
     use experiment::profile::Link;
 
     use super::*;
-    use crate::fixture::{Scratch, until};
+    use crate::fixture::{TestDir, until};
     use crate::linux::{self, cgroup};
     use crate::runner::controls::Controls;
-    use crate::runner::{Control, Isolation, groups};
+    use crate::runner::{Injection, Isolation, groups};
 
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
-    fn some(addresses: &[Ipv4Addr]) -> Peers {
-        Peers::These(addresses.iter().copied().collect::<BTreeSet<_>>())
+    fn some(addresses: &[Ipv4Addr]) -> PeerSet {
+        PeerSet::These(addresses.iter().copied().collect::<BTreeSet<_>>())
     }
 
     #[test]
     fn the_connection_is_read() {
-        let here = |address: &str, port| Some(Connection { address: address.parse().unwrap(), port });
-        assert_eq!(Connection::parse("10.0.0.1 51234 10.0.0.2 22"), here("10.0.0.2", 22));
-        assert_eq!(Connection::parse("::ffff:10.0.0.1 5 ::ffff:10.0.0.2 2222"), here("10.0.0.2", 2222));
-        assert_eq!(Connection::parse("fe80::1%eth0 5 fe80::2%eth0 22"), here("fe80::2", 22));
-        assert_eq!(Connection::parse("UNKNOWN 65535 UNKNOWN 65535"), None);
-        assert_eq!(Connection::parse(""), None);
+        let here = |address: &str, port| Some(ControlConnection { address: address.parse().unwrap(), port });
+        assert_eq!(ControlConnection::parse("10.0.0.1 51234 10.0.0.2 22"), here("10.0.0.2", 22));
+        assert_eq!(ControlConnection::parse("::ffff:10.0.0.1 5 ::ffff:10.0.0.2 2222"), here("10.0.0.2", 2222));
+        assert_eq!(ControlConnection::parse("fe80::1%eth0 5 fe80::2%eth0 22"), here("fe80::2", 22));
+        assert_eq!(ControlConnection::parse("UNKNOWN 65535 UNKNOWN 65535"), None);
+        assert_eq!(ControlConnection::parse(""), None);
     }
 
     #[test]
     fn cuts_become_rules() {
-        let cuts = Cuts { from: some(&[PEER]), to: some(&[]), silent: false };
+        let cuts = PacketCuts { from: some(&[PEER]), to: some(&[]), silent: false };
         assert_eq!(rules(&cuts), [Cut { from: Some(vec![PEER]), to: Some(Vec::new()) }]);
-        assert_eq!(rules(&Cuts::default()), []);
-        let everybody = Cuts { from: Peers::Everybody, ..Cuts::default() };
+        assert_eq!(rules(&PacketCuts::default()), []);
+        let everybody = PacketCuts { from: PeerSet::Everybody, ..PacketCuts::default() };
         assert_eq!(rules(&everybody), [Cut { from: None, to: Some(Vec::new()) }]);
-        let silent = Cuts { silent: true, ..Cuts::default() };
+        let silent = PacketCuts { silent: true, ..PacketCuts::default() };
         assert_eq!(rules(&silent), [Cut { from: None, to: None }]);
     }
 
     #[test]
     fn the_network_is_left_alone_where_the_way_of_the_orders_is_not_known() {
         let made = Made::new("d", None);
-        let hands = HostHands { connection: None, ..made.hands() };
-        let everybody = Cuts { from: Peers::Everybody, ..Cuts::default() };
+        let hands = KernelControls { connection: None, ..made.hands() };
+        let everybody = PacketCuts { from: PeerSet::Everybody, ..PacketCuts::default() };
         assert!(reason(hands.cut(&everybody)).contains("SSH_CONNECTION"));
         let slow = Link { rate_bits_per_s: Some(1e6), ..Link::default() };
-        assert!(reason(hands.link(&Links { all: slow, ..Links::default() })).contains("SSH_CONNECTION"));
+        assert!(reason(hands.link(&LinkState { all: slow, ..LinkState::default() })).contains("SSH_CONNECTION"));
     }
 
     #[test]
@@ -517,8 +517,8 @@ mod tests {
             Self { setup, groups }
         }
 
-        fn hands(&self) -> HostHands {
-            HostHands::of(&self.setup, Arc::clone(&self.groups))
+        fn hands(&self) -> KernelControls {
+            KernelControls::of(&self.setup, Arc::clone(&self.groups))
         }
     }
 
@@ -529,9 +529,9 @@ mod tests {
         }
     }
 
-    fn reason(done: Result<(), Refusal>) -> String {
+    fn reason(done: Result<(), OrderRefusal>) -> String {
         match done {
-            Err(Refusal::Cannot { reason }) => reason,
+            Err(OrderRefusal::Cannot { reason }) => reason,
             other => panic!("{other:?}"),
         }
     }
@@ -572,46 +572,46 @@ mod tests {
             let controls = Controls::new(&made.setup, Arc::clone(&made.groups));
             until("both ends are up", || in_force().matches("state UP").count() == 2);
             let before = in_force();
-            let limited = |link: Link| Control::Link { link, peers: None };
+            let limited = |link: Link| Injection::Link { link, peers: None };
             let all = [
-                Control::Cut { from: Some(vec![PEER]), to: Some(vec![PEER]) },
-                Control::Cut { from: None, to: None },
+                Injection::Cut { from: Some(vec![PEER]), to: Some(vec![PEER]) },
+                Injection::Cut { from: None, to: None },
                 limited(Link { rate_bits_per_s: Some(1e7), delay_s: None, loss_pct: None }),
                 limited(Link { rate_bits_per_s: None, delay_s: None, loss_pct: Some(5.0) }),
-                Control::LinkDown,
-                Control::LinkFlap { down_s: 0.01, up_s: 0.01 },
-                Control::Freeze,
+                Injection::LinkDown,
+                Injection::LinkFlap { down_s: 0.01, up_s: 0.01 },
+                Injection::Freeze,
             ];
             for (number, control) in all.iter().enumerate() {
                 let key = format!("it#{number}");
-                match controls.impose(&key, control) {
+                match controls.inject(&key, control) {
                     Ok(()) => assert_ne!(in_force(), before, "{control:?}"),
                     // Without control groups nothing can be frozen.
-                    Err(refusal) => assert!(*control == Control::Freeze && !made.groups.are_there(), "{refusal:?}"),
+                    Err(refusal) => assert!(*control == Injection::Freeze && !made.groups.are_there(), "{refusal:?}"),
                 }
-                controls.lift(&key).unwrap();
+                controls.heal(&key).unwrap();
                 // A carrier is noticed a little later.
                 until(&format!("{control:?} is undone"), || in_force() == before);
             }
             for control in &all[..3] {
-                controls.impose(&format!("{control:?}"), control).unwrap();
+                controls.inject(&format!("{control:?}"), control).unwrap();
             }
             let delayed = limited(Link { rate_bits_per_s: None, delay_s: Some(0.05), loss_pct: None });
             let with_rate = in_force();
-            if let Err(refusal) = controls.impose("delay", &delayed) {
+            if let Err(refusal) = controls.inject("delay", &delayed) {
                 assert!(format!("{refusal:?}").contains("netem"), "{refusal:?}");
                 assert_eq!(in_force(), with_rate, "what was in force still is");
             }
-            controls.lift_all();
+            controls.heal_all();
             assert_eq!(in_force(), before);
             assert!(says("ip", &["route"]).contains("10.84.0.0/24"), "routes come back with the link");
             if made.groups.are_there() {
-                for control in [Control::Cpu { of_profile: 0.5 }, Control::Memory { bytes: 1 << 28 }] {
-                    controls.impose("it", &control).unwrap();
-                    controls.lift("it").unwrap();
+                for control in [Injection::Cpu { of_profile: 0.5 }, Injection::Memory { bytes: 1 << 28 }] {
+                    controls.inject("it", &control).unwrap();
+                    controls.heal("it").unwrap();
                 }
                 let disk = Disk { write_iops: Some(10.0), ..Disk::default() };
-                let refused = reason(controls.impose("it", &Control::Disk { disk }));
+                let refused = reason(controls.inject("it", &Injection::Disk { disk }));
                 assert!(refused.contains("volume of its own"), "{refused}");
             }
         };
@@ -630,7 +630,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
         if let Some(refused) = refused {
             assert!(
-                matches!(refused, Refusal::Cannot { ref reason } if reason.contains("is in memory")),
+                matches!(refused, OrderRefusal::Cannot { ref reason } if reason.contains("is in memory")),
                 "{refused:?}"
             );
         }
@@ -638,14 +638,14 @@ mod tests {
     }
 
     /// A file system of 16 MiB; `None` where this user cannot have one.
-    struct Small(Scratch);
+    struct Small(TestDir);
 
     impl Small {
         fn make() -> Option<Self> {
             if !geteuid().is_root() {
                 return None;
             }
-            let scratch = Scratch::new();
+            let scratch = TestDir::new();
             let (image, at) = (scratch.join("image"), scratch.join("at"));
             File::create(&image).unwrap().set_len(16 << 20).unwrap();
             fs::create_dir(&at).unwrap();

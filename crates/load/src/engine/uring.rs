@@ -17,11 +17,11 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::ioctl_fionbio;
 use rustix::net::{Shutdown, shutdown};
 
-use super::connection::{Link, NOBODY, Stream, broken_cause, event_data};
+use super::connection::{NOBODY, SocketState, SocketStream, broken_cause, event_data};
 use super::worker::{Events, Worker};
 use crate::Error;
 use crate::protocols::Protocol;
-use crate::ring::{Arrival, Ring, Token};
+use crate::ring::{Completion, Ring, RingToken};
 
 /// Most requests that are handed over at once.
 const AT_ONCE: usize = 16;
@@ -43,17 +43,17 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// The connection takes requests from now on; how its bytes are carried.
-    pub(super) fn carry(&mut self, number: usize, stream: Stream) -> Stream {
+    pub(super) fn carry(&mut self, number: usize, stream: SocketStream) -> SocketStream {
         let token = self.token(number);
         match (stream, &mut self.ring) {
-            (Stream::Plain(socket), Some(ring)) => {
+            (SocketStream::Plain(socket), Some(ring)) => {
                 // Who does not want to wait is told so at once, and the ring is to wait.
                 let handed = epoll::delete(&self.epoll, &socket)
                     .and_then(|()| ioctl_fionbio(&socket, false))
                     .map_err(Into::into)
                     .and_then(|()| ring.receive(token, socket.as_fd()));
                 self.fail_by_ring(handed);
-                Stream::Carried(socket)
+                SocketStream::Carried(socket)
             }
             (stream, _) => stream,
         }
@@ -66,14 +66,16 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    fn token(&self, number: usize) -> Token {
-        Token::new(number, self.connections[number].generation)
+    fn token(&self, number: usize) -> RingToken {
+        RingToken::new(number, self.connections[number].generation)
     }
 
     /// The request goes out with the others of this turn.
     pub(super) fn send_later(&mut self, number: usize) {
         let token = self.token(number);
-        if let (Some(ring), Link::Up(Stream::Carried(socket))) = (&mut self.ring, &self.connections[number].link) {
+        if let (Some(ring), SocketState::Up(SocketStream::Carried(socket))) =
+            (&mut self.ring, &self.connections[number].link)
+        {
             ring.send(token, socket.as_fd(), &self.outgoing);
         }
     }
@@ -115,13 +117,13 @@ impl<P: Protocol> Worker<P> {
         self.buffer = buffer;
     }
 
-    fn take_arrival(&mut self, arrival: Arrival, buffer: &mut [u8], now: u64) {
+    fn take_arrival(&mut self, arrival: Completion, buffer: &mut [u8], now: u64) {
         let token = arrival.token();
         let number = token.number as usize;
         let is_current = |worker: &Self| worker.token(number) == token;
         let is_known = is_current(self);
         match arrival {
-            Arrival::Bytes { place, length, is_last, .. } => {
+            Completion::Bytes { place, length, is_last, .. } => {
                 let Some(ring) = &mut self.ring else { return };
                 let length = ring.take(place, length, buffer);
                 if is_known {
@@ -133,18 +135,20 @@ impl<P: Protocol> Worker<P> {
             }
             // An old socket's.
             _ if !is_known => {}
-            Arrival::Starved(_) => self.receive_again(number),
-            Arrival::Ended(_) => self.ended(number, now),
-            Arrival::Broken(_, errno) => self.link_lost(number, broken_cause(errno), now),
-            Arrival::Unsent { taken, .. } => self.keep_unsent(number, taken),
+            Completion::Starved(_) => self.receive_again(number),
+            Completion::Ended(_) => self.ended(number, now),
+            Completion::Broken(_, errno) => self.link_lost(number, broken_cause(errno), now),
+            Completion::Unsent { taken, .. } => self.keep_unsent(number, taken),
             // The receiving ends, too, behind what was answered before.
-            Arrival::Mute(_, errno) => self.broke_in_writing(number, broken_cause(errno), now),
+            Completion::Mute(_, errno) => self.broke_in_writing(number, broken_cause(errno), now),
         }
     }
 
     fn receive_again(&mut self, number: usize) {
         let token = self.token(number);
-        if let (Some(ring), Link::Up(Stream::Carried(socket))) = (&mut self.ring, &self.connections[number].link) {
+        if let (Some(ring), SocketState::Up(SocketStream::Carried(socket))) =
+            (&mut self.ring, &self.connections[number].link)
+        {
             let asked = ring.receive(token, socket.as_fd());
             self.fail_by_ring(asked);
         }
@@ -154,7 +158,9 @@ impl<P: Protocol> Worker<P> {
     fn keep_unsent(&mut self, number: usize, taken: usize) {
         let token = self.token(number);
         let connection = &mut self.connections[number];
-        let (Some(ring), Link::Up(Stream::Carried(socket))) = (&self.ring, &connection.link) else { return };
+        let (Some(ring), SocketState::Up(SocketStream::Carried(socket))) = (&self.ring, &connection.link) else {
+            return;
+        };
         if connection.output.is_empty() {
             connection.output = self.spare.pop().unwrap_or_default();
         }
@@ -166,7 +172,7 @@ impl<P: Protocol> Worker<P> {
 
     /// Everything that the socket did not take at once has gone out.
     pub(super) fn forget_writable(&mut self, number: usize) {
-        if let Link::Up(Stream::Carried(socket)) = &self.connections[number].link {
+        if let SocketState::Up(SocketStream::Carried(socket)) = &self.connections[number].link {
             let forgotten = epoll::delete(&self.epoll, socket);
             self.fail_by_ring(forgotten.map_err(Into::into));
         }

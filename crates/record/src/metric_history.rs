@@ -13,7 +13,7 @@ pub const FORMAT: u32 = 1;
 /// Figures of an experiment over its runs, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Course {
+pub struct MetricHistory {
     /// Version of this format: 1.
     pub format: u32,
     /// The experiment's title.
@@ -21,7 +21,7 @@ pub struct Course {
     /// The runs, oldest first.
     pub runs: Vec<CourseRun>,
     /// A figure of one variant at one point, over the runs.
-    pub series: Vec<Series>,
+    pub series: Vec<FigureSeries>,
 }
 
 /// A run.
@@ -56,7 +56,7 @@ pub struct Changed {
 /// A figure over the runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Series {
+pub struct FigureSeries {
     /// Its path inside a trial.
     pub metric: String,
     /// Variant, if any.
@@ -66,13 +66,13 @@ pub struct Series {
     /// For each run the median over its usable trials; null: it has none.
     pub values: Vec<Option<f64>>,
     /// Where it changed, oldest first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FigureChange>,
 }
 
 /// A change of a figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Change {
+pub struct FigureChange {
     /// The first run after it, from 0.
     pub run: u32,
     /// Median over the runs since the change before.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use experiment::plan;
 use record::ReadError;
-use record::events::{Event, History};
+use record::events::{Event, HistoryEntry};
 use record::folder::TrialFolder;
 use record::hlog::Counted;
 use record::rows::{Attempts, GeneratorSecond, Moment, OutcomeSlot, Sample};
@@ -29,20 +29,20 @@ const MOST_AGENTS: u32 = 100_000_000;
 
 /// Times that a record of a trial may speak of, seconds since load start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Reach {
+pub(crate) struct RecordedSpan {
     until_s: f64,
 }
 
 /// What cannot be, in words; `Ok` if all can.
-type Can = Result<(), String>;
+type Plausible = Result<(), String>;
 
-impl Reach {
+impl RecordedSpan {
     pub fn of(planned: &plan::Trial) -> Self {
         let load_s = planned.load.as_ref().map_or(0.0, |load| load.time_s + load.drain_s);
         Self { until_s: load_s + BESIDE_S }
     }
 
-    fn time(self, name: &str, at_s: f64) -> Can {
+    fn time(self, name: &str, at_s: f64) -> Plausible {
         match at_s {
             at_s if !at_s.is_finite() => Err(format!("`{name}` is {at_s}, and a time is a finite number")),
             at_s if at_s < -BESIDE_S || at_s > self.until_s => {
@@ -53,27 +53,27 @@ impl Reach {
         }
     }
 
-    fn length(self, name: &str, length_s: f64) -> Can {
+    fn length(self, name: &str, length_s: f64) -> Plausible {
         match length_s {
             length_s if length_s < 0.0 => Err(format!("`{name}` is {length_s}, and a length is not negative")),
             length_s => self.time(name, length_s),
         }
     }
 
-    fn interval(self, interval: &Counted) -> Can {
+    fn interval(self, interval: &Counted) -> Plausible {
         self.length("StartTimestamp", interval.start_s)?;
         self.length("Interval_Length", interval.length_s)
     }
 }
 
 /// Checks an interval of `load.hlog`.
-pub(crate) fn interval(folder: &TrialFolder, reach: Reach, interval: &Counted) -> Result<(), ReadError> {
+pub(crate) fn interval(folder: &TrialFolder, reach: RecordedSpan, interval: &Counted) -> Result<(), ReadError> {
     let named = |reason: String| format!("the interval `{}`: {reason}", interval.tag);
     reach.interval(interval).map_err(|reason| content(&folder.load_hlog(), named(reason)))
 }
 
 /// Checks all records but the log of latencies and the samples.
-pub(crate) fn records(folder: &TrialFolder, reach: Reach, evidence: &Evidence) -> Result<(), ReadError> {
+pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evidence) -> Result<(), ReadError> {
     for (path, slots) in [(folder.outcomes(), &evidence.slots), (folder.fine_outcomes(), &evidence.fine_slots)] {
         let slot_s = slots.first().map_or(0.0, |slot| slot.slot_s);
         rows(&path, slots, |row| slot(reach, slot_s, row))?;
@@ -81,7 +81,7 @@ pub(crate) fn records(folder: &TrialFolder, reach: Reach, evidence: &Evidence) -
     rows(&folder.attempts(), &evidence.attempts, |row| attempts(reach, row))?;
     rows(&folder.generator(), &evidence.generator, |row| generator(reach, row))?;
     rows(&folder.events(), &evidence.events, |Event { at_s, .. }| reach.time("at_s", *at_s))?;
-    rows(&folder.history(), &evidence.history, |History { at_s, .. }| reach.time("at_s", *at_s))
+    rows(&folder.history(), &evidence.history, |HistoryEntry { at_s, .. }| reach.time("at_s", *at_s))
 }
 
 /// Checks what a plan says of time.
@@ -103,7 +103,7 @@ pub(crate) fn plan(path: &Path, plan: &plan::Plan) -> Result<(), ReadError> {
     Ok(())
 }
 
-fn rows<T>(path: &Path, rows: &[T], can: impl Fn(&T) -> Can) -> Result<(), ReadError> {
+fn rows<T>(path: &Path, rows: &[T], can: impl Fn(&T) -> Plausible) -> Result<(), ReadError> {
     let wrong = rows.iter().enumerate().find_map(|(index, row)| Some((index, can(row).err()?)));
     wrong.map_or(Ok(()), |(index, reason)| Err(content(path, format!("row {}: {reason}", index + 1))))
 }
@@ -112,7 +112,7 @@ fn content(path: &Path, reason: String) -> ReadError {
     ReadError::Content { path: path.to_path_buf(), reason }
 }
 
-fn slot(reach: Reach, slot_s: f64, row: &OutcomeSlot) -> Can {
+fn slot(reach: RecordedSpan, slot_s: f64, row: &OutcomeSlot) -> Plausible {
     reach.length("at_s", row.at_s)?;
     if !(row.slot_s > 0.0 && row.slot_s <= LONGEST_SLOT_S) {
         return Err(format!("`slot_s` is {}, and a slot is longer than 0 and at most {LONGEST_SLOT_S} s", row.slot_s));
@@ -123,12 +123,12 @@ fn slot(reach: Reach, slot_s: f64, row: &OutcomeSlot) -> Can {
     Ok(())
 }
 
-fn attempts(reach: Reach, row: &Attempts) -> Can {
+fn attempts(reach: RecordedSpan, row: &Attempts) -> Plausible {
     reach.time("at_s", row.at_s)?;
     count("count", row.count)
 }
 
-fn generator(reach: Reach, row: &GeneratorSecond) -> Can {
+fn generator(reach: RecordedSpan, row: &GeneratorSecond) -> Plausible {
     reach.time("at_s", row.at_s)?;
     reach.length("interval_s", row.interval_s)?;
     let figures =
@@ -152,7 +152,7 @@ fn generator(reach: Reach, row: &GeneratorSecond) -> Can {
 }
 
 /// Checks when a row of `samples.csv` is of: of all rows, before what they say is read.
-pub(crate) fn moment(folder: &TrialFolder, reach: Reach, number: u64, row: &Moment) -> Result<(), ReadError> {
+pub(crate) fn moment(folder: &TrialFolder, reach: RecordedSpan, number: u64, row: &Moment) -> Result<(), ReadError> {
     reach.time("at_s", row.at_s).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn sample(folder: &TrialFolder, number: u64, row: &Sample) -> Result<
     sampled(row).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
 }
 
-fn sampled(row: &Sample) -> Can {
+fn sampled(row: &Sample) -> Plausible {
     let figures = [
         ("cpu_user_pct", row.cpu_user_pct),
         ("cpu_system_pct", row.cpu_system_pct),
@@ -183,18 +183,18 @@ fn sampled(row: &Sample) -> Can {
     count("oom_kills", row.oom_kills.unwrap_or(0))
 }
 
-fn finite(name: &str, figure: f64) -> Can {
+fn finite(name: &str, figure: f64) -> Plausible {
     if figure.is_finite() { Ok(()) } else { Err(format!("`{name}` is {figure}, and a figure is a finite number")) }
 }
 
-fn count(name: &str, count: u64) -> Can {
+fn count(name: &str, count: u64) -> Plausible {
     if count <= MOST { Ok(()) } else { Err(format!("`{name}` is {count}, and no row counts so many")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up;
+    use crate::synthetic;
 
     const TIMES: [(&str, bool); 9] = [
         ("4294967296", false),
@@ -223,7 +223,7 @@ mod tests {
         /// What the analysis says of a trial of 20 s with this one record.
         fn said(&self, path: &Path, text: &str) -> Result<(), String> {
             std::fs::write(path, text).unwrap();
-            let said = crate::trial(&made_up::trial(made_up::load(10, 20.0)), &self.0).map(drop);
+            let said = crate::trial(&synthetic::trial(synthetic::load(10, 20.0)), &self.0).map(drop);
             std::fs::remove_file(path).unwrap();
             said.map_err(|error| error.to_string())
         }
@@ -300,8 +300,8 @@ mod tests {
     #[test]
     fn a_plan_that_would_last_for_ever_is_named() {
         for time_s in [1e15, f64::INFINITY, f64::NAN, -1.0] {
-            let mut asked = made_up::plan();
-            asked.trials.push(made_up::trial(made_up::load(10, time_s)));
+            let mut asked = synthetic::plan();
+            asked.trials.push(synthetic::trial(synthetic::load(10, time_s)));
             assert!(plan(Path::new("plan.json"), &asked).unwrap_err().to_string().contains("`time_s` is "), "{time_s}");
         }
     }

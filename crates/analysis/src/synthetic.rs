@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::{
-    self, Fault, Find, Lab, Load, Order, Plan, Requirement, Retry, Step, Target, TargetKind, Trial, Warmup, When,
+    self, Fault, Find, Lab, Load, Plan, Requirement, Retry, Step, StepOrder, Target, TargetKind, Trial, Warmup, When,
     WhenFailed,
 };
 use hdrhistogram::Histogram;
-use record::hlog::Counts;
+use record::hlog::HistogramCounts;
 use record::results::Outage;
 use record::rows::OutcomeSlot;
 
 use crate::stats::latency_seconds::LatencySeconds;
-use crate::stats::outage::{Times, outage};
+use crate::stats::outage::{FaultTimes, outage};
 use crate::stats::timeline::Timeline;
 
 /// A trial with this load.
@@ -57,7 +57,7 @@ pub(crate) fn load(agents: u32, time_s: f64) -> Load {
         rate: None,
         backlog: None,
         threads: None,
-        order: Order::Cycle,
+        order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: vec![Step { call: "get".into(), name: "get".into(), ..Step::default() }],
         feeds: Vec::new(),
@@ -132,12 +132,12 @@ pub(crate) fn find(limits: Vec<Requirement>) -> Find {
 pub(crate) const SLOT_S: f64 = 0.001;
 
 /// A load of 1 ms slots: `ok` per second at each moment, arriving evenly or as a Poisson stream.
-pub(crate) struct Made {
+pub(crate) struct SyntheticLoad {
     pub rows: Vec<OutcomeSlot>,
     pub latency: LatencySeconds,
 }
 
-impl Made {
+impl SyntheticLoad {
     pub fn even(length_s: f64, ok_per_s: impl Fn(f64) -> f64) -> Self {
         let mut owed = 0.0;
         Self::each(length_s, |at_s| {
@@ -183,7 +183,7 @@ impl Made {
                     histogram.record((latency_us(row.at_s) * 1e3 * (0.5 * off).exp()) as u64).unwrap();
                 }
             }
-            self.latency.add(second as f64, 1.0, &Counts::of(&histogram));
+            self.latency.add(second as f64, 1.0, &HistogramCounts::of(&histogram));
         }
         self
     }
@@ -199,7 +199,7 @@ impl Made {
 
     pub fn outage(&self, at_s: f64) -> Outage {
         let until_s = self.rows.len() as f64 * SLOT_S;
-        self.outage_of(Times {
+        self.outage_of(FaultTimes {
             at_s,
             healed_s: None,
             baseline_from_s: Some(0.0),
@@ -209,7 +209,7 @@ impl Made {
         })
     }
 
-    pub fn outage_of(&self, times: Times) -> Outage {
+    pub fn outage_of(&self, times: FaultTimes) -> Outage {
         outage(&self.timeline(), &self.latency, times)
     }
 

@@ -12,9 +12,9 @@ use crate::cli;
 
 /// What was asked for, as an experiment says it: texts are templates, durations have units.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct HitOptions {
     /// Where.
-    pub place: Place,
+    pub place: HitTarget,
     /// An operation of the protocol.
     pub method: String,
     /// Names and values, in the order given.
@@ -24,7 +24,7 @@ pub struct Asked {
     /// The request's body.
     pub body: Option<String>,
     /// How agents are connected.
-    pub connections: Connections,
+    pub connections: ConnectionOptions,
     /// Fields of the answer or places in them, and what they have to be.
     pub expects: Vec<(String, String)>,
     /// Agents.
@@ -36,7 +36,7 @@ pub struct Asked {
     /// Of each request, if not the usual one.
     pub timeout: Option<String>,
     /// In an open loop.
-    pub rate: Option<Rate>,
+    pub rate: Option<RequestRate>,
     /// Generator threads, if not the usual number.
     pub threads: Option<u32>,
     /// Where randomness comes from, if not the usual one.
@@ -45,7 +45,7 @@ pub struct Asked {
 
 /// A schedule of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
+pub struct RequestRate {
     /// Requests per second.
     pub per_s: f64,
     /// Whether they come at random.
@@ -54,14 +54,14 @@ pub struct Rate {
 
 /// An option that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
+pub struct OptionProblem {
     /// What is wrong with it.
     pub what: String,
     /// What to write instead.
     pub remedy: String,
 }
 
-impl Wrong {
+impl OptionProblem {
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }
@@ -74,7 +74,7 @@ const TIME: &str = "10s";
 ///
 /// # Errors
 /// Everything that is wrong with them.
-pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<Asked, Vec<Wrong>> {
+pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<OptionProblem>> {
     let mut wrong = Vec::new();
     let place = place(&words.url, protocol.schemes).map_err(|refused| wrong.push(refused)).ok();
     let body = words.body.as_deref().and_then(|body| self::body(body).map_err(|refused| wrong.push(refused)).ok());
@@ -102,8 +102,8 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<Asked, Vec<Wrong>> 
     let templates = |pairs: Vec<(String, String)>| -> Vec<(String, String)> {
         pairs.into_iter().map(|(name, text)| (name, template(text))).collect()
     };
-    Ok(Asked {
-        place: Place { path: template(place.path), ..place },
+    Ok(HitOptions {
+        place: HitTarget { path: template(place.path), ..place },
         method: operation.name.to_owned(),
         headers: templates(headers),
         secrets: words.secrets.clone(),
@@ -114,7 +114,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<Asked, Vec<Wrong>> 
         time,
         warmup: words.warmup.clone(),
         timeout: words.timeout.clone(),
-        rate: words.rate.map(|per_s| Rate { per_s, is_poisson: words.poisson }),
+        rate: words.rate.map(|per_s| RequestRate { per_s, is_poisson: words.poisson }),
         threads: words.threads,
         seed: words.seed,
     })
@@ -126,25 +126,25 @@ fn literal(text: &str) -> String {
 }
 
 /// wrk's `-d 30s` would put a load of 30-second strings on the target, and for a time that nobody chose.
-fn duration_as_body(words: &cli::Hit) -> Option<Wrong> {
+fn duration_as_body(words: &cli::Hit) -> Option<OptionProblem> {
     let body = words.body.as_deref().filter(|body| words.method.is_none() && duration::parse_s(body).is_ok())?;
-    Some(Wrong::new(
+    Some(OptionProblem::new(
         format!("-d {body}: that is a duration, and -d takes a body, as with curl"),
         format!("a duration is -t {body}; if {body:?} is what to send, say how as well: -m POST -d {body}"),
     ))
 }
 
 /// `-d BODY`, `-d @FILE`.
-fn body(text: &str) -> Result<String, Wrong> {
+fn body(text: &str) -> Result<String, OptionProblem> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     let read = std::fs::read(file).map_err(|error| {
-        Wrong::new(
+        OptionProblem::new(
             format!("-d {text}: cannot read {file}: {error}"),
             "give a file, or a body that does not begin with @",
         )
     })?;
     String::from_utf8(read).map_err(|_| {
-        Wrong::new(
+        OptionProblem::new(
             format!("-d {text}: {file} is not a text"),
             "an experiment is a text, and so are the bodies in it (UTF-8)",
         )
@@ -152,13 +152,13 @@ fn body(text: &str) -> Result<String, Wrong> {
 }
 
 /// What the method asks for; without one, a body decides.
-fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation, Wrong> {
+fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation, OptionProblem> {
     let usual = if words.body.is_some() { "post" } else { "get" };
     let method = words.method.as_deref().unwrap_or(usual).to_ascii_lowercase();
     protocol.operations.iter().find(|operation| operation.name == method).ok_or_else(|| {
         let known = protocol.operations.iter().map(|operation| operation.name.to_ascii_uppercase());
         let known: Vec<String> = known.collect();
-        Wrong::new(
+        OptionProblem::new(
             format!("-m {}: no such method", method.to_ascii_uppercase()),
             format!("there are {}", known.join(", ")),
         )
@@ -166,12 +166,12 @@ fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation
 }
 
 /// `-H 'Name: value'`, each name once.
-fn headers(given: &[String], wrong: &mut Vec<Wrong>) -> Vec<(String, String)> {
+fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
     for text in given {
         match header(text) {
             Ok((name, _)) if headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) => {
-                wrong.push(Wrong::new(
+                wrong.push(OptionProblem::new(
                     format!("-H {name}: it is given twice"),
                     "write its values into one, with commas",
                 ));
@@ -183,11 +183,11 @@ fn headers(given: &[String], wrong: &mut Vec<Wrong>) -> Vec<(String, String)> {
     headers
 }
 
-fn header(text: &str) -> Result<(String, String), Wrong> {
+fn header(text: &str) -> Result<(String, String), OptionProblem> {
     const FORM: &str = "write -H 'Name: value'";
     // Of a header only the name: the value may be a secret.
     let shown = text.split_once(':').map_or(text, |(name, _)| name);
-    let bad = |why: &str| Wrong::new(format!("-H {shown:?}: {why}"), FORM);
+    let bad = |why: &str| OptionProblem::new(format!("-H {shown:?}: {why}"), FORM);
     let (name, value) = text.split_once(':').ok_or_else(|| bad("there is no colon"))?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
@@ -203,11 +203,15 @@ fn header(text: &str) -> Result<(String, String), Wrong> {
 }
 
 /// `--expect status=200`, each field once, and a field of the answer to this operation, if that is known.
-fn expects(given: &[String], operation: Option<&'static Operation>, wrong: &mut Vec<Wrong>) -> Vec<(String, String)> {
+fn expects(
+    given: &[String],
+    operation: Option<&'static Operation>,
+    wrong: &mut Vec<OptionProblem>,
+) -> Vec<(String, String)> {
     let mut expects: Vec<(String, String)> = Vec::new();
     for text in given {
         let Some((field, value)) = text.split_once('=') else {
-            wrong.push(Wrong::new(format!("--expect {text}: there is no ="), "write --expect status=200"));
+            wrong.push(OptionProblem::new(format!("--expect {text}: there is no ="), "write --expect status=200"));
             continue;
         };
         let (whole, inside) = pointer::split(field);
@@ -215,14 +219,14 @@ fn expects(given: &[String], operation: Option<&'static Operation>, wrong: &mut 
             operation.filter(|operation| !operation.answers.iter().any(|known| goes_by(known, whole)))
         {
             let known: Vec<&str> = operation.answers.iter().map(|field| field.name).collect();
-            wrong.push(Wrong::new(
+            wrong.push(OptionProblem::new(
                 format!("--expect {text}: an answer has no `{whole}`"),
                 format!("there are {}, and places in JSON such as body/items/0/id", known.join(", ")),
             ));
         } else if let Some(Err(error)) = inside.map(Pointer::parse) {
-            wrong.push(Wrong::new(format!("--expect {text}: {error}"), "write --expect body/items/0/id=7"));
+            wrong.push(OptionProblem::new(format!("--expect {text}: {error}"), "write --expect body/items/0/id=7"));
         } else if expects.iter().any(|(other, _)| other == field) {
-            wrong.push(Wrong::new(format!("--expect {text}: `{field}` is expected twice"), "write it once"));
+            wrong.push(OptionProblem::new(format!("--expect {text}: `{field}` is expected twice"), "write it once"));
         } else {
             expects.push((field.to_owned(), value.to_owned()));
         }
@@ -239,15 +243,18 @@ fn goes_by(field: &Field, name: &str) -> bool {
 }
 
 /// What has to do with each other and cannot: a schedule at random without one, or of exactly so many.
-fn at_random(words: &cli::Hit, wrong: &mut Vec<Wrong>) {
+fn at_random(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     if !words.poisson {
         return;
     }
     if words.rate.is_none() {
-        wrong.push(Wrong::new("--poisson without --rate: there is no schedule", "add --rate, such as --rate 1000"));
+        wrong.push(OptionProblem::new(
+            "--poisson without --rate: there is no schedule",
+            "add --rate, such as --rate 1000",
+        ));
     }
     if let Some(requests) = words.requests {
-        wrong.push(Wrong::new(
+        wrong.push(OptionProblem::new(
             format!("-n {requests} with --poisson: how many come is random, too"),
             "write --time; it will be so many on average",
         ));
@@ -255,15 +262,15 @@ fn at_random(words: &cli::Hit, wrong: &mut Vec<Wrong>) {
 }
 
 /// `--time`, or how long so many requests take at the rate.
-fn time(words: &cli::Hit, wrong: &mut Vec<Wrong>) -> String {
+fn time(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> String {
     if let Some(rate) = words.rate
         && !(rate.is_finite() && rate > 0.0)
     {
-        wrong.push(Wrong::new(format!("--rate {rate}: not a rate"), "write a number above 0"));
+        wrong.push(OptionProblem::new(format!("--rate {rate}: not a rate"), "write a number above 0"));
         return TIME.to_owned();
     }
     if let (Some(requests), Some(time)) = (words.requests, &words.time) {
-        wrong.push(Wrong::new(
+        wrong.push(OptionProblem::new(
             format!("-n {requests} with --time {time}: each says when the load ends"),
             "leave one of the two out",
         ));
@@ -271,7 +278,7 @@ fn time(words: &cli::Hit, wrong: &mut Vec<Wrong>) -> String {
     match (words.requests, words.rate) {
         (Some(requests), Some(rate)) => for_requests(requests, rate),
         (Some(requests), None) if words.time.is_none() => {
-            wrong.push(Wrong::new(
+            wrong.push(OptionProblem::new(
                 format!("-n {requests} without --rate: a load ends by the clock"),
                 "agents that wait for answers share no count, so that none has to ask the others; \
                  write --time, or add --rate: then it is exactly so many",
@@ -293,37 +300,41 @@ fn for_requests(requests: u64, rate: f64) -> String {
     format!("{}s", us / 1e6)
 }
 
-fn check_duration(option: &str, text: &str, may_be_zero: bool, wrong: &mut Vec<Wrong>) {
+fn check_duration(option: &str, text: &str, may_be_zero: bool, wrong: &mut Vec<OptionProblem>) {
     match duration::parse_s(text) {
         Ok(seconds) if seconds > 0.0 || may_be_zero => {}
-        Ok(_) => wrong.push(Wrong::new(format!("{option} {text}: no time at all"), "write a duration such as 10s")),
+        Ok(_) => {
+            wrong.push(OptionProblem::new(format!("{option} {text}: no time at all"), "write a duration such as 10s"))
+        }
         Err(duration::DurationError::NoUnit) => {
-            wrong.push(Wrong::new(
+            wrong.push(OptionProblem::new(
                 format!("{option} {text}: a duration has a unit"),
                 format!("write {option} {}s", text.trim()),
             ));
         }
-        Err(error) => {
-            wrong.push(Wrong::new(format!("{option} {text}: {error}"), "write a duration such as 500ms, 10s or 2m"))
-        }
+        Err(error) => wrong
+            .push(OptionProblem::new(format!("{option} {text}: {error}"), "write a duration such as 500ms, 10s or 2m")),
     }
 }
 
 /// Why a page cannot be written there, as far as that is known before: nobody should have to load a server for it.
-fn unwritable(page: &Path) -> Option<Wrong> {
+fn unwritable(page: &Path) -> Option<OptionProblem> {
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let option = format!("--report {}", page.display());
     if page.is_dir() {
-        return Some(Wrong::new(format!("{option}: that is a folder"), "give a file, such as page.html"));
+        return Some(OptionProblem::new(format!("{option}: that is a folder"), "give a file, such as page.html"));
     }
     (!folder.is_dir()).then(|| {
-        Wrong::new(format!("{option}: there is no folder {}", folder.display()), "make it first, or give another")
+        OptionProblem::new(
+            format!("{option}: there is no folder {}", folder.display()),
+            "make it first, or give another",
+        )
     })
 }
 
 /// Where requests go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct HitTarget {
     /// Scheme, host and port: `http://localhost:8080`.
     pub service: String,
     /// Path and query, at least `/`.
@@ -344,8 +355,8 @@ fn without_login(url: &str) -> String {
 ///
 /// # Errors
 /// What is wrong with it.
-fn place(url: &str, schemes: &[&str]) -> Result<Place, Wrong> {
-    let bad = |why: &str, remedy: &str| Wrong::new(format!("{}: {why}", without_login(url)), remedy);
+fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
+    let bad = |why: &str, remedy: &str| OptionProblem::new(format!("{}: {why}", without_login(url)), remedy);
     const FORM: &str = "write a URL such as http://localhost:8080/path";
     if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
         return Err(bad("there are blanks in this URL", "write %20 for a blank"));
@@ -376,23 +387,23 @@ fn place(url: &str, schemes: &[&str]) -> Result<Place, Wrong> {
     }
     let rest = rest.split('#').next().unwrap_or_default();
     let slash = if rest.starts_with('/') { "" } else { "/" };
-    Ok(Place { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })
+    Ok(HitTarget { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })
 }
 
 /// How agents are connected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Connections {
+pub struct ConnectionOptions {
     /// Whether each request has a connection of its own.
     pub is_closed: bool,
     /// Agents on each connection, if several are asked for.
     pub pipeline: Option<u32>,
     /// Whom to trust.
-    pub tls: Tls,
+    pub tls: TlsOptions,
 }
 
 /// What is said of `https`; if nothing, this machine is asked whom it trusts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsOptions {
     /// A PEM file.
     pub ca: Option<String>,
     /// Whether any certificate is taken.
@@ -402,18 +413,18 @@ pub struct Tls {
 }
 
 /// Reads them; `place` is where requests go, if that is known.
-fn read_connections(words: &cli::Hit, place: Option<&Place>, wrong: &mut Vec<Wrong>) -> Connections {
+fn read_connections(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionProblem>) -> ConnectionOptions {
     let pipeline = words.pipeline.filter(|agents| *agents > 1);
     if let Some(agents) = pipeline.filter(|_| words.no_keep_alive) {
-        wrong.push(Wrong::new(
+        wrong.push(OptionProblem::new(
             format!("--pipeline {agents} with --no-keep-alive: a connection that ends with its request is not shared"),
             "leave one of the two out",
         ));
     }
-    Connections { is_closed: words.no_keep_alive, pipeline, tls: read_tls(words, place, wrong) }
+    ConnectionOptions { is_closed: words.no_keep_alive, pipeline, tls: read_tls(words, place, wrong) }
 }
 
-fn read_tls(words: &cli::Hit, place: Option<&Place>, wrong: &mut Vec<Wrong>) -> Tls {
+fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionProblem>) -> TlsOptions {
     let given = [
         (words.cacert.is_some(), "--cacert"),
         (words.insecure, "--insecure"),
@@ -421,42 +432,44 @@ fn read_tls(words: &cli::Hit, place: Option<&Place>, wrong: &mut Vec<Wrong>) -> 
     ];
     let given: Vec<&str> = given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
     if let Some(place) = place.filter(|place| !given.is_empty() && !place.service.starts_with("https:")) {
-        wrong.push(Wrong::new(
+        wrong.push(OptionProblem::new(
             format!("{} without https: nothing is encrypted on the way to {}", given.join(" and "), place.service),
             "write a URL such as https://localhost:8443/, or leave that out",
         ));
     }
     if words.insecure && words.cacert.is_some() {
-        wrong.push(Wrong::new(
+        wrong.push(OptionProblem::new(
             "--insecure with --cacert: either any certificate is taken, or what this file vouches for",
             "leave --insecure out",
         ));
     }
     let ca = words.cacert.as_deref().and_then(|file| certificates(file).map_err(|refused| wrong.push(refused)).ok());
-    Tls { ca, is_insecure: words.insecure, server_name: words.server_name.clone() }
+    TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone() }
 }
 
 /// What begins a certificate in PEM (RFC 7468, 5.1).
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// A file as an experiment names it, if there is a certificate in it.
-fn certificates(file: &Path) -> Result<String, Wrong> {
+fn certificates(file: &Path) -> Result<String, OptionProblem> {
     let option = format!("--cacert {}", file.display());
     let read = std::fs::read(file)
-        .map_err(|error| Wrong::new(format!("{option}: cannot read it: {error}"), "give a PEM file"))?;
+        .map_err(|error| OptionProblem::new(format!("{option}: cannot read it: {error}"), "give a PEM file"))?;
     if !read.windows(CERTIFICATE.len()).any(|window| window == CERTIFICATE) {
-        return Err(Wrong::new(
+        return Err(OptionProblem::new(
             format!("{option}: there is no certificate in it"),
             "give a PEM file: it has lines that say BEGIN CERTIFICATE",
         ));
     }
     let path = file.to_str().map(str::to_owned);
-    path.ok_or_else(|| Wrong::new(format!("{option}: not a path in UTF-8"), "an experiment is a text: rename it"))
+    path.ok_or_else(|| {
+        OptionProblem::new(format!("{option}: not a path in UTF-8"), "an experiment is a text: rename it")
+    })
 }
 
 /// Writes the file.
 #[must_use]
-pub fn experiment(asked: &Asked) -> String {
+pub fn experiment(asked: &HitOptions) -> String {
     let title = format!("{} {}{}", asked.method.to_ascii_uppercase(), asked.place.service, asked.place.path);
     let mut head = vec![
         ("title", quoted(&title)),
@@ -497,18 +510,18 @@ pub fn experiment(asked: &Asked) -> String {
     .concat()
 }
 
-fn rate_text(rate: Rate) -> String {
+fn rate_text(rate: RequestRate) -> String {
     if rate.is_poisson { format!("{{ poisson = {} }}", rate.per_s) } else { rate.per_s.to_string() }
 }
 
-fn connections_text(connections: &Connections) -> Vec<(&'static str, String)> {
+fn connections_text(connections: &ConnectionOptions) -> Vec<(&'static str, String)> {
     let closed = connections.is_closed.then(|| ("keep_alive", "false".to_owned()));
     let pipeline = connections.pipeline.map(|agents| ("pipeline", agents.to_string()));
     closed.into_iter().chain(pipeline).collect()
 }
 
 /// An inline table, if there is anything to say.
-fn tls_text(tls: &Tls) -> Option<String> {
+fn tls_text(tls: &TlsOptions) -> Option<String> {
     let ca = tls.ca.as_ref().map(|file| format!("ca = {}", quoted(file)));
     let insecure = tls.is_insecure.then(|| "insecure = true".to_owned());
     let server_name = tls.server_name.as_ref().map(|name| format!("server_name = {}", quoted(name)));

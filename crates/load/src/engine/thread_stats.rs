@@ -5,15 +5,15 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use hdrhistogram::Histogram;
 use record::clock::Clock;
-use record::events::{History, Outcome};
+use record::events::{HistoryEntry, Outcome};
 use record::hlog::Time;
 use record::rows::GeneratorSecond;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::run_delay::RunDelay;
 use super::script::NS_PER_S;
-use crate::interval::{AttemptCount, Interval, Sheet, SlotCounts};
-use crate::protocols::{Cause, Refusal};
+use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval};
+use crate::protocols::{AttemptCause, Refusal};
 use crate::schedules::Due;
 
 /// Sheets that may be on their way back.
@@ -23,7 +23,7 @@ const RESULTS: usize = 16;
 const LATENESS_MAX_NS: u64 = 60_000_000_000;
 
 /// Which thread counts, and for whom.
-pub struct Identity {
+pub struct ThreadIdentity {
     /// Number of the thread, from 0.
     pub thread: u32,
     /// Threads in all.
@@ -40,7 +40,7 @@ pub struct Identity {
 
 /// Totals of a thread over the whole load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct ThreadTotals {
     /// Operations by outcome, in the order of [`Outcome::ALL`].
     pub outcomes: [u64; 5],
     /// Attempts that ended.
@@ -53,7 +53,7 @@ pub struct Totals {
 
 /// What a second cost a thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Spent {
+pub struct ThreadCost {
     /// CPU time.
     cpu_ns: u64,
     /// Time in which it could run and did not, where the kernel says.
@@ -61,16 +61,16 @@ pub struct Spent {
 }
 
 /// Counters of the current second.
-pub struct Tally {
-    identity: Identity,
-    sink: SyncSender<Interval>,
-    home: (SyncSender<Sheet>, Receiver<Sheet>),
-    sheet: Sheet,
+pub struct ThreadStats {
+    identity: ThreadIdentity,
+    sink: SyncSender<ThreadInterval>,
+    home: (SyncSender<HistogramSet>, Receiver<HistogramSet>),
+    sheet: HistogramSet,
     start_ns: u64,
     boundary_ns: u64,
     first_slot: u64,
     slots: Vec<SlotCounts>,
-    attempts: Vec<Vec<(Cause, u64)>>,
+    attempts: Vec<Vec<(AttemptCause, u64)>>,
     lateness: Option<Histogram<u64>>,
     cpu_ns: u64,
     run_delay: RunDelay,
@@ -90,20 +90,20 @@ pub struct Tally {
     /// Agents that have started.
     pub agents: u32,
     /// Lines for `history.jsonl`.
-    pub history: Vec<History>,
+    pub history: Vec<HistoryEntry>,
     /// What a reader must know.
     pub notices: Vec<String>,
     /// Over the whole load.
-    pub totals: Totals,
+    pub totals: ThreadTotals,
     /// Set when nobody takes intervals any more.
     pub is_cut_off: bool,
 }
 
-impl Tally {
+impl ThreadStats {
     /// Begins at zero on the clock.
-    pub fn new(identity: Identity, sink: SyncSender<Interval>) -> Self {
+    pub fn new(identity: ThreadIdentity, sink: SyncSender<ThreadInterval>) -> Self {
         let home = sync_channel(SHEETS);
-        let sheet = Sheet::new(&identity.names, Some(home.0.clone()));
+        let sheet = HistogramSet::new(&identity.names, Some(home.0.clone()));
         let attempts = identity.names.iter().map(|_| Vec::with_capacity(RESULTS)).collect();
         let mut tally = Self {
             identity,
@@ -130,7 +130,7 @@ impl Tally {
             agents: 0,
             history: Vec::new(),
             notices: Vec::new(),
-            totals: Totals::default(),
+            totals: ThreadTotals::default(),
             is_cut_off: false,
         };
         tally.slots = tally.empty_slots();
@@ -219,7 +219,7 @@ impl Tally {
     }
 
     /// An attempt ends.
-    pub fn attempt(&mut self, operation: usize, cause: Cause) {
+    pub fn attempt(&mut self, operation: usize, cause: AttemptCause) {
         self.totals.attempts += 1;
         let counts = &mut self.attempts[operation];
         match counts.iter_mut().find(|(known, _)| *known == cause) {
@@ -252,20 +252,20 @@ impl Tally {
     }
 
     /// What the thread used and lost since it was last asked, per second that has ended by `now_ns`.
-    pub fn take_spent_per_second(&mut self, now_ns: u64) -> Spent {
+    pub fn take_spent_per_second(&mut self, now_ns: u64) -> ThreadCost {
         let ended = ((now_ns - self.start_ns) / NS_PER_S).max(1);
         let run_delay_ns = self.run_delay.take_ns().map(|delay_ns| delay_ns / ended);
-        Spent { cpu_ns: self.take_cpu_ns() / ended, run_delay_ns }
+        ThreadCost { cpu_ns: self.take_cpu_ns() / ended, run_delay_ns }
     }
 
     /// Hands over the second that ends at the boundary.
-    pub fn hand_over_second(&mut self, spent: Spent) {
+    pub fn hand_over_second(&mut self, spent: ThreadCost) {
         self.hand_over(self.boundary_ns, spent, false);
     }
 
     /// The thread ends, before the next boundary.
     pub fn finish(&mut self, now_ns: u64) {
-        let spent = Spent { cpu_ns: self.take_cpu_ns(), run_delay_ns: self.run_delay.take_ns() };
+        let spent = ThreadCost { cpu_ns: self.take_cpu_ns(), run_delay_ns: self.run_delay.take_ns() };
         self.hand_over(now_ns, spent, true);
     }
 
@@ -274,7 +274,7 @@ impl Tally {
         cpu_ns - std::mem::replace(&mut self.cpu_ns, cpu_ns)
     }
 
-    fn hand_over(&mut self, end_ns: u64, spent: Spent, is_last: bool) {
+    fn hand_over(&mut self, end_ns: u64, spent: ThreadCost, is_last: bool) {
         let start_ns = self.start_ns;
         let generator = self.generator(end_ns, spent);
         let attempts = self.take_attempts();
@@ -283,8 +283,8 @@ impl Tally {
         let first_slot = std::mem::replace(&mut self.first_slot, end_ns / self.identity.slot_ns);
         let slots = std::mem::take(&mut self.slots);
         let fresh = self.home.1.try_recv();
-        let fresh = fresh.unwrap_or_else(|_| Sheet::new(&self.identity.names, Some(self.home.0.clone())));
-        let interval = Interval {
+        let fresh = fresh.unwrap_or_else(|_| HistogramSet::new(&self.identity.names, Some(self.home.0.clone())));
+        let interval = ThreadInterval {
             clock: self.identity.clock,
             thread: self.identity.thread,
             threads: self.identity.threads,
@@ -304,7 +304,7 @@ impl Tally {
         self.send(interval);
     }
 
-    fn send(&mut self, interval: Interval) {
+    fn send(&mut self, interval: ThreadInterval) {
         match self.sink.try_send(interval) {
             Ok(()) => {}
             Err(TrySendError::Full(interval)) => {
@@ -316,7 +316,7 @@ impl Tally {
         }
     }
 
-    fn generator(&mut self, end_ns: u64, spent: Spent) -> GeneratorSecond {
+    fn generator(&mut self, end_ns: u64, spent: ThreadCost) -> GeneratorSecond {
         let length_ns = end_ns - self.start_ns;
         let interval_s = seconds(length_ns);
         let open_ns = std::mem::take(&mut self.open_ns) + self.open * signed(length_ns);

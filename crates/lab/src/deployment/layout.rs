@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 use experiment::manifest::{self, Manifest, ReadyCheck};
 use rustix::process::Signal;
 
-use super::bring_up::{Ports, Surveyed};
+use super::bring_up::{DiscoveredHost, PortNumbers};
 use crate::Error;
 use crate::hooks::variable;
-use crate::hosts::{Process, Start};
-use crate::process_log::Ears;
-use crate::readiness::Check;
+use crate::hosts::{HostProcess, Start};
+use crate::process_log::LogWatcher;
+use crate::readiness::ReadinessCheck;
 use crate::sampling::Endpoint;
-use crate::targets::Values;
+use crate::targets::PlaceholderValues;
 
 /// A process of the target and all that is needed to start it again.
-pub struct Post {
+pub struct ProcessSlot {
     /// Index of its host.
     pub host: usize,
     /// What is started.
     pub start: Start,
     /// When it is ready.
-    pub check: Check,
+    pub check: ReadinessCheck,
     /// Seconds it may take.
     pub ready_within_s: f64,
     /// How it is asked to stop.
@@ -42,9 +42,9 @@ pub struct Post {
     /// Name of its private folder.
     pub folder: Option<String>,
     /// The process, while it runs.
-    pub process: Option<Box<dyn Process>>,
+    pub process: Option<Box<dyn HostProcess>>,
     /// The one before, of whose group something may be left.
-    pub last: Option<Box<dyn Process>>,
+    pub last: Option<Box<dyn HostProcess>>,
     /// Its end is meant.
     pub end_expected: bool,
 }
@@ -61,9 +61,9 @@ pub struct HookHost {
 }
 
 /// Every post of a target folder, and where its hooks are run.
-pub struct Layout {
+pub struct DeploymentLayout {
     /// In the order of the start: role by role, each on all its hosts.
-    pub posts: Vec<Post>,
+    pub posts: Vec<ProcessSlot>,
     /// The members' hosts, in order.
     pub hook_hosts: Vec<HookHost>,
     /// Where those give figures of their own.
@@ -103,7 +103,7 @@ impl<'a> Service<'a> {
 }
 
 /// What a layout is worked out from.
-pub struct Basis<'a> {
+pub struct LayoutInput<'a> {
     /// The target.
     pub manifest: &'a Manifest,
     /// Every parameter as the target gets it.
@@ -111,9 +111,9 @@ pub struct Basis<'a> {
     /// Where clients go.
     pub service: Service<'a>,
     /// The hosts.
-    pub hosts: &'a [Surveyed],
+    pub hosts: &'a [DiscoveredHost],
     /// The same on every host.
-    pub ports: &'a Ports,
+    pub ports: &'a PortNumbers,
     /// Where the output of every process goes.
     pub logs: &'a Path,
     /// How many times longer than on a machine at its own speed everything may take.
@@ -137,9 +137,9 @@ fn in_order(processes: &[manifest::Process]) -> Result<Vec<&manifest::Process>, 
     Ok(ordered)
 }
 
-impl Basis<'_> {
+impl LayoutInput<'_> {
     /// Works out the posts.
-    pub fn lay_out(&self) -> Result<Layout, Error> {
+    pub fn lay_out(&self) -> Result<DeploymentLayout, Error> {
         for (who, role) in [("clients go to", self.service.role), ("its members run", self.members())] {
             if !self.hosts.iter().any(|host| host.runs(role)) {
                 return Err(Error::Manifest(format!("{who} `{role}`, and no host of the lab has this role")));
@@ -158,7 +158,11 @@ impl Basis<'_> {
             environment: OnHost { basis: self, host, index }.hook_environment(),
         });
         let endpoints = members.filter_map(|(index, host)| OnHost { basis: self, host, index }.endpoint().transpose());
-        Ok(Layout { hook_hosts: hook_hosts.collect(), endpoints: endpoints.collect::<Result<_, _>>()?, posts })
+        Ok(DeploymentLayout {
+            hook_hosts: hook_hosts.collect(),
+            endpoints: endpoints.collect::<Result<_, _>>()?,
+            posts,
+        })
     }
 
     /// The role whose hosts are the members.
@@ -167,49 +171,49 @@ impl Basis<'_> {
     }
 
     /// Where clients go on this host.
-    fn address(&self, host: &Surveyed) -> String {
+    fn address(&self, host: &DiscoveredHost) -> String {
         self.address_of(self.service.role, host).unwrap_or_else(|| format!("{}:0", host.address))
     }
 
     /// Where this role is reached on this host, if it listens on a port named like the service's.
-    fn address_of(&self, role: &str, host: &Surveyed) -> Option<String> {
+    fn address_of(&self, role: &str, host: &DiscoveredHost) -> Option<String> {
         let number = self.ports.get(&(role.to_owned(), self.service.port.to_owned()))?;
         Some(format!("{}:{number}", host.address))
     }
 
     /// Where a member is called: it itself, or else the service.
-    fn address_of_member(&self, host: &Surveyed) -> String {
+    fn address_of_member(&self, host: &DiscoveredHost) -> String {
         let first = || self.that_run(self.service.role).next().map(|host| self.address(host));
         self.address_of(self.members(), host).or_else(first).unwrap_or_default()
     }
 
     /// The hosts that run a role, in order.
-    fn that_run<'h>(&'h self, role: &'h str) -> impl Iterator<Item = &'h Surveyed> {
+    fn that_run<'h>(&'h self, role: &'h str) -> impl Iterator<Item = &'h DiscoveredHost> {
         self.hosts.iter().filter(move |host| host.runs(role))
     }
 }
 
 /// One field of several hosts, as a placeholder gives it.
-fn joined<'h>(hosts: impl Iterator<Item = &'h Surveyed>, field: fn(&Surveyed) -> &str) -> String {
+fn joined<'h>(hosts: impl Iterator<Item = &'h DiscoveredHost>, field: fn(&DiscoveredHost) -> &str) -> String {
     hosts.map(field).collect::<Vec<_>>().join(",")
 }
 
-fn address_of(host: &Surveyed) -> &str {
+fn address_of(host: &DiscoveredHost) -> &str {
     &host.address
 }
 
-fn name_of(host: &Surveyed) -> &str {
+fn name_of(host: &DiscoveredHost) -> &str {
     &host.name
 }
 
 struct OnHost<'a> {
-    basis: &'a Basis<'a>,
-    host: &'a Surveyed,
+    basis: &'a LayoutInput<'a>,
+    host: &'a DiscoveredHost,
     index: usize,
 }
 
 impl OnHost<'_> {
-    fn post(&self, process: &manifest::Process) -> Result<Post, Error> {
+    fn post(&self, process: &manifest::Process) -> Result<ProcessSlot, Error> {
         let values = self.values(process);
         let mut run = process.run.iter().map(|text| self.fill(&values, text).map(OsString::from));
         let program = run.next().ok_or_else(|| Error::Manifest(format!("`{}` has nothing to run", process.role)))??;
@@ -217,7 +221,7 @@ impl OnHost<'_> {
         let environment = process.env.iter().map(|(name, text)| Ok((name.into(), self.fill(&values, text)?.into())));
         let serves = process.role == self.basis.service.role;
         let is_member = process.role == self.basis.members();
-        Ok(Post {
+        Ok(ProcessSlot {
             host: self.index,
             start: Start {
                 role: process.role.clone(),
@@ -226,7 +230,7 @@ impl OnHost<'_> {
                 environment: environment.collect::<Result<_, Error>>()?,
                 folder: self.host.folders.get(&process.role).cloned(),
                 log: self.basis.logs.join(format!("{}.{}.log", self.host.name, process.role)),
-                ears: Ears::of(&self.basis.manifest.log),
+                ears: LogWatcher::of(&self.basis.manifest.log),
             },
             check: self.check(process, &values)?,
             ready_within_s: process.ready.within_s * self.basis.slowdown,
@@ -254,7 +258,7 @@ impl OnHost<'_> {
     }
 
     /// The text with its placeholders filled in; one that asks for a role that nobody runs is told from one that is unknown.
-    fn fill(&self, values: &Values, text: &str) -> Result<String, Error> {
+    fn fill(&self, values: &PlaceholderValues, text: &str) -> Result<String, Error> {
         values.fill(text).map_err(|error| match &error {
             Error::Placeholder { name, role, .. } => {
                 let of = name.strip_prefix("host.").or_else(|| name.strip_prefix("hosts."));
@@ -268,7 +272,7 @@ impl OnHost<'_> {
         })
     }
 
-    fn values(&self, process: &manifest::Process) -> Values {
+    fn values(&self, process: &manifest::Process) -> PlaceholderValues {
         let (basis, host, role) = (self.basis, self.host, process.role.as_str());
         let mut values = basis.parameters.clone();
         let mut set = |name: &str, value: String| drop(values.insert(name.to_owned(), value));
@@ -299,7 +303,7 @@ impl OnHost<'_> {
             }
         }
         self.set_ports(process, &mut set);
-        Values { role: role.to_owned(), values }
+        PlaceholderValues { role: role.to_owned(), values }
     }
 
     fn set_ports(&self, process: &manifest::Process, set: &mut dyn FnMut(&str, String)) {
@@ -317,7 +321,7 @@ impl OnHost<'_> {
         }
     }
 
-    fn check(&self, process: &manifest::Process, values: &Values) -> Result<Check, Error> {
+    fn check(&self, process: &manifest::Process, values: &PlaceholderValues) -> Result<ReadinessCheck, Error> {
         Ok(match &process.ready.check {
             ReadyCheck::Call(operation) => {
                 // A member is asked itself. Of what is none, the service beside it, or the first where there is none.
@@ -326,12 +330,12 @@ impl OnHost<'_> {
                 let beside = self.host.runs(self.basis.service.role).then_some(self.host);
                 let asked = beside.or_else(|| self.basis.that_run(self.basis.service.role).next());
                 let service = own.flatten().or_else(|| asked.map(|host| self.basis.address(host))).unwrap_or_default();
-                Check::Call { service, operation: operation.clone() }
+                ReadinessCheck::Call { service, operation: operation.clone() }
             }
             ReadyCheck::Tcp(port) => {
-                Check::Tcp(format!("{}:{}", self.host.address, values.fill(&format!("{{port.{port}}}"))?))
+                ReadinessCheck::Tcp(format!("{}:{}", self.host.address, values.fill(&format!("{{port.{port}}}"))?))
             }
-            ReadyCheck::Http(url) => Check::Http(self.fill(values, url)?),
+            ReadyCheck::Http(url) => ReadinessCheck::Http(self.fill(values, url)?),
         })
     }
 
@@ -378,9 +382,9 @@ mod tests {
     use crate::fixture::{Adjust as _, manifest, server, shell};
     use crate::targets;
 
-    fn host(number: usize, role: Option<&str>, roles: &[&str]) -> Surveyed {
+    fn host(number: usize, role: Option<&str>, roles: &[&str]) -> DiscoveredHost {
         let folder = |role: &&str| ((*role).to_owned(), PathBuf::from(format!("/data/{role}")));
-        Surveyed {
+        DiscoveredHost {
             name: format!("n{number}"),
             address: format!("10.83.0.{number}"),
             role: role.map(str::to_owned),
@@ -396,21 +400,22 @@ mod tests {
         Wanted { run: vec!["say".to_owned(), text.to_owned()], ..shell(role, &[]) }
     }
 
-    fn lay_out(manifest: &Manifest, hosts: &[Surveyed]) -> Result<Layout, Error> {
+    fn lay_out(manifest: &Manifest, hosts: &[DiscoveredHost]) -> Result<DeploymentLayout, Error> {
         let parameters = &targets::parameters(manifest, &BTreeMap::new())?;
-        let mut ports = Ports::new();
+        let mut ports = PortNumbers::new();
         for process in &manifest.processes {
             for name in &process.ports {
                 ports.insert((process.role.clone(), name.clone()), 7000 + u16::try_from(ports.len()).unwrap());
             }
         }
         let service = Service::of(manifest)?;
-        Basis { manifest, parameters, service, hosts, ports: &ports, logs: Path::new("/logs"), slowdown: 1.0 }.lay_out()
+        LayoutInput { manifest, parameters, service, hosts, ports: &ports, logs: Path::new("/logs"), slowdown: 1.0 }
+            .lay_out()
     }
 
     /// A line for each post: its host, its role, what it is told.
-    fn told(layout: &Layout) -> String {
-        let line = |post: &Post| {
+    fn told(layout: &DeploymentLayout) -> String {
+        let line = |post: &ProcessSlot| {
             let words = post.start.arguments.iter().map(|word| word.to_string_lossy().into_owned());
             format!("n{} {}: {}", post.host + 1, post.start.role, words.collect::<Vec<_>>().join(" "))
         };
@@ -503,7 +508,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         ];
         let layout = lay_out(&manifest, &dealt).unwrap();
         assert_eq!(told(&layout), "n2 member: 7001\nn3 member: 7001\nn1 proxy: 7000");
-        let of = |field: fn(&Post) -> Option<&str>| layout.posts.iter().map(field).collect::<Vec<_>>();
+        let of = |field: fn(&ProcessSlot) -> Option<&str>| layout.posts.iter().map(field).collect::<Vec<_>>();
         assert_eq!(of(|post| post.service.as_deref()), [None, None, Some("10.83.0.1:7000")]);
         assert_eq!(of(|post| post.member.as_deref()), [Some("10.83.0.2:7001"), Some("10.83.0.3:7001"), None]);
         // A member that waited for the proxy would never be ready.
@@ -546,7 +551,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
     #[test]
     fn what_is_not_known_of_a_host_is_no_placeholder() {
         let asking = Wanted { run: vec!["say".to_owned(), "{cores}".to_owned()], ..server("server") };
-        let unknown = Surveyed { cores: None, ..host(1, None, &["server"]) };
+        let unknown = DiscoveredHost { cores: None, ..host(1, None, &["server"]) };
         assert!(matches!(lay_out(&manifest(vec![asking]), &[unknown]), Err(Error::Placeholder { .. })));
     }
 

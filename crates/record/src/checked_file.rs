@@ -76,7 +76,7 @@ pub fn read_text(path: &Path) -> Result<Option<String>, ReadError> {
 
 /// What is looked at first, since a later version's file may not parse as one of today.
 #[derive(Debug, Deserialize)]
-struct Head {
+struct FormatHead {
     #[serde(default)]
     format: Option<Value>,
     #[serde(default)]
@@ -96,7 +96,7 @@ pub fn refuse_later(path: &Path, known: u32) -> Result<(), ReadError> {
 pub(crate) fn refuse_later_head(path: &Path, json: &[u8], known: u32) -> Result<(), ReadError> {
     // Only an object has fields: of an array, serde would take the first value for the format.
     let is_object = json.trim_ascii_start().starts_with(b"{");
-    let head = is_object.then(|| serde_json::from_slice::<Head>(json).ok()).flatten();
+    let head = is_object.then(|| serde_json::from_slice::<FormatHead>(json).ok()).flatten();
     let format = head.and_then(|head| head.format);
     let Some(format) = format.filter(|format| !format.is_null()) else { return Ok(()) };
     match format.as_u64() {
@@ -114,7 +114,7 @@ fn writer(path: &Path) -> Option<String> {
     // Of a run folder itself, or of `trials/001` in it.
     let said = path.ancestors().skip(1).take(3).find_map(|folder| {
         let bytes = bytes_of(&folder.join("environment.json")).ok()??;
-        serde_json::from_slice::<Head>(&bytes).ok()?.plimsoll
+        serde_json::from_slice::<FormatHead>(&bytes).ok()?.plimsoll
     })?;
     let version = said.as_str().filter(|version| version.len() <= 40 && *version != env!("CARGO_PKG_VERSION"))?;
     let is_plain = |character: char| character.is_ascii_alphanumeric() || ".+-".contains(character);
@@ -401,7 +401,7 @@ mod tests {
                 "{said:?}"
             );
         }
-        assert!(lines::Writer::<Value>::append(&fifo).unwrap_err().to_string().contains("a FIFO"));
+        assert!(lines::JsonLinesWriter::<Value>::append(&fifo).unwrap_err().to_string().contains("a FIFO"));
     }
 
     #[test]

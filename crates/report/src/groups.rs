@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::{self, Plan};
-use record::results::{Fault, Outage, Results, Trial, Trust};
+use record::results::{Fault, Outage, Results, Trial, Trust, counting};
 use serde_json::Value;
 
 use crate::numbers;
 
 /// A figure of a trial, where it has it.
-pub type Figure = fn(&Trial) -> Option<f64>;
+pub type FigureOf = fn(&Trial) -> Option<f64>;
 
 /// Trials of one variant and point, in the order of the plan.
 #[derive(Debug, Clone)]
@@ -18,11 +18,13 @@ pub struct Group<'a> {
     pub labels: Vec<(String, String)>,
     /// Its repeats.
     pub trials: Vec<&'a Trial>,
+    /// Those of them whose figures count.
+    counting: Vec<&'a Trial>,
 }
 
 /// Median and range over repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub struct MedianRange {
     /// The median.
     pub median: f64,
     /// The smallest.
@@ -39,15 +41,14 @@ impl Group<'_> {
         self.labels.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Median and range over the trials that can be used and have the value.
-    pub fn spread(&self, value: impl Fn(&Trial) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.usable().filter_map(value).collect())
+    /// Median and range over the trials that count and have the value.
+    pub fn spread(&self, value: impl Fn(&Trial) -> Option<f64>) -> Option<MedianRange> {
+        MedianRange::of(self.counting().filter_map(value).collect())
     }
 
-    /// The trials that are not void; all of them if all are.
-    pub fn usable(&self) -> impl Iterator<Item = &Trial> {
-        let all_void = self.trials.iter().all(|trial| trial.verdict.is == Trust::Void);
-        self.trials.iter().copied().filter(move |trial| all_void || trial.verdict.is != Trust::Void)
+    /// The trials whose figures count, as [`counting`] of the run has it.
+    pub fn counting(&self) -> impl Iterator<Item = &Trial> {
+        self.counting.iter().copied()
     }
 
     /// The worst verdict among its trials.
@@ -56,7 +57,7 @@ impl Group<'_> {
     }
 }
 
-impl Spread {
+impl MedianRange {
     /// Of these values; `None` without any.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.retain(|value| value.is_finite());
@@ -86,11 +87,17 @@ impl Spread {
 pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);
     let mut groups: Vec<Group<'a>> = Vec::new();
+    // In the same order.
+    let mut counting = counting(&results.trials).into_iter().peekable();
     for trial in &results.trials {
         let labels = labels_of(&dimensions, trial);
+        let counts = counting.next_if(|next| std::ptr::eq(*next, trial));
         match groups.iter_mut().find(|group| group.labels == labels) {
-            Some(group) => group.trials.push(trial),
-            None => groups.push(Group { labels, trials: vec![trial] }),
+            Some(group) => {
+                group.trials.push(trial);
+                group.counting.extend(counts);
+            }
+            None => groups.push(Group { labels, trials: vec![trial], counting: counts.into_iter().collect() }),
         }
     }
     groups
@@ -225,12 +232,12 @@ mod tests {
 
     #[test]
     fn a_median_lies_between_and_ranges_that_read_the_same_are_not_shown() {
-        let spread = Spread::of(vec![3.0, 1.0, f64::NAN, 2.0, 10.0]).unwrap();
+        let spread = MedianRange::of(vec![3.0, 1.0, f64::NAN, 2.0, 10.0]).unwrap();
         assert_eq!((spread.median, spread.least, spread.most, spread.of), (2.5, 1.0, 10.0, 4));
         assert_eq!(spread.text(numbers::number), "2.5 (1–10)");
         assert_eq!(spread.text(numbers::seconds), "2.5 s (1–10 s)");
-        assert_eq!(Spread::of(vec![5.0, 5.001]).unwrap().text(numbers::number), "5");
-        assert_eq!(Spread::of(Vec::new()), None);
+        assert_eq!(MedianRange::of(vec![5.0, 5.001]).unwrap().text(numbers::number), "5");
+        assert_eq!(MedianRange::of(Vec::new()), None);
     }
 
     #[test]

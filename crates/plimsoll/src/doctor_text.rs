@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use lab::checkups::{State, commands};
-use lab::doctor::Examined;
+use lab::checkups::{CheckState, commands};
+use lab::doctor::CheckOutcome;
 
 /// Columns.
 const WIDTH: usize = 100;
@@ -13,10 +13,12 @@ const INDENT: usize = 27;
 
 /// The whole table. `with_article` adds what the tunings of the article are worth today.
 #[must_use]
-pub fn words(examined: &[Examined], with_article: bool) -> String {
+pub fn words(examined: &[CheckOutcome], with_article: bool) -> String {
     let mut text = String::new();
-    let of = |state: State| examined.iter().filter(move |one| one.finding.state == state);
-    for (state, heading) in [(State::Bad, "Bad: spoils a measurement"), (State::Notice, "Notice: changes figures")] {
+    let of = |state: CheckState| examined.iter().filter(move |one| one.finding.state == state);
+    for (state, heading) in
+        [(CheckState::Bad, "Bad: spoils a measurement"), (CheckState::Notice, "Notice: changes figures")]
+    {
         if of(state).next().is_some() {
             let _ = write!(text, "{heading}\n\n");
         }
@@ -24,23 +26,27 @@ pub fn words(examined: &[Examined], with_article: bool) -> String {
             text.push_str(&in_full(one));
         }
     }
-    if of(State::Good).next().is_some() {
+    if of(CheckState::Good).next().is_some() {
         text.push_str("Good\n\n");
     }
-    for one in of(State::Good) {
+    for one in of(CheckState::Good) {
         text.push_str(&row(one.kind.name, &one.finding.found));
     }
-    text.push_str(&unknown(of(State::Unknown)));
+    text.push_str(&unknown(of(CheckState::Unknown)));
     text.push_str(&if with_article { article(examined) } else { String::new() });
     let _ = write!(text, "\n{}\n", sum(examined));
     text
 }
 
 /// `1 bad, 2 to notice, 30 good, 4 unknown`
-fn sum(examined: &[Examined]) -> String {
-    let states =
-        [(State::Bad, "bad"), (State::Notice, "to notice"), (State::Good, "good"), (State::Unknown, "unknown")];
-    let count = |state: State| examined.iter().filter(|one| one.finding.state == state).count();
+fn sum(examined: &[CheckOutcome]) -> String {
+    let states = [
+        (CheckState::Bad, "bad"),
+        (CheckState::Notice, "to notice"),
+        (CheckState::Good, "good"),
+        (CheckState::Unknown, "unknown"),
+    ];
+    let count = |state: CheckState| examined.iter().filter(|one| one.finding.state == state).count();
     let parts: Vec<String> = states.iter().map(|(state, word)| format!("{} {word}", count(*state))).collect();
     let fixable = examined.iter().filter(|one| !one.finding.fixes.is_empty()).count();
     let fixable = match fixable {
@@ -51,7 +57,7 @@ fn sum(examined: &[Examined]) -> String {
 }
 
 /// What was found, why it matters, what to do, and who would notice.
-fn in_full(one: &Examined) -> String {
+fn in_full(one: &CheckOutcome) -> String {
     let (kind, finding) = (one.kind, &one.finding);
     let mut text = row(kind.name, &finding.found);
     text.push_str(&row("", kind.why));
@@ -100,7 +106,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// One line for each reason.
-fn unknown<'a>(examined: impl Iterator<Item = &'a Examined>) -> String {
+fn unknown<'a>(examined: impl Iterator<Item = &'a CheckOutcome>) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in examined {
         let name = one.kind.name.trim_start_matches("Erlang: ");
@@ -118,7 +124,7 @@ fn unknown<'a>(examined: impl Iterator<Item = &'a Examined>) -> String {
     text
 }
 
-fn article(examined: &[Examined]) -> String {
+fn article(examined: &[CheckOutcome]) -> String {
     let mut tunings: Vec<_> = examined.iter().filter_map(|one| Some((one.kind.article?, &one.finding))).collect();
     tunings.sort_by_key(|(tuning, _)| (tuning.number, tuning.says));
     let mut text = "\nThe six tunings of the article on the name service vsns, today\n\n".to_owned();
@@ -136,7 +142,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use lab::doctor::{Asked, Erlang, Links, Measured, Noise, Spread, examine};
+    use lab::doctor::{CpuNoise, Erlang, LinkSupport, Measured, MeasuredSpread, TrialDemand, examine};
 
     use super::*;
 
@@ -167,21 +173,21 @@ mod tests {
         Measured {
             is_root: Some(true),
             cpus: Some(8),
-            noise: Some(Noise { others_pct: 0.4, busiest: Vec::new(), steal_pct: Some(0.0) }),
+            noise: Some(CpuNoise { others_pct: 0.4, busiest: Vec::new(), steal_pct: Some(0.0) }),
             timer_resolution_ns: Some(1),
-            late_us: Some(Spread { p50: 58.0, max: 210.0 }),
+            late_us: Some(MeasuredSpread { p50: 58.0, max: 210.0 }),
             is_synchronised: Some(true),
             time_keeper: Some("chronyd".to_owned()),
             folder: "runs".to_owned(),
             free_bytes: Some(100 << 30),
             file_system: Some("ext4".to_owned()),
-            sync_us: Some(Spread { p50: 80.0, max: 910.0 }),
-            links: Some(Links { has_tc: true, rate: true, delay: true }),
+            sync_us: Some(MeasuredSpread { p50: 80.0, max: 910.0 }),
+            links: Some(LinkSupport { has_tc: true, rate: true, delay: true }),
             erlang: None,
         }
     }
 
-    fn shown(name: &str, measured: &Measured, asked: Option<&Asked>, with_article: bool) -> String {
+    fn shown(name: &str, measured: &Measured, asked: Option<&TrialDemand>, with_article: bool) -> String {
         let machine = Machine::new(name);
         let text = words(&examine(&machine.0, measured, asked), with_article);
         for line in text.lines() {
@@ -210,8 +216,8 @@ mod tests {
         let measured = Measured {
             is_root: Some(false),
             cpus: Some(1),
-            noise: Some(Noise { others_pct: 40.0, busiest: vec![("rustc".to_owned(), 38.0)], steal_pct: Some(3.0) }),
-            late_us: Some(Spread { p50: 3000.0, max: 9000.0 }),
+            noise: Some(CpuNoise { others_pct: 40.0, busiest: vec![("rustc".to_owned(), 38.0)], steal_pct: Some(3.0) }),
+            late_us: Some(MeasuredSpread { p50: 3000.0, max: 9000.0 }),
             is_synchronised: Some(false),
             time_keeper: None,
             free_bytes: Some(100 << 20),
@@ -219,7 +225,7 @@ mod tests {
             links: None,
             ..calm()
         };
-        let asked = Asked {
+        let asked = TrialDemand {
             agents: 5000,
             services: 1,
             sources: 1,

@@ -1,8 +1,8 @@
 //! A site: the target of one trial on its hosts, from the first process to the last, and what
 //! can be asked of it meanwhile.
 
-mod breaking;
 mod bring_up;
+mod injection;
 mod layout;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,23 +15,23 @@ use std::time::{Duration, Instant};
 use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::{HostFigures, What};
-use record::replicas::{Held, Replica, Table};
+use record::replicas::{Replica, ReplicaContents, ReplicaValue};
 use rustix::process::Signal;
 use serde_json::Value;
 
 pub(crate) use layout::stop_signal;
 
 use crate::hooks::{self, AUDIT_BYTES, Hook};
-use crate::hosts::{Ended, Host, on_all};
-use crate::placement::Ground;
-use crate::process_log::Heard;
-use crate::process_tree::Sought;
-use crate::registry::{Ledger, MARK, Registry};
+use crate::hosts::{Host, ProcessExit, on_all};
+use crate::placement::ClientPlacement;
+use crate::process_log::LogMatch;
+use crate::process_tree::ExternalTarget;
+use crate::registry::{MARK, Registry, RegistryWriter};
 use crate::runner::session::{ENDED_AT_ONCE, RUNNER_GONE};
-use crate::sampling::Sources;
+use crate::sampling::ProbeSources;
 use crate::{Caller, Error, plain_text};
 use bring_up::{COMMAND_ROLE, slowdown};
-use layout::{HookHost, Post};
+use layout::{HookHost, ProcessSlot};
 
 /// Of what a process wrote last, if it ended by itself.
 const LAST_LINES: usize = 10;
@@ -40,7 +40,7 @@ const LAST_LINES: usize = 10;
 pub(crate) type Hosts = Vec<Box<dyn Host>>;
 
 /// What a site is made from.
-pub struct Build<'a> {
+pub struct DeploymentSpec<'a> {
     /// The run it belongs to.
     pub registry: &'a Registry,
     /// The trial.
@@ -65,7 +65,7 @@ pub struct NotUp {
     /// What went wrong.
     pub error: Box<Error>,
     /// What happened to hosts and processes until all were down again.
-    pub observed: Vec<Observed>,
+    pub observed: Vec<HostEvent>,
 }
 
 /// A process of the target.
@@ -81,7 +81,7 @@ pub struct Member {
 
 /// Something that happened to a host, or to a process of the target.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Observed {
+pub struct HostEvent {
     /// When it was seen.
     pub at: Instant,
     /// `HostUp`, `HostDown`, `SwitchLost`, `ProcessUp`, `ProcessDown` or `Log`; or a `Notice` about them.
@@ -90,17 +90,17 @@ pub struct Observed {
 
 /// What the probes look at: kept up to date by the site while they run.
 #[derive(Debug, Clone, Default)]
-pub struct Watched {
+pub struct WatchedProcesses {
     host: Arc<str>,
     members: Arc<Mutex<Vec<Member>>>,
-    pub(crate) sources: Sources,
+    pub(crate) sources: ProbeSources,
     /// Where a target answers of which not all was started here, or why that is not known.
     address: Option<Result<SocketAddr, String>>,
     /// CPUs of this machine that are the clients' alone; empty: there are none.
     pub(crate) clients_cpus: Arc<[u32]>,
 }
 
-impl Watched {
+impl WatchedProcesses {
     /// This machine's name among the hosts; `local` where the target is not ours and may run elsewhere.
     #[must_use]
     pub fn host(&self) -> &str {
@@ -114,9 +114,9 @@ impl Watched {
     }
 
     /// The target, if it has to be found behind its address.
-    pub(crate) fn sought(&self) -> Option<Sought> {
+    pub(crate) fn sought(&self) -> Option<ExternalTarget> {
         let name = (self.host().to_owned(), COMMAND_ROLE.to_owned());
-        Some(Sought::new(self.address.clone()?, name))
+        Some(ExternalTarget::new(self.address.clone()?, name))
     }
 
     fn set(&self, members: Vec<Member>) {
@@ -125,36 +125,36 @@ impl Watched {
 }
 
 /// A running target.
-pub struct Site {
+pub struct Deployment {
     hosts: Hosts,
     /// Of each host.
-    presence: Vec<Presence>,
-    ground: Arc<Ground>,
+    presence: Vec<HostRecord>,
+    ground: Arc<ClientPlacement>,
     /// Role by role, in the order of the start.
-    posts: Vec<Post>,
+    posts: Vec<ProcessSlot>,
     /// At least one.
     services: Vec<String>,
     /// Calls from where the clients are.
     caller: Arc<dyn Caller>,
-    ledger: Arc<Ledger>,
+    ledger: Arc<RegistryWriter>,
     /// Name to path in the target's folder.
     hooks: BTreeMap<String, String>,
     hook_hosts: Vec<HookHost>,
-    observed: VecDeque<Observed>,
-    watched: Watched,
-    broken: breaking::Broken,
+    observed: VecDeque<HostEvent>,
+    watched: WatchedProcesses,
+    broken: injection::ActiveFaults,
     /// The user wants an end at once.
     at_once: Arc<AtomicBool>,
     /// Whether it was told that the switch is lost.
     is_switch_lost: bool,
 }
 
-impl Site {
+impl Deployment {
     /// Starts the target and waits until it is ready. If anything goes wrong, everything is down again.
     ///
     /// # Errors
     /// What is missing, taken, dead or not ready; [`Error::Interrupted`] once `stop` is set.
-    pub fn up(build: Build<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, NotUp> {
+    pub fn up(build: DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, NotUp> {
         bring_up::up(&build, caller, stop)
     }
 
@@ -162,8 +162,8 @@ impl Site {
     #[cfg(test)]
     pub(crate) fn up_on(
         hosts: Hosts,
-        ground: Ground,
-        build: &Build<'_>,
+        ground: ClientPlacement,
+        build: &DeploymentSpec<'_>,
         caller: Arc<dyn Caller>,
         stop: &AtomicBool,
     ) -> Result<Self, NotUp> {
@@ -192,7 +192,7 @@ impl Site {
 
     /// Where its clients are.
     #[must_use]
-    pub fn ground(&self) -> &Ground {
+    pub fn ground(&self) -> &ClientPlacement {
         &self.ground
     }
 
@@ -204,20 +204,20 @@ impl Site {
 
     /// What the probes look at; follows restarts.
     #[must_use]
-    pub fn watched(&self) -> Watched {
+    pub fn watched(&self) -> WatchedProcesses {
         self.watched.clone()
     }
 
     /// What happened to the hosts and processes since the last call.
-    pub fn poll(&mut self) -> Vec<Observed> {
+    pub fn poll(&mut self) -> Vec<HostEvent> {
         self.look();
-        let mut observed: Vec<Observed> = self.observed.drain(..).collect();
+        let mut observed: Vec<HostEvent> = self.observed.drain(..).collect();
         // What was heard meanwhile was heard before it was asked for.
         observed.sort_by_key(|observed| observed.at);
         observed
     }
 
-    /// Notes what happened, for the next [`Site::poll`].
+    /// Notes what happened, for the next [`Deployment::poll`].
     fn look(&mut self) {
         self.note_hosts();
         self.note_switch();
@@ -234,7 +234,7 @@ impl Site {
     /// # Errors
     /// If anything of it is left.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.take_down(bring_up::Manner::InOrder)
+        self.take_down(bring_up::StopMode::InOrder)
     }
 
     /// Ends the target and its hosts at once.
@@ -242,7 +242,7 @@ impl Site {
     /// # Errors
     /// If anything of it is left.
     pub fn kill_all(&mut self) -> Result<(), Error> {
-        self.take_down(bring_up::Manner::AtOnce)
+        self.take_down(bring_up::StopMode::AtOnce)
     }
 
     /// Queues what processes wrote that belongs into the records.
@@ -259,11 +259,11 @@ impl Site {
         let Some(ended) = post.process.as_mut().and_then(|process| process.ended()) else { return };
         let host = post.host;
         // First things first: it may only seem to have ended because its host is gone.
-        if self.presence.get(host).is_some_and(Presence::is_up) && !self.hosts[host].is_up() {
+        if self.presence.get(host).is_some_and(HostRecord::is_up) && !self.hosts[host].is_up() {
             return self.host_down(host, false);
         }
         let Some(post) = self.posts.get_mut(index) else { return };
-        let expected = post.end_expected || (post.may_detach && ended == Ended::Exit(0));
+        let expected = post.end_expected || (post.may_detach && ended == ProcessExit::Exit(0));
         // Whoever ends by itself may have said why.
         let said = if expected { None } else { post.process.as_mut().map(|process| process.last_lines()) };
         let mut last_lines = said.unwrap_or_default();
@@ -277,7 +277,7 @@ impl Site {
         };
         // The group may live on; its number is needed to end it.
         post.last = post.process.take();
-        self.observed.push_back(Observed { at: Instant::now(), what });
+        self.observed.push_back(HostEvent { at: Instant::now(), what });
         self.watch();
     }
 
@@ -292,10 +292,10 @@ impl Site {
 }
 
 /// A line that a process wrote.
-fn told(heard: Heard, host: &str, role: &str) -> Observed {
-    let Heard { at, text, alarming, line, left_out } = heard;
+fn told(heard: LogMatch, host: &str, role: &str) -> HostEvent {
+    let LogMatch { at, text, alarming, line, left_out } = heard;
     let what = What::Log { host: host.to_owned(), process: role.to_owned(), line, text, alarming, left_out };
-    Observed { at, what }
+    HostEvent { at, what }
 }
 
 // The hooks of a site's target: run for the first member that is up, there where it has a runner
@@ -305,13 +305,13 @@ fn told(heard: Heard, host: &str, role: &str) -> Observed {
 const ASK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A hook, and the host that it is run on.
-pub struct Question<'a> {
+pub struct HookCall<'a> {
     hook: Hook,
     /// `None`: here.
     on: Option<&'a dyn Host>,
 }
 
-impl Question<'_> {
+impl HookCall<'_> {
     /// Runs it, and gives the JSON object that it answers with.
     pub fn ask(&self) -> Result<Value, Error> {
         match self.on {
@@ -321,7 +321,7 @@ impl Question<'_> {
     }
 }
 
-impl Site {
+impl Deployment {
     /// What the target's hook `inspect` says; `None` without that hook. Its failure is an answer, too: `{"failed": "…"}`.
     #[must_use]
     pub fn inspect(&self) -> Option<Value> {
@@ -329,12 +329,12 @@ impl Site {
         Some(hook.ask().unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
     }
 
-    fn hook(&self, name: &str) -> Option<Question<'_>> {
+    fn hook(&self, name: &str) -> Option<HookCall<'_>> {
         let is_up = |index: usize| self.hosts.get(index).is_some_and(|host| host.is_up());
         let place = self.hook_hosts.iter().find(|place| is_up(place.host)).or_else(|| self.hook_hosts.first())?;
         let hook = self.hook_at(place, name, ASK_PATIENCE)?;
         let host = self.hosts.get(place.host)?;
-        Some(Question { hook, on: host.session().is_some().then_some(host.as_ref()) })
+        Some(HookCall { hook, on: host.session().is_some().then_some(host.as_ref()) })
     }
 
     /// The hook as it is asked of one member.
@@ -369,14 +369,14 @@ const AUDIT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What came of asking a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct MemberAnswer {
     /// What it holds.
     pub replica: Replica,
     /// Whether it runs; if not, there is no use in asking it again.
     pub is_up: bool,
 }
 
-impl Site {
+impl Deployment {
     /// Whether the target can say what its members hold.
     #[must_use]
     pub fn can_audit(&self) -> bool {
@@ -384,7 +384,7 @@ impl Site {
     }
 
     /// Asks every member that is up what it holds; of the others, why they were not. Empty without the hook.
-    pub fn audit(&mut self) -> Vec<Told> {
+    pub fn audit(&mut self) -> Vec<MemberAnswer> {
         if !self.can_audit() {
             return Vec::new();
         }
@@ -408,7 +408,7 @@ impl Site {
                 Some(Ok(None)) | None => Err("nobody asked it".to_owned()),
             };
             let is_up = asked.get(place.host).is_some_and(|asked| matches!(asked, Some(Ok(_))));
-            Told { replica: Replica { member, holds }, is_up }
+            MemberAnswer { replica: Replica { member, holds }, is_up }
         };
         places.iter().map(of_place).collect()
     }
@@ -427,14 +427,14 @@ impl Site {
     }
 }
 
-fn ask(hook: Result<&Hook, &String>, host: &dyn Host) -> Result<Table, String> {
+fn ask(hook: Result<&Hook, &String>, host: &dyn Host) -> Result<ReplicaContents, String> {
     let hook = hook.map_err(Clone::clone)?;
     let answer = if host.session().is_some() { hook.ask_on(host) } else { hook.ask() };
     table(answer.map_err(|error| error.to_string())?)
 }
 
 /// `{"records": {"KEY": "VALUE" | {"value": "VALUE", "version": "VERSION"}}}`
-fn table(answer: Value) -> Result<Table, String> {
+fn table(answer: Value) -> Result<ReplicaContents, String> {
     let Value::Object(mut answer) = answer else { return Err("its answer is not an object".to_owned()) };
     let Some(Value::Object(records)) = answer.remove("records") else {
         return Err("its answer has no object `records`".to_owned());
@@ -449,9 +449,9 @@ fn table(answer: Value) -> Result<Table, String> {
     records.into_iter().map(held).collect()
 }
 
-fn held(value: Value) -> Option<Held> {
+fn held(value: Value) -> Option<ReplicaValue> {
     match value {
-        Value::String(value) => Some(Held { value, version: None }),
+        Value::String(value) => Some(ReplicaValue { value, version: None }),
         Value::Object(mut record) => {
             let Value::String(value) = record.remove("value")? else { return None };
             let version = match record.remove("version") {
@@ -460,7 +460,7 @@ fn held(value: Value) -> Option<Held> {
                 Some(Value::Number(version)) => Some(version.to_string()),
                 Some(_) => return None,
             };
-            record.is_empty().then_some(Held { value, version })
+            record.is_empty().then_some(ReplicaValue { value, version })
         }
         _ => None,
     }
@@ -475,7 +475,7 @@ const MEASURE: Duration = Duration::from_secs(1);
 
 /// What a site knows of a host, beside it.
 #[derive(Debug, Clone, Default)]
-pub struct Presence {
+pub struct HostRecord {
     /// Name of its profile.
     profile: Option<String>,
     /// How its storage did, if that was measured.
@@ -484,7 +484,7 @@ pub struct Presence {
     is_up: bool,
 }
 
-impl Presence {
+impl HostRecord {
     /// Whether it was said to be up last.
     pub fn is_up(&self) -> bool {
         self.is_up
@@ -497,12 +497,12 @@ impl Presence {
 }
 
 /// Every host's presence, none of them told yet.
-fn presences(build: &Build<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<Presence> {
+fn presences(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostRecord> {
     let storage = if build.measures_storage { measure(hosts, stop) } else { Vec::new() };
     let mut storage = storage.into_iter();
     let planned = &build.trial.lab.hosts;
     (0..hosts.len())
-        .map(|index| Presence {
+        .map(|index| HostRecord {
             profile: planned.get(index).and_then(|host| host.profile.clone()),
             storage: storage.next().unwrap_or_default(),
             is_up: false,
@@ -511,10 +511,14 @@ fn presences(build: &Build<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) 
 }
 
 /// Whom the probes ask, and under which host's name they read this machine.
-pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> Watched {
+pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> WatchedProcesses {
     let local = hosts.iter().find(|host| host.kind() == LOCAL);
-    let sources = Sources::of(hosts.iter().map(|host| host.kind()), run);
-    Watched { host: local.map(|host| host.name()).unwrap_or_default().into(), sources, ..Watched::default() }
+    let sources = ProbeSources::of(hosts.iter().map(|host| host.kind()), run);
+    WatchedProcesses {
+        host: local.map(|host| host.name()).unwrap_or_default().into(),
+        sources,
+        ..WatchedProcesses::default()
+    }
 }
 
 /// Virtual hosts share this machine's disk, and would measure each other; real ones are measured at once.
@@ -533,9 +537,9 @@ fn measure(hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
     measured.into_iter().map(|figures| figures.unwrap_or_else(unmeasured)).collect()
 }
 
-impl Site {
+impl Deployment {
     /// Looks which hosts have come and gone since it looked last. What a fault did was told by the fault, with
-    /// [`Site::host_down`], so whatever is noticed here went by itself.
+    /// [`Deployment::host_down`], so whatever is noticed here went by itself.
     fn note_hosts(&mut self) {
         for index in 0..self.presence.len() {
             match (self.presence[index].is_up, self.hosts[index].is_up()) {
@@ -552,7 +556,7 @@ impl Site {
         if std::mem::replace(&mut self.is_switch_lost, true) {
             return;
         }
-        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        let mut tell = |what| self.observed.push_back(HostEvent { at: Instant::now(), what });
         tell(What::SwitchLost { reason: reason.clone() });
         let text = format!("the switch between the hosts was lost without a fault: {reason}");
         tell(What::Notice { text });
@@ -576,7 +580,7 @@ impl Site {
         let name = host.name().to_owned();
         let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
         self.watched.sources.set(&name, host.session());
-        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        let mut tell = |what| self.observed.push_back(HostEvent { at: Instant::now(), what });
         tell(What::HostUp { host: name.clone(), kind: host.kind().to_owned(), profile, is });
         for notice in notices {
             tell(What::Notice { text: format!("host {name}: {notice}") });
@@ -594,7 +598,7 @@ impl Site {
         let lost_for = host.session().and_then(|session| session.lost_for());
         let expected = expected || lost_for.as_deref() == Some(ENDED_AT_ONCE);
         self.watched.sources.set(&name, None);
-        let mut tell = |what| self.observed.push_back(Observed { at: Instant::now(), what });
+        let mut tell = |what| self.observed.push_back(HostEvent { at: Instant::now(), what });
         tell(What::HostDown { host: name.clone(), expected });
         if !expected {
             let otherwise = if kind == "ssh" {
@@ -617,7 +621,7 @@ impl Site {
     fn lose_post(&mut self, index: usize, expected: bool) {
         let Some(post) = self.posts.get_mut(index) else { return };
         post.end_expected |= expected;
-        let signal = Ended::Signal(Signal::KILL.as_raw());
+        let signal = ProcessExit::Signal(Signal::KILL.as_raw());
         let ended = post.process.as_mut().and_then(|process| process.ended());
         // That one was killed is also what is said of all when nobody is left to say anything.
         if ended.is_some_and(|ended| expected || ended != signal) {
@@ -637,7 +641,7 @@ impl Site {
             expected: true,
             last_lines: Vec::new(),
         };
-        self.observed.push_back(Observed { at: Instant::now(), what });
+        self.observed.push_back(HostEvent { at: Instant::now(), what });
     }
 }
 

@@ -17,19 +17,19 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use crate::protocols::command::{How, Order, Outcome};
+use crate::protocols::command::{ProgramExit, ProgramOutcome, ProgramRun};
 
 /// Ties the life of a program that is about to be started to this process': it must not outlive it, however it ends.
-pub type Tether = fn(&mut Command);
+pub type DeathSignal = fn(&mut Command);
 
 /// Of an attendant's thread.
 const STACK: usize = 256 * 1024;
 
 /// Starts an attendant for a connection to `service`; gives the agent's end of its socket. It ends when that is closed.
-pub(crate) fn attend(tether: Option<Tether>, service: &str) -> io::Result<(OwnedFd, JoinHandle<()>)> {
+pub(crate) fn attend(tether: Option<DeathSignal>, service: &str) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     let (theirs, ours) = UnixStream::pair()?;
     theirs.set_nonblocking(true)?;
-    let mut attendant = Attendant { agent: ours, tether, variables: variables(service) };
+    let mut attendant = ProgramWorker { agent: ours, tether, variables: variables(service) };
     let named = std::thread::Builder::new().name("attendant".to_owned()).stack_size(STACK);
     // An agent that hangs up ends it, and is not there to be told.
     let thread = named.spawn(move || while attendant.serve().is_ok() {})?;
@@ -52,37 +52,38 @@ fn variables(service: &str) -> Vec<(&'static str, String)> {
     variables
 }
 
-struct Attendant {
+struct ProgramWorker {
     agent: UnixStream,
-    tether: Option<Tether>,
+    tether: Option<DeathSignal>,
     variables: Vec<(&'static str, String)>,
 }
 
-impl Attendant {
+impl ProgramWorker {
     /// One order.
     fn serve(&mut self) -> io::Result<()> {
         let mut length = [0; 4];
         self.agent.read_exact(&mut length)?;
         let mut frame = vec![0; u32::from_be_bytes(length) as usize];
         self.agent.read_exact(&mut frame)?;
-        let order = Order::read(&frame).ok_or(ErrorKind::InvalidData)?;
+        let order = ProgramRun::read(&frame).ok_or(ErrorKind::InvalidData)?;
         let mut told = Vec::new();
         match self.start(&order) {
             Ok(mut running) => {
                 let how = running.attend_to(&self.agent)?;
                 let [stdout, stderr] = running.outputs();
                 let is_cut = stdout.is_cut || stderr.is_cut;
-                Outcome { how, is_cut, stdout: &stdout.kept, stderr: &stderr.kept }.write(&mut told);
+                ProgramOutcome { how, is_cut, stdout: &stdout.kept, stderr: &stderr.kept }.write(&mut told);
             }
             Err(error) => {
                 let why = error.to_string();
-                Outcome { how: How::NotStarted, is_cut: false, stdout: b"", stderr: why.as_bytes() }.write(&mut told);
+                ProgramOutcome { how: ProgramExit::NotStarted, is_cut: false, stdout: b"", stderr: why.as_bytes() }
+                    .write(&mut told);
             }
         }
         self.agent.write_all(&told)
     }
 
-    fn start(&self, order: &Order<'_>) -> io::Result<Running> {
+    fn start(&self, order: &ProgramRun<'_>) -> io::Result<RunningProgram> {
         let (program, arguments) = order.words.split_first().ok_or(ErrorKind::InvalidInput)?;
         let mut command = Command::new(OsStr::from_bytes(program));
         command.args(arguments.iter().map(|word| OsStr::from_bytes(word)));
@@ -93,7 +94,7 @@ impl Attendant {
         if let Some(tether) = self.tether {
             tether(&mut command);
         }
-        Running::of(command.spawn()?, order.stdin)
+        RunningProgram::of(command.spawn()?, order.stdin)
     }
 }
 
@@ -106,20 +107,20 @@ const BUFFER: usize = 64 * 1024;
 const READS: usize = 64;
 
 /// A program that runs.
-pub struct Running {
+pub struct RunningProgram {
     child: Child,
     group: Pid,
     /// Readable when it has ended.
     handle: OwnedFd,
-    input: Option<Input>,
-    outputs: [Output; 2],
+    input: Option<ProgramInput>,
+    outputs: [CapturedOutput; 2],
     buffer: Vec<u8>,
     /// Whether its group was killed.
     is_over: bool,
 }
 
 /// What it still has to read.
-struct Input {
+struct ProgramInput {
     pipe: OwnedFd,
     bytes: Vec<u8>,
     at: usize,
@@ -127,7 +128,7 @@ struct Input {
 
 /// What it has written.
 #[derive(Default)]
-pub struct Output {
+pub struct CapturedOutput {
     pipe: Option<OwnedFd>,
     /// The beginning.
     pub kept: Vec<u8>,
@@ -135,13 +136,13 @@ pub struct Output {
     pub is_cut: bool,
 }
 
-impl Running {
+impl RunningProgram {
     /// Takes charge of a program that has just been started, in a process group of its own.
     pub fn of(mut child: Child, stdin: Option<&[u8]>) -> io::Result<Self> {
         let group = Pid::from_child(&child);
         let handle = pidfd_open(group, PidfdFlags::empty());
         let pipe = child.stdin.take().map(OwnedFd::from);
-        let input = pipe.zip(stdin).map(|(pipe, bytes)| Input { pipe, bytes: bytes.to_vec(), at: 0 });
+        let input = pipe.zip(stdin).map(|(pipe, bytes)| ProgramInput { pipe, bytes: bytes.to_vec(), at: 0 });
         let outputs = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
         let handle = match handle {
             Ok(handle) => handle,
@@ -151,7 +152,7 @@ impl Running {
                 return Err(errno.into());
             }
         };
-        let outputs = outputs.map(|pipe| Output { pipe, ..Output::default() });
+        let outputs = outputs.map(|pipe| CapturedOutput { pipe, ..CapturedOutput::default() });
         let running = Self { child, group, handle, input, outputs, buffer: vec![0; BUFFER], is_over: false };
         let pipes = running.outputs.iter().filter_map(|output| output.pipe.as_ref());
         for pipe in pipes.chain(running.input.as_ref().map(|input| &input.pipe)) {
@@ -161,7 +162,7 @@ impl Running {
     }
 
     /// Waits for the program's end, or for that of its agent, which is an error.
-    fn attend_to(&mut self, agent: &UnixStream) -> io::Result<How> {
+    fn attend_to(&mut self, agent: &UnixStream) -> io::Result<ProgramExit> {
         loop {
             let [has_hung_up, has_ended, reads, out, err] = self.await_anything(agent)?;
             if has_hung_up {
@@ -182,7 +183,7 @@ impl Running {
     }
 
     /// Standard output and standard error.
-    pub fn outputs(&self) -> &[Output; 2] {
+    pub fn outputs(&self) -> &[CapturedOutput; 2] {
         &self.outputs
     }
 
@@ -223,15 +224,15 @@ impl Running {
 
     /// It has ended, or has to. What it started goes with it: the group's number is not given away while its first process has not been
     /// waited for.
-    fn end(&mut self) -> io::Result<How> {
+    fn end(&mut self) -> io::Result<ProgramExit> {
         self.is_over = true;
         let _ = kill_process_group(self.group, Signal::KILL);
         let status = self.child.wait()?;
-        Ok(status.code().map_or_else(|| How::Signalled(status.signal().unwrap_or(0)), How::Exited))
+        Ok(status.code().map_or_else(|| ProgramExit::Signalled(status.signal().unwrap_or(0)), ProgramExit::Exited))
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         if !self.is_over {
             // There is nobody to tell.
@@ -240,7 +241,7 @@ impl Drop for Running {
     }
 }
 
-impl Output {
+impl CapturedOutput {
     /// Reads what is there.
     fn take(&mut self, buffer: &mut [u8]) {
         for _ in 0..READS {
@@ -273,7 +274,7 @@ mod tests {
     }
 
     /// What came of an order: how, whether it was cut, both outputs.
-    type Told = (How, bool, Vec<u8>, Vec<u8>);
+    type Told = (ProgramExit, bool, Vec<u8>, Vec<u8>);
 
     impl Agent {
         fn of(service: &str) -> Self {
@@ -301,7 +302,7 @@ mod tests {
             socket.read_exact(&mut length).unwrap();
             let mut frame = vec![0; u32::from_be_bytes(length) as usize];
             socket.read_exact(&mut frame).unwrap();
-            let outcome = Outcome::read(&frame).unwrap();
+            let outcome = ProgramOutcome::read(&frame).unwrap();
             (outcome.how, outcome.is_cut, outcome.stdout.to_vec(), outcome.stderr.to_vec())
         }
 
@@ -325,13 +326,13 @@ mod tests {
     fn ends_of_each_kind() {
         let told =
             |how, stdout: &str, stderr: &str| (how, false, stdout.as_bytes().to_vec(), stderr.as_bytes().to_vec());
-        assert_eq!(sh("echo out; echo err >&2"), told(How::Exited(0), "out\n", "err\n"));
-        assert_eq!(sh("exit 3"), told(How::Exited(3), "", ""));
-        assert_eq!(sh("kill -TERM $$"), told(How::Signalled(15), "", ""));
+        assert_eq!(sh("echo out; echo err >&2"), told(ProgramExit::Exited(0), "out\n", "err\n"));
+        assert_eq!(sh("exit 3"), told(ProgramExit::Exited(3), "", ""));
+        assert_eq!(sh("kill -TERM $$"), told(ProgramExit::Signalled(15), "", ""));
         let (how, _, stdout, why) = Agent::of("").run(&["no-such-program-anywhere"], None);
-        assert_eq!((how, stdout.is_empty(), why.is_empty()), (How::NotStarted, true, false));
+        assert_eq!((how, stdout.is_empty(), why.is_empty()), (ProgramExit::NotStarted, true, false));
         let (how, ..) = Agent::of("").run(&[], None);
-        assert_eq!(how, How::NotStarted);
+        assert_eq!(how, ProgramExit::NotStarted);
     }
 
     #[test]
@@ -345,7 +346,7 @@ mod tests {
         let mut agent = Agent::of("");
         for number in 0..20 {
             let (how, _, stdout, _) = agent.run(&["echo", &number.to_string()], None);
-            assert_eq!((how, stdout), (How::Exited(0), format!("{number}\n").into_bytes()));
+            assert_eq!((how, stdout), (ProgramExit::Exited(0), format!("{number}\n").into_bytes()));
         }
         agent.hang_up();
     }
@@ -357,17 +358,17 @@ mod tests {
         assert_eq!(Agent::of("").run(&["cat"], Some(b"")).2, b"");
         assert_eq!(Agent::of("").run(&["cat"], None).2, b"");
         // It ends with its input unread.
-        assert_eq!(Agent::of("").run(&["true"], Some(&long)).0, How::Exited(0));
+        assert_eq!(Agent::of("").run(&["true"], Some(&long)).0, ProgramExit::Exited(0));
         // Much is read and written at the same time.
         let (how, is_cut, stdout, _) = Agent::of("").run(&["cat"], Some(&long));
-        assert_eq!((how, is_cut, stdout.len()), (How::Exited(0), true, 1024 * 1024));
+        assert_eq!((how, is_cut, stdout.len()), (ProgramExit::Exited(0), true, 1024 * 1024));
     }
 
     #[test]
     fn a_program_that_has_ended_is_not_waited_for_because_of_what_it_left() {
         let begun = Instant::now();
         let (how, _, stdout, _) = sh("sleep 600 & echo $!");
-        assert_eq!(how, How::Exited(0));
+        assert_eq!(how, ProgramExit::Exited(0));
         assert!(begun.elapsed() < Duration::from_secs(500));
         assert!(is_gone(&stdout), "what it left lives on");
     }

@@ -42,12 +42,12 @@ const MOST: f64 = 9_007_199_254_740_992.0;
 /// What a runner says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
-pub enum Said {
+pub enum RunnerMessage {
     /// First line: it is there, and its folders are made.
     Ready {
         /// Its version.
         version: String,
-        /// Its pid as the machine counts; 0 in a host that has namespaces of its own, whose keeper the lab started itself.
+        /// Its pid as the machine counts; 0 in a host that has namespaces of its own, whose shim the lab started itself.
         pid: u32,
         /// Where the host's private folders are.
         folder: PathBuf,
@@ -64,14 +64,14 @@ pub enum Said {
         /// Its request.
         number: u64,
         /// What came of it.
-        answer: Answer,
+        answer: OrderReply,
     },
     /// The order was not carried out; nothing of it was.
     Refused {
         /// Its request.
         number: u64,
         /// Why.
-        why: Refusal,
+        why: OrderRefusal,
     },
     /// A process wrote to standard output or error.
     Wrote {
@@ -101,7 +101,7 @@ pub enum Said {
 /// What came of an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub enum Answer {
+pub enum OrderReply {
     /// Nothing to say.
     Nothing,
     /// Of `Start`.
@@ -113,7 +113,7 @@ pub enum Answer {
     Ran {
         /// Its exit code, or the signal that ended it, negative.
         how: i32,
-        /// Standard output; over the wire only what no [`Said::Printed`] has brought.
+        /// Standard output; over the wire only what no [`RunnerMessage::Printed`] has brought.
         output: String,
         /// Standard error, likewise.
         errors: String,
@@ -148,7 +148,7 @@ pub enum Answer {
 /// Why an order was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
-pub enum Refusal {
+pub enum OrderRefusal {
     /// There is no such program.
     NoProgram {
         /// Its name.
@@ -207,7 +207,7 @@ impl<R: Read> HostLines<R> {
     }
 }
 
-impl Said {
+impl RunnerMessage {
     /// Reads a message. Nothing is made of it before it is known to be small; what is made of it can be shown.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ impl Said {
     }
 }
 
-impl Answer {
+impl OrderReply {
     fn checked(self) -> Result<Self, String> {
         Ok(match self {
             Self::Started { pid } if pid == 0 || pid > LAST_PID => return Err(format!("{pid} is no pid")),
@@ -265,7 +265,7 @@ impl Answer {
     }
 }
 
-impl Refusal {
+impl OrderRefusal {
     fn shown(self) -> Self {
         let shown = |text: String| plain_text::beginning(&text, REASON_CHARACTERS);
         match self {
@@ -382,8 +382,8 @@ mod tests {
 
     use super::*;
 
-    fn read(line: &str) -> Result<Said, String> {
-        Said::read(line.as_bytes())
+    fn read(line: &str) -> Result<RunnerMessage, String> {
+        RunnerMessage::read(line.as_bytes())
     }
 
     #[test]
@@ -426,7 +426,9 @@ mod tests {
     fn figures_that_cannot_be_were_not_measured() {
         let line = r#"{"said":"done","number":1,"answer":{"is":"samples","rows":[
             {"at_s":-7,"host":"other","process":"a\u001b[2J","cpu_user_pct":-3,"load1":1e300,"rss_bytes":18446744073709551615,"threads":3}]}}"#;
-        let Said::Done { answer: Answer::Samples { rows }, .. } = read(line).unwrap() else { unreachable!() };
+        let RunnerMessage::Done { answer: OrderReply::Samples { rows }, .. } = read(line).unwrap() else {
+            unreachable!()
+        };
         let expected = Sample { process: "a\\u{1b}[2J".to_owned(), threads: Some(3), ..Sample::default() };
         assert_eq!(rows, [expected]);
     }
@@ -434,8 +436,10 @@ mod tests {
     #[test]
     fn of_notices_some_are_kept_and_all_can_be_shown() {
         let notices: Vec<String> = (0..100).map(|number| format!("\u{1b}]0;{number}\u{7}")).collect();
-        let ready = Said::Ready { version: "1".to_owned(), pid: 7, folder: "/x".into(), notices };
-        let Ok(Said::Ready { notices, .. }) = Said::read(&serde_json::to_vec(&ready).unwrap()) else { unreachable!() };
+        let ready = RunnerMessage::Ready { version: "1".to_owned(), pid: 7, folder: "/x".into(), notices };
+        let Ok(RunnerMessage::Ready { notices, .. }) = RunnerMessage::read(&serde_json::to_vec(&ready).unwrap()) else {
+            unreachable!()
+        };
         assert_eq!((notices.len(), notices[0].as_str()), (21, "\\u{1b}]0;0\\u{7}"));
         assert_eq!(notices[20], "… 80 more notices, not kept");
     }

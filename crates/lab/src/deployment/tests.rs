@@ -14,13 +14,14 @@ use record::events::What;
 use serde_json::json;
 
 use super::*;
+use crate::deployment::bring_up::slowdown;
 use crate::fixture::{
-    Adjust as _, Bench, Lab, Lines, folder_trial, is_alive, manifest, ourselves, server, shell, story, trial, until,
+    Adjust as _, Bench, FakeLab, LineClient, folder_trial, is_alive, manifest, ourselves, server, shell, stays_alive,
+    story, trial, until,
 };
-use crate::site::bring_up::slowdown;
-use crate::{Ground, Site};
+use crate::{ClientPlacement, Deployment};
 
-fn ups_and_downs(observed: &[Observed]) -> Vec<String> {
+fn ups_and_downs(observed: &[HostEvent]) -> Vec<String> {
     let words = observed.iter().filter_map(|observed| match &observed.what {
         What::HostUp { .. } | What::HostDown { .. } => None,
         What::ProcessUp { process, .. } => Some(format!("up {process}")),
@@ -95,7 +96,7 @@ fn what_leaves_its_process_group_is_found_and_killed() {
     let escaped: u32 = fs::read_to_string(&note).unwrap().trim().parse().unwrap();
     assert!(is_alive(escaped));
     site.stop().unwrap();
-    assert!(!is_alive(escaped));
+    assert!(!stays_alive(escaped));
 }
 
 #[test]
@@ -277,7 +278,7 @@ fn what_processes_say_that_the_target_names_is_observed() {
     talking.log.alarming = vec!["broken".to_owned()];
     let mut site = bench.up(&talking).unwrap();
     let mut said = Vec::new();
-    let hear = |site: &mut Site, said: &mut Vec<(String, bool, u64)>| {
+    let hear = |site: &mut Deployment, said: &mut Vec<(String, bool, u64)>| {
         said.extend(site.poll().into_iter().filter_map(|observed| match observed.what {
             What::Log { host, process, line, alarming, left_out, .. } => {
                 assert_eq!((host.as_str(), process.as_str()), ("n1", "talker"));
@@ -314,7 +315,7 @@ fn one_that_ends_by_itself_is_quoted() {
     });
     assert_eq!(quoted, [["why", "that is why"]]);
     site.stop().unwrap();
-    let silent = |observed: &Observed| match &observed.what {
+    let silent = |observed: &HostEvent| match &observed.what {
         What::ProcessDown { last_lines, .. } => last_lines.is_empty(),
         _ => true,
     };
@@ -330,12 +331,12 @@ fn target() -> Manifest {
     manifest
 }
 
-fn held(value: &str, version: Option<&str>) -> Held {
-    Held { value: value.to_owned(), version: version.map(str::to_owned) }
+fn held(value: &str, version: Option<&str>) -> ReplicaValue {
+    ReplicaValue { value: value.to_owned(), version: version.map(str::to_owned) }
 }
 
-fn one(key: &str, value: &str) -> Result<Table, String> {
-    Ok(Table::from([(key.to_owned(), held(value, None))]))
+fn one(key: &str, value: &str) -> Result<ReplicaContents, String> {
+    Ok(ReplicaContents::from([(key.to_owned(), held(value, None))]))
 }
 
 #[test]
@@ -365,7 +366,7 @@ fn every_member_that_is_up_is_asked_by_itself_and_nobody_else() {
 [ "$PLIMSOLL_NAME" = n3 ] && { echo "tables are not loaded" >&2; exit 7; }
 printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES""#;
     bench.folder.script("hooks/audit", script);
-    let lab = Lab::new(&bench, &["proxy", "server", "server", "server"]);
+    let lab = FakeLab::new(&bench, &["proxy", "server", "server", "server"]);
     let mut site = lab.up(&target()).unwrap();
     assert!(site.can_audit());
     // Of n4 the process is gone, with the host still there.
@@ -400,7 +401,7 @@ fn without_the_hook_nobody_is_asked() {
     let bench = Bench::new();
     let mut manifest = target();
     manifest.hooks.clear();
-    let mut site = Lab::new(&bench, &["", ""]).up(&manifest).unwrap();
+    let mut site = FakeLab::new(&bench, &["", ""]).up(&manifest).unwrap();
     assert_eq!((site.can_audit(), site.audit()), (false, Vec::new()));
 }
 
@@ -412,7 +413,7 @@ for (i = 0; i < 50000; i++) printf "%s\"k%d\": \"%s\"", i ? ", " : "", i, v; pri
 fn a_large_table_is_taken_whole() {
     let bench = Bench::new();
     bench.folder.script("hooks/audit", LARGE);
-    let mut site = Lab::new(&bench, &[""]).up(&target()).unwrap();
+    let mut site = FakeLab::new(&bench, &[""]).up(&target()).unwrap();
     let table = site.audit().remove(0).replica.holds.unwrap();
     assert_eq!((table.len(), table["k49999"].value.len()), (50_000, 200));
     // Others are cut as before.
@@ -428,7 +429,7 @@ fn as_set(words: &[String]) -> BTreeSet<&str> {
 fn role_by_role_on_all_hosts_and_back() {
     let bench = Bench::new();
     let beside = shell("beside", &["exec sleep 1000"]).after("server");
-    let lab = Lab::new(&bench, &["", "", ""]);
+    let lab = FakeLab::new(&bench, &["", "", ""]);
     let mut site = lab.up(&manifest(vec![beside, server("server")])).unwrap();
     let ups = story(&site.poll());
     let expected =
@@ -459,7 +460,7 @@ fn role_by_role_on_all_hosts_and_back() {
 fn on_slow_hosts_everything_may_take_longer() {
     assert_eq!([0.1, 0.5, 1.0, 2.0, 0.0].map(slowdown), [10.0, 2.0, 1.0, 1.0, 1.0]);
     let bench = Bench::new();
-    let mut lab = Lab::new(&bench, &[""]);
+    let mut lab = FakeLab::new(&bench, &[""]);
     lab.trial.lab.speed = 0.1;
     let site = lab.up(&manifest(vec![server("server").stop_within(0.5)])).unwrap();
     assert_eq!((site.posts[0].ready_within_s, site.posts[0].stop_within_s), (200.0, 5.0));
@@ -475,14 +476,14 @@ fn the_hosts_of_a_role_do_not_wait_for_each_other() {
     let serve = ourselves("fixture::serve").join(" ");
     let script = format!(": > {}/{{name}}; until {all}; do sleep 0.02; done; exec {serve}", seen.display());
     let waiting = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
-    let site = Lab::new(&bench, &["", "", ""]).up(&manifest(vec![waiting])).unwrap();
+    let site = FakeLab::new(&bench, &["", "", ""]).up(&manifest(vec![waiting])).unwrap();
     assert_eq!(site.members().len(), 3);
 }
 
 #[test]
 fn hosts_with_roles_run_nothing_else() {
     let bench = Bench::new();
-    let lab = Lab::new(&bench, &["beside", "server", "server"]);
+    let lab = FakeLab::new(&bench, &["beside", "server", "server"]);
     let mut beside = shell("beside", &["exec sleep 1000"]);
     beside.ready.check = ReadyCheck::Http("http://{host.server}:{port.server.service}/".to_owned());
     let mut site = lab.up(&manifest(vec![server("server"), beside.after("server")])).unwrap();
@@ -496,7 +497,7 @@ fn hosts_with_roles_run_nothing_else() {
 #[test]
 fn a_role_that_the_target_does_not_have_is_named_with_its_host() {
     let bench = Bench::new();
-    let failed = Lab::new(&bench, &["", "sever"]).up(&manifest(vec![server("server")])).err().unwrap();
+    let failed = FakeLab::new(&bench, &["", "sever"]).up(&manifest(vec![server("server")])).err().unwrap();
     assert_eq!(failed.error.to_string(), "host n2: `test` has no role `sever`; it has server");
     assert_eq!(story(&failed.observed), ["+n1", "+n2", "-n1", "-n2"]);
 }
@@ -508,7 +509,7 @@ fn one_that_dies_ends_the_start_and_its_story_is_told() {
     // The others would be ready only long after.
     let script = format!("[ {{name}} = n2 ] && exit 7; sleep 1000; exec {serve}");
     let dying = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
-    let failed = Lab::new(&bench, &["", "", ""]).up(&manifest(vec![dying])).err().unwrap();
+    let failed = FakeLab::new(&bench, &["", "", ""]).up(&manifest(vec![dying])).err().unwrap();
     let Error::DiedAtStart { role, how, .. } = &*failed.error else { panic!("{}", failed.error) };
     assert_eq!((role.as_str(), how.as_str()), ("server on n2", "exit 7"));
     let told = story(&failed.observed);
@@ -521,7 +522,7 @@ fn one_that_dies_ends_the_start_and_its_story_is_told() {
 #[test]
 fn a_program_that_is_missing_on_one_host_does_not_hide_what_started_on_the_others() {
     let bench = Bench::new();
-    let lab = Lab::new(&bench, &["", ""]);
+    let lab = FakeLab::new(&bench, &["", ""]);
     // A link that is there on n1 only.
     let link = bench.folder.join("n1");
     std::os::unix::fs::symlink("/bin/sleep", &link).unwrap();
@@ -535,7 +536,7 @@ fn a_program_that_is_missing_on_one_host_does_not_hide_what_started_on_the_other
 #[test]
 fn ports_are_those_that_are_free_on_every_host() {
     let bench = Bench::new();
-    let lab = Lab::new(&bench, &["", ""]);
+    let lab = FakeLab::new(&bench, &["", ""]);
     lab.strings[1].refuses_ports.store(3, Ordering::SeqCst);
     let site = lab.up(&manifest(vec![server("server")])).unwrap();
     assert_eq!(lab.strings[1].refuses_ports.load(Ordering::SeqCst), 0);
@@ -554,7 +555,7 @@ fn hooks_are_run_where_the_service_is_up() {
     );
     let mut manifest = manifest(vec![server("server")]);
     manifest.hooks.insert("inspect".to_owned(), "hooks/inspect".to_owned());
-    let lab = Lab::new(&bench, &["", ""]);
+    let lab = FakeLab::new(&bench, &["", ""]);
     let mut site = lab.up(&manifest).unwrap();
     let members = site.members();
     let says = site.inspect().unwrap();
@@ -574,7 +575,7 @@ fn a_real_host_that_lacks_something_is_named_before_anything_starts() {
         .script("hooks/install", "[ $1 = check ] && [ -n \"$PLIMSOLL_TARGET\" ] && echo apt install it; exit 1");
     let mut manifest = manifest(vec![server("server")]);
     manifest.hooks.insert("install".to_owned(), "hooks/install".to_owned());
-    let mut lab = Lab::new(&bench, &["", ""]);
+    let mut lab = FakeLab::new(&bench, &["", ""]);
     assert!(lab.up(&manifest).is_ok(), "virtual hosts have what this machine has");
     lab.strings[1].is_real = true;
     let failed = lab.up(&manifest).err().unwrap();
@@ -592,13 +593,13 @@ fn a_real_host_that_lacks_something_is_named_before_anything_starts() {
 fn a_quick_start_is_over_before_the_target_is_up() {
     let bench = Bench::new();
     let up = |quick_start: bool, refused: Option<&'static str>| {
-        let mut lab = Lab::new(&bench, &["", ""]);
+        let mut lab = FakeLab::new(&bench, &["", ""]);
         lab.trial.lab.quick_start = quick_start;
         *lab.strings[1].refuses.lock().unwrap() = refused;
         lab.up(&manifest(vec![server("server")])).map(|mut site| site.kill_all().unwrap())
     };
     // What a host refuses, it was asked for.
-    for refused in [Some("n2 impose quick start"), Some("n2 lift quick start")] {
+    for refused in [Some("n2 inject quick start"), Some("n2 heal quick start")] {
         assert!(up(false, refused).is_ok());
         assert!(up(true, refused).is_err_and(|not_up| not_up.error.to_string().contains("it cannot")));
     }
@@ -609,7 +610,7 @@ fn a_quick_start_is_over_before_the_target_is_up() {
 #[test]
 fn a_host_that_is_lost_takes_its_processes_with_it_and_the_rest_goes_on() {
     let bench = Bench::new();
-    let lab = Lab::new(&bench, &["", ""]);
+    let lab = FakeLab::new(&bench, &["", ""]);
     let mut site = lab.up(&manifest(vec![server("server")])).unwrap();
     site.poll();
     lab.strings[1].is_lost.store(true, Ordering::SeqCst);
@@ -628,7 +629,7 @@ fn a_host_that_is_lost_takes_its_processes_with_it_and_the_rest_goes_on() {
 #[test]
 fn a_host_that_a_fault_takes_down_is_expected_to_be() {
     let bench = Bench::new();
-    let mut site = Lab::new(&bench, &["", ""]).up(&manifest(vec![server("server")])).unwrap();
+    let mut site = FakeLab::new(&bench, &["", ""]).up(&manifest(vec![server("server")])).unwrap();
     site.poll();
     site.hosts[0].crash().unwrap();
     site.host_down(0, true);
@@ -643,11 +644,12 @@ fn a_host_that_a_fault_takes_down_is_expected_to_be() {
 #[test]
 fn what_a_host_got_is_told_with_its_storage_where_that_was_measured() {
     let bench = Bench::new();
-    let lab = Lab::new(&bench, &["", ""]);
+    let lab = FakeLab::new(&bench, &["", ""]);
     let manifest = manifest(vec![server("server")]);
-    let build = Build { measures_storage: true, ..bench.build(&lab.trial, Some(&manifest)) };
+    let build = DeploymentSpec { measures_storage: true, ..bench.build(&lab.trial, Some(&manifest)) };
     let stop = AtomicBool::new(false);
-    let mut site = Site::up_on(lab.hosts(), Ground::default(), &build, Arc::new(Lines), &stop).unwrap();
+    let mut site =
+        Deployment::up_on(lab.hosts(), ClientPlacement::default(), &build, Arc::new(LineClient), &stop).unwrap();
     let observed = site.poll();
     let told: Vec<_> = observed
         .iter()

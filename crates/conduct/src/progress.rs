@@ -10,7 +10,7 @@ use record::results::SearchStep;
 
 /// Something worth telling while a run goes on.
 #[derive(Debug)]
-pub enum News<'a> {
+pub enum ProgressEvent<'a> {
     /// A trial begins: the `number`-th of `of`, counting from 1.
     TrialBegins {
         /// The trial.
@@ -28,7 +28,7 @@ pub enum News<'a> {
         what: &'a What,
     },
     /// A second of load went by.
-    Second(Second),
+    Second(SecondTotals),
     /// A trial ended.
     TrialEnds {
         /// How.
@@ -47,7 +47,7 @@ pub enum News<'a> {
 
 /// What ended in a second of load, by the books of one generator thread. Threads tell of the same second one after the other.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Second {
+pub struct SecondTotals {
     /// End of the second, since load start.
     pub at_s: f64,
     /// Length of the load, seconds.
@@ -64,7 +64,7 @@ pub struct Second {
     pub latency_ns: Option<Box<Histogram<u64>>>,
 }
 
-impl Second {
+impl SecondTotals {
     /// Operations that ended otherwise than `ok`.
     #[must_use]
     pub fn not_ok(&self) -> u64 {
@@ -73,9 +73,9 @@ impl Second {
 }
 
 /// Whoever watches.
-pub trait Audience {
+pub trait Observer {
     /// Is told.
-    fn tell(&mut self, news: &News<'_>);
+    fn tell(&mut self, news: &ProgressEvent<'_>);
 }
 
 /// How often the user asked for an end: set from a signal's thread, read everywhere.

@@ -16,8 +16,8 @@ const NONE: u32 = u32::MAX;
 pub struct Wheel {
     /// Everything before this tick has fired.
     tick: u64,
-    levels: [Level; LEVELS],
-    timers: Vec<Timer>,
+    levels: [WheelLevel; LEVELS],
+    timers: Vec<WheelTimer>,
     /// No timer is due before this moment.
     soonest_ns: u64,
     /// Whether a timer is due at that moment.
@@ -25,18 +25,18 @@ pub struct Wheel {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Timer {
+struct WheelTimer {
     due_ns: u64,
     next: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Level {
+struct WheelLevel {
     heads: [u32; SLOTS],
     occupied: [u64; SLOTS / 64],
 }
 
-impl Level {
+impl WheelLevel {
     /// The first occupied slot from `from` on.
     fn next_occupied(&self, from: usize) -> Option<usize> {
         let mut mask = u64::MAX << (from % 64);
@@ -61,8 +61,8 @@ impl Wheel {
     pub fn new(timers: usize) -> Self {
         Self {
             tick: 0,
-            levels: [Level { heads: [NONE; SLOTS], occupied: [0; SLOTS / 64] }; LEVELS],
-            timers: vec![Timer { due_ns: 0, next: NONE }; timers],
+            levels: [WheelLevel { heads: [NONE; SLOTS], occupied: [0; SLOTS / 64] }; LEVELS],
+            timers: vec![WheelTimer { due_ns: 0, next: NONE }; timers],
             soonest_ns: u64::MAX,
             is_exact: false,
         }
@@ -121,7 +121,7 @@ impl Wheel {
         let mut before = NONE;
         let mut timer = self.levels[0].heads[slot];
         while timer != NONE {
-            let Timer { due_ns, next } = self.timers[timer as usize];
+            let WheelTimer { due_ns, next } = self.timers[timer as usize];
             if due_ns <= now_ns {
                 match before {
                     NONE if next == NONE => drop(self.levels[0].take(slot)),
@@ -183,7 +183,7 @@ impl Wheel {
         let mut soonest = u64::MAX;
         let mut timer = self.levels[0].heads[slot];
         while timer != NONE {
-            let Timer { due_ns, next } = self.timers[timer as usize];
+            let WheelTimer { due_ns, next } = self.timers[timer as usize];
             soonest = soonest.min(due_ns);
             timer = next;
         }

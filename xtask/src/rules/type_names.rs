@@ -1,0 +1,90 @@
+//! Rule: a type's name occurs once in the workspace, so that whoever greps for it finds it. A list of exceptions may only shrink.
+
+use std::collections::BTreeMap;
+
+use super::{HouseRule, Violation};
+use crate::source::{code_only, without_inline_tests};
+use crate::tree::Tree;
+
+pub const KIND: HouseRule = HouseRule {
+    name: "type_names",
+    reason: "two types of one name are one name too few: who searches for it finds the wrong one",
+    check,
+    canary: &[
+        ("crates/load/src/ring.rs", "//! x\npub struct Gathering;\n"),
+        ("crates/lab/src/site.rs", "//! x\nenum Gathering {\n}\n"),
+    ],
+};
+
+/// Names that several types have: what each protocol has, what the plan asks for and the results answer, and what takes another's
+/// place when a feature is off.
+const SHARED: &[&str] = &[
+    "Claim",
+    "Command",
+    "Connection",
+    "Decoder",
+    "Error",
+    "Fault",
+    "Function",
+    "Host",
+    "Operation",
+    "Profile",
+    "Program",
+    "Protocol",
+    "Request",
+    "Requirement",
+    "Run",
+    "Runner",
+    "Trial",
+    "Want",
+];
+
+const LIST: &str = "xtask/src/rules/type_names.rs";
+
+fn check(tree: &Tree) -> Vec<Violation> {
+    let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
+    for file in tree.rust_without_tests() {
+        let code = without_inline_tests(&code_only(&file.text));
+        for (index, line) in code.lines().enumerate() {
+            if let Some(name) = declared(line) {
+                places.entry(name.to_owned()).or_default().push((&file.path, index + 1));
+            }
+        }
+    }
+    let mut violations = Vec::new();
+    for (name, places) in places.iter().filter(|(name, _)| !SHARED.contains(&name.as_str())) {
+        for (path, line) in &places[1..] {
+            let (first, at) = places[0];
+            violations.push(Violation::at(path, *line, format!("`{name}` is also a type in {first}:{at}")));
+        }
+    }
+    // A tree of a canary has none of them.
+    if tree.files.iter().any(|file| file.path == LIST) {
+        let alone = SHARED.iter().filter(|name| places.get(**name).is_none_or(|places| places.len() < 2));
+        violations.extend(alone.map(|name| Violation::of(LIST, format!("`{name}` is not shared any more: remove it"))));
+    }
+    violations
+}
+
+/// The type that a line at the outermost level declares.
+fn declared(line: &str) -> Option<&str> {
+    if line.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "unsafe");
+    matches!(words.next(), Some("struct" | "enum" | "trait" | "type" | "union")).then_some(())?;
+    words.next()?.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::declared;
+
+    #[test]
+    fn types_of_every_kind_are_seen() {
+        assert_eq!(declared("pub(crate) struct Ring<'a> {"), Some("Ring"));
+        assert_eq!(declared("type Way = usize;"), Some("Way"));
+        assert_eq!(declared("    type Item = u8;"), None);
+        assert_eq!(declared("pub fn structure() {"), None);
+    }
+}
