@@ -11,6 +11,11 @@ PARTS      ?=
 # All that is tested is tested in one set of features, so that it is compiled once.
 WHOLE = --workspace --features plimsoll/scripts --locked
 
+# Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
+SIGNALS = env --default-signal=HUP,INT,QUIT
+# Most of them wait for others most of the time.
+export RUST_TEST_THREADS ?= 4
+
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -47,8 +52,8 @@ test:
 	@scripts/need.sh rust compiler c++ erlang-tests docket python lab ssh redis nginx
 	$(MAKE) --no-print-directory -C targets/vsns test
 	$(MAKE) --no-print-directory -C targets/docket test
-	cargo test --quiet --no-fail-fast $(WHOLE)
-	WITHOUT_RING=1 cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations
+	$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE)
+	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations
 	scripts/check-hlog.sh target/debug/plimsoll
 
 lint:
