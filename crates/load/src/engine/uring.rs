@@ -12,9 +12,12 @@
 //! Sockets registered with the ring, so that it need not look them up for each request, and 24 or 32 requests at once instead of 16 made
 //! no difference that could be shown.
 
+use std::time::Duration;
+
 use rustix::event::epoll::{self, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::ioctl_fionbio;
+use rustix::io::{ioctl_fionbio, ioctl_fionread};
+use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
 
 use super::connection::{NOBODY, SocketState, SocketStream, broken_cause, event_data};
@@ -184,6 +187,11 @@ impl<P: Protocol> Worker<P> {
             // A request for it that is still on its way would meet another socket of that number.
             let handed = ring.hand_over();
             self.fail_by_ring(handed);
+        }
+        // Bytes that nobody will read reset a connection that is closed, and not one that is shut down: with no room left for them,
+        // the target's system would keep its answer and ask for room for minutes.
+        if ioctl_fionread(&socket).is_ok_and(|unread| unread > 0) {
+            let _ = set_socket_linger(&socket, Some(Duration::ZERO));
         }
         // One that is not connected any more needs no telling.
         let _ = shutdown(&socket, Shutdown::Both);

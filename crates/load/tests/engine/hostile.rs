@@ -207,7 +207,7 @@ impl Case {
             let (last_s, first_s) = self.timeouts_s().split_last().unwrap();
             let came = first_s.iter().map(|timeout_s| play(*timeout_s)).find(has_connected);
             let came = came.unwrap_or_else(|| play(*last_s));
-            self.judge(way, &results(&came), &target.troubles());
+            self.judge(way, &came.results(), &target.troubles());
             balance(self.name, &came);
         }
     }
@@ -258,11 +258,6 @@ fn each(cases: &'static [Case], is_endless: bool, check: fn(&'static Case)) {
 /// What came of a load, of so many seconds that its first operation could begin: a starved machine may take its time for that.
 fn begun(play: impl Fn(f64) -> Came) -> Came {
     [0.1, 0.3, 1.0, 3.0].into_iter().map(play).find(|came| came.summary.attempts > 0).expect("no operation ended")
-}
-
-/// How attempts ended.
-fn results(came: &Came) -> BTreeSet<&str> {
-    came.intervals.iter().flat_map(|interval| &interval.attempts).map(|attempts| attempts.result.as_str()).collect()
 }
 
 /// Each operation that began has ended, once, and is in every book. None is retried here.

@@ -1,8 +1,11 @@
 //! What becomes of operations: each outcome, its result, and what the history says of it.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use load::LoadPurpose;
+use load::{LoadOrder, LoadPurpose};
 use record::events::Outcome;
 
 use crate::server::{Reply, Server, frame, nobody};
@@ -189,4 +192,36 @@ fn large_requests_and_answers_in_pieces() {
     let mut orders = orders(&server.service(), load(2, 0.0, steps));
     orders.purpose = LoadPurpose::Prepare { count: 4 };
     assert_eq!(play(orders).summary.ok, 12);
+}
+
+/// A connection that the ring reads from was only shut down, so that the kernel had no unread bytes to reset it for: with the window
+/// shut the target's system kept asking for room, and held megabytes of each such answer for minutes.
+#[test]
+fn a_target_is_told_at_once_that_nobody_takes_its_answer_any_more() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let service = listener.local_addr().unwrap().to_string();
+    let (told, was_told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, told) = (stream.unwrap(), told.clone());
+            std::thread::spawn(move || {
+                // As wide as the other side's window may become, and more.
+                let block = vec![b'x'; 1 << 20];
+                let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n";
+                let mut sent = stream.read(&mut [0; 4096]).and_then(|_| stream.write_all(head));
+                while sent.is_ok() {
+                    sent = stream.write_all(&block);
+                }
+                let _ = told.send(());
+            });
+        }
+    });
+    let mut load = load(16, 0.1, vec![step("get", &["path=/"])]);
+    load.think_s = 60.0;
+    let came = play(LoadOrder { protocol: "http".into(), ..orders(&service, load) });
+    assert_eq!(came.attempts("answer too long"), 16, "{:?}", came.summary);
+    // The system asks for room for minutes.
+    for _ in 0..16 {
+        was_told.recv_timeout(Duration::from_secs(20)).expect("a target that still sends");
+    }
 }

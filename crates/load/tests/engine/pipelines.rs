@@ -221,7 +221,7 @@ fn what_a_server_leaves_unanswered_at_an_announced_end_is_asked_again() {
     });
     let orders = orders(&server.service(), sharing(8, load(8, 0.2, vec![get_own_path()])));
     let came = play(LoadOrder { protocol: "http".into(), ..orders });
-    assert!(came.summary.ok > 8 && came.summary.wrong + came.summary.failed == 0, "{:?}", came.summary);
+    assert!(came.summary.ok > 8 && came.results().into_iter().eq(["ok"]), "{:?}, {:?}", came.summary, came.results());
     assert_eq!(came.summary.attempts, came.summary.ok, "being asked again is no attempt");
     assert!(connects(&came) >= came.summary.ok / 3);
     assert_eq!(came.notices().len(), 1, "{:?}", came.notices());

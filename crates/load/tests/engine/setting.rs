@@ -1,6 +1,6 @@
 //! Loads for the tests, and what they came to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -21,6 +21,11 @@ impl Came {
     pub fn attempts(&self, result: &str) -> u64 {
         let all = self.intervals.iter().flat_map(|interval| &interval.attempts);
         all.filter(|attempts| attempts.result == result).map(|attempts| attempts.count).sum()
+    }
+
+    /// Every result that an attempt ended with.
+    pub fn results(&self) -> BTreeSet<&str> {
+        self.intervals.iter().flat_map(|interval| &interval.attempts).map(|attempts| attempts.result.as_str()).collect()
     }
 
     /// Every time of that kind of operations with that outcome, nanoseconds, in order.

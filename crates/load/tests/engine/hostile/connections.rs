@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 
 use super::server::Deed::{Again, Deaf, Fin, Hear, Reset, Say, Stay, Wait};
-use super::{Case, IMPATIENCE_S, OK, balance, begun, each, http, in_time, results};
+use super::{Case, IMPATIENCE_S, OK, balance, begun, each, http, in_time};
 use crate::server::nobody;
 use crate::setting::{load, orders, play, step};
 
@@ -46,7 +46,7 @@ fn nobody_listens() {
         let orders = orders(&service, load);
         in_time("nobody listens", move || play(orders))
     });
-    assert_eq!(results(&came).into_iter().collect::<Vec<_>>(), ["connect refused"]);
+    assert_eq!(came.results().into_iter().collect::<Vec<_>>(), ["connect refused"]);
     balance("nobody listens", &came);
 }
 
@@ -64,7 +64,7 @@ fn nobody_accepts() {
         let orders = orders(&service, load);
         in_time("nobody accepts", move || play(orders))
     });
-    let words = results(&came);
+    let words = came.results();
     assert!(words.iter().all(|word| ["timeout", "connect timeout"].contains(word)), "{words:?}");
     assert!(!words.is_empty());
 }

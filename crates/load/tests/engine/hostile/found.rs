@@ -11,7 +11,7 @@ use load::client::{CallError, Client};
 
 use super::server::Deed::{Again, Endless, Fin, Hear, HearHead, Reply, Reset, Say, Wait};
 use super::server::Hostile;
-use super::{Case, Deed, IMPATIENCE_S, OK, PATIENCE_S, Speech, balance, begun, http, in_time, redis, results, vsns};
+use super::{Case, Deed, IMPATIENCE_S, OK, PATIENCE_S, Speech, balance, begun, http, in_time, redis, vsns};
 use crate::secret::{Authority, Secret};
 use crate::server::frame;
 use crate::setting::{load, orders, pairs, play, step};
@@ -41,7 +41,7 @@ fn a_greeting_is_no_answer() {
         in_time("greets", move || play(orders))
     });
     balance("greets", &came);
-    assert!(results(&came).iter().all(|word| ["ok", "bad answer"].contains(word)), "{:?}", results(&came));
+    assert!(came.results().iter().all(|word| ["ok", "bad answer"].contains(word)), "{:?}", came.results());
     let greeted = came.attempts("bad answer");
     assert_eq!(came.summary.ok + greeted, came.summary.attempts);
     assert_eq!(
@@ -63,7 +63,7 @@ fn a_reset_that_a_request_is_told_of_is_no_end_in_order() {
         in_time("resets", move || play(orders))
     });
     balance("resets", &came);
-    let words = results(&came);
+    let words = came.results();
     assert!(words.iter().all(|word| ["connect failed", "connection reset"].contains(word)), "{words:?}");
 }
 
@@ -80,7 +80,7 @@ fn a_banner_that_comes_with_the_connection_is_heard_out() {
         in_time("says its banner", move || play(orders))
     });
     balance("says its banner", &came);
-    assert_eq!(results(&came).into_iter().collect::<Vec<_>>(), ["ok"]);
+    assert_eq!(came.results().into_iter().collect::<Vec<_>>(), ["ok"]);
 }
 
 /// Where a thread was late for a timeout, it looked for the answer once more; and again each time that it was late for that, which it

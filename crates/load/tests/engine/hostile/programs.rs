@@ -2,7 +2,7 @@
 
 use load::LoadOrder;
 
-use super::{IMPATIENCE_S, PATIENCE_S, balance, begun, in_time, results};
+use super::{IMPATIENCE_S, PATIENCE_S, balance, begun, in_time};
 use crate::setting::{load, orders, pairs, play, step};
 
 /// What is run, what it reads, and how it ends.
@@ -44,7 +44,7 @@ fn check((command, stdin, word): Program) {
         let orders = LoadOrder { protocol: "command".into(), ..orders("", load) };
         in_time(command, move || play(orders))
     });
-    assert_eq!(results(&came).into_iter().collect::<Vec<_>>(), [word], "{command}");
+    assert_eq!(came.results().into_iter().collect::<Vec<_>>(), [word], "{command}");
     balance(command, &came);
 }
 
