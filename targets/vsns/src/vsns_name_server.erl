@@ -23,9 +23,11 @@
 -type counts() :: {counts, Names :: non_neg_integer(), Spaces :: non_neg_integer()}.
 -type request() :: vsns_frame:request().
 
-%% @doc Starts the name server on what the table owner shares.
+%% @doc Starts the name server on what the table owner shares; after a crash only when the pause is over. It is the supervisor
+%% that waits, as with the delayed restarts of RabbitMQ's: nobody is registered meanwhile, so that calls fail.
 -spec start_link(vsns_options:options()) -> gen_server:start_ret().
-start_link(Options) ->
+start_link(#{restart_pause_ms := Pause} = Options) ->
+    _ = [timer:sleep(Pause) || Pause > 0, vsns_table_owner:starts() > 0],
     gen_server:start_link({local, ?MODULE}, ?MODULE, Options, [{spawn_opt, [{message_queue_data, off_heap}]}]).
 
 %% @doc Calls the name server. `{down, Reason}': it was not there, or died before it answered; the request may

@@ -22,6 +22,7 @@
     frame_limit := pos_integer(),
     connections := pos_integer(),
     restarts := non_neg_integer(),
+    restart_pause_ms := non_neg_integer(),
     max_processes := non_neg_integer(),
     max_ports := non_neg_integer(),
     open_files := non_neg_integer(),
@@ -48,6 +49,7 @@ table() ->
      {frame_limit, {integer, 64, 67108864}, 1048576},
      {connections, {integer, 1, 1000000}, 10000},
      {restarts, {integer, 0, 1000000}, 1000},
+     {restart_pause_ms, {integer, 0, 60000}, 0},
      %% The start script has given these to the emulator, too.
      {max_processes, {integer, 0, 134217727}, 0},
      {max_ports, {integer, 0, 134217727}, 0},

@@ -4,7 +4,7 @@
 -module(vsns_table_owner).
 -behaviour(gen_server).
 
--export([start_link/1, share/0, restarts/0]).
+-export([start_link/1, share/0, starts/0, restarts/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -record(state, {shared :: vsns_store:shared(), starts = 0 :: non_neg_integer()}).
@@ -19,10 +19,15 @@ start_link(Options) ->
 share() ->
     gen_server:call(?MODULE, share, infinity).
 
+%% @doc How many name servers have started.
+-spec starts() -> non_neg_integer().
+starts() ->
+    gen_server:call(?MODULE, starts, infinity).
+
 %% @doc How many times the name server was restarted.
 -spec restarts() -> non_neg_integer().
 restarts() ->
-    gen_server:call(?MODULE, restarts, infinity).
+    max(0, starts() - 1).
 
 %% @private
 -spec init(vsns_options:options()) -> {ok, #state{}}.
@@ -31,11 +36,11 @@ init(#{state := Kind} = Options) ->
     {ok, #state{shared = Store:prepare(Options)}}.
 
 %% @private
--spec handle_call(share | restarts, gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+-spec handle_call(share | starts, gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call(share, _From, #state{shared = Shared, starts = Starts} = State) ->
     {reply, {Shared, Starts}, State#state{starts = Starts + 1}};
-handle_call(restarts, _From, #state{starts = Starts} = State) ->
-    {reply, max(0, Starts - 1), State}.
+handle_call(starts, _From, #state{starts = Starts} = State) ->
+    {reply, Starts, State}.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.

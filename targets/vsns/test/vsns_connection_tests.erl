@@ -152,6 +152,16 @@ many_oops_test_() ->
         ?assertEqual(ok, call(C, ping))
     end).
 
+calls_fail_while_the_supervisor_pauses_test_() ->
+    with(#{coupling => isolated, restart_pause_ms => 2000}, fun() ->
+        C = connect(),
+        ?assertEqual(ok, call(C, oops)),
+        ?assertMatch({unavailable, _}, call(C, ping)),
+        ?assertMatch({unavailable, _}, call(C, ping)),
+        back(1),
+        ?assertEqual(ok, call(C, ping))
+    end).
+
 too_many_restarts_end_the_service_test_() ->
     with(#{restarts => 0}, fun() ->
         C = connect(),

@@ -9,11 +9,11 @@ all_test() ->
     {ok, Options} = vsns_options:parse(
         ["--port", "5000", "--inner-port", "5001", "--host", "0.0.0.0", "--data", "/d", "--state", "mnesia",
          "--sync", "false", "--coupling", "isolated", "--hub", "bounded", "--hub-tries", "7", "--hub_wait_ms", "8",
-         "--schedulers", "2", "--frame-limit", "100", "--connections", "9", "--restarts", "0",
+         "--schedulers", "2", "--frame-limit", "100", "--connections", "9", "--restarts", "0", "--restart-pause-ms", "7",
          "--max-processes", "1024", "--max-ports", "1025", "--open-files", "1026", "--socket-buffers", "1027"]),
     ?assertEqual(#{port => 5000, inner_port => 5001, host => {0, 0, 0, 0}, data => "/d", state => mnesia, sync => false,
                    coupling => isolated, hub => bounded, hub_tries => 7, hub_wait_ms => 8, schedulers => 2,
-                   frame_limit => 100, connections => 9, restarts => 0, max_processes => 1024, max_ports => 1025,
+                   frame_limit => 100, connections => 9, restarts => 0, restart_pause_ms => 7, max_processes => 1024, max_ports => 1025,
                    open_files => 1026, socket_buffers => 1027}, Options).
 
 wrong_test_() ->
