@@ -122,16 +122,15 @@ step(#state{phase = serving} = State) -> call_peers(State).
 
 %% Mnesia reads its settings when it starts.
 -spec set_up(docket_options:options()) -> ok.
-set_up(#{copies := Copies} = Options) ->
+set_up(#{copies := Copies, dump_writes := Writes, dump_s := Seconds} = Options) ->
     _ = application:load(mnesia),
     Location = case Copies of
         ram -> [{schema_location, ram}];
         disc -> [{dir, docket_folder:mnesia(Options)}]
     end,
     Settings = [{event_module, docket_events}, {core_dir, false},
-                %% The default of 1000 is for small logs; at thousands of writes a second Mnesia would dump all the time. A log
-                %% that is still not dumped when the next is due is an overload, and said.
-                {dump_log_write_threshold, 20000}, {dump_log_time_threshold, 60000} | Location],
+                %% A log that is still not dumped when the next is due is an overload, and said.
+                {dump_log_write_threshold, Writes}, {dump_log_time_threshold, timer:seconds(Seconds)} | Location],
     lists:foreach(fun({Name, Value}) -> application:set_env(mnesia, Name, Value, [{persistent, true}]) end, Settings).
 
 %% Looks for a cluster to join, or founds it.

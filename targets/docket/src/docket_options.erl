@@ -18,6 +18,8 @@
     write := mode(),
     read := mode(),
     copies := ram | disc,
+    dump_writes := pos_integer(),
+    dump_s := pos_integer(),
     layout := together | web_and_core,
     admission := non_neg_integer(),
     serial := boolean(),
@@ -44,6 +46,9 @@ table() ->
      {write, ?MODES, transaction},
      {read, ?MODES, transaction},
      {copies, {choice, [ram, disc]}, disc},
+     %% OTP's own defaults.
+     {dump_writes, {integer, 1, 1000000000}, 1000},
+     {dump_s, {integer, 1, 86400}, 180},
      {layout, {choice, [together, web_and_core]}, together},
      {admission, {integer, 0, 1000000}, 0},
      {serial, boolean, false},
