@@ -365,7 +365,7 @@ impl TrialShell<'_> {
             seed: self.trial.seed,
             tls: self.trial.target.tls.clone(),
             files: self.run.files.clone(),
-            tether: Some(lab::ends_with_us),
+            tether: Some(linux::ends_with_us),
             without_ring: false,
         }
     }

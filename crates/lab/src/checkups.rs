@@ -301,9 +301,11 @@ fn count(number: u64, one: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use fixture::TestDir;
+
     use super::*;
     use crate::doctor::{CpuNoise, Erlang, LinkSupport, MeasuredSpread};
-    use crate::fixture::{TestDir, machine};
+    use crate::fakes::machine;
 
     /// What was measured of a machine on which nothing disturbs.
     fn calm() -> Measured {

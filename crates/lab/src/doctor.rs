@@ -11,6 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use experiment::plan::{Plan, TargetKind, Trial};
+use linux::procfs;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, clock_getres};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,6 @@ use crate::checkups::{CheckKind, CheckResult, CheckScope, CheckState, Fix, KINDS
 use crate::environment::{self, RecordedRoot};
 use crate::hooks::{Hook, OutputStream};
 use crate::hosts::{self, netns};
-use crate::linux::{self, procfs};
 use crate::probes::CpuTicks;
 use crate::readiness::UrlParts;
 use crate::trusted::PrivateFolder;
@@ -631,8 +631,10 @@ fn between(before: &DoctorMeasurement, after: &DoctorMeasurement, ours: u32) -> 
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
-    use crate::fixture::{TestDir, machine};
+    use crate::fakes::machine;
 
     const QUEUE: &str = "proc/sys/net/core/somaxconn";
 

@@ -9,12 +9,12 @@ use std::sync::OnceLock;
 
 use crc32fast::Hasher;
 use experiment::plan;
+use linux::cgroup::{Controller, Hierarchies, Version};
+use linux::procfs;
 use record::environment::{Build, Cache, Cpu, Environment, Interface, Limits, RunFolderDisk};
 use record::events::Versions;
 
 use crate::checkups::chosen;
-use crate::linux::cgroup::{Controller, Hierarchies, Version};
-use crate::linux::{self, procfs};
 use crate::placement::{MachineCapacity, needs_score};
 use crate::probes::memory_bytes;
 use crate::runner::machine::score as machine_score;
@@ -677,8 +677,9 @@ fn mark(path: &Path, largest_bytes: u64) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
-    use crate::fixture::TestDir;
 
     fn root(files: &[(&str, &str)]) -> (RecordedRoot, TestDir) {
         let folder = TestDir::new();

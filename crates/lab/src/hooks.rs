@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process_group};
 
+use crate::Error;
 use crate::hosts::{Host, ProcessExit, ProgramOutput};
 use crate::runner::ProgramSpec;
-use crate::{Error, linux};
 
 /// Of what a hook writes; see [`Hook::answer_bytes`].
 pub const ANSWER_BYTES: usize = 8 << 20;
@@ -212,9 +212,10 @@ pub fn variable(prefix: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fixture::{TestDir, is_alive, until};
+
     use super::*;
-    use crate::fixture::{Bench, FakeHost, Strings, TestDir, is_alive, until};
-    use crate::linux;
+    use crate::fakes::{Bench, FakeHost, Strings};
 
     fn hook(folder: &TestDir, script: &str) -> Hook {
         Hook {
@@ -273,7 +274,7 @@ mod tests {
         let leaves = hook(&folder, &format!("sleep 1000 & echo $! > {}; echo '{{}}'", note.display()));
         assert!(leaves.ask().unwrap().is_object());
         let pid: u32 = std::fs::read_to_string(note).unwrap().trim().parse().unwrap();
-        let stat = crate::linux::procfs::stat(pid).unwrap();
+        let stat = linux::procfs::stat(pid).unwrap();
         assert!(linux::signal(&stat, Signal::KILL));
     }
 

@@ -518,8 +518,9 @@ mod tests {
     use std::sync::{Barrier, Mutex};
     use std::thread::JoinHandle;
 
+    use fixture::{TestDir, is_alive, until};
+
     use super::*;
-    use crate::fixture::{TestDir, is_alive, until};
     use crate::runner::{Setup, VERSION, beside};
 
     const LONG: Duration = Duration::from_secs(30);

@@ -6,12 +6,11 @@ mod deployment;
 pub mod doctor;
 pub mod environment;
 mod error;
-pub mod faults;
 #[cfg(test)]
-mod fixture;
+mod fakes;
+pub mod faults;
 mod hooks;
 pub mod hosts;
-mod linux;
 pub mod placement;
 pub mod plain_text;
 mod ports;
@@ -30,7 +29,6 @@ use std::collections::BTreeMap;
 
 pub use deployment::{Deployment, DeploymentSpec, HostEvent, Member, MemberAnswer, NotUp, WatchedProcesses};
 pub use error::{Error, PortHolder};
-pub use linux::ends_with_us;
 pub use placement::ClientPlacement;
 
 /// Speaks the target's protocol for the lab, which does not know it.

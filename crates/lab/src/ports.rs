@@ -11,8 +11,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use linux::procfs::{self, Stat};
+
 use crate::error::{Error, PortHolder};
-use crate::linux::procfs::{self, Stat};
 use crate::sampling::ProcDir;
 
 /// Tries for each port before giving up.

@@ -51,9 +51,10 @@ fn grown(before: Option<u64>, now: Option<u64>) -> Option<u64> {
 mod tests {
     use std::path::Path;
 
+    use fixture::TestDir;
+    use linux::cgroup::{self, CpuTime, PressureTotals};
+
     use super::*;
-    use crate::fixture::TestDir;
-    use crate::linux::cgroup::{self, CpuTime, PressureTotals};
     use crate::runner::groups::Usage;
     use crate::sampling::{HostBounds, ProcDir};
 

@@ -8,11 +8,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use linux::procfs::{self, Stat};
 use record::events::ProcessShare;
 use record::rows::Sample;
 
 use crate::deployment::Member;
-use crate::linux::procfs::{self, Stat};
 use crate::ports::{Finder, ServerProcesses, TargetLocation};
 use crate::sampling::{ProcDir, SampleSource};
 
@@ -611,8 +611,10 @@ impl RestartDetector {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
-    use crate::fixture::{Bench, TestDir, manifest, server};
+    use crate::fakes::{Bench, manifest, server};
     use crate::sampling::HostBounds;
 
     /// A line as of Linux 6: 22 figures after the state are enough.
@@ -846,7 +848,7 @@ mod tests {
         // A thread of it waits in `accept`, for which the kernel holds a number that is not open yet: it must not count.
         let process = Path::new("/proc").join(site.members()[0].pid.to_string());
         let counted = || fs::read_dir(process.join("fd")).unwrap().count() as u64;
-        crate::fixture::until("they are counted", || open_files(&process) == Some(counted()));
+        fixture::until("they are counted", || open_files(&process) == Some(counted()));
     }
 
     /// Processes as pid, parent and name; the pid tells the start as well. Returns how many were replaced.

@@ -223,7 +223,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::fixture::LineClient;
+    use crate::fakes::LineClient;
 
     /// A server that gives one answer to each connection, at its address.
     fn answering(answer: &'static str) -> String {

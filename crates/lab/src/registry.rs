@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use linux::cgroup::{self, Device};
+use linux::{ProcessGroup, RunTag, mount, procfs};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::hosts::{Leftover, remove_remote};
-use crate::linux::cgroup::{self, Device};
-use crate::linux::{ProcessGroup, RunTag, mount, procfs};
 use crate::runner::groups::top_of;
 use crate::trusted::{self, PrivateFolder};
 

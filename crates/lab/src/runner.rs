@@ -17,14 +17,13 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use experiment::profile::{Disk, Link};
+use linux::network::{self, NetworkError};
 use serde::{Deserialize, Serialize};
 
 pub use messages::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
 #[cfg(test)]
 pub(crate) use serve::beside;
 pub use serve::serve;
-
-use crate::linux::network::{self, NetworkError};
 
 /// The variable with the host's name that every process of a host has beside the run's mark.
 pub(crate) const HOST_MARK: &str = "PLIMSOLL_HOST";

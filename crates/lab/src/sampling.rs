@@ -17,21 +17,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use linux::cgroup::OwnCgroups;
 use record::clock::Clock;
 use record::events::What;
 use record::rows::{Metric, Sample};
 
-use reader::RunGroup;
 pub(crate) use reader::{HostBounds, ProcDir, SampleReader, SampleSource, strangers_pct};
 
 use crate::deployment::WatchedProcesses;
-use crate::linux::cgroup::OwnCgroups;
 use crate::ports::TargetLocation;
 use crate::probes::CpuTicks;
 use crate::readiness::UrlParts;
 use crate::runner::groups::top_of;
 use crate::runner::session::RunnerSession;
 use crate::{Error, plain_text};
+use reader::RunGroup;
 
 /// The threads that read.
 pub struct Probes {
@@ -518,8 +518,9 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::mpsc::sync_channel;
 
+    use fixture::{TestDir, until};
+
     use super::*;
-    use crate::fixture::{TestDir, until};
     use crate::runner::{Setup, VERSION, beside};
 
     /// What is sampled of a lab for two seconds in which there are rows of each of these hosts.

@@ -418,9 +418,10 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, chown};
 
     use experiment::manifest::Parameter;
+    use fixture::TestDir;
 
     use super::*;
-    use crate::fixture::{TestDir, manifest};
+    use crate::fakes::manifest;
 
     #[test]
     fn the_first_of_a_name_counts_and_what_is_no_target_does_not() {

@@ -13,12 +13,12 @@ use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use linux::procfs;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::Error;
-use crate::linux::procfs;
 
 /// Others may make entries there, but rename or remove only their own.
 const STICKY: u32 = 0o1000;
@@ -474,8 +474,9 @@ impl PrivateFolder {
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
+    use fixture::TestDir;
+
     use super::*;
-    use crate::fixture::TestDir;
 
     fn mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

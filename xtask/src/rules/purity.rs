@@ -20,6 +20,8 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
         &[
             "crates/record/",
             "crates/lab/",
+            "crates/linux/",
+            "crates/fixture/",
             "crates/load/src/values",
             "crates/load/src/engine/limits.rs",
             "crates/load/src/engine/run_delay.rs",
@@ -32,27 +34,59 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "the network",
         &["std::net", "TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener"],
-        &["crates/load/", "crates/lab/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
+        &["crates/load/", "crates/lab/", "crates/linux/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
     ),
     (
         "processes",
         &["process::Command", "Command::new"],
-        &["crates/lab/", "crates/load/src/program_worker", "crates/plimsoll/", "xtask/"],
+        &[
+            "crates/fixture/",
+            "crates/lab/",
+            "crates/linux/",
+            "crates/load/src/program_worker",
+            "crates/plimsoll/",
+            "xtask/",
+        ],
     ),
     (
         "the environment",
         &["std::env::", "env::var"],
-        &["crates/fuzzing/", "crates/load/src/values", "crates/lab/", "crates/plimsoll/", "xtask/"],
+        &[
+            "crates/fixture/",
+            "crates/fuzzing/",
+            "crates/load/src/values",
+            "crates/lab/",
+            "crates/linux/",
+            "crates/plimsoll/",
+            "xtask/",
+        ],
     ),
     (
         "clocks",
         &["Instant::now", "SystemTime::now", "clock_gettime"],
-        &["crates/record/", "crates/load/", "crates/lab/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
+        &[
+            "crates/fixture/",
+            "crates/record/",
+            "crates/load/",
+            "crates/lab/",
+            "crates/linux/",
+            "crates/conduct/",
+            "crates/echo/",
+            "crates/plimsoll/",
+        ],
     ),
     (
         "threads",
         &["std::thread", "thread::spawn"],
-        &["crates/load/", "crates/lab/", "crates/conduct/", "crates/echo/", "crates/plimsoll/"],
+        &[
+            "crates/fixture/",
+            "crates/load/",
+            "crates/lab/",
+            "crates/linux/",
+            "crates/conduct/",
+            "crates/echo/",
+            "crates/plimsoll/",
+        ],
     ),
 ];
 

@@ -1,9 +1,10 @@
 //! What a lab needs: what the experiment at hand asks of this machine as a whole, control
 //! groups, what virtual hosts and their links are made of, and rights.
 
+use linux::cgroup::{Controller, Hierarchies};
+
 use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD};
 use crate::environment;
-use crate::linux::cgroup::{Controller, Hierarchies};
 
 pub static LAB: CheckKind = CheckKind {
     name: "its lab",

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use experiment::manifest::{self, Manifest};
 use experiment::plan::{self, TargetKind};
 use experiment::profile::Disk;
+use linux::procfs;
 use record::events::{HostFigures, What};
 use rustix::process::Signal;
 
@@ -21,7 +22,6 @@ use super::injection::ActiveFaults;
 use super::layout::{LayoutInput, ProcessSlot, Service};
 use super::{Deployment, DeploymentSpec, HostEvent, Hosts, NotUp, presences, told, watched};
 use crate::hosts::{self, Host, HostProcess, ProcessExit, Start, at_once, on_all};
-use crate::linux::procfs;
 use crate::placement::ClientPlacement;
 use crate::process_log::LogWatcher;
 use crate::readiness::{self, ReadinessCheck, ReadinessWait, UrlParts};
@@ -701,8 +701,9 @@ impl Drop for Deployment {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+
     use super::*;
-    use crate::fixture::TestDir;
     use crate::runner::{ProgramSpec, Setup, VERSION, beside};
 
     #[test]

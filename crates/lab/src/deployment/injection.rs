@@ -504,10 +504,11 @@ fn does_not_run() -> Error {
 mod tests {
     use std::time::Duration;
 
+    use fixture::until;
     use record::events::What;
 
     use crate::deployment::Deployment;
-    use crate::fixture::{FakeDeployment, until};
+    use crate::fakes::FakeDeployment;
     use crate::runner::Injection;
 
     const SQUEEZE: Injection = Injection::Cpu { of_profile: 0.5 };

@@ -379,7 +379,7 @@ mod tests {
     use experiment::manifest::{Metrics, Process as Wanted};
 
     use super::*;
-    use crate::fixture::{Adjust as _, manifest, server, shell};
+    use crate::fakes::{Adjust as _, manifest, server, shell};
     use crate::targets;
 
     fn host(number: usize, role: Option<&str>, roles: &[&str]) -> DiscoveredHost {

@@ -10,15 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use experiment::manifest::{Manifest, Parameter, ReadyCheck, Takes};
 use experiment::plan::TargetKind;
+use fixture::{is_alive, ourselves, stays_alive, until};
 use record::events::What;
 use serde_json::json;
 
 use super::*;
 use crate::deployment::bring_up::slowdown;
-use crate::fixture::{
-    Adjust as _, Bench, FakeLab, LineClient, folder_trial, is_alive, manifest, ourselves, server, shell, stays_alive,
-    story, trial, until,
-};
+use crate::fakes::{Adjust as _, Bench, FakeLab, LineClient, folder_trial, manifest, server, shell, story, trial};
 use crate::{ClientPlacement, Deployment};
 
 fn ups_and_downs(observed: &[HostEvent]) -> Vec<String> {
@@ -194,7 +192,7 @@ fn an_unknown_placeholder_and_a_circle_are_errors() {
 fn a_command_is_started_and_its_group_ended() {
     let bench = Bench::new();
     let port = crate::ports::free(1).unwrap()[0];
-    let command = format!("SERVE_PORT={port} {} & wait", ourselves("fixture::serve").join(" "));
+    let command = format!("SERVE_PORT={port} {} & wait", ourselves("fakes::serve").join(" "));
     let kind = |ready: Option<String>, command: &str| TargetKind::Started {
         command: command.to_owned(),
         url: format!("http://127.0.0.1:{port}/"),
@@ -473,7 +471,7 @@ fn the_hosts_of_a_role_do_not_wait_for_each_other() {
     fs::create_dir(&seen).unwrap();
     // None of them is ready before all have been started.
     let all = (1..=3).map(|number| format!("[ -e {}/n{number} ]", seen.display())).collect::<Vec<_>>().join(" && ");
-    let serve = ourselves("fixture::serve").join(" ");
+    let serve = ourselves("fakes::serve").join(" ");
     let script = format!(": > {}/{{name}}; until {all}; do sleep 0.02; done; exec {serve}", seen.display());
     let waiting = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
     let site = FakeLab::new(&bench, &["", "", ""]).up(&manifest(vec![waiting])).unwrap();
@@ -505,7 +503,7 @@ fn a_role_that_the_target_does_not_have_is_named_with_its_host() {
 #[test]
 fn one_that_dies_ends_the_start_and_its_story_is_told() {
     let bench = Bench::new();
-    let serve = ourselves("fixture::serve").join(" ");
+    let serve = ourselves("fakes::serve").join(" ");
     // The others would be ready only long after.
     let script = format!("[ {{name}} = n2 ] && exit 7; sleep 1000; exec {serve}");
     let dying = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());

@@ -11,15 +11,14 @@ use std::time::Duration;
 use experiment::manifest::{Process, ReadyCheck};
 use experiment::plan::{self, TargetKind, When};
 use experiment::profile::Link;
+use fixture::{is_alive, until};
 use record::events::What;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fakes::{Adjust as _, Bench, FakeDeployment, LineClient, folder_trial, manifest, server, shell, trial};
 use crate::faults::{KINDS, find};
-use crate::fixture::{
-    Adjust as _, Bench, FakeDeployment, LineClient, folder_trial, is_alive, manifest, server, shell, trial, until,
-};
 use crate::hosts::{ProcessExit, ProgramOutput};
 use crate::runner::{Injection, ProgramSpec};
 use crate::{ClientPlacement, Deployment, DeploymentSpec, Error};

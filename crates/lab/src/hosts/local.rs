@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use linux::{ProcessGroup, pipe_inode};
 use record::events::HostFigures;
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use super::{Host, HostKind, HostProcess, ProcessExit, ProgramOutput, Start};
-use crate::linux::{self, ProcessGroup, pipe_inode};
 use crate::process_log::ProcessLog;
 use crate::registry::{MARK, RegistryWriter};
 use crate::runner::session::RunnerSession;
@@ -239,7 +239,7 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::fixture::Bench;
+    use crate::fakes::Bench;
 
     fn start(bench: &Bench, script: &str) -> Box<dyn HostProcess> {
         let start = Start {

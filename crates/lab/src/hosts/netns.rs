@@ -15,6 +15,9 @@ use std::time::Duration;
 
 use experiment::plan;
 use experiment::profile::Disk;
+use linux::cgroup::{self, Device};
+use linux::mount::{self, Attached, PinnedPath};
+use linux::{ProcessGroup, network, procfs};
 use record::events::HostFigures;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open};
@@ -23,9 +26,6 @@ use super::{Host, HostKind};
 use crate::deployment::DeploymentSpec;
 use crate::doctor::LinkSupport;
 use crate::hosts::{HostBackend, ManagedHost, all_or_none, at_once};
-use crate::linux::cgroup::{self, Device};
-use crate::linux::mount::{self, Attached, PinnedPath};
-use crate::linux::{self, ProcessGroup, network, procfs};
 use crate::placement::{ClientPlacement, Placement};
 use crate::registry::{MARK, RegistryWriter};
 use crate::runner::session::RunnerSession;
@@ -654,7 +654,11 @@ impl LoopVolume {
         let made = File::create(file).and_then(|made| made.set_len(disk.size_bytes.unwrap_or(SIZE_BYTES)));
         made.map_err(Error::system(format!("make {}", file.display())))?;
         format(file)?;
-        let attach = |file: &Path| mount::attach_loop(file, |device| ledger.looped(device, file));
+        let attach = |file: &Path| {
+            let doing = format!("attach {} to a loop device", file.display());
+            let refused = |error| Error::System { doing: doing.clone(), error };
+            mount::attach_loop(file, |device| ledger.looped(device, file), refused)
+        };
         let volume = Self { attached: attach(file)?, file: file.to_path_buf() };
         // Written down in any case: a fault may set limits where the profile has none.
         ledger.throttled(volume.device())?;

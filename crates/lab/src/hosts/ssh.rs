@@ -408,10 +408,11 @@ mod tests {
     use std::fs;
     use std::time::Instant;
 
+    use fixture::until;
     use rustix::process::Signal;
 
     use super::*;
-    use crate::fixture::{Bench, folder_trial, until};
+    use crate::fakes::{Bench, folder_trial};
     use crate::hosts::{ProcessExit, Start, of};
     use crate::runner::{Order, ProgramSpec};
 

@@ -3,8 +3,9 @@
 
 use std::os::unix::fs::symlink;
 
+use fixture::TestDir;
+
 use super::*;
-use crate::fixture::TestDir;
 
 #[test]
 fn free_ports_are_different_and_not_of_the_ephemeral_range() {

@@ -1,10 +1,10 @@
 //! CPU time of the machine: user, system, waiting for disks, stolen; tasks that wait for a disk or for a CPU. Of a host:
 //! what its control group used, and for how long its quota kept it from running.
 
+use linux::cgroup::CpuTime;
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
-use crate::linux::cgroup::CpuTime;
 use crate::sampling::{HostBounds, SampleSource};
 
 /// The table's entry.

@@ -1,9 +1,9 @@
 //! Pressure stall information: the share of time in which some task waited for a CPU, for I/O, for memory.
 
+use linux::cgroup;
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
-use crate::linux::cgroup;
 use crate::runner::groups::Usage;
 use crate::sampling::SampleSource;
 

@@ -6,10 +6,11 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::process::{Command, Stdio};
 
+use fixture::{TestDir, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
 use rustix::process::Signal;
 
 use super::*;
-use crate::fixture::{Bench, TestDir, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
+use crate::fakes::Bench;
 
 fn clean_all(folder: &Path) -> Vec<String> {
     let cleaned = cleaned(folder);
@@ -493,7 +494,7 @@ fn begin_inside() {
 
 fn in_pid_namespace_with(test: &str, registry: &Path) -> bool {
     let parent = registry.parent().unwrap().as_os_str();
-    crate::fixture::in_pid_namespace_with(test, &[("REGISTRY", registry.as_os_str()), ("TMPDIR", parent)])
+    fixture::in_pid_namespace_with(test, &[("REGISTRY", registry.as_os_str()), ("TMPDIR", parent)])
 }
 
 #[test]

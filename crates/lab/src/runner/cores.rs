@@ -21,8 +21,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::linux::cgroup::{Cgroup, Throttling};
-use crate::linux::procfs;
+use linux::cgroup::{Cgroup, Throttling};
+use linux::procfs;
 
 /// Between two looks at the slots; every second one is left out while nothing changes.
 const TICK: Duration = Duration::from_millis(50);

@@ -15,12 +15,12 @@ use std::time::Duration;
 use std::{fs, io};
 
 use experiment::profile::Disk;
-
-use super::{Envelope, OrderRefusal, Setup};
-use crate::linux::cgroup::{
+use linux::cgroup::{
     Cgroup, CgroupError, Controller, CpuTime, Device, Hierarchies, MemoryUsage, PressureTotals, Quota, Resource,
     Throttle, Version,
 };
+
+use super::{Envelope, OrderRefusal, Setup};
 use crate::runner::cores::Balancer;
 
 /// Processes and threads in a host: enough for any target, and an end to one that multiplies.
@@ -566,7 +566,7 @@ fn move_all(from: &[Cgroup], to: &Cgroup) -> Result<(), CgroupError> {
 
 /// The process that a thread belongs to.
 fn process_of(thread: u32) -> Option<u32> {
-    let status = crate::linux::procfs::text(&PathBuf::from(format!("/proc/{thread}/status")))?;
+    let status = linux::procfs::text(&PathBuf::from(format!("/proc/{thread}/status")))?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
@@ -585,11 +585,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use experiment::profile::Disk;
+    use fixture::ourselves;
+    use linux::cgroup::{Cgroup, Controller, Hierarchies, Quota, Throttle, remove_tree};
+    use linux::procfs;
 
     use super::{GroupPlan, Groups, Setup, host_of, make_top, throttle, top_of};
-    use crate::fixture::ourselves;
-    use crate::linux::cgroup::{Cgroup, Controller, Hierarchies, Quota, Throttle, leftovers, remove_tree};
-    use crate::linux::procfs;
     use crate::runner::{Envelope, Isolation, OrderRefusal, VolumeSpec};
 
     pub fn setup(name: &str, envelope: Envelope) -> Setup {
@@ -668,12 +668,13 @@ mod tests {
 
     #[test]
     fn a_host_with_a_volume_stays_where_its_limits_are() {
-        let machine = crate::linux::cgroup::recorded::CgroupTree::v1();
+        let machine = fixture::CgroupTree::v1();
         let volume = VolumeSpec { file: "/x".into(), device: "/dev/loop3".into(), at: "/data".into() };
         let isolation = |volume| Some(Isolation { volume, ..Isolation::default() });
         for (volume, is_in_blkio) in [(Some(volume), false), (None, true)] {
             let setup = Setup { isolation: isolation(volume), ..setup("volume", Envelope::default()) };
-            let files = host_of(&machine.hierarchies(), &setup).child("target").join_files();
+            let files =
+                host_of(&Arc::new(Hierarchies::detect_in(&machine.folder)), &setup).child("target").join_files();
             assert_eq!(files.iter().any(|file| file.starts_with(machine.path("blkio"))), is_in_blkio, "{files:?}");
             assert!(files.iter().any(|file| file.starts_with(machine.path("memory"))));
         }
@@ -738,6 +739,14 @@ mod tests {
         assert!(leftovers(&top_of(&setup.run)).is_empty());
         processes.iter_mut().for_each(|process| assert!(!process.wait().unwrap().success()));
         groups.remove().unwrap();
+    }
+
+    /// Names at the top of any hierarchy that begin with `prefix`.
+    fn leftovers(prefix: &str) -> Vec<String> {
+        let hierarchies = Hierarchies::detect();
+        let groups = hierarchies.all().iter().flat_map(|hierarchy| std::fs::read_dir(&hierarchy.root).unwrap());
+        let names = groups.filter_map(|group| group.unwrap().file_name().into_string().ok());
+        names.filter(|name| name.starts_with(prefix)).collect()
     }
 
     fn target(setup: &Setup) -> Cgroup {

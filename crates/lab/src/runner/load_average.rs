@@ -9,13 +9,13 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use linux::procfs;
 use record::rows::Sample;
 
 use super::Setup;
 use super::groups::Groups;
 use crate::Error;
 use crate::deployment::Member;
-use crate::linux::procfs;
 use crate::sampling::{ProcDir, SampleReader, SampleSource, strangers_pct};
 
 /// In the host, bound over `/proc/loadavg` when it is made.
@@ -190,8 +190,9 @@ impl Sampler {
 
 #[cfg(test)]
 mod tests {
+    use fixture::{TestDir, until};
+
     use super::*;
-    use crate::fixture::{TestDir, until};
     use crate::runner::Isolation;
 
     /// The text of a long row of equal counts.
@@ -277,7 +278,7 @@ mod tests {
             rows.iter().all(|row| row.cpu_user_pct.is_some())
         });
         groups.remove().unwrap();
-        let _ = crate::linux::cgroup::remove_tree(&crate::runner::groups::top_of(&setup.run));
+        let _ = linux::cgroup::remove_tree(&crate::runner::groups::top_of(&setup.run));
         (rows, groups.are_there())
     }
 

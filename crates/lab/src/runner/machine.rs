@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 use rustix::process::{Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::{environment, linux};
+use crate::environment;
 
 /// Seconds that the storage is measured.
 const STORAGE_S: f64 = 4.0;
@@ -483,10 +483,10 @@ fn figures(output: &str, past_cache: bool) -> Result<HostFigures, String> {
 mod tests {
     use experiment::profile::{self, Profile};
     use experiment::source::Source;
+    use fixture::TestDir;
     use record::environment::{Cpu, RunFolderDisk};
 
     use super::*;
-    use crate::fixture::TestDir;
 
     fn found() -> MachineInventory {
         MachineInventory {

@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use linux::{ProcessGroup, RunTag, pipe_inode, procfs};
 use record::events::HostFigures;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionread};
@@ -25,7 +26,6 @@ use super::{
 };
 use crate::deployment::Member;
 use crate::hosts::netns;
-use crate::linux::{self, ProcessGroup, RunTag, pipe_inode, procfs};
 use crate::probes::memory_bytes;
 use crate::registry::MARK;
 use crate::runner::controls::Controls;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use linux::cgroup::{Cgroup, CpuTime, Hierarchies};
+use linux::procfs;
 use record::rows::Sample;
 
 use crate::deployment::Member;
-use crate::linux::cgroup::{Cgroup, CpuTime, Hierarchies};
-use crate::linux::procfs;
 use crate::probes::{KINDS, Probe};
 use crate::process_tree::{ExternalTarget, ProcessForest, TreeReading};
 use crate::runner::groups::{Usage, top_of};

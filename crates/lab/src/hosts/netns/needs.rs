@@ -7,13 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use experiment::plan;
 use experiment::profile::Link;
 use experiment::quantity::show_bytes;
+use linux::cgroup::{self, Controller, Hierarchies};
+use linux::network::{LinkLimits, NetworkError, PortLink, inject};
 use rustix::process::geteuid;
 
 use super::{SIZE_BYTES, free_bytes};
 use crate::doctor::LinkSupport;
-use crate::linux;
-use crate::linux::cgroup::{self, Controller, Hierarchies};
-use crate::linux::network::{LinkLimits, NetworkError, PortLink, inject};
 use crate::placement::Placement;
 use crate::runner::Envelope;
 use crate::{Error, targets};
@@ -337,7 +336,7 @@ mod tests {
     use experiment::plan::TargetKind;
 
     use super::*;
-    use crate::fixture::trial;
+    use crate::fakes::trial;
 
     fn packages(trial: &plan::Trial, envelope: Envelope) -> Vec<&'static str> {
         tools(trial, &[envelope]).iter().map(|tool| tool.package).collect()

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use experiment::plan;
 use experiment::profile::{Disk, Link};
+use fixture::until;
 
 use super::*;
-use crate::fixture::{Bench, folder_trial, until};
+use crate::fakes::{Bench, folder_trial};
 use crate::hosts::{ProcessExit, Start};
 use crate::runner::ProgramSpec;
 
@@ -258,8 +259,8 @@ fn own() {
 #[ignore = "needs the built program"]
 fn what_a_killed_lab_left_is_removed() {
     let before = machine();
-    let folder = crate::fixture::TestDir::new();
-    let ourselves = crate::fixture::ourselves("hosts::netns::tests::own");
+    let folder = fixture::TestDir::new();
+    let ourselves = fixture::ourselves("hosts::netns::tests::own");
     let mut owner = Command::new(&ourselves[0]).args(&ourselves[1..]).env("OWNED_LAB", &*folder).spawn().unwrap();
     until("it is up", || folder.join("up").exists());
     let run = fs::read_to_string(folder.join("up")).unwrap();

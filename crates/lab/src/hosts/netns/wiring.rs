@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use experiment::plan;
+use linux::network::{self, NetworkError};
 
 use super::{HostShim, needs};
 use crate::Error;
 use crate::hosts::ProcessExit;
-use crate::linux::network::{self, NetworkError};
 use crate::registry::RegistryWriter;
 use crate::runner::session::RunnerSession;
 use crate::runner::{InterfaceSpec, Isolation, ProgramSpec, Setup, VERSION, Wiring};

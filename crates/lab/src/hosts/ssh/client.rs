@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Destination;
-use crate::{linux, plain_text};
+use crate::plain_text;
 
 /// Names a configuration file for ssh instead of the user's own.
 const CONFIG: &str = "PLIMSOLL_SSH_CONFIG";

@@ -9,12 +9,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use linux::network::Ownership;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::client::{self, ConnectionRole, SshClient, SshOutput, never};
-use crate::linux::network::Ownership;
-use crate::{linux, plain_text};
+use crate::plain_text;
 
 /// For connecting and the first look: names, keys and a slow machine's login included.
 const TO_CONNECT: Duration = Duration::from_secs(40);
@@ -501,8 +501,9 @@ pub fn send_folder(
 mod tests {
     use std::io::{BufRead as _, BufReader, Write as _};
 
+    use fixture::{TestDir, is_alive, until};
+
     use super::*;
-    use crate::fixture::{TestDir, is_alive, until};
 
     fn heard(lines: &[&str]) -> (MachineFacts, bool) {
         let mut facts = MachineFacts::default();

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use experiment::profile::Disk;
+use linux::network::{self, ALONE, Cut, LinkLimits, Ownership};
+use linux::procfs;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs, fstatvfs};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -16,8 +18,6 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
 use super::{HostControls, LinkState, PacketCuts, PeerSet};
 use crate::hosts::folder_name;
-use crate::linux::network::{self, ALONE, Cut, LinkLimits, Ownership};
-use crate::linux::procfs;
 use crate::runner::groups::Groups;
 use crate::runner::{OrderRefusal, Setup};
 
@@ -434,10 +434,10 @@ mod tests {
     use std::process::Command;
 
     use experiment::profile::Link;
+    use fixture::{TestDir, until};
+    use linux::cgroup;
 
     use super::*;
-    use crate::fixture::{TestDir, until};
-    use crate::linux::{self, cgroup};
     use crate::runner::controls::Controls;
     use crate::runner::{Injection, Isolation, groups};
 

@@ -4,8 +4,9 @@
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _};
 use std::thread::JoinHandle;
 
+use fixture::{TestDir, in_pid_namespace, is_alive, stays_alive, stranger, until};
+
 use super::*;
-use crate::fixture::{TestDir, in_pid_namespace, is_alive, stays_alive, stranger, until};
 use crate::runner::{OrderReply, ProgramSpec};
 
 /// A runner on a thread of this process, and both ends of its pipes.

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use experiment::manifest::LogTexts;
+use fixture::{TestDir, is_alive};
 
 use super::*;
-use crate::fixture::{TestDir, is_alive};
 use crate::hosts::ProcessExit;
 use crate::process_log::LogWatcher;
 use crate::runner::{Injection, VERSION, beside};
@@ -101,7 +101,7 @@ fn ends_are_told_apart_and_signals_arrive() {
     assert_eq!(killed.wait(LONG), Some(ProcessExit::Signal(11)));
     let mut process = host.start("b", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done");
     assert!(is_alive(process.pid()) && process.ended().is_none());
-    crate::fixture::until("it is ready", || process.last_lines() == ["ready"]);
+    fixture::until("it is ready", || process.last_lines() == ["ready"]);
     process.signal(Signal::TERM);
     assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(5)));
     assert_eq!(process.wait(LONG), Some(ProcessExit::Exit(5)), "also when asked again");
@@ -117,7 +117,7 @@ fn a_group_is_signalled_also_when_its_leader_is_gone() {
     process.signal(Signal::KILL);
     assert!(is_alive(child), "it alone was meant, and it is gone");
     process.signal_group(Signal::KILL);
-    crate::fixture::until("the child is gone", || !is_alive(child));
+    fixture::until("the child is gone", || !is_alive(child));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn ports_are_free_or_said_to_be_taken() {
     assert_eq!(ports.len(), 3);
     // Another test may be quicker with one of them.
     let is_free = || host.session.ask(Order::CheckPort { port: host.session.ports(1).unwrap()[0] }, LONG).is_ok();
-    crate::fixture::until("a port is free", is_free);
+    fixture::until("a port is free", is_free);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let error = host.session.ask(Order::CheckPort { port }, LONG).unwrap_err();
@@ -224,7 +224,7 @@ fn dropped_it_ends_everything() {
     let pid = host.session.start(&start).map(|process| (process.pid(), std::mem::forget(process))).unwrap().0;
     // The process forgotten above holds the session, so its input is closed by hand.
     host.session.out().lines = None;
-    crate::fixture::until("it is gone", || !is_alive(pid));
+    fixture::until("it is gone", || !is_alive(pid));
 }
 
 #[test]

@@ -13,8 +13,6 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
 
-use crate::Error;
-
 /// A file or folder, held whatever is mounted over its path later.
 #[derive(Debug)]
 pub struct PinnedPath {
@@ -102,15 +100,21 @@ pub struct Attached {
     _held: File,
 }
 
-/// Attaches `file` to a free device; `announce` is told which before it is done.
-pub fn attach_loop(file: &Path, mut announce: impl FnMut(&Path) -> Result<(), Error>) -> Result<Attached, Error> {
-    let doing = || format!("attach {} to a loop device", file.display());
-    let refused = |error: io::Error| Error::System { doing: doing(), error };
-    let backing = File::options().read(true).write(true).open(file).map_err(refused)?;
+/// Attaches `file` to a free device; `announce` is told which before it is done. `refused` says what it means that the system
+/// did not let us.
+///
+/// # Errors
+/// What `announce` or `refused` makes of it.
+pub fn attach_loop<E>(
+    file: &Path,
+    mut announce: impl FnMut(&Path) -> Result<(), E>,
+    refused: impl Fn(io::Error) -> E,
+) -> Result<Attached, E> {
+    let backing = File::options().read(true).write(true).open(file).map_err(&refused)?;
     for _ in 0..ATTEMPTS {
-        let device = PathBuf::from(format!("/dev/loop{}", free_loop().map_err(refused)?));
+        let device = PathBuf::from(format!("/dev/loop{}", free_loop().map_err(&refused)?));
         announce(&device)?;
-        let held = File::options().read(true).write(true).open(&device).map_err(refused)?;
+        let held = File::options().read(true).write(true).open(&device).map_err(&refused)?;
         match configure(&held, &backing, file) {
             Ok(()) => return Ok(Attached { device, _held: held }),
             Err(Errno::BUSY) => {}
@@ -223,10 +227,10 @@ fn clear(device: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use fixture::{TestDir, until};
     use rustix::process::geteuid;
 
     use super::*;
-    use crate::fixture::{TestDir, until};
 
     #[test]
     fn only_loop_devices_are_ones() {
@@ -245,10 +249,14 @@ mod tests {
         let file = folder.join("volume");
         File::create(&file).unwrap().set_len(1 << 20).unwrap();
         let mut announced = Vec::new();
-        let attached = attach_loop(&file, |device| {
-            announced.push(device.to_path_buf());
-            Ok(())
-        })
+        let attached = attach_loop(
+            &file,
+            |device| {
+                announced.push(device.to_path_buf());
+                Ok(())
+            },
+            |error: io::Error| error,
+        )
         .unwrap();
         assert_eq!(announced.last(), Some(&attached.device), "it is told before");
         assert_eq!(backing_file(&attached.device).as_ref(), Some(&file));

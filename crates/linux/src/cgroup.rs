@@ -15,10 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use group::{Cgroup, Quota, Throttle};
-#[cfg(test)]
-pub use tests as recorded;
-#[cfg(test)]
-pub use tests::leftovers;
 
 /// Why something could not be done with a group.
 #[derive(Debug, thiserror::Error)]
@@ -673,95 +669,15 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use std::collections::BTreeSet;
 
+    use fixture::{CgroupTree, TestDir};
+
     use super::*;
-    use crate::fixture::TestDir;
 
-    /// A machine as a folder.
-    pub struct CgroupTree {
-        pub folder: TestDir,
-    }
-
-    impl CgroupTree {
-        fn with(mounts: &[&str], cgroups: &str) -> Self {
-            let folder = TestDir::new();
-            let others = "21 1 0:20 / /proc rw - proc proc rw\n22 1 8:1 / / rw - ext4 /dev/vda rw\n";
-            folder.write("proc/self/mountinfo", &format!("{others}{}\n", mounts.join("\n")));
-            folder.write("proc/cgroups", &format!("#subsys_name\thierarchy\tnum_cgroups\tenabled\n{cgroups}"));
-            Self { folder }
-        }
-
-        /// A tree for each controller, and one of version 2 without any.
-        pub fn v1() -> Self {
-            let machine = Self::with(
-                &[
-                    "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755",
-                    "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu",
-                    "33 31 0:30 / /sys/fs/cgroup/cpuacct rw,relatime - cgroup cgroup rw,cpuacct",
-                    "34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset",
-                    "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory",
-                    "36 31 0:33 / /sys/fs/cgroup/devices rw,relatime - cgroup cgroup rw,devices",
-                    "38 31 0:35 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio",
-                    "39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids",
-                    "40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd",
-                    "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw",
-                ],
-                "cpuset\t3\t1\t1\ncpu\t1\t1\t1\nmemory\t4\t16\t1\n",
-            );
-            machine.folder.write("sys/fs/cgroup/unified/cgroup.controllers", "\n");
-            for name in ["cpu", "cpuacct", "cpuset", "memory", "blkio", "pids"] {
-                machine.folder.write(&format!("sys/fs/cgroup/{name}/cgroup.procs"), "");
-            }
-            machine
-        }
-
-        /// As systemd mounted it for years: version 1 with some controllers together, version 2 for names only. Memory was
-        /// switched off, as on a small board.
-        pub fn hybrid() -> Self {
-            let machine = Self::with(
-                &[
-                    "25 24 0:22 / /sys/fs/cgroup/unified rw,nosuid shared:5 - cgroup2 cgroup2 rw,nsdelegate",
-                    "26 24 0:23 / /sys/fs/cgroup/systemd rw,nosuid shared:6 - cgroup cgroup rw,xattr,name=systemd",
-                    "29 24 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct",
-                    "30 24 0:27 / /sys/fs/cgroup/freezer rw,nosuid shared:10 - cgroup cgroup rw,freezer",
-                    "31 24 0:28 / /sys/fs/cgroup/net_cls,net_prio rw,nosuid shared:11 - cgroup cgroup rw,net_cls,net_prio",
-                ],
-                "cpu\t2\t50\t1\nmemory\t0\t1\t0\nfreezer\t4\t2\t1\n",
-            );
-            machine.folder.write("sys/fs/cgroup/unified/cgroup.controllers", "");
-            machine
-        }
-
-        /// Version 2 alone; a virtual host has it mounted twice.
-        pub fn v2() -> Self {
-            let mount = "30 23 0:26 / /sys/fs/cgroup rw,nosuid,nodev shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot";
-            let machine = Self::with(&[mount, mount], "");
-            machine.folder.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids rdma misc\n");
-            machine.folder.write("sys/fs/cgroup/cgroup.subtree_control", "");
-            machine
-        }
-
-        pub fn hierarchies(&self) -> Arc<Hierarchies> {
-            Arc::new(Hierarchies::detect_in(&self.folder))
-        }
-
-        pub fn path(&self, name: &str) -> PathBuf {
-            self.folder.join("sys/fs/cgroup").join(name)
-        }
-
-        /// Files of a group that is already there, as the kernel would have made them.
-        pub fn has(&self, folder: &str, files: &[&str]) {
-            for file in files {
-                self.folder.write(&format!("sys/fs/cgroup/{folder}/{file}"), "");
-            }
-        }
-
-        /// What a file holds now.
-        pub fn says(&self, file: &str) -> String {
-            fs::read_to_string(self.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
-        }
+    pub fn hierarchies(machine: &CgroupTree) -> Arc<Hierarchies> {
+        Arc::new(Hierarchies::detect_in(&machine.folder))
     }
 
     fn found(hierarchies: &Hierarchies, machine: &CgroupTree, controller: Controller) -> Option<(Version, String)> {
@@ -773,7 +689,7 @@ pub mod tests {
     #[test]
     fn a_tree_for_each_controller() {
         let machine = CgroupTree::v1();
-        let hierarchies = machine.hierarchies();
+        let hierarchies = hierarchies(&machine);
         assert_eq!(found(&hierarchies, &machine, Controller::Cpu), Some((Version::V1, "cpu".to_owned())));
         assert_eq!(found(&hierarchies, &machine, Controller::CpuAccount), Some((Version::V1, "cpuacct".to_owned())));
         assert_eq!(found(&hierarchies, &machine, Controller::Block), Some((Version::V1, "blkio".to_owned())));
@@ -786,7 +702,7 @@ pub mod tests {
     #[test]
     fn controllers_together_and_one_switched_off() {
         let machine = CgroupTree::hybrid();
-        let hierarchies = machine.hierarchies();
+        let hierarchies = hierarchies(&machine);
         let together = Some((Version::V1, "cpu,cpuacct".to_owned()));
         assert_eq!(found(&hierarchies, &machine, Controller::Cpu), together);
         assert_eq!(found(&hierarchies, &machine, Controller::CpuAccount), together);
@@ -803,7 +719,7 @@ pub mod tests {
     #[test]
     fn version_2_alone() {
         let machine = CgroupTree::v2();
-        let hierarchies = machine.hierarchies();
+        let hierarchies = hierarchies(&machine);
         assert_eq!(hierarchies.all().len(), 1, "mounted twice, and one tree");
         for controller in [Controller::Cpu, Controller::Cpuset, Controller::Memory, Controller::Block, Controller::Pids]
         {

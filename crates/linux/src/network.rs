@@ -635,7 +635,6 @@ mod tests {
     use rustix::process::geteuid;
 
     use super::*;
-    use crate::linux;
 
     const HERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
     const THERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 2);
@@ -647,7 +646,7 @@ mod tests {
             return None;
         }
         let there = move || {
-            linux::leave_network().unwrap();
+            crate::leave_network().unwrap();
             ip("link set lo up\n").unwrap();
             work()
         };
@@ -748,7 +747,7 @@ mod tests {
     }
 
     fn neighbour(tid: &Sender<i32>, go: &Receiver<()>, heard: &Sender<u8>) {
-        linux::leave_network().unwrap();
+        crate::leave_network().unwrap();
         tid.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
         go.recv().unwrap();
         ip(&format!("address add {THERE}/24 dev eth0\nlink set eth0 up\n")).unwrap();

@@ -1,13 +1,11 @@
-//! What the tests of this crate share: a folder that goes away, a small server, a trial, a
-//! caller, hosts that stand on paper. Not for anything else.
+//! What the tests of this crate share: a small server, a trial, a caller, hosts that are fakes.
+//! Not for anything else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::ops::Deref;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -16,63 +14,17 @@ use std::time::Duration;
 
 use experiment::manifest::{About, Manifest, Process, Ready, ReadyCheck, Stop};
 use experiment::plan;
+use fixture::{TestDir, ourselves};
 use record::events::{HostFigures, What};
 use rustix::process::Signal;
 
 use crate::deployment::Hosts;
 use crate::hosts::{self, Host, ProcessExit, ProgramOutput, Start};
-use crate::linux::procfs;
 use crate::placement::ClientPlacement;
 use crate::registry::Registry;
 use crate::runner::session::RunnerSession;
 use crate::runner::{Injection, ProgramSpec};
 use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp};
-
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
-/// A folder that is removed when the test is over.
-pub struct TestDir(PathBuf);
-
-impl TestDir {
-    pub fn new() -> Self {
-        let name = format!("plimsoll-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        path
-    }
-
-    pub fn script(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.write(name, &format!("#!/bin/sh\n{text}\n"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
-    }
-}
-
-impl Deref for TestDir {
-    type Target = Path;
-    fn deref(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// This test program, asked to be what the ignored test of that name does.
-pub fn ourselves(test: &str) -> Vec<String> {
-    let program = std::env::current_exe().unwrap().display().to_string();
-    [&program, "--exact", test, "--ignored", "--nocapture"].map(str::to_owned).to_vec()
-}
 
 /// A process of the small server below, ready when it accepts.
 pub fn server(role: &str) -> Process {
@@ -86,7 +38,7 @@ pub fn server(role: &str) -> Process {
         data: true,
         ..shell(role, &[])
     }
-    .running(ourselves("fixture::serve"))
+    .running(ourselves("fakes::serve"))
     .ready_when(ReadyCheck::Call("ping".to_owned()), 20.0)
 }
 
@@ -128,46 +80,6 @@ impl Adjust for Process {
         self.stop.within_s = within_s;
         self
     }
-}
-
-/// Has the ignored test of that name play in a pid namespace of its own. False where this user cannot make one.
-pub fn in_pid_namespace_with(test: &str, variables: &[(&str, &std::ffi::OsStr)]) -> bool {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: a pid namespace needs root");
-        return false;
-    }
-    // Folders are named by pids, and those in there are those of others here.
-    let folder = TestDir::new();
-    let mut command = Command::new("unshare");
-    command.args(["--pid", "--fork", "--mount-proc"]).args(ourselves(test));
-    command.env("TMPDIR", &*folder).envs(variables.iter().copied());
-    let played = command.env("IN_PID_NAMESPACE", "1").output().unwrap();
-    let said = String::from_utf8_lossy(&played.stdout);
-    assert!(played.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&played.stderr));
-    true
-}
-
-/// The same without anything to be told.
-pub fn in_pid_namespace(test: &str) -> bool {
-    in_pid_namespace_with(test, &[])
-}
-
-/// In a pid namespace of our own: a process of somebody else's in the group `pid`, whose leader is gone.
-pub fn stranger(pid: u32) -> u32 {
-    use std::os::unix::process::CommandExt as _;
-    assert!(
-        std::env::var_os("IN_PID_NAMESPACE").is_some(),
-        "not here: all processes of the machine would be renumbered"
-    );
-    fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).unwrap();
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "sleep 1000 > /dev/null 2>&1 & echo $!"]).process_group(0).env_remove(crate::registry::MARK);
-    let shell = shell.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    assert_eq!(shell.id(), pid, "it did not get the number");
-    let said = shell.wait_with_output().unwrap().stdout;
-    let bystander: u32 = String::from_utf8(said).unwrap().trim().parse().unwrap();
-    assert_eq!(procfs::stat(bystander).unwrap().group, pid);
-    bystander
 }
 
 pub fn manifest(processes: Vec<Process>) -> Manifest {
@@ -294,28 +206,6 @@ impl Caller for LineClient {
     fn get(&self, service: &str, path: &str) -> Result<(), String> {
         Err(format!("asked `{path}` of {service}"))
     }
-}
-
-/// Waits for something that another process does; fails the test if it never does.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..4000 {
-        if holds() {
-            return;
-        }
-        #[allow(clippy::disallowed_methods, reason = "another process brings what is waited for")]
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("never: {what}");
-}
-
-pub fn is_alive(pid: u32) -> bool {
-    procfs::stat(pid).is_some_and(|stat| !stat.is_dead())
-}
-
-/// Whether it lives on after all that was to be done to it is done. A signal takes a moment to end a process.
-pub fn stays_alive(pid: u32) -> bool {
-    crate::linux::await_end(pid, Duration::from_millis(300));
-    is_alive(pid)
 }
 
 /// A command that a test starts says nothing of it.

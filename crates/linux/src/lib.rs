@@ -375,7 +375,7 @@ struct Timex([u8; 512]);
 
 #[expect(unsafe_code, reason = "adjtimex(2) is in no crate that we use")]
 mod call {
-    use crate::linux::{Timex, c_int};
+    use crate::{Timex, c_int};
     unsafe extern "C" {
         pub fn adjtimex(timex: *mut Timex) -> c_int;
     }

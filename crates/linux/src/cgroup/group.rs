@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 use super::{CgroupError, Controller, Device, Hierarchies, Hierarchy, Version, deepest_first, number, write, write_or};
-use crate::linux::{self, procfs};
+use crate::procfs;
 
 /// Between two looks at whether something has happened.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -240,7 +240,7 @@ impl Cgroup {
             if let Ok((Version::V1, folder)) = self.at(Controller::Freezer, "going on") {
                 let _ = write(&folder.join("freezer.state"), "THAWED");
             }
-            linux::await_end(*first, GLANCE);
+            crate::await_end(*first, GLANCE);
             killed.extend(found);
         }
     }
@@ -250,7 +250,7 @@ impl Cgroup {
         let Some(stat) = procfs::stat(process) else { return };
         let groups = procfs::text(&Path::new("/proc").join(process.to_string()).join("cgroup")).unwrap_or_default();
         if groups.contains(&format!("/{}", self.name)) {
-            linux::signal(&stat, Signal::KILL);
+            crate::signal(&stat, Signal::KILL);
         }
     }
 
@@ -570,7 +570,7 @@ impl Cgroup {
         while Instant::now() < until {
             let Some(largest) = self.largest() else { return Err(refused) };
             self.kill_process(largest);
-            linux::await_end(largest, TO_GIVE_BACK);
+            crate::await_end(largest, TO_GIVE_BACK);
             match self.set_memory(Some(bytes)) {
                 Err(again @ CgroupError::MemoryInUse { .. }) => refused = again,
                 done => return done,
@@ -600,11 +600,13 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use fixture::CgroupTree;
+
     use super::Cgroup;
-    use crate::linux::cgroup::tests::{CgroupTree, leftovers_of};
-    use crate::linux::cgroup::{
+    use crate::cgroup::tests::{hierarchies, leftovers, leftovers_of};
+    use crate::cgroup::{
         CgroupError, Controller, CpuTime, Device, Hierarchies, MemoryUsage, PressureTotals, Quota, Resource, Throttle,
-        Throttling, leftovers, remove_tree,
+        Throttling, remove_tree,
     };
 
     const TARGET: &str = "plimsoll-x/n1/target";
@@ -641,7 +643,7 @@ mod tests {
                 .folder
                 .write(&format!("sys/fs/cgroup/cpuset{group}/cpuset.mems"), if group.is_empty() { "0\n" } else { "" });
         }
-        let group = Cgroup::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
         group.make().unwrap();
         assert_eq!(machine.says("cpuset/plimsoll-x/cpuset.cpus"), "0-3");
         assert_eq!(machine.says(&format!("cpuset/{TARGET}/cpuset.cpus")), "2");
@@ -667,7 +669,7 @@ mod tests {
         let throttles =
             ["read_bps", "write_bps", "read_iops", "write_iops"].map(|name| format!("blkio.throttle.{name}_device"));
         machine.has("blkio", &throttles.each_ref().map(String::as_str));
-        let hierarchies = machine.hierarchies();
+        let hierarchies = hierarchies(&machine);
         let group = Cgroup::new(&hierarchies, TARGET);
         group.set_quota(Some(Quota::of_cores(0.05))).unwrap();
         assert_eq!(machine.says(&file("cpu", "cpu.cfs_quota_us")), "1000");
@@ -700,7 +702,7 @@ mod tests {
             machine.has(group, &["cgroup.subtree_control"]);
         }
         machine.has(TARGET, &["cpu.max", "cpu.weight", "cpuset.cpus", "memory.max", "memory.swap.max", "io.max"]);
-        let group = Cgroup::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
         group.make().unwrap();
         // The last of what was written one by one.
         assert_eq!(machine.says("cgroup.subtree_control"), "+pids");
@@ -732,7 +734,7 @@ mod tests {
         let machine = CgroupTree::v2();
         machine.has(TARGET, &["cgroup.subtree_control"]);
         machine.folder.write(&format!("sys/fs/cgroup/{TARGET}/core1/cgroup.type"), "domain\n");
-        let group = Cgroup::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
         let slot = group.slot("core1");
         slot.make().unwrap();
         assert_eq!(machine.says(&format!("{TARGET}/core1/cgroup.type")), "threaded");
@@ -767,7 +769,7 @@ mod tests {
             "io.pressure",
             "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
         );
-        let group = Cgroup::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
         assert_eq!(group.cpu_time(), Some(CpuTime { user_ns: 5000, system_ns: 4000 }));
         let memory = MemoryUsage { used_bytes: 8192, inactive_file_bytes: 2048, limit_bytes: None, oom_kills: Some(1) };
         assert_eq!(group.memory(), Some(memory));
@@ -788,7 +790,7 @@ mod tests {
             &format!("blkio/{TARGET}/blkio.throttle.io_service_bytes_recursive"),
             "7:3 Read 10\n7:3 Write 20\n7:3 Sync 30\n7:3 Total 30\n8:0 Read 1\n8:0 Write 2\nTotal 33\n",
         );
-        let group = Cgroup::new(&machine.hierarchies(), TARGET);
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
         assert_eq!(group.cpu_time(), Some(CpuTime { user_ns: 50, system_ns: 40 }));
         assert_eq!(group.memory(), Some(memory));
         assert_eq!(group.transferred(), Some(vec![(LOOP, 10, 20), (disk, 1, 2)]));
