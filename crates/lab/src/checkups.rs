@@ -9,10 +9,10 @@ mod resources;
 
 use std::str::FromStr;
 
+use runner::environment::{RecordedRoot, chosen};
 use serde::Serialize;
 
 use crate::doctor::{Measured, TrialDemand};
-use crate::environment::RecordedRoot;
 
 /// One thing that is looked at.
 #[derive(Debug)]
@@ -197,7 +197,7 @@ impl MachineSnapshot<'_> {
     }
 
     fn is_guest(&self) -> bool {
-        crate::environment::virtualisation(self.root).is_some_and(|kind| kind != "none")
+        runner::environment::virtualisation(self.root).is_some_and(|kind| kind != "none")
     }
 
     /// Whether clients and target are in networks that the lab makes, whose settings are not the machine's (network_namespaces(7)).
@@ -284,12 +284,6 @@ fn with_stars(path: &str) -> String {
 
 fn sysctl_path(name: &str) -> String {
     format!("proc/sys/{}", name.replace('.', "/"))
-}
-
-/// What a file of the kernel says, with its white space made even; of `always [madvise] never` the choice.
-pub(crate) fn chosen(text: &str) -> String {
-    let choice = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(choice, _)| choice);
-    choice.map_or_else(|| text.split_ascii_whitespace().collect::<Vec<_>>().join(" "), str::to_owned)
 }
 
 /// `1 core`, `2 cores`.
@@ -518,12 +512,5 @@ mod tests {
         let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KINDS.len());
         assert!(names.iter().all(|name| name.len() <= 23), "{names:?}");
-    }
-
-    #[test]
-    fn a_choice_is_read_out_of_its_brackets() {
-        assert_eq!(chosen("always [madvise] never\n"), "madvise");
-        assert_eq!(chosen("4096\t131072\t6291456\n"), "4096 131072 6291456");
-        assert_eq!(chosen("\n"), "");
     }
 }

@@ -6,31 +6,33 @@ mod injection;
 mod layout;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::{HostFigures, What};
 use record::replicas::{Replica, ReplicaContents, ReplicaValue};
+use runner::MARK;
+use runner::plain_text;
+use runner::process_tree::Member;
 use rustix::process::Signal;
 use serde_json::Value;
 
 pub(crate) use layout::stop_signal;
 
 use crate::hooks::{self, AUDIT_BYTES, Hook};
-use crate::hosts::{Host, ProcessExit, on_all};
+use crate::host_process::ProcessExit;
+use crate::hosts::{Host, on_all};
 use crate::placement::ClientPlacement;
 use crate::process_log::LogMatch;
-use crate::process_tree::ExternalTarget;
-use crate::registry::{MARK, Registry, RegistryWriter};
-use crate::runner::session::{ENDED_AT_ONCE, RUNNER_GONE};
-use crate::sampling::ProbeSources;
-use crate::{Caller, Error, plain_text};
-use bring_up::{COMMAND_ROLE, slowdown};
+use crate::registry::{Registry, RegistryWriter};
+use crate::sampling::{ProbeSources, WatchedProcesses};
+use crate::session::{ENDED_AT_ONCE, RUNNER_GONE};
+use crate::{Caller, Error};
+use bring_up::slowdown;
 use layout::{HookHost, ProcessSlot};
 
 /// Of what a process wrote last, if it ended by itself.
@@ -68,17 +70,6 @@ pub struct NotUp {
     pub observed: Vec<HostEvent>,
 }
 
-/// A process of the target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Name of its host.
-    pub host: String,
-    /// Its role.
-    pub role: String,
-    /// Its pid on this machine.
-    pub pid: u32,
-}
-
 /// Something that happened to a host, or to a process of the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostEvent {
@@ -86,42 +77,6 @@ pub struct HostEvent {
     pub at: Instant,
     /// `HostUp`, `HostDown`, `SwitchLost`, `ProcessUp`, `ProcessDown` or `Log`; or a `Notice` about them.
     pub what: What,
-}
-
-/// What the probes look at: kept up to date by the site while they run.
-#[derive(Debug, Clone, Default)]
-pub struct WatchedProcesses {
-    host: Arc<str>,
-    members: Arc<Mutex<Vec<Member>>>,
-    pub(crate) sources: ProbeSources,
-    /// Where a target answers of which not all was started here, or why that is not known.
-    address: Option<Result<SocketAddr, String>>,
-    /// CPUs of this machine that are the clients' alone; empty: there are none.
-    pub(crate) clients_cpus: Arc<[u32]>,
-}
-
-impl WatchedProcesses {
-    /// This machine's name among the hosts; `local` where the target is not ours and may run elsewhere.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        if self.host.is_empty() { "local" } else { &self.host }
-    }
-
-    /// The processes of the target that run now.
-    #[must_use]
-    pub fn members(&self) -> Vec<Member> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The target, if it has to be found behind its address.
-    pub(crate) fn sought(&self) -> Option<ExternalTarget> {
-        let name = (self.host().to_owned(), COMMAND_ROLE.to_owned());
-        Some(ExternalTarget::new(self.address.clone()?, name))
-    }
-
-    fn set(&self, members: Vec<Member>) {
-        *self.members.lock().unwrap_or_else(PoisonError::into_inner) = members;
-    }
 }
 
 /// A running target.

@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use experiment::plan::{Plan, TargetKind, Trial};
 use linux::procfs;
+use runner::environment::{self, RecordedRoot, chosen};
+use runner::probes::CpuTicks;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, clock_getres};
 use serde::{Deserialize, Serialize};
 
-use crate::checkups::{CheckKind, CheckResult, CheckScope, CheckState, Fix, KINDS, MachineSnapshot, chosen};
-use crate::environment::{self, RecordedRoot};
+use crate::checkups::{CheckKind, CheckResult, CheckScope, CheckState, Fix, KINDS, MachineSnapshot};
 use crate::hooks::{Hook, OutputStream};
 use crate::hosts::{self, netns};
-use crate::probes::CpuTicks;
 use crate::readiness::UrlParts;
 use crate::trusted::PrivateFolder;
 use crate::{Error, registry};

@@ -3,16 +3,9 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::trusted::UntrustedPath;
+use runner::ports::{PortError, PortHolder};
 
-/// Who holds a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortHolder {
-    /// Its process.
-    pub pid: u32,
-    /// The program's name.
-    pub program: String,
-}
+use crate::trusted::UntrustedPath;
 
 /// Why the lab could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -275,6 +268,15 @@ impl Error {
     }
 }
 
+impl From<PortError> for Error {
+    fn from(error: PortError) -> Self {
+        match error {
+            PortError::Taken { port, holder } => Self::PortTaken { port, holder },
+            PortError::System { doing, error } => Self::System { doing, error },
+        }
+    }
+}
+
 fn holding(holder: Option<&PortHolder>) -> String {
     holder.map(|PortHolder { pid, program }| format!(": process {pid} ({program}) listens on it")).unwrap_or_default()
 }
@@ -288,4 +290,17 @@ fn listed(lines: &[String]) -> String {
 
 fn quoted(log: &[String]) -> String {
     if log.is_empty() { "; it wrote nothing".to_owned() } else { format!("; its last lines:{}", listed(log)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_named_with_its_holder() {
+        let holder = Some(PortHolder { pid: 17, program: "nginx".to_owned() });
+        let error = Error::from(PortError::Taken { port: 80, holder });
+        assert_eq!(error.to_string(), "port 80 is taken: process 17 (nginx) listens on it");
+        assert_eq!(error.hint().unwrap(), "end process 17, or leave `port` out: then a free one is taken");
+    }
 }

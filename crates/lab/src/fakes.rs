@@ -3,28 +3,37 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use experiment::manifest::{About, Manifest, Process, Ready, ReadyCheck, Stop};
 use experiment::plan;
 use fixture::{TestDir, ourselves};
 use record::events::{HostFigures, What};
+use runner::{Injection, ProgramSpec};
 use rustix::process::Signal;
 
 use crate::deployment::Hosts;
-use crate::hosts::{self, Host, ProcessExit, ProgramOutput, Start};
+use crate::host_process::{ProcessExit, ProgramOutput, Start};
+use crate::hosts::{self, Host};
 use crate::placement::ClientPlacement;
 use crate::registry::Registry;
-use crate::runner::session::RunnerSession;
-use crate::runner::{Injection, ProgramSpec};
+use crate::session::RunnerSession;
 use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp};
+
+/// A runner on a thread of this process.
+pub fn runner_thread(input: PipeReader, output: PipeWriter) -> JoinHandle<u8> {
+    let (input, output) = (File::from(OwnedFd::from(input)), File::from(OwnedFd::from(output)));
+    std::thread::Builder::new().spawn(move || runner::serve(false, input, output)).unwrap()
+}
 
 /// A process of the small server below, ready when it accepts.
 pub fn server(role: &str) -> Process {
@@ -219,7 +228,7 @@ fn serve_host() -> String {
 fn serve() {
     let Ok(port) = std::env::var("SERVE_PORT") else { return };
     if let Ok(data) = std::env::var("SERVE_DATA") {
-        let mut starts = fs::File::options().create(true).append(true).open(Path::new(&data).join("starts")).unwrap();
+        let mut starts = File::options().create(true).append(true).open(Path::new(&data).join("starts")).unwrap();
         writeln!(starts, "{port}").unwrap();
     }
     let listener = TcpListener::bind(format!("{}:{port}", serve_host())).unwrap();
@@ -389,7 +398,7 @@ impl Host for FakeHost {
         }
     }
 
-    fn start(&self, start: &Start) -> Result<Box<dyn hosts::HostProcess>, Error> {
+    fn start(&self, start: &Start) -> Result<Box<dyn crate::host_process::HostProcess>, Error> {
         self.note(format!("start {}", start.role))?;
         if let FakeBackend::Machine(machine) = &self.behind {
             return machine.start(start);
@@ -467,7 +476,7 @@ struct FakeProcess {
     ended: Option<ProcessExit>,
 }
 
-impl hosts::HostProcess for FakeProcess {
+impl crate::host_process::HostProcess for FakeProcess {
     fn pid(&self) -> u32 {
         self.pid
     }

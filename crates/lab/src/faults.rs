@@ -24,9 +24,9 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, ArgumentProblem};
 use experiment::quantity::Quantity;
 use experiment::{duration, plan};
+use runner::Injection;
 use serde_json::Value;
 
-use crate::runner::Injection;
 use crate::{Deployment, Error};
 
 /// A kind of fault.

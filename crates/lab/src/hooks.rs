@@ -8,14 +8,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use runner::{KEPT_BYTES, ProgramSpec};
 use rustix::process::{Signal, kill_process_group};
 
 use crate::Error;
-use crate::hosts::{Host, ProcessExit, ProgramOutput};
-use crate::runner::ProgramSpec;
+use crate::host_process::{ProcessExit, ProgramOutput};
+use crate::hosts::Host;
 
 /// Of what a hook writes; see [`Hook::answer_bytes`].
-pub const ANSWER_BYTES: usize = 8 << 20;
+pub const ANSWER_BYTES: usize = KEPT_BYTES;
 /// The same of the hook `audit`: 50,000 records of 400 bytes are 20 MB, and there may be more.
 pub const AUDIT_BYTES: usize = 128 << 20;
 const GLANCE: Duration = Duration::from_millis(5);

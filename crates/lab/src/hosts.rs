@@ -5,7 +5,6 @@ mod local;
 pub(crate) mod netns;
 mod ssh;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,17 +13,16 @@ use std::time::Duration;
 
 use experiment::plan::{self, TargetKind};
 use record::events::HostFigures;
-use rustix::process::Signal;
+use runner::{Injection, Order, ProgramSpec};
 
-pub(crate) use ssh::{Leftover, folder_name};
+pub(crate) use ssh::Leftover;
 
 use crate::Error;
 use crate::deployment::DeploymentSpec;
+use crate::host_process::{HostProcess, ProgramOutput, Start};
 use crate::placement::{self, ClientPlacement, Placement};
-use crate::process_log::LogWatcher;
 use crate::registry::{Registry, RegistryWriter};
-use crate::runner::session::RunnerSession;
-use crate::runner::{Injection, Order, ProgramSpec};
+use crate::session::RunnerSession;
 
 /// A kind of host.
 #[derive(Debug)]
@@ -37,30 +35,6 @@ pub struct HostKind {
 
 /// Every kind, sorted by name.
 pub static KINDS: &[&HostKind] = &[&local::KIND, &netns::KIND, &ssh::KIND];
-
-/// What a host is asked to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Start {
-    pub role: String,
-    pub program: OsString,
-    pub arguments: Vec<OsString>,
-    /// More environment.
-    pub environment: Vec<(OsString, OsString)>,
-    /// Where it runs; `None`: where this program does.
-    pub folder: Option<PathBuf>,
-    /// Gets standard output and error.
-    pub log: PathBuf,
-    /// Hear what goes there.
-    pub ears: LogWatcher,
-}
-
-/// What a program that ran to its end came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProgramOutput {
-    pub ended: ProcessExit,
-    pub output: String,
-    pub errors: String,
-}
 
 /// A host.
 pub(crate) trait Host: Send {
@@ -125,52 +99,6 @@ pub(crate) trait Host: Send {
 
     /// Its runner, for the probes; `None` where there is none.
     fn session(&self) -> Option<Arc<RunnerSession>>;
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProcessExit {
-    /// With this code.
-    Exit(i32),
-    /// By this signal.
-    Signal(i32),
-}
-
-impl ProcessExit {
-    /// From the way a runner says it: the exit code, or the signal, negative.
-    pub fn from_code(how: i32) -> Self {
-        if how < 0 { Self::Signal(-how) } else { Self::Exit(how) }
-    }
-}
-
-impl std::fmt::Display for ProcessExit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Exit(code) => write!(f, "exit {code}"),
-            Self::Signal(number) => write!(f, "signal {number}"),
-        }
-    }
-}
-
-/// A process that a host started.
-pub(crate) trait HostProcess: Send {
-    /// Its pid on this machine.
-    fn pid(&self) -> u32;
-
-    /// How it ended, once it has.
-    fn ended(&mut self) -> Option<ProcessExit>;
-
-    /// Waits for its end.
-    fn wait(&mut self, within: Duration) -> Option<ProcessExit>;
-
-    /// Signals it; nothing happens if it has ended.
-    fn signal(&mut self, signal: Signal);
-
-    /// Signals it and all that it started that has not left its process group, also when it has ended itself.
-    fn signal_group(&mut self, signal: Signal);
-
-    /// The last lines it wrote, oldest first. After its end, all that it wrote counts.
-    fn last_lines(&mut self) -> Vec<String>;
 }
 
 /// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`. Once `stop` is set, none are
@@ -248,7 +176,7 @@ fn placed(trial: &plan::Trial) -> Result<Placement, Error> {
     if let Some(host) = lab.hosts.iter().find(|host| host.ssh.is_some()) {
         return Err(Error::MixedLab { host: host.name.clone() });
     }
-    placement::place(lab, &crate::environment::room(lab))
+    placement::place(lab, &placement::room(lab))
 }
 
 /// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
@@ -519,9 +447,11 @@ mod tests {
     use std::thread::JoinHandle;
 
     use fixture::{TestDir, is_alive, until};
+    use runner::{Setup, VERSION};
 
     use super::*;
-    use crate::runner::{Setup, VERSION, beside};
+    use crate::fakes::runner_thread;
+    use crate::host_process::ProcessExit;
 
     const LONG: Duration = Duration::from_secs(30);
 
@@ -564,7 +494,7 @@ mod tests {
             let (input, to) = std::io::pipe().unwrap();
             let (from, output) = std::io::pipe().unwrap();
             self.power = Some(to.try_clone().unwrap());
-            self.serving = Some(beside(input, output));
+            self.serving = Some(runner_thread(input, output));
             RunnerSession::open(Box::new(to), Box::new(from), &self.setup, LONG, &Default::default())
         }
 

@@ -4,31 +4,28 @@
 pub mod checkups;
 mod deployment;
 pub mod doctor;
-pub mod environment;
 mod error;
 #[cfg(test)]
 mod fakes;
 pub mod faults;
+pub mod fingerprints;
 mod hooks;
+mod host_process;
 pub mod hosts;
 pub mod placement;
-pub mod plain_text;
-mod ports;
-pub mod probes;
 mod process_log;
-mod process_tree;
 pub mod profiles;
 mod readiness;
 pub mod registry;
-pub mod runner;
-mod sampling;
+pub mod sampling;
+mod session;
 pub mod targets;
 pub mod trusted;
 
 use std::collections::BTreeMap;
 
-pub use deployment::{Deployment, DeploymentSpec, HostEvent, Member, MemberAnswer, NotUp, WatchedProcesses};
-pub use error::{Error, PortHolder};
+pub use deployment::{Deployment, DeploymentSpec, HostEvent, MemberAnswer, NotUp};
+pub use error::Error;
 pub use placement::ClientPlacement;
 
 /// Speaks the target's protocol for the lab, which does not know it.

@@ -11,16 +11,13 @@ use std::time::Duration;
 
 use linux::cgroup::{self, Device};
 use linux::{ProcessGroup, RunTag, mount, procfs};
+use runner::{MARK, top_of};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::hosts::{Leftover, remove_remote};
-use crate::runner::groups::top_of;
 use crate::trusted::{self, PrivateFolder};
-
-/// The variable that marks every process of a run.
-pub const MARK: &str = "PLIMSOLL_RUN";
 
 /// Runs begun by this process.
 static BEGUN: AtomicU32 = AtomicU32::new(0);

@@ -20,13 +20,14 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("echo", &[]),
     ("experiment", &[]),
     ("fixture", &[]),
-    ("fuzzing", &["experiment", "lab", "load", "record"]),
-    ("lab", &["experiment", "linux", "record"]),
+    ("fuzzing", &["experiment", "load", "record", "runner"]),
+    ("lab", &["experiment", "linux", "record", "runner"]),
     ("linux", &["experiment"]),
     ("load", &["experiment", "record"]),
-    ("plimsoll", &["analysis", "conduct", "echo", "experiment", "lab", "load", "record", "report"]),
+    ("plimsoll", &["analysis", "conduct", "echo", "experiment", "lab", "load", "record", "report", "runner"]),
     ("record", &[]),
     ("report", &["experiment", "record"]),
+    ("runner", &["experiment", "linux", "record"]),
     ("xtask", &["analysis", "experiment", "lab", "load", "record"]),
 ];
 

@@ -2,9 +2,9 @@
 //! groups, what virtual hosts and their links are made of, and rights.
 
 use linux::cgroup::{Controller, Hierarchies};
+use runner::environment;
 
 use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD};
-use crate::environment;
 
 pub static LAB: CheckKind = CheckKind {
     name: "its lab",

@@ -1,8 +1,9 @@
 //! The processors: how many and how fast, who else uses them, their clocks and timers, their
 //! energy meter.
 
+use runner::environment;
+
 use super::{CheckKind, CheckResult, CheckScope, Fix, MachineSnapshot, NOT_TOLD, count};
-use crate::environment;
 
 pub static SOURCE: CheckKind = CheckKind {
     name: "clock source",

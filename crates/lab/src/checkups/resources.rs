@@ -1,10 +1,10 @@
 //! Memory, the disk that the records go to, and limits of processes.
 
 use experiment::quantity::show_bytes;
+use runner::environment::{self, chosen};
+use runner::probes::memory_bytes;
 
-use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD, Tuning, chosen};
-use crate::environment;
-use crate::probes::memory_bytes;
+use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD, Tuning};
 
 pub static LAYOUTS: CheckKind = CheckKind {
     name: "address randomisation",

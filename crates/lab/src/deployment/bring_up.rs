@@ -16,21 +16,22 @@ use experiment::plan::{self, TargetKind};
 use experiment::profile::Disk;
 use linux::procfs;
 use record::events::{HostFigures, What};
+use runner::Injection;
+use runner::{plain_text, ports, probes};
 use rustix::process::Signal;
 
 use super::injection::ActiveFaults;
 use super::layout::{LayoutInput, ProcessSlot, Service};
 use super::{Deployment, DeploymentSpec, HostEvent, Hosts, NotUp, presences, told, watched};
-use crate::hosts::{self, Host, HostProcess, ProcessExit, Start, at_once, on_all};
+use crate::host_process::{HostProcess, ProcessExit, Start};
+use crate::hosts::{self, Host, at_once, on_all};
 use crate::placement::ClientPlacement;
 use crate::process_log::LogWatcher;
 use crate::readiness::{self, ReadinessCheck, ReadinessWait, UrlParts};
-use crate::runner::Injection;
-use crate::runner::session::RunnerSession;
-use crate::{Caller, Error, plain_text, ports, probes, targets};
+use crate::sampling::COMMAND_ROLE;
+use crate::session::RunnerSession;
+use crate::{Caller, Error, targets};
 
-/// Role of a target that is started by a command, or runs already.
-pub(super) const COMMAND_ROLE: &str = "target";
 /// Seconds that such a target is given to stop.
 const COMMAND_STOP_S: f64 = 10.0;
 /// Keys of what is injected on hosts while the target starts.
@@ -702,9 +703,10 @@ impl Drop for Deployment {
 #[cfg(test)]
 mod tests {
     use fixture::TestDir;
+    use runner::{ProgramSpec, Setup, VERSION};
 
     use super::*;
-    use crate::runner::{ProgramSpec, Setup, VERSION, beside};
+    use crate::fakes::runner_thread;
 
     #[test]
     fn what_a_host_takes_long_for_is_given_up_when_the_user_wants_an_end() {
@@ -719,7 +721,7 @@ mod tests {
         };
         let (input, to) = std::io::pipe().unwrap();
         let (from, output) = std::io::pipe().unwrap();
-        let serving = beside(input, output);
+        let serving = runner_thread(input, output);
         let long = Duration::from_secs(600);
         let session = RunnerSession::open(Box::new(to), Box::new(from), &setup, long, &Default::default()).unwrap();
         let program = ProgramSpec { command: vec!["sleep".to_owned(), "600".to_owned()], ..ProgramSpec::default() };

@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use experiment::plan;
 use experiment::profile::{Disk, Link};
 use record::events::{HostFigures, What};
+use runner::{Injection, ProgramSpec};
 use rustix::process::Signal;
 
 use super::bring_up::PortNumbers;
 use super::layout::ProcessSlot;
 use super::{Deployment, HostEvent};
 use crate::deployment::bring_up::DiscoveredHost;
-use crate::hosts::{Host, ProgramOutput, at_once};
-use crate::runner::session::RunnerSession;
-use crate::runner::{Injection, ProgramSpec};
+use crate::host_process::ProgramOutput;
+use crate::hosts::{Host, at_once};
+use crate::session::RunnerSession;
 use crate::{Caller, Error};
 
 /// What is broken at the moment, and what has to be known of the lab to break it.
@@ -506,10 +507,10 @@ mod tests {
 
     use fixture::until;
     use record::events::What;
+    use runner::Injection;
 
     use crate::deployment::Deployment;
     use crate::fakes::FakeDeployment;
-    use crate::runner::Injection;
 
     const SQUEEZE: Injection = Injection::Cpu { of_profile: 0.5 };
     const SQUEEZED: &str = r#"{"control":"cpu","of_profile":0.5}"#;

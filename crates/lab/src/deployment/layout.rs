@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::bring_up::{DiscoveredHost, PortNumbers};
 use crate::Error;
 use crate::hooks::variable;
-use crate::hosts::{HostProcess, Start};
+use crate::host_process::{HostProcess, Start};
 use crate::process_log::LogWatcher;
 use crate::readiness::ReadinessCheck;
 use crate::sampling::Endpoint;

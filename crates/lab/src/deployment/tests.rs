@@ -148,7 +148,7 @@ fn a_missing_program_is_named() {
 #[test]
 fn a_fixed_port_is_used_and_a_taken_one_refused_with_its_holder() {
     let bench = Bench::new();
-    let free = crate::ports::free(1).unwrap()[0];
+    let free = runner::ports::free(1).unwrap()[0];
     let mut manifest = manifest(vec![server("server")]);
     let port = |default: u16| Parameter {
         takes: Takes::Integer { min: None, max: None },
@@ -191,7 +191,7 @@ fn an_unknown_placeholder_and_a_circle_are_errors() {
 #[test]
 fn a_command_is_started_and_its_group_ended() {
     let bench = Bench::new();
-    let port = crate::ports::free(1).unwrap()[0];
+    let port = runner::ports::free(1).unwrap()[0];
     let command = format!("SERVE_PORT={port} {} & wait", ourselves("fakes::serve").join(" "));
     let kind = |ready: Option<String>, command: &str| TargetKind::Started {
         command: command.to_owned(),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
+use runner::Injection;
 use serde_json::Value;
 
 use super::{Arguments, FaultKind, heal_state, inject_state};
-use crate::runner::Injection;
 
 /// The table's entry.
 pub static KIND: FaultKind = FaultKind {

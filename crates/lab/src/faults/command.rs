@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
+use runner::ProgramSpec;
 use serde_json::Value;
 
 use super::{ActiveFault, Arguments, FaultKind, argument, choose_any_hosts, key, read, refused};
-use crate::hosts::ProcessExit;
-use crate::runner::ProgramSpec;
+use crate::host_process::ProcessExit;
 use crate::{Deployment, Error};
 
 /// Seconds that a command is given.

@@ -2,9 +2,9 @@
 //! network is silent.
 
 use experiment::catalog::{self, Heals};
+use runner::Injection;
 
 use super::{FaultKind, heal_state, inject_state};
-use crate::runner::Injection;
 
 /// The table's entry.
 pub static KIND: FaultKind = FaultKind {

@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
+use runner::Injection;
 use serde_json::Value;
 
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
-use crate::runner::Injection;
 use crate::{Deployment, Error};
 
 /// The table's entry.

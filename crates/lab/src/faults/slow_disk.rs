@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use experiment::profile::Disk;
+use runner::Injection;
 use serde_json::Value;
 
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
-use crate::runner::Injection;
 use crate::{Deployment, Error};
 
 /// The table's entry.

@@ -13,14 +13,14 @@ use experiment::plan::{self, TargetKind, When};
 use experiment::profile::Link;
 use fixture::{is_alive, until};
 use record::events::What;
+use runner::{Injection, ProgramSpec};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::fakes::{Adjust as _, Bench, FakeDeployment, LineClient, folder_trial, manifest, server, shell, trial};
 use crate::faults::{KINDS, find};
-use crate::hosts::{ProcessExit, ProgramOutput};
-use crate::runner::{Injection, ProgramSpec};
+use crate::host_process::{ProcessExit, ProgramOutput};
 use crate::{ClientPlacement, Deployment, DeploymentSpec, Error};
 
 fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {

@@ -12,17 +12,15 @@ use std::time::Duration;
 
 use experiment::plan;
 use record::events::HostFigures;
+use runner::{Setup, VERSION, folder_name};
 use serde::{Deserialize, Serialize};
-
-pub(crate) use guard::folder_name;
 
 use super::{Host, HostKind};
 use crate::Error;
 use crate::deployment::DeploymentSpec;
 use crate::hosts::{HostBackend, ManagedHost};
 use crate::registry::RegistryWriter;
-use crate::runner::session::RunnerSession;
-use crate::runner::{Setup, VERSION};
+use crate::session::RunnerSession;
 use client::{ConnectionRole, SshClient, SshOutput, never};
 use guard::{Guard, LoginLines, no_ssh};
 
@@ -409,12 +407,13 @@ mod tests {
     use std::time::Instant;
 
     use fixture::until;
+    use runner::{Order, ProgramSpec};
     use rustix::process::Signal;
 
     use super::*;
     use crate::fakes::{Bench, folder_trial};
-    use crate::hosts::{ProcessExit, Start, of};
-    use crate::runner::{Order, ProgramSpec};
+    use crate::host_process::{ProcessExit, Start};
+    use crate::hosts::of;
 
     #[test]
     #[ignore = "needs a machine that ssh reaches"]

@@ -47,7 +47,7 @@ fn own() {
         pids.display()
     );
     let hosts = [crate::hosts::local(&registry)];
-    let start = crate::hosts::Start {
+    let start = crate::host_process::Start {
         role: "server".to_owned(),
         program: "sh".into(),
         arguments: vec!["-c".into(), script.into()],
@@ -105,7 +105,7 @@ fn two_live_runs_do_not_touch_each_other() {
     assert_ne!(one.id(), other.id());
     let start = |registry: &Registry| {
         let hosts = [crate::hosts::local(registry)];
-        let start = crate::hosts::Start {
+        let start = crate::host_process::Start {
             role: "server".to_owned(),
             program: "sleep".into(),
             arguments: vec!["1000".into()],
@@ -233,7 +233,7 @@ fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
     let id = format!("test-{}-kernel", std::process::id());
     let Some((scratch, file, device)) = forgotten_loop(&id) else { return };
     let group = top_of(&id);
-    crate::runner::groups::make_top(&id, 1).unwrap();
+    runner::make_top(&id, 1).unwrap();
     let folder = TestDir::new();
     let mut owner = RunOwner::this_process();
     owner.started_ticks += 1;
@@ -428,7 +428,7 @@ fn number_went_to_somebody_else() {
 fn number_went_to_somebody_else_meanwhile() {
     let folder = TestDir::new();
     let registry = Registry::begin_in(&folder.join("registry"), &folder).unwrap();
-    let start = crate::hosts::Start {
+    let start = crate::host_process::Start {
         role: "server".to_owned(),
         program: "true".into(),
         arguments: Vec::new(),

@@ -161,7 +161,7 @@ pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
     let text = match host {
         None => {
             output::say("measuring this machine; it takes about ten seconds, and nothing else should run");
-            lab::runner::machine::measure()
+            runner::machine::measure()
                 .map_err(|reason| Failure::Lab(lab::Error::Host { host: "this machine".to_owned(), reason }))?
         }
         Some(url) => over_ssh(url, |destination| {

@@ -232,7 +232,7 @@ const SYNCS: usize = 9;
 
 /// All that is known of what the run will run on.
 fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment {
-    let mut environment = lab::environment::read(folder);
+    let mut environment = runner::environment::read(folder);
     let owned = |text: Option<&str>| text.map(str::to_owned);
     environment.build = Build {
         profile: owned(option_env!("PLIMSOLL_PROFILE")),

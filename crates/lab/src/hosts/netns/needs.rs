@@ -9,12 +9,12 @@ use experiment::profile::Link;
 use experiment::quantity::show_bytes;
 use linux::cgroup::{self, Controller, Hierarchies};
 use linux::network::{LinkLimits, NetworkError, PortLink, inject};
+use runner::Envelope;
 use rustix::process::geteuid;
 
 use super::{SIZE_BYTES, free_bytes};
 use crate::doctor::LinkSupport;
 use crate::placement::Placement;
-use crate::runner::Envelope;
 use crate::{Error, targets};
 
 /// As much of a disk is taken to be written to; its file grows with what is.

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use experiment::plan;
 use experiment::profile::{Disk, Link};
 use fixture::until;
+use runner::ProgramSpec;
 
 use super::*;
 use crate::fakes::{Bench, folder_trial};
-use crate::hosts::{ProcessExit, Start};
-use crate::runner::ProgramSpec;
+use crate::host_process::{ProcessExit, Start};
 
 /// Beside the tests: `target/debug/plimsoll`.
 fn built() -> PathBuf {
@@ -98,7 +98,7 @@ fn sh(host: &dyn Host, script: &str) -> String {
 }
 
 /// Listens on port 7000 for ever, and says its host's name to whoever connects.
-fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::hosts::HostProcess> {
+fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::host_process::HostProcess> {
     let script = "import socket\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7000))\ns.listen(9)\nwhile 1:\n c,_=s.accept()\n c.send(socket.gethostname().encode())\n c.close()";
     let start = Start {
         role: "speaker".to_owned(),

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use experiment::plan;
 use linux::network::{self, NetworkError};
+use runner::{InterfaceSpec, Isolation, ProgramSpec, Setup, VERSION, Wiring};
 
 use super::{HostShim, needs};
 use crate::Error;
-use crate::hosts::ProcessExit;
+use crate::host_process::ProcessExit;
 use crate::registry::RegistryWriter;
-use crate::runner::session::RunnerSession;
-use crate::runner::{InterfaceSpec, Isolation, ProgramSpec, Setup, VERSION, Wiring};
+use crate::session::RunnerSession;
 
 /// Hosts have the last byte of their address from 1 on, the clients have 254.
 const MOST_HOSTS: usize = 253;
