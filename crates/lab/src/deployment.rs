@@ -6,13 +6,10 @@ mod injection;
 mod layout;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use experiment::manifest::Manifest;
-use experiment::plan;
 use record::events::{HostFigures, What};
 use record::replicas::{Replica, ReplicaContents, ReplicaValue};
 use runner::MARK;
@@ -23,12 +20,13 @@ use serde_json::Value;
 
 pub(crate) use layout::stop_signal;
 
+use crate::deployment_spec::DeploymentSpec;
 use crate::hooks::{self, AUDIT_BYTES, Hook};
 use crate::host_process::ProcessExit;
 use crate::hosts::{Host, on_all};
 use crate::placement::ClientPlacement;
 use crate::process_log::LogMatch;
-use crate::registry::{Registry, RegistryWriter};
+use crate::registry::RegistryWriter;
 use crate::sampling::{ProbeSources, WatchedProcesses};
 use crate::session::{ENDED_AT_ONCE, RUNNER_GONE};
 use crate::{Caller, Error};
@@ -40,26 +38,6 @@ const LAST_LINES: usize = 10;
 
 /// The hosts of a site.
 pub(crate) type Hosts = Vec<Box<dyn Host>>;
-
-/// What a site is made from.
-pub struct DeploymentSpec<'a> {
-    /// The run it belongs to.
-    pub registry: &'a Registry,
-    /// The trial.
-    pub trial: &'a plan::Trial,
-    /// The target's manifest, for a target that comes from a folder.
-    pub manifest: Option<&'a Manifest>,
-    /// That folder; empty or `None` for the target that is built in.
-    pub folder: Option<&'a Path>,
-    /// Where the output of every process goes: `<host>.<role>.log`.
-    pub logs: PathBuf,
-    /// This program, for targets that are built in.
-    pub plimsoll: PathBuf,
-    /// Whether the storage of every host is measured first.
-    pub measures_storage: bool,
-    /// Set by whoever wants an end at once: from then on no host's answer is waited for.
-    pub at_once: Arc<AtomicBool>,
-}
 
 /// Why a target is not up.
 #[derive(Debug)]

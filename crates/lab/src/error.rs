@@ -262,7 +262,7 @@ impl Error {
     }
 
     /// For `map_err`: what was being done when the machine refused.
-    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let doing = doing.into();
         move |error| Self::System { doing, error }
     }

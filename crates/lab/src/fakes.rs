@@ -249,18 +249,6 @@ fn serve() {
     }
 }
 
-/// A recorded machine of `tests/machines`, as files below a folder: after `== PATH` comes what the file says.
-pub fn machine(name: &str) -> TestDir {
-    let folder = TestDir::new();
-    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.txt"));
-    let text = fs::read_to_string(recorded).unwrap();
-    for file in text.split("\n== ").skip(1) {
-        let (path, content) = file.split_once('\n').unwrap_or((file, ""));
-        folder.write(path, &format!("{content}\n"));
-    }
-    folder
-}
-
 // Hosts for tests of a site: each is all this machine at a loopback address of its own, or
 // stands on paper, where what is done to it is only written down; and a test can lose it.
 

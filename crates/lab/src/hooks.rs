@@ -99,7 +99,7 @@ impl Hook {
     }
 
     /// Runs it on another host, where its paths are.
-    pub fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
+    pub(crate) fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
         let program = ProgramSpec {
             role: format!("hook {}", self.name),
@@ -112,7 +112,7 @@ impl Hook {
     }
 
     /// [`Hook::ask`] on another host.
-    pub fn ask_on(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
+    pub(crate) fn ask_on(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
         let ran = self.run_on(host)?;
         if ran.ended != ProcessExit::Exit(0) {
             let last = ran.errors.trim().lines().last().unwrap_or("it wrote nothing");

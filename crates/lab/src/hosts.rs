@@ -2,7 +2,7 @@
 //! folders; how it does so is its kind's business.
 
 mod local;
-pub(crate) mod netns;
+mod netns;
 mod ssh;
 
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use experiment::plan::{self, TargetKind};
 use record::events::HostFigures;
 use runner::{Injection, Order, ProgramSpec};
 
-pub(crate) use ssh::Leftover;
+pub use netns::{LinkSupport, what_links_can_be};
 
 use crate::Error;
-use crate::deployment::DeploymentSpec;
+use crate::deployment_spec::DeploymentSpec;
 use crate::host_process::{HostProcess, ProgramOutput, Start};
 use crate::placement::{self, ClientPlacement, Placement};
-use crate::registry::{Registry, RegistryWriter};
+use crate::registry::{Leftover, Registry, RegistryWriter};
 use crate::session::RunnerSession;
 
 /// A kind of host.

@@ -315,7 +315,7 @@ fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
 
 /// The folder, open.
 #[derive(Debug)]
-pub(crate) struct PrivateFolder {
+pub struct PrivateFolder {
     path: PathBuf,
     open: File,
 }

@@ -17,6 +17,7 @@ pub const KIND: HouseRule = HouseRule {
 pub const ALLOWED: &[(&str, &[&str])] = &[
     ("analysis", &["experiment", "record"]),
     ("conduct", &["analysis", "experiment", "lab", "linux", "load", "record"]),
+    ("doctor", &["experiment", "lab", "linux", "record", "runner"]),
     ("echo", &[]),
     ("experiment", &[]),
     ("fixture", &[]),
@@ -24,7 +25,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("lab", &["experiment", "linux", "record", "runner"]),
     ("linux", &["experiment"]),
     ("load", &["experiment", "record"]),
-    ("plimsoll", &["analysis", "conduct", "echo", "experiment", "lab", "load", "record", "report", "runner"]),
+    ("plimsoll", &["analysis", "conduct", "doctor", "echo", "experiment", "lab", "load", "record", "report", "runner"]),
     ("record", &[]),
     ("report", &["experiment", "record"]),
     ("runner", &["experiment", "linux", "record"]),

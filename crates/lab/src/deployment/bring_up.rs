@@ -22,7 +22,8 @@ use rustix::process::Signal;
 
 use super::injection::ActiveFaults;
 use super::layout::{LayoutInput, ProcessSlot, Service};
-use super::{Deployment, DeploymentSpec, HostEvent, Hosts, NotUp, presences, told, watched};
+use super::{Deployment, HostEvent, Hosts, NotUp, presences, told, watched};
+use crate::deployment_spec::DeploymentSpec;
 use crate::host_process::{HostProcess, ProcessExit, Start};
 use crate::hosts::{self, Host, at_once, on_all};
 use crate::placement::ClientPlacement;

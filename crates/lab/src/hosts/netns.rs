@@ -25,10 +25,11 @@ use runner::shim::{FOLDER, PROGRAM};
 use runner::{Bind, Envelope, Isolation, Order, Setup, VERSION, Wiring, make_top};
 use rustix::process::Signal;
 
+pub use needs::{LinkSupport, what_links_can_be};
+
 use super::{Host, HostKind};
 use crate::Error;
-use crate::deployment::DeploymentSpec;
-use crate::doctor::LinkSupport;
+use crate::deployment_spec::DeploymentSpec;
 use crate::hosts::{HostBackend, ManagedHost, all_or_none, at_once};
 use crate::placement::{ClientPlacement, Placement};
 use crate::registry::RegistryWriter;
@@ -94,11 +95,6 @@ pub(super) fn lacking(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Vec
 /// The same for the hosts of any lab.
 pub(super) fn lacking_for_any() -> Vec<&'static str> {
     needs::lacking_for_any()
-}
-
-/// What links can be made like on this machine: tried, and gone with the try. Needs root.
-pub(crate) fn what_links_can_be() -> LinkSupport {
-    needs::what_links_can_be()
 }
 
 /// The host that was lost while it was being made, if one was: it cannot be wired, and that is not the switch's fault.

@@ -13,13 +13,12 @@ use std::time::Duration;
 use experiment::plan;
 use record::events::HostFigures;
 use runner::{Setup, VERSION, folder_name};
-use serde::{Deserialize, Serialize};
 
 use super::{Host, HostKind};
 use crate::Error;
-use crate::deployment::DeploymentSpec;
+use crate::deployment_spec::DeploymentSpec;
 use crate::hosts::{HostBackend, ManagedHost};
-use crate::registry::RegistryWriter;
+use crate::registry::{Leftover, RegistryWriter};
 use crate::session::RunnerSession;
 use client::{ConnectionRole, SshClient, SshOutput, never};
 use guard::{Guard, LoginLines, no_ssh};
@@ -367,15 +366,6 @@ fn split(place: &str) -> (&str, Option<&str>) {
 const LEFTOVER_TIMEOUT_S: u32 = 5;
 /// For all of it.
 const WITHIN: Duration = Duration::from_secs(30);
-
-/// A folder on another machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leftover {
-    /// Where, as the experiment has it.
-    pub destination: String,
-    /// The beginning of the folder's name.
-    pub folder: String,
-}
 
 /// Removes it. What was removed, a line each; in words if the machine was not reached.
 ///

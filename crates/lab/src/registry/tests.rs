@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use fixture::{TestDir, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
 use rustix::process::Signal;
 
+use super::cleanup::{CleanupReport, clean_in};
 use super::*;
 use crate::fakes::Bench;
 

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use lab::checkups::{CheckState, Fix};
-use lab::doctor::{Applied, CheckOutcome, FixSession, Measured, TrialDemand, Undone, examine, worst};
+use doctor::checkups::{CheckState, Fix};
+use doctor::text::words;
+use doctor::{Applied, CheckOutcome, FixSession, Measured, TrialDemand, Undone, examine, worst};
 use serde::Serialize;
 
 use crate::commands::{experiments, install};
-use crate::doctor_text::words;
 use crate::exit::{Exit, Failure};
 use crate::{catalog, cli, output};
 
@@ -138,7 +138,7 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
 
 /// Cleans, and says what was removed, what was left alone and why.
 pub fn clean() -> Result<Exit, Failure> {
-    let mut cleaned = lab::registry::clean();
+    let mut cleaned = lab::clean();
     for left in cleaned.unreached.iter().chain(&cleaned.left_alone) {
         output::say(left);
     }

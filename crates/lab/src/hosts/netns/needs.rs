@@ -13,7 +13,6 @@ use runner::Envelope;
 use rustix::process::geteuid;
 
 use super::{SIZE_BYTES, free_bytes};
-use crate::doctor::LinkSupport;
 use crate::placement::Placement;
 use crate::{Error, targets};
 
@@ -227,6 +226,17 @@ fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
         },
         false => of_kernel("a limited link", &part),
     })
+}
+
+/// What links of virtual hosts can be made like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkSupport {
+    /// Whether there is a program to make them with.
+    pub has_tc: bool,
+    /// A limited rate.
+    pub rate: bool,
+    /// A delay.
+    pub delay: bool,
 }
 
 /// The kinds of limits that this machine can give a link, each tried.

@@ -266,8 +266,8 @@ fn what_a_killed_lab_left_is_removed() {
     let run = fs::read_to_string(folder.join("up")).unwrap();
     owner.kill().unwrap();
     owner.wait().unwrap();
-    let mut cleaned = crate::registry::CleanupReport::default();
-    crate::registry::clean_in(&folder.join("registry"), &mut cleaned);
+    let mut cleaned = crate::CleanupReport::default();
+    crate::registry::cleanup::clean_in(&folder.join("registry"), &mut cleaned);
     println!("{:#?}", cleaned.removed);
     assert!(cleaned.removed.iter().any(|line| line.starts_with("control groups plimsoll-")));
     nothing_is_left(&before, &run);

@@ -1,5 +1,5 @@
 //! Check-ups of a machine: what on it would spoil a measurement, or change its figures, and the
-//! remedy. Each is a pure judgement of text and of figures that [`crate::doctor`] gathered.
+//! remedy. Each is a pure judgement of text and of figures that [`Measured`] holds.
 
 mod erlang;
 mod lab;
@@ -12,7 +12,8 @@ use std::str::FromStr;
 use runner::environment::{RecordedRoot, chosen};
 use serde::Serialize;
 
-use crate::doctor::{Measured, TrialDemand};
+use crate::demand::TrialDemand;
+use crate::measured::Measured;
 
 /// One thing that is looked at.
 #[derive(Debug)]
@@ -295,11 +296,12 @@ fn count(number: u64, one: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use ::lab::hosts::LinkSupport;
     use fixture::TestDir;
 
     use super::*;
-    use crate::doctor::{CpuNoise, Erlang, LinkSupport, MeasuredSpread};
-    use crate::fakes::machine;
+    use crate::machine;
+    use crate::measured::{CpuNoise, Erlang, MeasuredSpread};
 
     /// What was measured of a machine on which nothing disturbs.
     fn calm() -> Measured {

@@ -1,7 +1,7 @@
 //! The runtime of targets in Erlang, and which of the flags that are handed down for it still do anything.
 
 use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, Tuning};
-use crate::doctor::Erlang;
+use crate::measured::Erlang;
 
 const SOURCE: &str = "https://www.erlang.org/doc/apps/erts/erl_cmd.html";
 const READS: &str = "what `erl` says of itself, if it is in PATH";

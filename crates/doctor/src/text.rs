@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use lab::checkups::{CheckState, commands};
-use lab::doctor::CheckOutcome;
+use crate::CheckOutcome;
+use crate::checkups::{CheckState, commands};
 
 /// Columns.
 const WIDTH: usize = 100;
@@ -139,35 +139,10 @@ fn article(examined: &[CheckOutcome]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::{Path, PathBuf};
-
-    use lab::doctor::{CpuNoise, Erlang, LinkSupport, Measured, MeasuredSpread, TrialDemand, examine};
+    use lab::hosts::LinkSupport;
 
     use super::*;
-
-    /// A recorded machine as files, gone when dropped.
-    struct Machine(PathBuf);
-
-    impl Machine {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("plimsoll-examined-{}-{name}", std::process::id()));
-            let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../lab/tests/machines/{name}.txt"));
-            for file in fs::read_to_string(recorded).unwrap().split("\n== ").skip(1) {
-                let (path, content) = file.split_once('\n').unwrap_or((file, ""));
-                let path = folder.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, content).unwrap();
-            }
-            Self(folder)
-        }
-    }
-
-    impl Drop for Machine {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    use crate::{CpuNoise, Erlang, Measured, MeasuredSpread, TrialDemand, examine, machine};
 
     fn calm() -> Measured {
         Measured {
@@ -188,8 +163,7 @@ mod tests {
     }
 
     fn shown(name: &str, measured: &Measured, asked: Option<&TrialDemand>, with_article: bool) -> String {
-        let machine = Machine::new(name);
-        let text = words(&examine(&machine.0, measured, asked), with_article);
+        let text = words(&examine(&machine(name), measured, asked), with_article);
         for line in text.lines() {
             let is_command = ["echo ", "sysctl "].iter().any(|program| line.trim_start().starts_with(program));
             assert!(line.chars().count() <= WIDTH || is_command, "{line}");
