@@ -22,8 +22,8 @@ pub(crate) use layout::stop_signal;
 
 use crate::deployment_spec::DeploymentSpec;
 use crate::hooks::{self, AUDIT_BYTES, Hook};
+use crate::host::{Host, on_each_host};
 use crate::host_process::ProcessExit;
-use crate::hosts::{Host, on_all};
 use crate::placement::ClientPlacement;
 use crate::process_log::LogMatch;
 use crate::registry::RegistryWriter;
@@ -329,7 +329,7 @@ impl Deployment {
                 *asked = Some(self.question(place));
             }
         }
-        let answers = on_all(&mut self.hosts, |index, host| {
+        let answers = on_each_host(&mut self.hosts, |index, host| {
             Ok(asked.get(index).and_then(Option::as_ref).map(|hook| ask(hook.as_ref(), host)))
         });
         let mut answers: Vec<_> = answers.into_iter().map(Some).collect();
@@ -461,7 +461,7 @@ fn measure(hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
         false => host.measure_storage(MEASURE),
     };
     let measured: Vec<Result<HostFigures, Error>> = if hosts.iter().all(|host| host.kind() == "ssh") {
-        on_all(hosts, |_, host| of_one(host))
+        on_each_host(hosts, |_, host| of_one(host))
     } else {
         hosts.iter_mut().map(|host| of_one(host.as_mut())).collect()
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use runner::ports::{PortError, PortHolder};
 
-use crate::trusted::UntrustedPath;
+use crate::untrusted_path::UntrustedPath;
 
 /// Why the lab could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -210,7 +210,7 @@ impl Error {
             Self::NotInstalled { command, .. } => {
                 format!("`{command}` does this; `plimsoll run --install` does it before the run")
             }
-            Self::Packages { packages, .. } => format!("run: {}", crate::targets::install_command(packages)),
+            Self::Packages { packages, .. } => format!("run: {}", install_command(packages)),
             Self::PortTaken { holder: Some(PortHolder { pid, .. }), .. } => {
                 format!("end process {pid}, or leave `port` out: then a free one is taken")
             }
@@ -268,6 +268,12 @@ impl Error {
     }
 }
 
+impl From<UntrustedPath> for Error {
+    fn from(found: UntrustedPath) -> Self {
+        Self::Distrusted(Box::new(found))
+    }
+}
+
 impl From<PortError> for Error {
     fn from(error: PortError) -> Self {
         match error {
@@ -275,6 +281,11 @@ impl From<PortError> for Error {
             PortError::System { doing, error } => Self::System { doing, error },
         }
     }
+}
+
+/// The command that installs these packages.
+pub(crate) fn install_command(packages: &[String]) -> String {
+    format!("sudo apt-get update && sudo apt-get install --yes --no-install-recommends {}", packages.join(" "))
 }
 
 fn holding(holder: Option<&PortHolder>) -> String {

@@ -22,8 +22,9 @@ use runner::{Injection, ProgramSpec};
 use rustix::process::Signal;
 
 use crate::deployment::Hosts;
+use crate::host::Host;
 use crate::host_process::{ProcessExit, ProgramOutput, Start};
-use crate::hosts::{self, Host};
+use crate::hosts;
 use crate::placement::ClientPlacement;
 use crate::registry::Registry;
 use crate::session::RunnerSession;

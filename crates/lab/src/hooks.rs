@@ -12,8 +12,8 @@ use runner::{KEPT_BYTES, ProgramSpec};
 use rustix::process::{Signal, kill_process_group};
 
 use crate::Error;
+use crate::host::Host;
 use crate::host_process::{ProcessExit, ProgramOutput};
-use crate::hosts::Host;
 
 /// Of what a hook writes; see [`Hook::answer_bytes`].
 pub const ANSWER_BYTES: usize = KEPT_BYTES;

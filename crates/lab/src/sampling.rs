@@ -23,7 +23,8 @@ use runner::plain_text;
 use runner::ports::TargetLocation;
 use runner::probes::CpuTicks;
 use runner::process_tree::{ExternalTarget, Member};
-use runner::sample_reader::{ProcDir, RunGroup, SampleReader, SampleSource, strangers_pct};
+use runner::sample_reader::{RunGroup, SampleReader, strangers_pct};
+use runner::sample_source::{ProcDir, SampleSource};
 use runner::top_of;
 
 use crate::Error;

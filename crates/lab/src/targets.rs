@@ -273,12 +273,6 @@ fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<(), Error> {
 const SCRIPT: &str = include_str!("../../../scripts/debian-packages.sh");
 const APT: &str = "/usr/bin/apt-get";
 
-/// The command that installs these packages.
-#[must_use]
-pub fn install_command(packages: &[String]) -> String {
-    format!("sudo apt-get update && sudo apt-get install --yes --no-install-recommends {}", packages.join(" "))
-}
-
 /// Installs these packages. Services in them are neither started now nor at the next boot.
 ///
 /// # Errors
@@ -421,6 +415,7 @@ mod tests {
     use fixture::TestDir;
 
     use super::*;
+    use crate::error::install_command;
     use crate::fakes::manifest;
 
     #[test]

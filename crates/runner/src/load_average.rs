@@ -15,7 +15,8 @@ use record::rows::Sample;
 use super::Setup;
 use super::groups::Groups;
 use crate::process_tree::Member;
-use crate::sample_reader::{ProcDir, SampleReader, SampleSource, strangers_pct};
+use crate::sample_reader::{SampleReader, strangers_pct};
+use crate::sample_source::{ProcDir, SampleSource};
 
 /// In the host, bound over `/proc/loadavg` when it is made.
 const FILE: &str = "/run/plimsoll/loadavg";

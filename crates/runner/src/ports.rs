@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use linux::procfs::{self, Stat};
 
-use crate::sample_reader::ProcDir;
+use crate::sample_source::ProcDir;
 
 /// Who holds a port.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use record::rows::Sample;
 pub use cpu::CpuTicks;
 pub use memory::bytes as memory_bytes;
 
-use crate::sample_reader::SampleSource;
+use crate::sample_source::SampleSource;
 
 /// A kind of figure about the machine.
 pub struct ProbeKind {
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
     use crate::groups::Usage;
-    use crate::sample_reader::{HostBounds, ProcDir};
+    use crate::sample_source::{HostBounds, ProcDir};
 
     /// Two readings of a recorded machine, a second apart.
     fn second_of(before: &Path, after: &Path) -> Sample {

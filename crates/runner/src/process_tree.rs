@@ -13,7 +13,7 @@ use record::events::ProcessShare;
 use record::rows::Sample;
 
 use crate::ports::{Finder, ServerProcesses, TargetLocation};
-use crate::sample_reader::{ProcDir, SampleSource};
+use crate::sample_source::{ProcDir, SampleSource};
 
 /// A process of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -624,7 +624,7 @@ mod tests {
     use fixture::TestDir;
 
     use super::*;
-    use crate::sample_reader::HostBounds;
+    use crate::sample_source::HostBounds;
 
     /// A line as of Linux 6: 22 figures after the state are enough.
     fn stat_line(

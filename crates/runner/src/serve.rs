@@ -21,18 +21,20 @@ use rustix::io::{Errno, ioctl_fionread};
 use rustix::process::{PidfdFlags, Signal, WaitOptions, kill_process, kill_process_group, pidfd_open, wait};
 
 use super::{
-    HOST_MARK, LINE_BYTES, MARK, NumberedOrder, ORDER_BYTES, Order, OrderRefusal, OrderReply, ProgramSpec,
-    RunnerMessage, Setup, VERSION, machine, wire,
+    HOST_MARK, LINE_BYTES, MARK, NumberedOrder, Order, OrderRefusal, OrderReply, ProgramSpec, RunnerMessage, Setup,
+    VERSION, machine,
 };
 use crate::controls::Controls;
 use crate::groups::Groups;
 use crate::load_average::{LoadAverageThread, Sampler};
 use crate::machine::MachineBenchmark;
 use crate::messages::PIECE_BYTES;
+use crate::orders::ORDER_BYTES;
 use crate::ports::{self, PortError};
 use crate::probes::memory_bytes;
 use crate::process_tree::Member;
 use crate::shim;
+use crate::wiring::wire;
 
 /// Is the runner of a host: `plimsoll runner`, on its standard input and output. `inside` is the second start, in a host
 /// that the first has made. Gives the exit code.

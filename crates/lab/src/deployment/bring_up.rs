@@ -24,8 +24,9 @@ use super::injection::ActiveFaults;
 use super::layout::{LayoutInput, ProcessSlot, Service};
 use super::{Deployment, HostEvent, Hosts, NotUp, presences, told, watched};
 use crate::deployment_spec::DeploymentSpec;
+use crate::host::{Host, in_parallel, on_each_host};
 use crate::host_process::{HostProcess, ProcessExit, Start};
-use crate::hosts::{self, Host, at_once, on_all};
+use crate::hosts;
 use crate::placement::ClientPlacement;
 use crate::process_log::LogWatcher;
 use crate::readiness::{self, ReadinessCheck, ReadinessWait, UrlParts};
@@ -316,7 +317,8 @@ impl Deployment {
         for post in &self.posts[role.clone()] {
             starts[post.host] = Some(&post.start);
         }
-        let started = on_all(&mut self.hosts, |index, host| starts[index].map(|start| host.start(start)).transpose());
+        let started =
+            on_each_host(&mut self.hosts, |index, host| starts[index].map(|start| host.start(start)).transpose());
         let mut started: Vec<_> = started.into_iter().map(Some).collect();
         let mut failed = None;
         for index in role {
@@ -361,7 +363,7 @@ impl Deployment {
         let failed = AtomicBool::new(false);
         let must_stop = || stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
         let ready = self.ground.inside(|| {
-            at_once(posts, |(name, post)| {
+            in_parallel(posts, |(name, post)| {
                 let waiting = ReadinessWait {
                     role: &name,
                     check: &post.check,
@@ -436,7 +438,7 @@ fn look_around(
     hosts: &mut [Box<dyn Host>],
 ) -> Result<Vec<DiscoveredHost>, Error> {
     let folder = build.folder.filter(|folder| !folder.as_os_str().is_empty());
-    on_all(hosts, |index, host| {
+    on_each_host(hosts, |index, host| {
         let role = build.trial.lab.hosts.get(index).and_then(|host| host.role.clone());
         check_role(manifest, role.as_deref(), host)?;
         let target = folder.map(|folder| host.bring(folder)).transpose()?.unwrap_or_default();
@@ -607,7 +609,7 @@ impl Deployment {
             self.host_down(index, true);
         }
         self.watch();
-        self.let_go();
+        self.release();
         // What left its process group, or was started by something that did, still carries the mark.
         let (_, left) = if had_posts { self.ledger.marks().end(false) } else { Default::default() };
         if left.is_empty() { Ok(()) } else { Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() }) }
@@ -673,7 +675,7 @@ impl Deployment {
     }
 
     /// A virtual host that is let go of ends all that is in it.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         let mut folders: Vec<Vec<String>> = self.hosts.iter().map(|_| Vec::new()).collect();
         for mut post in self.posts.drain(..) {
             // With the process goes whoever reads what it wrote last.
@@ -687,7 +689,7 @@ impl Deployment {
         }
         self.presence.clear();
         let hosts = std::mem::take(&mut self.hosts).into_iter().zip(folders).collect();
-        drop(at_once(hosts, |(host, folders): (Box<dyn Host>, Vec<String>)| {
+        drop(in_parallel(hosts, |(host, folders): (Box<dyn Host>, Vec<String>)| {
             folders.iter().for_each(|name| host.remove_folder(name));
             Ok(())
         }));

@@ -16,8 +16,8 @@ use super::bring_up::PortNumbers;
 use super::layout::ProcessSlot;
 use super::{Deployment, HostEvent};
 use crate::deployment::bring_up::DiscoveredHost;
+use crate::host::{Host, in_parallel};
 use crate::host_process::ProgramOutput;
-use crate::hosts::{Host, at_once};
 use crate::session::RunnerSession;
 use crate::{Caller, Error};
 
@@ -190,7 +190,7 @@ impl Deployment {
         let wanted: Vec<ActiveInjection> = controls.iter().map(injected).collect::<Result<_, Error>>()?;
         let hosts = self.hosts.iter_mut().enumerate();
         let items = hosts.filter_map(|(index, host)| Some((wanted.iter().find(|one| one.host == index)?, host)));
-        let done = at_once(items.filter(|(_, host)| host.is_up()).collect(), |(injected, host)| {
+        let done = in_parallel(items.filter(|(_, host)| host.is_up()).collect(), |(injected, host)| {
             let name = host.name().to_owned();
             host.inject(key, &injected.control).map_err(|error| match error {
                 Error::Fault(reason) => Error::Fault(format!("{name}: {reason}")),
@@ -214,7 +214,7 @@ impl Deployment {
         let items = hosts.filter(|(index, _)| own.iter().any(|injected| injected.host == *index));
         // With a host that is down, all that was injected on it is gone.
         let items = items.map(|(_, host)| host).filter(|host| host.is_up()).collect();
-        let done = at_once(items, |host: &mut Box<dyn Host>| host.heal(key));
+        let done = in_parallel(items, |host: &mut Box<dyn Host>| host.heal(key));
         if done.iter().any(|one| matches!(one, Err(Error::HostLost { .. }))) {
             self.ask_all_whether_they_answer();
         }
@@ -225,7 +225,7 @@ impl Deployment {
     /// counts as lost. Else each would be waited for with its own fault, one after the other.
     fn ask_all_whether_they_answer(&self) {
         let sessions = self.hosts.iter().filter(|host| host.is_up()).filter_map(|host| host.session()).collect();
-        drop(at_once(sessions, |session: Arc<RunnerSession>| session.figures().map(drop)));
+        drop(in_parallel(sessions, |session: Arc<RunnerSession>| session.figures().map(drop)));
     }
 
     /// Ends a host at once, with all that runs on it.

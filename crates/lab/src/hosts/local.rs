@@ -14,8 +14,8 @@ use runner::ports;
 use runner::{Injection, ProgramSpec};
 use rustix::process::{Signal, kill_process, kill_process_group};
 
-use super::{Host, HostKind};
 use crate::Error;
+use crate::host::{Host, HostKind};
 use crate::host_process::{HostProcess, ProcessExit, ProgramOutput, Start};
 use crate::process_log::ProcessLog;
 use crate::registry::RegistryWriter;

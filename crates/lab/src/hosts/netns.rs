@@ -27,10 +27,10 @@ use rustix::process::Signal;
 
 pub use needs::{LinkSupport, what_links_can_be};
 
-use super::{Host, HostKind};
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
-use crate::hosts::{HostBackend, ManagedHost, all_or_none, at_once};
+use crate::host::{Host, HostKind};
+use crate::host::{HostBackend, ManagedHost, all_or_none, in_parallel};
 use crate::placement::{ClientPlacement, Placement};
 use crate::registry::RegistryWriter;
 use crate::session::RunnerSession;
@@ -58,7 +58,7 @@ pub(super) fn raise(
     let _ = make_top(ledger.id(), envelopes.len());
     let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger, &build.at_once)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
-    let mut machines = all_or_none(at_once(hosts, |(index, envelope)| {
+    let mut machines = all_or_none(in_parallel(hosts, |(index, envelope)| {
         if stop.load(Ordering::SeqCst) {
             return Err(Error::Interrupted);
         }
@@ -68,7 +68,7 @@ pub(super) fn raise(
     }))?;
     let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.kept.as_ref()?.pid()))).collect();
     switch.plug(&plugged).map_err(|error| lost(&mut machines).unwrap_or(error))?;
-    let hosts = all_or_none(at_once(machines, |machine| {
+    let hosts = all_or_none(in_parallel(machines, |machine| {
         let session = machine.session.clone();
         session.map_or(Ok(()), |session| machine.wire(&session))?;
         let name = machine.setup.host.clone();

@@ -14,10 +14,10 @@ use experiment::plan;
 use record::events::HostFigures;
 use runner::{Setup, VERSION, folder_name};
 
-use super::{Host, HostKind};
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
-use crate::hosts::{HostBackend, ManagedHost};
+use crate::host::{Host, HostKind};
+use crate::host::{HostBackend, ManagedHost};
 use crate::registry::{Leftover, RegistryWriter};
 use crate::session::RunnerSession;
 use client::{ConnectionRole, SshClient, SshOutput, never};
@@ -141,7 +141,7 @@ impl RemoteHost {
         let (Some(input), Some(mut output)) = (carrier.stdin.take(), carrier.stdout.take()) else {
             return Err(refused("ssh was started without pipes".to_owned()));
         };
-        self.let_go();
+        self.release();
         self.carrier = Some(carrier);
         let within = self.client.patience(TO_BE_READY);
         let mut greeting = LoginLines::of(&mut output, within, stop);
@@ -152,12 +152,12 @@ impl RemoteHost {
             }
         }
         drop(input);
-        self.let_go();
+        self.release();
         Err(refused(client::unreached(&errors.text(), self.client.destination())))
     }
 
     /// Waits for the ssh that carried the runner, whose input is closed.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         if let Some(mut carrier) = self.carrier.take() {
             let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
             if !matches!(client::await_end(&mut carrier, within, &never), Ok(Some(_))) {
@@ -216,7 +216,7 @@ impl HostBackend for RemoteHost {
 
     fn close(&mut self) {
         self.session = None;
-        self.let_go();
+        self.release();
         let at_once = || self.at_once.load(Ordering::SeqCst);
         self.guard.dismiss(&at_once);
     }

@@ -5,7 +5,7 @@ use linux::cgroup::CpuTime;
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
-use crate::sample_reader::{HostBounds, SampleSource};
+use crate::sample_source::{HostBounds, SampleSource};
 
 /// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {

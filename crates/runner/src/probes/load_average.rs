@@ -3,7 +3,7 @@
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind};
-use crate::sample_reader::SampleSource;
+use crate::sample_source::SampleSource;
 
 /// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {

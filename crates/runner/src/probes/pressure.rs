@@ -5,7 +5,7 @@ use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
 use crate::groups::Usage;
-use crate::sample_reader::SampleSource;
+use crate::sample_source::SampleSource;
 
 /// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {

@@ -13,8 +13,9 @@ use runner::Envelope;
 use rustix::process::geteuid;
 
 use super::{SIZE_BYTES, free_bytes};
+use crate::Error;
+use crate::error::install_command;
 use crate::placement::Placement;
-use crate::{Error, targets};
 
 /// As much of a disk is taken to be written to; its file grows with what is.
 const EXPECTED_BYTES: u64 = 1 << 30;
@@ -183,7 +184,7 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
             needs,
             instead: format!(
                 "`plimsoll run --install` and `plimsoll install --lab` install it; or run: {}\n  {without}",
-                targets::install_command(&packages)
+                install_command(&packages)
             ),
         })?;
     }
