@@ -6,7 +6,7 @@ use crate::tree::{Edge, Tree};
 
 pub const KIND: HouseRule = HouseRule {
     name: "imports",
-    reason: "the run folder is the only way from the live half (load, lab, conduct) to the cold half (analysis, report), and \
+    reason: "the run folder is the only way from the live half (load, linux, runner, lab, conduct) to the cold half (analysis, report), and \
              one careless edge ends that",
     check,
     // The canary is made of edges, not of files: see the tests.
