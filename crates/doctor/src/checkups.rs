@@ -330,8 +330,8 @@ mod tests {
 
     fn looks(tree: &TestDir, measured: &Measured, asked: Option<&TrialDemand>) -> Vec<(&'static str, CheckResult)> {
         let root = RecordedRoot::at(tree);
-        let patient = MachineSnapshot { root: &root, measured, asked };
-        KINDS.iter().map(|kind| (kind.name, (kind.look)(&patient))).collect()
+        let snapshot = MachineSnapshot { root: &root, measured, asked };
+        KINDS.iter().map(|kind| (kind.name, (kind.look)(&snapshot))).collect()
     }
 
     fn of<'a>(looks: &'a [(&'static str, CheckResult)], name: &str) -> &'a CheckResult {

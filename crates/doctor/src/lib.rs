@@ -32,11 +32,11 @@ pub struct CheckOutcome {
 #[must_use]
 pub fn examine(root: &Path, measured: &Measured, asked: Option<&TrialDemand>) -> Vec<CheckOutcome> {
     let root = RecordedRoot::at(root);
-    let patient = MachineSnapshot { root: &root, measured, asked };
+    let snapshot = MachineSnapshot { root: &root, measured, asked };
     // What an experiment needs is no question without one.
     let kinds = KINDS.iter().filter(|kind| asked.is_some() || kind.about != CheckScope::Experiment);
     let mut examined: Vec<CheckOutcome> =
-        kinds.map(|kind| CheckOutcome { kind, finding: (kind.look)(&patient) }).collect();
+        kinds.map(|kind| CheckOutcome { kind, finding: (kind.look)(&snapshot) }).collect();
     examined.sort_by_key(|one| (std::cmp::Reverse(one.finding.state), one.kind.about, one.kind.name));
     examined
 }

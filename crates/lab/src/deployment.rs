@@ -1,4 +1,4 @@
-//! A site: the target of one trial on its hosts, from the first process to the last, and what
+//! A deployment: the target of one trial on its hosts, from the first process to the last, and what
 //! can be asked of it meanwhile.
 
 mod bring_up;
@@ -36,7 +36,7 @@ use layout::{HookHost, ProcessSlot};
 /// Of what a process wrote last, if it ended by itself.
 const LAST_LINES: usize = 10;
 
-/// The hosts of a site.
+/// The hosts of a deployment.
 pub(crate) type Hosts = Vec<Box<dyn Host>>;
 
 /// Why a target is not up.
@@ -231,7 +231,7 @@ fn told(heard: LogMatch, host: &str, role: &str) -> HostEvent {
     HostEvent { at, what }
 }
 
-// The hooks of a site's target: run for the first member that is up, there where it has a runner
+// The hooks of a deployment's target: run for the first member that is up, there where it has a runner
 // and otherwise here.
 
 /// Time limit of a hook that asks a running target something.
@@ -399,14 +399,14 @@ fn held(value: Value) -> Option<ReplicaValue> {
     }
 }
 
-// Which hosts of a site are up: told when they come and when they go.
+// Which hosts of a deployment are up: told when they come and when they go.
 
 /// The kind of host that is this machine, which the probes read directly.
 const LOCAL: &str = "local";
 /// How long the storage of each host is measured.
 const MEASURE: Duration = Duration::from_secs(1);
 
-/// What a site knows of a host, beside it.
+/// What a deployment knows of a host, beside it.
 #[derive(Debug, Clone, Default)]
 pub struct HostRecord {
     /// Name of its profile.

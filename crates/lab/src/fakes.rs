@@ -250,12 +250,12 @@ fn serve() {
     }
 }
 
-// Hosts for tests of a site: each is all this machine at a loopback address of its own, or
+// Hosts for tests of a deployment: each is all this machine at a loopback address of its own, or
 // stands on paper, where what is done to it is only written down; and a test can lose it.
 
 static PIDS: AtomicU32 = AtomicU32::new(1_000_000);
 
-/// What was done to all hosts of a site, in order, a line each: `n1 inject it#1 …`.
+/// What was done to all hosts of a deployment, in order, a line each: `n1 inject it#1 …`.
 #[derive(Clone, Default)]
 pub struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -270,7 +270,7 @@ impl Notes {
     }
 }
 
-/// What a test does to a host behind the site's back.
+/// What a test does to a host behind the deployment's back.
 #[derive(Debug, Clone, Default)]
 pub struct Strings {
     /// It does not answer.
@@ -541,7 +541,7 @@ pub fn story(observed: &[HostEvent]) -> Vec<String> {
     observed.iter().map(word).collect()
 }
 
-// A site whose hosts stand on paper, for tests of what is done to them.
+// A deployment whose hosts stand on paper, for tests of what is done to them.
 
 /// One at 127.0.0.1, one at 127.0.0.2, …, all on the same port.
 fn listeners(count: u8) -> Vec<TcpListener> {
@@ -563,9 +563,9 @@ impl Caller for AlwaysOk {
     }
 }
 
-/// A site of a server and an agent on each of several fake hosts, and what was done to them.
+/// A deployment of a server and an agent on each of several fake hosts, and what was done to them.
 pub struct FakeDeployment {
-    pub site: Deployment,
+    pub deployment: Deployment,
     pub notes: Notes,
     pub refuses: Arc<Mutex<Option<&'static str>>>,
     _bench: Bench,
@@ -611,7 +611,7 @@ impl FakeDeployment {
         trial.lab = lab;
         let build =
             DeploymentSpec { plimsoll: PathBuf::new(), measures_storage: true, ..bench.build(&trial, Some(manifest)) };
-        let site = Deployment::up_on(
+        let deployment = Deployment::up_on(
             hosts.collect(),
             ClientPlacement::default(),
             &build,
@@ -620,7 +620,7 @@ impl FakeDeployment {
         )
         .unwrap();
         notes.take();
-        Self { site, notes, refuses, _bench: bench }
+        Self { deployment, notes, refuses, _bench: bench }
     }
 
     /// What was done since the last call. What was done to several hosts at once is in their order.

@@ -565,8 +565,7 @@ mod tests {
     /// What is sampled of a lab for two seconds in which there are rows of each of these hosts.
     fn sampled(sources: ProbeSources, hosts: &[&str]) -> Vec<Sample> {
         let (sink, samples) = sync_channel(1000);
-        let mut watched = WatchedProcesses::default();
-        watched.sources = sources;
+        let watched = WatchedProcesses { sources, ..WatchedProcesses::default() };
         let probes = Probes::start(watched, Clock::starting_in(Duration::from_millis(5)), sink).unwrap();
         let mut rows: Vec<Sample> = Vec::new();
         until("two seconds have rows", || {

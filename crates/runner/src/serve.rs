@@ -43,11 +43,11 @@ pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
     if inside && rustix::process::getpid().is_init() {
         return be_init().unwrap_or(1);
     }
-    let voice = MessageWriter::new(Box::new(output));
+    let writer = MessageWriter::new(Box::new(output));
     // Byte by byte: what follows the line is for whoever gets this input next.
     let setup = match setup(&mut input) {
         Ok(setup) => setup,
-        Err(reason) => return failed(&voice, reason),
+        Err(reason) => return failed(&writer, reason),
     };
     if setup.isolation.is_some() && !inside && setup.version == VERSION {
         let kept = input.try_clone().map_err(|error| error.to_string()).and_then(|input| shim::keep(&setup, input));
@@ -55,14 +55,14 @@ pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
             Ok(Some(code)) => return u8::try_from(code).unwrap_or(1),
             // The host is made, and we are its runner.
             Ok(None) => {}
-            Err(reason) => return failed(&voice, reason),
+            Err(reason) => return failed(&writer, reason),
         }
     }
-    serve_on(&setup, BufReader::new(input), voice)
+    serve_on(&setup, BufReader::new(input), writer)
 }
 
-fn failed(voice: &MessageWriter, reason: String) -> u8 {
-    voice.say(&RunnerMessage::Failed { reason });
+fn failed(writer: &MessageWriter, reason: String) -> u8 {
+    writer.say(&RunnerMessage::Failed { reason });
     1
 }
 
@@ -93,18 +93,18 @@ fn other_version(asked: &str) -> String {
 }
 
 /// Serves one conversation to its end. `input` stands after the setup.
-fn serve_on(setup: &Setup, mut input: impl BufRead, voice: Arc<MessageWriter>) -> u8 {
+fn serve_on(setup: &Setup, mut input: impl BufRead, writer: Arc<MessageWriter>) -> u8 {
     if setup.version != VERSION {
-        return failed(&voice, other_version(&setup.version));
+        return failed(&writer, other_version(&setup.version));
     }
-    let runner = match Runner::begin(setup, Arc::clone(&voice)) {
+    let runner = match Runner::begin(setup, Arc::clone(&writer)) {
         Ok(runner) => Arc::new(runner),
-        Err(reason) => return failed(&voice, reason),
+        Err(reason) => return failed(&writer, reason),
     };
-    let ending = listen(&runner, &mut input, &voice);
+    let ending = listen(&runner, &mut input, &writer);
     runner.end();
     match ending {
-        SessionEnd::Asked(number) => voice.done(number),
+        SessionEnd::Asked(number) => writer.done(number),
         SessionEnd::Silent => {}
         SessionEnd::Nonsense => return 1,
     }
@@ -121,7 +121,7 @@ enum SessionEnd {
     Nonsense,
 }
 
-fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, voice: &MessageWriter) -> SessionEnd {
+fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, writer: &MessageWriter) -> SessionEnd {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -136,7 +136,7 @@ fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, voice: &MessageWriter)
             Ok(NumberedOrder { number, order: Order::End }) => return SessionEnd::Asked(number),
             Ok(request) => Runner::take(runner, request),
             Err(error) => match number_of(&line) {
-                Some(number) => voice.refused(number, OrderRefusal::system("understand an order", &error)),
+                Some(number) => writer.refused(number, OrderRefusal::system("understand an order", &error)),
                 None => return SessionEnd::Nonsense,
             },
         }
@@ -161,8 +161,8 @@ impl OrderRefusal {
 /// A host's runner.
 pub struct Runner {
     setup: Setup,
-    voice: Arc<MessageWriter>,
-    room: HostDirs,
+    writer: Arc<MessageWriter>,
+    dirs: HostDirs,
     groups: Arc<Groups>,
     controls: Controls,
     sampler: Mutex<Sampler>,
@@ -173,12 +173,12 @@ pub struct Runner {
 
 impl Runner {
     /// Makes what the host needs and says that it is ready.
-    pub fn begin(setup: &Setup, voice: Arc<MessageWriter>) -> Result<Self, String> {
-        let room = HostDirs::make(setup)?;
+    pub fn begin(setup: &Setup, writer: Arc<MessageWriter>) -> Result<Self, String> {
+        let dirs = HostDirs::make(setup)?;
         let (groups, mut notices) = match Groups::make(setup) {
             Ok((groups, notices)) => (Arc::new(groups), notices),
             Err(reason) => {
-                room.end();
+                dirs.end();
                 return Err(reason);
             }
         };
@@ -190,22 +190,22 @@ impl Runner {
             version: VERSION.to_owned(),
             // In a host of its own it counts otherwise than the machine does.
             pid: if setup.isolation.is_some() { 0 } else { std::process::id() },
-            folder: room.folder().to_path_buf(),
+            folder: dirs.folder().to_path_buf(),
             notices,
         };
-        voice.say(&ready);
+        writer.say(&ready);
         Ok(Self {
             setup: setup.clone(),
             controls: Controls::new(
-                &Setup { folder: room.folder().to_path_buf(), ..setup.clone() },
+                &Setup { folder: dirs.folder().to_path_buf(), ..setup.clone() },
                 Arc::clone(&groups),
             ),
             sampler: Mutex::new(Sampler::new(setup, Arc::clone(&groups))),
             _load_average: load_average,
-            processes: Arc::new(Processes::new(Arc::clone(&voice))),
+            processes: Arc::new(Processes::new(Arc::clone(&writer))),
             groups,
-            room,
-            voice,
+            dirs,
+            writer,
         })
     }
 
@@ -218,7 +218,7 @@ impl Runner {
         let runner = Arc::clone(this);
         let thread = std::thread::Builder::new().name("order".to_owned()).spawn(move || runner.carry_out(request));
         if let Err(error) = thread {
-            this.voice.refused(number, OrderRefusal::system("start a thread", &error));
+            this.writer.refused(number, OrderRefusal::system("start a thread", &error));
         }
     }
 
@@ -228,15 +228,15 @@ impl Runner {
             return self.start(number, program);
         }
         match self.perform(number, order) {
-            Ok(answer) => self.voice.answer(number, answer),
-            Err(why) => self.voice.refused(number, why),
+            Ok(answer) => self.writer.answer(number, answer),
+            Err(why) => self.writer.refused(number, why),
         }
     }
 
     fn start(&self, number: u64, program: ProgramSpec) {
         let program = self.marked(program);
         if let Err(why) = self.processes.start(number, &program, &self.groups.join_files()) {
-            self.voice.refused(number, why);
+            self.writer.refused(number, why);
         }
     }
 
@@ -255,8 +255,8 @@ impl Runner {
             Order::CheckPort { port } => {
                 ports::check_at(Ipv4Addr::UNSPECIFIED, port).map(|()| OrderReply::Nothing).map_err(refusal)
             }
-            Order::Folder { name } => self.room.make_folder(&name).map(|path| OrderReply::Folder { path }),
-            Order::RemoveFolder { name } => self.room.remove_folder(&name).map(|()| OrderReply::Nothing),
+            Order::Folder { name } => self.dirs.make_folder(&name).map(|path| OrderReply::Folder { path }),
+            Order::RemoveFolder { name } => self.dirs.remove_folder(&name).map(|()| OrderReply::Nothing),
             Order::Sample => {
                 let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
                 Ok(OrderReply::Samples { rows: sampler.sample(&self.processes.members(&self.setup.host)) })
@@ -265,7 +265,7 @@ impl Runner {
             Order::Heal { key } => self.controls.heal(&key).map(|()| OrderReply::Nothing),
             Order::MeasureStorage { for_s } => {
                 let measure = MachineBenchmark {
-                    folder: self.room.folder(),
+                    folder: self.dirs.folder(),
                     groups: &self.groups.disk_join_files(),
                     is_throttled: self.setup.envelope.disk.is_throttled(),
                 };
@@ -273,7 +273,7 @@ impl Runner {
             }
             Order::Figures => Ok(OrderReply::Figures { figures: Box::new(self.figures()) }),
             Order::MeasureMachine => {
-                let measured = machine::measure_in(self.room.folder());
+                let measured = machine::measure_in(self.dirs.folder());
                 measured.map(|text| OrderReply::Text { text }).map_err(|reason| OrderRefusal::Cannot { reason })
             }
             // Both are somebody else's: whoever listens, and `start`.
@@ -310,7 +310,7 @@ impl Runner {
         let _ = RunTag { variables, groups: self.processes.groups() }.end(false);
         // What is left is removed with the groups of the run.
         let _ = self.groups.remove();
-        self.room.end();
+        self.dirs.end();
     }
 }
 
@@ -334,7 +334,7 @@ const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// All that were started.
 pub struct Processes {
-    voice: Arc<MessageWriter>,
+    writer: Arc<MessageWriter>,
     table: Mutex<ProcessTable>,
 }
 
@@ -357,8 +357,8 @@ pub struct ProcessEntry {
 }
 
 impl Processes {
-    pub fn new(voice: Arc<MessageWriter>) -> Self {
-        Self { voice, table: Mutex::default() }
+    pub fn new(writer: Arc<MessageWriter>) -> Self {
+        Self { writer, table: Mutex::default() }
     }
 
     fn table(&self) -> MutexGuard<'_, ProcessTable> {
@@ -367,21 +367,21 @@ impl Processes {
 
     /// Starts a process under this number and says so; from then on its output and its end are said.
     pub fn start(&self, number: u64, program: &ProgramSpec, groups: &[PathBuf]) -> Result<(), OrderRefusal> {
-        let (pipe, writer) = io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))?;
+        let (pipe, output) = io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))?;
         let pipes = pipe_inode(&pipe).into_iter().collect();
-        let copy = writer.try_clone().map_err(|error| OrderRefusal::system("copy a pipe", &error))?;
+        let copy = output.try_clone().map_err(|error| OrderRefusal::system("copy a pipe", &error))?;
         let mut command = command(program)?;
-        command.stdin(Stdio::null()).stdout(copy).stderr(writer);
+        command.stdin(Stdio::null()).stdout(copy).stderr(output);
         let child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
         let entry = self.enter(number, program, &program.role, child, pipes)?;
         let pid = entry.pid;
-        self.voice.say(&RunnerMessage::Done { number, answer: OrderReply::Started { pid } });
-        let (voice, followed) = (Arc::clone(&self.voice), Arc::clone(&entry));
-        let follow = move || ProcessFollower { number, entry: &followed, pipe, voice: &voice, cut: Vec::new() }.run();
+        self.writer.say(&RunnerMessage::Done { number, answer: OrderReply::Started { pid } });
+        let (writer, followed) = (Arc::clone(&self.writer), Arc::clone(&entry));
+        let follow = move || ProcessFollower { number, entry: &followed, pipe, writer: &writer, cut: Vec::new() }.run();
         if std::thread::Builder::new().name("follower".to_owned()).spawn(follow).is_err() {
             // It has been said that it started, so its end has to follow.
             entry.kill();
-            self.voice.say(&RunnerMessage::Ended { process: number, how: entry.wait() });
+            self.writer.say(&RunnerMessage::Ended { process: number, how: entry.wait() });
         }
         Ok(())
     }
@@ -538,7 +538,7 @@ struct ProcessFollower<'a> {
     number: u64,
     entry: &'a ProcessEntry,
     pipe: PipeReader,
-    voice: &'a MessageWriter,
+    writer: &'a MessageWriter,
     /// The beginning of a character whose end is still to come.
     cut: Vec<u8>,
 }
@@ -574,7 +574,7 @@ impl ProcessFollower<'_> {
             left -= piece;
         }
         self.say_cut();
-        self.voice.say(&RunnerMessage::Ended { process: self.number, how });
+        self.writer.say(&RunnerMessage::Ended { process: self.number, how });
         true
     }
 
@@ -598,7 +598,7 @@ impl ProcessFollower<'_> {
         let text = String::from_utf8_lossy(&self.cut).into_owned();
         self.cut = rest;
         if !text.is_empty() {
-            self.voice.say(&RunnerMessage::Wrote { process: self.number, text });
+            self.writer.say(&RunnerMessage::Wrote { process: self.number, text });
         }
     }
 
@@ -606,7 +606,7 @@ impl ProcessFollower<'_> {
         if !self.cut.is_empty() {
             let text = String::from_utf8_lossy(&self.cut).into_owned();
             self.cut.clear();
-            self.voice.say(&RunnerMessage::Wrote { process: self.number, text });
+            self.writer.say(&RunnerMessage::Wrote { process: self.number, text });
         }
     }
 }

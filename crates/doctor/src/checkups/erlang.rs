@@ -66,12 +66,12 @@ pub static SCHEDULERS: CheckKind = CheckKind {
     look: look_at_schedulers,
 };
 
-fn asked<'a>(patient: &'a MachineSnapshot<'_>) -> Result<&'a Erlang, CheckResult> {
-    patient.measured.erlang.as_ref().ok_or_else(|| CheckResult::unknown("Erlang is not installed"))
+fn asked<'a>(snapshot: &'a MachineSnapshot<'_>) -> Result<&'a Erlang, CheckResult> {
+    snapshot.measured.erlang.as_ref().ok_or_else(|| CheckResult::unknown("Erlang is not installed"))
 }
 
-fn look_at_poll(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match asked(patient) {
+fn look_at_poll(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match asked(snapshot) {
         Err(finding) => finding,
         Ok(erlang) if erlang.release >= 21 => {
             CheckResult::good(format!("always on in OTP {}: +K true is ignored", erlang.release))
@@ -82,12 +82,12 @@ fn look_at_poll(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-fn look_at_ports(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let erlang = match asked(patient) {
+fn look_at_ports(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let erlang = match asked(snapshot) {
         Err(finding) => return finding,
         Ok(erlang) => erlang,
     };
-    let needed = patient.agents().unwrap_or(0).saturating_add(1024);
+    let needed = snapshot.agents().unwrap_or(0).saturating_add(1024);
     if erlang.ports >= needed {
         return CheckResult::good(format!("{} of them: ERL_MAX_PORTS and +Q are not needed", erlang.ports));
     }
@@ -97,12 +97,12 @@ fn look_at_ports(patient: &MachineSnapshot<'_>) -> CheckResult {
     )
 }
 
-fn look_at_processes(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let erlang = match asked(patient) {
+fn look_at_processes(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let erlang = match asked(snapshot) {
         Err(finding) => return finding,
         Ok(erlang) => erlang,
     };
-    let needed = patient.agents().unwrap_or(0).saturating_mul(2).saturating_add(1024);
+    let needed = snapshot.agents().unwrap_or(0).saturating_mul(2).saturating_add(1024);
     if erlang.processes >= needed {
         return CheckResult::good(format!("{} of them: +P is not needed", erlang.processes));
     }
@@ -110,8 +110,8 @@ fn look_at_processes(patient: &MachineSnapshot<'_>) -> CheckResult {
     CheckResult::bad(found, format!("start the target with +P {}", needed * 2))
 }
 
-fn look_at_schedulers(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match asked(patient) {
+fn look_at_schedulers(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match asked(snapshot) {
         Err(finding) => finding,
         Ok(erlang) => {
             let smp = if erlang.release >= 21 { "; -smp is ignored" } else { "" };

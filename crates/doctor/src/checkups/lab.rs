@@ -30,16 +30,16 @@ pub static TARGET: CheckKind = CheckKind {
 
 const NONE: &str = "no experiment was given";
 
-fn look_at_lab(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(asked) = patient.asked else { return CheckResult::unknown(NONE) };
+fn look_at_lab(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(asked) = snapshot.asked else { return CheckResult::unknown(NONE) };
     match &asked.refused {
         Some((why, remedy)) => CheckResult::bad(why.clone(), remedy.clone()),
         None => CheckResult::good(format!("can be made here ({})", asked.lab)),
     }
 }
 
-fn look_at_target(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(asked) = patient.asked else { return CheckResult::unknown(NONE) };
+fn look_at_target(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(asked) = snapshot.asked else { return CheckResult::unknown(NONE) };
     match asked.missing.as_slice() {
         [] => CheckResult::good(format!("{}: nothing is missing", asked.target)),
         missing => {
@@ -71,8 +71,8 @@ pub static QUOTA: CheckKind = CheckKind {
     look: look_at_quota,
 };
 
-fn look_at_controllers(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let there = Hierarchies::detect_in(patient.root.folder());
+fn look_at_controllers(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let there = Hierarchies::detect_in(snapshot.root.folder());
     if there.is_empty() {
         return CheckResult::notice("none are mounted", "mount -t cgroup2 none /sys/fs/cgroup");
     }
@@ -86,7 +86,7 @@ fn look_at_controllers(patient: &MachineSnapshot<'_>) -> CheckResult {
         wanted.into_iter().partition(|(_, controller)| there.of(*controller).is_some());
     let names = |list: &[(&str, Controller)]| list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let version =
-        environment::cgroup_version(patient.root).map_or_else(String::new, |version| format!("version {version}: "));
+        environment::cgroup_version(snapshot.root).map_or_else(String::new, |version| format!("version {version}: "));
     if missing.is_empty() {
         return CheckResult::good(format!("{version}{}", names(&here)));
     }
@@ -94,9 +94,9 @@ fn look_at_controllers(patient: &MachineSnapshot<'_>) -> CheckResult {
     CheckResult::notice(format!("{version}no controller for {}", names(&missing)), remedy)
 }
 
-fn look_at_quota(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match environment::quota_cores(patient.root) {
-        None if environment::cgroup_version(patient.root).is_none() => CheckResult::unknown(NOT_TOLD),
+fn look_at_quota(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match environment::quota_cores(snapshot.root) {
+        None if environment::cgroup_version(snapshot.root).is_none() => CheckResult::unknown(NOT_TOLD),
         None => CheckResult::good("none"),
         Some(cores) => CheckResult::bad(
             format!("this container may use {cores} cores, and is stopped when they are used up"),
@@ -127,8 +127,8 @@ pub static NAMESPACES: CheckKind = CheckKind {
     look: look_at_namespaces,
 };
 
-fn look_at_links(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(links) = &patient.measured.links else { return CheckResult::unknown("needs root to be tried") };
+fn look_at_links(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(links) = &snapshot.measured.links else { return CheckResult::unknown("needs root to be tried") };
     if !links.has_tc {
         return CheckResult::notice(
             "not without the program `tc`",
@@ -148,9 +148,9 @@ fn look_at_links(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-fn look_at_namespaces(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_namespaces(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     const NEEDED: [&str; 5] = ["net", "pid", "mnt", "ipc", "uts"];
-    if !patient.root.path("proc/self/ns").exists() {
+    if !snapshot.root.path("proc/self/ns").exists() {
         return CheckResult::notice(
             "this kernel has no namespaces",
             "virtual hosts need CONFIG_NAMESPACES; all else works without",
@@ -158,16 +158,16 @@ fn look_at_namespaces(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
     let missing: Vec<&str> = NEEDED
         .into_iter()
-        .filter(|name| patient.root.path(&format!("proc/self/ns/{name}")).symlink_metadata().is_err())
+        .filter(|name| snapshot.root.path(&format!("proc/self/ns/{name}")).symlink_metadata().is_err())
         .collect();
     if !missing.is_empty() {
         let found = format!("this kernel has no namespaces of {}", missing.join(", "));
         return CheckResult::notice(found, "virtual hosts need them; all else works without");
     }
-    if !patient.root.path("dev/loop-control").exists() {
+    if !snapshot.root.path("dev/loop-control").exists() {
         return CheckResult::notice("can be made, but without disks of their own", "modprobe loop");
     }
-    match patient.measured.is_root {
+    match snapshot.measured.is_root {
         Some(false) => {
             CheckResult::notice("the kernel has what they need, but making them needs root", "run Plimsoll as root")
         }
@@ -186,8 +186,8 @@ pub static RIGHTS: CheckKind = CheckKind {
     look: look_at_rights,
 };
 
-fn look_at_rights(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match patient.measured.is_root {
+fn look_at_rights(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match snapshot.measured.is_root {
         Some(true) => CheckResult::good("yes: all kinds of hosts and faults"),
         Some(false) => CheckResult::good("no: no virtual hosts, and --fix prints commands instead of running them"),
         None => CheckResult::unknown(NOT_TOLD),

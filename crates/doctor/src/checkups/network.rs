@@ -13,8 +13,8 @@ pub static TRACKED: CheckKind = CheckKind {
     look: look_at_tracked,
 };
 
-fn look_at_tracked(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let one = |name: &str| patient.sysctl(name).and_then(|numbers| numbers.first().copied());
+fn look_at_tracked(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let one = |name: &str| snapshot.sysctl(name).and_then(|numbers| numbers.first().copied());
     let (Some(most), Some(now)) = (one("net.netfilter.nf_conntrack_max"), one("net.netfilter.nf_conntrack_count"))
     else {
         return CheckResult::good("not loaded");
@@ -24,12 +24,12 @@ fn look_at_tracked(patient: &MachineSnapshot<'_>) -> CheckResult {
         return CheckResult::good("loaded, and not on the path: it tracks nothing");
     }
     // Each connection is tracked for a minute or two after its end, too.
-    let needed = patient.agents().unwrap_or(0).saturating_mul(4).max(65_536);
+    let needed = snapshot.agents().unwrap_or(0).saturating_mul(4).max(65_536);
     let found = format!("on the path: {now} of {most} entries are used");
     if most < needed || now > most / 2 {
         let to = needed.max(262_144).to_string();
         return CheckResult::bad(found, "make the table larger")
-            .fixed_by(patient.fix_sysctl("net.netfilter.nf_conntrack_max", &to));
+            .fixed_by(snapshot.fix_sysctl("net.netfilter.nf_conntrack_max", &to));
     }
     CheckResult::good(found)
 }
@@ -65,14 +65,14 @@ const DEFAULT: u64 = 28_232;
 /// Fewer than this and agents that reconnect run out soon.
 const FEW: u64 = 16_000;
 
-fn look_at_range(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_range(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let name = "net.ipv4.ip_local_port_range";
-    let Some([first, last]) = patient.sysctl(name).and_then(|numbers| <[u64; 2]>::try_from(numbers).ok()) else {
+    let Some([first, last]) = snapshot.sysctl(name).and_then(|numbers| <[u64; 2]>::try_from(numbers).ok()) else {
         return CheckResult::unknown(NOT_TOLD);
     };
     let ports = last.saturating_sub(first) + 1;
-    let needed = patient.asked.map(|asked| asked.agents.div_ceil(asked.services.max(1) * asked.sources.max(1)));
-    if patient.is_in_lab() {
+    let needed = snapshot.asked.map(|asked| asked.agents.div_ceil(asked.services.max(1) * asked.sources.max(1)));
+    if snapshot.is_in_lab() {
         return match needed {
             Some(needed) if needed > DEFAULT => CheckResult::bad(
                 format!("{DEFAULT} in the lab's own networks, and {needed} connections go to one address"),
@@ -81,8 +81,8 @@ fn look_at_range(patient: &MachineSnapshot<'_>) -> CheckResult {
             _ => CheckResult::good(OF_LAB),
         };
     }
-    let is_on_loopback = patient.asked.is_some_and(|asked| asked.is_on_loopback);
-    let widened = || patient.fix_sysctl(name, "1024 65535");
+    let is_on_loopback = snapshot.asked.is_some_and(|asked| asked.is_on_loopback);
+    let widened = || snapshot.fix_sysctl(name, "1024 65535");
     match needed {
         Some(needed) if ports < needed && is_on_loopback => CheckResult::good(format!(
             "{ports} for each local address, and on the loopback agents connect from several: {needed} connections go to one address"
@@ -103,13 +103,13 @@ fn look_at_range(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-fn look_at_reuse(patient: &MachineSnapshot<'_>) -> CheckResult {
-    if patient.is_in_lab() {
+fn look_at_reuse(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    if snapshot.is_in_lab() {
         return CheckResult::good(OF_LAB);
     }
     let name = "net.ipv4.tcp_tw_reuse";
-    match patient.sysctl(name).as_deref() {
-        Some([0]) => CheckResult::notice("never", "allow it where it is safe").fixed_by(patient.fix_sysctl(name, "1")),
+    match snapshot.sysctl(name).as_deref() {
+        Some([0]) => CheckResult::notice("never", "allow it where it is safe").fixed_by(snapshot.fix_sysctl(name, "1")),
         Some([2]) => CheckResult::good("on the loopback, where labs and local targets are"),
         Some([_]) => CheckResult::good("everywhere"),
         _ => CheckResult::unknown(NOT_TOLD),
@@ -124,7 +124,7 @@ pub static ACCEPT: CheckKind = CheckKind {
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
     caught_by: &["failed_connects"],
     article: None,
-    look: |patient| look_at_queue(patient, "net.core.somaxconn", 4096),
+    look: |snapshot| look_at_queue(snapshot, "net.core.somaxconn", 4096),
 };
 
 pub static HALF_OPEN: CheckKind = CheckKind {
@@ -135,30 +135,30 @@ pub static HALF_OPEN: CheckKind = CheckKind {
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
     caught_by: &["failed_connects"],
     article: None,
-    look: |patient| look_at_queue(patient, "net.ipv4.tcp_max_syn_backlog", 4096),
+    look: |snapshot| look_at_queue(snapshot, "net.ipv4.tcp_max_syn_backlog", 4096),
 };
 
 /// A ramp spreads agents; without one they all knock at once.
 const ENOUGH: u64 = 1024;
 
-fn look_at_queue(patient: &MachineSnapshot<'_>, name: &str, to: u64) -> CheckResult {
-    if patient.is_in_lab() {
+fn look_at_queue(snapshot: &MachineSnapshot<'_>, name: &str, to: u64) -> CheckResult {
+    if snapshot.is_in_lab() {
         return CheckResult::good(OF_LAB);
     }
-    let Some([length]) = patient.sysctl(name).and_then(|numbers| <[u64; 1]>::try_from(numbers).ok()) else {
+    let Some([length]) = snapshot.sysctl(name).and_then(|numbers| <[u64; 1]>::try_from(numbers).ok()) else {
         return CheckResult::unknown(NOT_TOLD);
     };
-    let knocking = patient.asked.map(|asked| asked.at_once);
+    let knocking = snapshot.asked.map(|asked| asked.at_once);
     let to = to.max(knocking.unwrap_or(0)).to_string();
     match knocking {
         Some(knocking) if knocking > length && length < ENOUGH => CheckResult::bad(
             format!("{length}, and {knocking} agents connect at once"),
             "lengthen it, or give the load a ramp",
         )
-        .fixed_by(patient.fix_sysctl(name, &to)),
+        .fixed_by(snapshot.fix_sysctl(name, &to)),
         // The low default of a small machine is enough where nothing is known of a crowd.
         None if length < 128 || (length < ENOUGH && name.ends_with("somaxconn")) => {
-            CheckResult::notice(format!("{length}"), "lengthen it").fixed_by(patient.fix_sysctl(name, &to))
+            CheckResult::notice(format!("{length}"), "lengthen it").fixed_by(snapshot.fix_sysctl(name, &to))
         }
         _ => CheckResult::good(format!("{length}")),
     }
@@ -195,34 +195,34 @@ const MAXIMUM: u64 = 212_992;
 /// Of a connection that the kernel tunes: enough for a gigabit over 8 ms.
 const TUNED: u64 = 1 << 20;
 
-fn look_at_any(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_any(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let names = ["net.core.rmem_max", "net.core.wmem_max"];
     let maxima: Option<Vec<u64>> =
-        names.iter().map(|name| patient.sysctl(name)?.first().copied()).collect::<Option<_>>();
+        names.iter().map(|name| snapshot.sysctl(name)?.first().copied()).collect::<Option<_>>();
     let Some([read, write]) = maxima.as_deref() else { return CheckResult::unknown(NOT_TOLD) };
     let found = format!("at most {} KiB in, {} KiB out, where a program asks", read / 1024, write / 1024);
     if *read.min(write) < MAXIMUM {
         let to = MAXIMUM.to_string();
-        let low = names.iter().filter(|name| patient.sysctl(name).is_some_and(|numbers| numbers < vec![MAXIMUM]));
-        let fixes: Vec<Fix> = low.filter_map(|name| patient.fix_sysctl(name, &to)).collect();
+        let low = names.iter().filter(|name| snapshot.sysctl(name).is_some_and(|numbers| numbers < vec![MAXIMUM]));
+        let fixes: Vec<Fix> = low.filter_map(|name| snapshot.fix_sysctl(name, &to)).collect();
         return CheckResult::notice(found, "put back the kernel's default").fixed_by(fixes);
     }
     CheckResult::good(found)
 }
 
-fn look_at_tcp(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_tcp(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let (names, to) = (["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"], ["4096 131072 6291456", "4096 16384 4194304"]);
-    let largest = |name: &str| patient.sysctl(name)?.get(2).copied();
+    let largest = |name: &str| snapshot.sysctl(name)?.get(2).copied();
     let (Some(read), Some(write)) = (largest(names[0]), largest(names[1])) else {
         return CheckResult::unknown(NOT_TOLD);
     };
     let found = format!("tuned by the kernel up to {} KiB in, {} KiB out", read / 1024, write / 1024);
     let mut fixes: Vec<Fix> = Vec::new();
     for ((name, to), most) in names.iter().zip(to).zip([read, write]) {
-        fixes.extend(patient.fix_sysctl(name, to).filter(|_| most < TUNED));
+        fixes.extend(snapshot.fix_sysctl(name, to).filter(|_| most < TUNED));
     }
-    if patient.sysctl("net.ipv4.tcp_moderate_rcvbuf").as_deref() == Some(&[0]) {
-        fixes.extend(patient.fix_sysctl("net.ipv4.tcp_moderate_rcvbuf", "1"));
+    if snapshot.sysctl("net.ipv4.tcp_moderate_rcvbuf").as_deref() == Some(&[0]) {
+        fixes.extend(snapshot.fix_sysctl("net.ipv4.tcp_moderate_rcvbuf", "1"));
         return CheckResult::notice("the kernel's tuning is switched off", "switch it on").fixed_by(fixes);
     }
     if fixes.is_empty() {

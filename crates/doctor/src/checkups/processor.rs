@@ -38,21 +38,21 @@ pub static TIMERS: CheckKind = CheckKind {
     look: look_at_timers,
 };
 
-fn look_at_source(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_source(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
     const FAST: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
     // Those that no program can read without the kernel.
     const SLOW: [&str; 6] = ["acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies", "xen"];
     let current = format!("{FOLDER}/current_clocksource");
-    let Some(source) = patient.text(&current) else { return CheckResult::unknown(NOT_TOLD) };
+    let Some(source) = snapshot.text(&current) else { return CheckResult::unknown(NOT_TOLD) };
     if !SLOW.contains(&source.as_str()) {
         return CheckResult::good(source);
     }
-    let available = patient.text(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let available = snapshot.text(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
     let better = FAST.into_iter().find(|fast| available.split_ascii_whitespace().any(|name| name == *fast));
     let found = format!("{source}: each reading is slow");
     match better {
-        Some(better) => CheckResult::bad(found, format!("take {better}")).fixed_by(patient.fix(&current, better)),
+        Some(better) => CheckResult::bad(found, format!("take {better}")).fixed_by(snapshot.fix(&current, better)),
         None => CheckResult::notice(
             found,
             "the kernel found no better one (dmesg says why); boot with tsc=reliable if you trust the tsc",
@@ -60,16 +60,16 @@ fn look_at_source(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-fn look_at_sync(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let keeper = patient.measured.time_keeper.as_deref();
-    match (patient.measured.is_synchronised, keeper) {
+fn look_at_sync(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let keeper = snapshot.measured.time_keeper.as_deref();
+    match (snapshot.measured.is_synchronised, keeper) {
         (Some(true), Some(keeper)) => CheckResult::good(format!("synchronised, by {keeper}")),
         (Some(true), None) => CheckResult::good("synchronised"),
         (Some(false), Some(keeper)) => CheckResult::notice(
             format!("{keeper} runs, but the kernel says that its clock is not synchronised"),
             "wait until it is, or see what it says (timedatectl, chronyc tracking)",
         ),
-        (Some(false), None) if patient.asked.is_some_and(|asked| !asked.is_remote) => {
+        (Some(false), None) if snapshot.asked.is_some_and(|asked| !asked.is_remote) => {
             CheckResult::good("nothing keeps the wall clock right, and here nothing goes by it")
         }
         (Some(false), None) => {
@@ -79,8 +79,8 @@ fn look_at_sync(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-fn look_at_timers(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match (patient.measured.timer_resolution_ns, patient.measured.late_us) {
+fn look_at_timers(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match (snapshot.measured.timer_resolution_ns, snapshot.measured.late_us) {
         (Some(resolution_ns), _) if resolution_ns > 1_000_000 => CheckResult::bad(
             format!("a resolution of {} ms only", resolution_ns / 1_000_000),
             "boot with highres=on, on a kernel with CONFIG_HIGH_RES_TIMERS",
@@ -142,8 +142,8 @@ pub static SIBLINGS: CheckKind = CheckKind {
     look: look_at_siblings,
 };
 
-fn look_at_count(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match patient.measured.cpus {
+fn look_at_count(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match snapshot.measured.cpus {
         None => CheckResult::unknown(NOT_TOLD),
         Some(1) => CheckResult::bad(
             "1: generator and target take turns on it",
@@ -153,9 +153,9 @@ fn look_at_count(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-fn look_at_isolated(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let isolated = patient.text("sys/devices/system/cpu/isolated");
-    let tickless = patient.text("sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)");
+fn look_at_isolated(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let isolated = snapshot.text("sys/devices/system/cpu/isolated");
+    let tickless = snapshot.text("sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)");
     match (isolated, tickless) {
         (None, None) => CheckResult::good("none"),
         (None, Some(tickless)) => CheckResult::good(format!("without ticks: {tickless}")),
@@ -166,14 +166,14 @@ fn look_at_isolated(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-fn look_at_mitigations(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_mitigations(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
-    if !patient.root.path(FOLDER).exists() {
+    if !snapshot.root.path(FOLDER).exists() {
         return CheckResult::unknown(NOT_TOLD);
     }
-    let all = environment::mitigations(patient.root);
+    let all = environment::mitigations(snapshot.root);
     let open = all.values().filter(|says| says.starts_with("Vulnerable")).count();
-    let line = patient.text("proc/cmdline").unwrap_or_default();
+    let line = snapshot.text("proc/cmdline").unwrap_or_default();
     if line.split_ascii_whitespace().any(|option| option == "mitigations=off") {
         return CheckResult::notice(
             "switched off: figures are better than on the machines that people run",
@@ -184,11 +184,11 @@ fn look_at_mitigations(patient: &MachineSnapshot<'_>) -> CheckResult {
     CheckResult::good(format!("for {}{open}: recorded with each run", count(all.len() as u64, "known fault")))
 }
 
-fn look_at_siblings(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match patient.number::<u8>("sys/devices/system/cpu/smt/active") {
+fn look_at_siblings(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match snapshot.number::<u8>("sys/devices/system/cpu/smt/active") {
         None => CheckResult::unknown(NOT_TOLD),
         Some(0) => CheckResult::good("no: each CPU is a core"),
-        Some(_) if patient.is_guest() => {
+        Some(_) if snapshot.is_guest() => {
             CheckResult::good("yes, says the hypervisor: half of the CPUs are worth less than the other half")
         }
         Some(_) => CheckResult::notice(
@@ -209,14 +209,14 @@ pub static ENERGY: CheckKind = CheckKind {
     look: look_at_energy,
 };
 
-fn look_at_energy(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let zones = patient.root.names("sys/class/powercap");
+fn look_at_energy(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let zones = snapshot.root.names("sys/class/powercap");
     let meters: Vec<&String> =
         zones.iter().filter(|zone| zone.contains("rapl:") && zone.matches(':').count() == 1).collect();
     if meters.is_empty() {
         return CheckResult::unknown("not on this machine");
     }
-    let reads = |zone: &&&String| patient.text(&format!("sys/class/powercap/{zone}/energy_uj")).is_some();
+    let reads = |zone: &&&String| snapshot.text(&format!("sys/class/powercap/{zone}/energy_uj")).is_some();
     if meters.iter().any(|zone| reads(&zone)) {
         return CheckResult::good(format!("RAPL, {} package(s)", meters.len()));
     }
@@ -251,33 +251,33 @@ pub static TURBO: CheckKind = CheckKind {
 const FOLDER: &str = "sys/devices/system/cpu/cpufreq";
 const GUEST: &str = "not told in here: the host decides";
 
-fn nobody_tells(patient: &MachineSnapshot<'_>) -> CheckResult {
-    CheckResult::unknown(if patient.is_guest() { GUEST } else { NOT_TOLD })
+fn nobody_tells(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    CheckResult::unknown(if snapshot.is_guest() { GUEST } else { NOT_TOLD })
 }
 
-fn look_at_governor(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let policies = patient.root.names(FOLDER).into_iter().filter(|name| name.starts_with("policy"));
+fn look_at_governor(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let policies = snapshot.root.names(FOLDER).into_iter().filter(|name| name.starts_with("policy"));
     let files: Vec<String> = policies.map(|policy| format!("{FOLDER}/{policy}/scaling_governor")).collect();
-    let mut governors: Vec<String> = files.iter().filter_map(|file| patient.text(file)).collect();
+    let mut governors: Vec<String> = files.iter().filter_map(|file| snapshot.text(file)).collect();
     governors.sort();
     governors.dedup();
     if governors.is_empty() {
-        return nobody_tells(patient);
+        return nobody_tells(snapshot);
     }
     if governors == ["performance"] {
         return CheckResult::good("performance");
     }
-    let fixes: Vec<Fix> = files.iter().filter_map(|file| patient.fix(file, "performance")).collect();
+    let fixes: Vec<Fix> = files.iter().filter_map(|file| snapshot.fix(file, "performance")).collect();
     CheckResult::bad(governors.join(", "), "run at full speed").fixed_by(fixes)
 }
 
-fn look_at_turbo(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match environment::turbo(patient.root) {
-        None => nobody_tells(patient),
+fn look_at_turbo(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match environment::turbo(snapshot.root) {
+        None => nobody_tells(snapshot),
         Some(false) => CheckResult::good("off"),
         Some(true) => {
             let no_turbo = "sys/devices/system/cpu/intel_pstate/no_turbo";
-            let command = match patient.text(no_turbo) {
+            let command = match snapshot.text(no_turbo) {
                 Some(_) => format!("echo 1 > /{no_turbo}"),
                 None => format!("echo 0 > /{FOLDER}/boost"),
             };
@@ -298,8 +298,8 @@ pub static NEIGHBOURS: CheckKind = CheckKind {
     look: look_at_neighbours,
 };
 
-fn look_at_neighbours(patient: &MachineSnapshot<'_>) -> CheckResult {
-    match environment::virtualisation(patient.root).as_deref() {
+fn look_at_neighbours(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    match environment::virtualisation(snapshot.root).as_deref() {
         None => CheckResult::unknown(NOT_TOLD),
         Some("none") => CheckResult::good("no: neither a container nor a virtual machine"),
         Some(kind) => CheckResult::notice(
@@ -338,8 +338,8 @@ const STRANGERS_PCT: f64 = 10.0;
 /// There was no second to look at.
 const NOT_SAMPLED: &str = "/proc/stat did not move";
 
-fn look_at_steal(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(noise) = &patient.measured.noise else { return CheckResult::unknown(NOT_SAMPLED) };
+fn look_at_steal(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(noise) = &snapshot.measured.noise else { return CheckResult::unknown(NOT_SAMPLED) };
     let Some(steal_pct) = noise.steal_pct else { return CheckResult::unknown(NOT_SAMPLED) };
     let found = format!("{steal_pct:.1} % in the last second");
     if steal_pct >= STEAL_PCT {
@@ -348,8 +348,8 @@ fn look_at_steal(patient: &MachineSnapshot<'_>) -> CheckResult {
     CheckResult::good(found)
 }
 
-fn look_at_strangers(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(noise) = &patient.measured.noise else { return CheckResult::unknown(NOT_SAMPLED) };
+fn look_at_strangers(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(noise) = &snapshot.measured.noise else { return CheckResult::unknown(NOT_SAMPLED) };
     let who: Vec<String> = noise.busiest.iter().map(|(name, pct)| format!("{name} {pct:.0} %")).collect();
     let who = if who.is_empty() { String::new() } else { format!(": {}", who.join(", ")) };
     let used = noise.others_pct;

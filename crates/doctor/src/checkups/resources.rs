@@ -17,13 +17,13 @@ pub static LAYOUTS: CheckKind = CheckKind {
     look: look_at_layouts,
 };
 
-fn look_at_layouts(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_layouts(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let name = "kernel.randomize_va_space";
-    match patient.sysctl(name).as_deref() {
+    match snapshot.sysctl(name).as_deref() {
         Some([2]) => CheckResult::good("on: layouts differ from start to start, repeats average over them"),
         Some([_]) => {
             CheckResult::notice("off or in part: every repeat has the same layout, lucky or not", "turn it on")
-                .fixed_by(patient.fix_sysctl(name, "2"))
+                .fixed_by(snapshot.fix_sysctl(name, "2"))
         }
         _ => CheckResult::unknown(NOT_TOLD),
     }
@@ -53,9 +53,9 @@ pub static SYNC: CheckKind = CheckKind {
 
 const GIB: u64 = 1 << 30;
 
-fn look_at_free(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(free) = patient.measured.free_bytes else { return CheckResult::unknown(NOT_TOLD) };
-    let found = format!("{} where runs go ({})", show_gib(free), patient.measured.folder);
+fn look_at_free(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(free) = snapshot.measured.free_bytes else { return CheckResult::unknown(NOT_TOLD) };
+    let found = format!("{} where runs go ({})", show_gib(free), snapshot.measured.folder);
     let remedy = "free some space, or choose another disk with --out";
     match free {
         free if free < GIB / 4 => CheckResult::bad(found, remedy),
@@ -69,11 +69,11 @@ fn show_gib(bytes: u64) -> String {
     if bytes < GIB { show_bytes(bytes >> 20 << 20) } else { format!("{:.1} GiB", bytes as f64 / GIB as f64) }
 }
 
-fn look_at_sync(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(sync) = patient.measured.sync_us else {
-        return CheckResult::unknown(format!("{} cannot be written to", patient.measured.folder));
+fn look_at_sync(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(sync) = snapshot.measured.sync_us else {
+        return CheckResult::unknown(format!("{} cannot be written to", snapshot.measured.folder));
     };
-    let system = patient.measured.file_system.as_deref().unwrap_or("unknown file system");
+    let system = snapshot.measured.file_system.as_deref().unwrap_or("unknown file system");
     let found = format!("{} at the median, {} at most, on {system}", millis(sync.p50), millis(sync.max));
     if ["tmpfs", "ramfs"].contains(&system) {
         return CheckResult::notice(
@@ -105,17 +105,17 @@ pub static WATCHES: CheckKind = CheckKind {
     look: look_at_watches,
 };
 
-fn look_at_watches(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_watches(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let name = "fs.epoll.max_user_watches";
-    let Some([most]) = patient.sysctl(name).and_then(|numbers| <[u64; 1]>::try_from(numbers).ok()) else {
+    let Some([most]) = snapshot.sysctl(name).and_then(|numbers| <[u64; 1]>::try_from(numbers).ok()) else {
         return CheckResult::unknown(NOT_TOLD);
     };
-    let needed = patient.agents().unwrap_or(10_000).saturating_mul(2);
+    let needed = snapshot.agents().unwrap_or(10_000).saturating_mul(2);
     if most >= needed {
         return CheckResult::good(format!("{most}"));
     }
     let found = format!("{most}, and {needed} are needed at both ends of so many connections");
-    CheckResult::bad(found, "raise it").fixed_by(patient.fix_sysctl(name, &needed.saturating_mul(2).to_string()))
+    CheckResult::bad(found, "raise it").fixed_by(snapshot.fix_sysctl(name, &needed.saturating_mul(2).to_string()))
 }
 
 pub static OPEN_FILES: CheckKind = CheckKind {
@@ -136,17 +136,17 @@ pub static OPEN_FILES: CheckKind = CheckKind {
 /// As the load engine counts: threads, streams, records, probes.
 const OTHERS: u64 = 192;
 
-fn look_at_open_files(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(limits) = patient.text("proc/self/limits") else { return CheckResult::unknown(NOT_TOLD) };
+fn look_at_open_files(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(limits) = snapshot.text("proc/self/limits") else { return CheckResult::unknown(NOT_TOLD) };
     let (soft, hard) = environment::limit(&limits, "Max open files");
     let (soft, hard) = (soft.unwrap_or(u64::MAX), hard.unwrap_or(u64::MAX));
-    let agents = patient.agents();
+    let agents = snapshot.agents();
     let needed = agents.unwrap_or(4_000).saturating_add(OTHERS);
     let remedy =
         format!("ulimit -n {0}, and `* hard nofile {0}` in /etc/security/limits.conf", (needed * 2).max(65_536));
     // setrlimit(2): who is root goes beyond the hard limit, up to this.
-    let ceiling = patient.sysctl("fs.nr_open").and_then(|numbers| numbers.first().copied()).unwrap_or(0);
-    let may_raise = patient.measured.is_root == Some(true) && needed <= ceiling;
+    let ceiling = snapshot.sysctl("fs.nr_open").and_then(|numbers| numbers.first().copied()).unwrap_or(0);
+    let may_raise = snapshot.measured.is_root == Some(true) && needed <= ceiling;
     match agents {
         Some(agents) if hard < needed && may_raise => CheckResult::notice(
             format!("{hard} at most: for {agents} agents Plimsoll, as root, raises its own; a target may not"),
@@ -212,11 +212,11 @@ fn show(bytes: u64) -> String {
     }
 }
 
-fn look_at_available(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let text = patient.text("proc/meminfo").unwrap_or_default();
+fn look_at_available(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let text = snapshot.text("proc/meminfo").unwrap_or_default();
     let (total, available) = (memory_bytes(&text, "MemTotal:"), memory_bytes(&text, "MemAvailable:"));
     let (Some(total), Some(available)) = (total, available) else { return CheckResult::unknown(NOT_TOLD) };
-    let (most, whose) = match environment::memory_limit_bytes(patient.root) {
+    let (most, whose) = match environment::memory_limit_bytes(snapshot.root) {
         Some(limit) if limit < total => (available.min(limit), format!("{} that this container may use", show(limit))),
         _ => (available, show(total)),
     };
@@ -230,24 +230,24 @@ fn look_at_available(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
 }
 
-fn look_at_huge_pages(patient: &MachineSnapshot<'_>) -> CheckResult {
+fn look_at_huge_pages(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     let path = "sys/kernel/mm/transparent_hugepage/enabled";
-    match patient.text(path).map(|text| chosen(&text)).as_deref() {
+    match snapshot.text(path).map(|text| chosen(&text)).as_deref() {
         None => CheckResult::unknown(NOT_TOLD),
         Some("always") => {
-            CheckResult::notice("always", "let programs ask for them").fixed_by(patient.fix(path, "madvise"))
+            CheckResult::notice("always", "let programs ask for them").fixed_by(snapshot.fix(path, "madvise"))
         }
         Some(choice) => CheckResult::good(choice),
     }
 }
 
-fn look_at_swap(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let text = patient.text("proc/meminfo").unwrap_or_default();
+fn look_at_swap(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let text = snapshot.text("proc/meminfo").unwrap_or_default();
     let (Some(total), Some(free)) = (memory_bytes(&text, "SwapTotal:"), memory_bytes(&text, "SwapFree:")) else {
         return CheckResult::unknown(NOT_TOLD);
     };
     let name = "vm.swappiness";
-    let swappiness = patient.sysctl(name).and_then(|numbers| numbers.first().copied());
+    let swappiness = snapshot.sysctl(name).and_then(|numbers| numbers.first().copied());
     match (total, total.saturating_sub(free), swappiness) {
         (0, ..) => CheckResult::good("none"),
         (_, used, _) if used > 64 * MIB => CheckResult::notice(
@@ -256,7 +256,7 @@ fn look_at_swap(patient: &MachineSnapshot<'_>) -> CheckResult {
         ),
         (_, _, Some(swappiness)) if swappiness > 10 => {
             let found = format!("{}, at swappiness {swappiness}", show(total));
-            CheckResult::notice(found, "swap as the last resort only").fixed_by(patient.fix_sysctl(name, "1"))
+            CheckResult::notice(found, "swap as the last resort only").fixed_by(snapshot.fix_sysctl(name, "1"))
         }
         _ => CheckResult::good(format!("{}, the last resort", show(total))),
     }
@@ -273,8 +273,8 @@ pub static NODES: CheckKind = CheckKind {
     look: look_at_nodes,
 };
 
-fn look_at_nodes(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let online = patient.text("sys/devices/system/node/online");
+fn look_at_nodes(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let online = snapshot.text("sys/devices/system/node/online");
     let Some(nodes) = online.and_then(|list| environment::count_listed(&list)) else {
         return CheckResult::unknown(NOT_TOLD);
     };
@@ -283,7 +283,7 @@ fn look_at_nodes(patient: &MachineSnapshot<'_>) -> CheckResult {
     }
     let name = "kernel.numa_balancing";
     let found = format!("{nodes} of them");
-    match patient.sysctl(name).as_deref() {
+    match snapshot.sysctl(name).as_deref() {
         Some([0]) | None => {
             CheckResult::notice(found, "keep generator and target on one node each (numactl --cpunodebind --membind)")
         }
@@ -291,7 +291,7 @@ fn look_at_nodes(patient: &MachineSnapshot<'_>) -> CheckResult {
             format!("{found}, and pages move between them"),
             "bind processes, and keep pages where they are",
         )
-        .fixed_by(patient.fix_sysctl(name, "0")),
+        .fixed_by(snapshot.fix_sysctl(name, "0")),
     }
 }
 
@@ -306,10 +306,10 @@ pub static PERSISTENT: CheckKind = CheckKind {
     look: look_at_persistent,
 };
 
-fn look_at_persistent(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let devices = patient.root.names("sys/bus/nd/devices");
+fn look_at_persistent(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let devices = snapshot.root.names("sys/bus/nd/devices");
     let namespaces = devices.iter().filter(|name| name.starts_with("namespace")).count();
-    let mounts = patient.text("proc/mounts").unwrap_or_default();
+    let mounts = snapshot.text("proc/mounts").unwrap_or_default();
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let on_it: Vec<Vec<&str>> =
         fields.filter(|fields| fields.first().is_some_and(|device| device.starts_with("/dev/pmem"))).collect();
@@ -346,9 +346,9 @@ pub static PROCESSES: CheckKind = CheckKind {
     look: look_at_processes,
 };
 
-fn look_at_processes(patient: &MachineSnapshot<'_>) -> CheckResult {
-    let Some(limits) = patient.text("proc/self/limits") else { return CheckResult::unknown(NOT_TOLD) };
-    let one = |name: &str| patient.sysctl(name).and_then(|numbers| numbers.first().copied());
+fn look_at_processes(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(limits) = snapshot.text("proc/self/limits") else { return CheckResult::unknown(NOT_TOLD) };
+    let one = |name: &str| snapshot.sysctl(name).and_then(|numbers| numbers.first().copied());
     let ours = environment::limit(&limits, "Max processes").0;
     let kernel = [one("kernel.pid_max"), one("kernel.threads-max")].into_iter().flatten().min();
     let Some(least) = [ours, kernel].into_iter().flatten().min() else { return CheckResult::unknown(NOT_TOLD) };

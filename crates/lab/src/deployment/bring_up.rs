@@ -76,7 +76,7 @@ pub fn up_on(
     let mut watched = watched(build.registry.id(), &hosts);
     watched.clients_cpus = ground.cpus().into();
     let ground = Arc::new(ground);
-    let mut site = Deployment {
+    let mut deployment = Deployment {
         hosts,
         presence,
         posts: Vec::new(),
@@ -92,37 +92,38 @@ pub fn up_on(
         at_once: Arc::clone(&build.at_once),
         is_switch_lost: false,
     };
-    site.note_hosts();
-    let notices = site.ground.notices.iter().cloned();
-    site.observed.extend(notices.map(|text| HostEvent { at: Instant::now(), what: What::Notice { text } }));
-    let prepared = interruptible(&sessions(&site.hosts), stop, || site.prepare(build));
-    match prepared.and_then(|()| site.start_in(&build.trial.lab, caller.as_ref(), stop)) {
+    deployment.note_hosts();
+    let notices = deployment.ground.notices.iter().cloned();
+    deployment.observed.extend(notices.map(|text| HostEvent { at: Instant::now(), what: What::Notice { text } }));
+    let prepared = interruptible(&sessions(&deployment.hosts), stop, || deployment.prepare(build));
+    match prepared.and_then(|()| deployment.start_in(&build.trial.lab, caller.as_ref(), stop)) {
         Ok(()) => {
-            site.watched.address = address(build, &site);
-            Ok(site)
+            deployment.watched.address = address(build, &deployment);
+            Ok(deployment)
         }
         Err(error) => {
             let interrupted = stop.load(Ordering::SeqCst);
             if interrupted {
                 // Those that were given up were not lost.
-                let down: Vec<usize> = (0..site.hosts.len()).filter(|index| !site.hosts[*index].is_up()).collect();
-                down.into_iter().for_each(|index| site.host_down(index, true));
+                let down: Vec<usize> =
+                    (0..deployment.hosts.len()).filter(|index| !deployment.hosts[*index].is_up()).collect();
+                down.into_iter().for_each(|index| deployment.host_down(index, true));
             }
-            let lost = || site.lost_host().unwrap_or(error);
+            let lost = || deployment.lost_host().unwrap_or(error);
             let error = if interrupted { Error::Interrupted } else { lost() };
             // What cannot be ended is in the registry's entry; why there is no target matters more.
-            let _ = site.kill_all();
-            Err(NotUp { error: Box::new(error), observed: site.poll() })
+            let _ = deployment.kill_all();
+            Err(NotUp { error: Box::new(error), observed: deployment.poll() })
         }
     }
 }
 
 /// Where a target answers of which not all was started here: it runs already, or a command may have left it behind. On the hosts of
 /// a lab all belongs to the target; and where programs are run they are the target.
-fn address(build: &DeploymentSpec<'_>, site: &Deployment) -> Option<Result<SocketAddr, String>> {
+fn address(build: &DeploymentSpec<'_>, deployment: &Deployment) -> Option<Result<SocketAddr, String>> {
     match &build.trial.target.kind {
         TargetKind::Running { url } | TargetKind::Started { url, .. } if !url.is_empty() => {
-            (!site.watched.sources.is_lab()).then(|| readiness::address(url))
+            (!deployment.watched.sources.is_lab()).then(|| readiness::address(url))
         }
         _ => None,
     }

@@ -17,6 +17,6 @@ pub static KIND: FaultKind = FaultKind {
         heals: Heals::AfterFor,
         check: None,
     },
-    inject: |fault, number, site| inject_state(fault, number, site, |_, _| Ok(Injection::Freeze)),
+    inject: |fault, number, deployment| inject_state(fault, number, deployment, |_, _| Ok(Injection::Freeze)),
     heal: heal_state,
 };

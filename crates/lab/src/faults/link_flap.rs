@@ -25,7 +25,7 @@ pub static KIND: FaultKind = FaultKind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    inject: |fault, number, site| inject_state(fault, number, site, control),
+    inject: |fault, number, deployment| inject_state(fault, number, deployment, control),
     heal: heal_state,
 };
 

@@ -52,14 +52,14 @@ fn slower(with: &BTreeMap<String, Value>, speed: f64) -> Result<(String, Link), 
     arguments.finish((port, link))
 }
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
-    let hosts = choose_hosts(fault, number, site)?;
-    let (port, link) = read(slower(&fault.with, site.speed()))?;
-    let ports = site.ports_named(&port);
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
+    let hosts = choose_hosts(fault, number, deployment)?;
+    let (port, link) = read(slower(&fault.with, deployment.speed()))?;
+    let ports = deployment.ports_named(&port);
     if ports.is_empty() {
         return Err(refused(format!("this target has no port `{port}`")));
     }
     let control = Injection::Port { ports, link };
-    inject_states(fault, number, site, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
     Ok(ActiveFault { on: hosts.join(", ") })
 }

@@ -52,21 +52,21 @@ pub(super) fn raise(
 ) -> Result<(Vec<Box<dyn Host>>, ClientPlacement), Error> {
     let envelopes = &placement.envelopes;
     let cables = can_make(build.trial, envelopes)?;
-    let site = NetnsSite::of(build, &cables, ledger)?;
+    let layout = NetnsLayout::of(build, &cables, ledger)?;
     ledger.grouped()?;
     // Where there are none, the hosts that need them say so.
     let _ = make_top(ledger.id(), envelopes.len());
-    let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger, &build.at_once)?);
+    let switch = Arc::new(Switch::make(cables, &layout.plimsoll, &layout.scratch, ledger, &build.at_once)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
     let mut machines = all_or_none(in_parallel(hosts, |(index, envelope)| {
         if stop.load(Ordering::SeqCst) {
             return Err(Error::Interrupted);
         }
-        let mut machine = site.lay_out(index, envelope, &switch, ledger)?;
+        let mut machine = layout.lay_out(index, envelope, &switch, ledger)?;
         machine.session = Some(machine.start()?);
         Ok(machine)
     }))?;
-    let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.kept.as_ref()?.pid()))).collect();
+    let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.shim.as_ref()?.pid()))).collect();
     switch.plug(&plugged).map_err(|error| lost(&mut machines).unwrap_or(error))?;
     let hosts = all_or_none(in_parallel(machines, |machine| {
         let session = machine.session.clone();
@@ -75,7 +75,7 @@ pub(super) fn raise(
         ManagedHost::raise(&name, Box::new(machine))
     }))?;
     switch.route_clients()?;
-    let notices = needs::notices(build.trial, placement, &site.scratch);
+    let notices = needs::notices(build.trial, placement, &layout.scratch);
     let (network, cpus) = (Some(switch.network()?), placement.generator_cpus.clone());
     let ground = ClientPlacement { network, switch: Some(switch.session()), cpus, notices };
     Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
@@ -99,12 +99,12 @@ pub(super) fn lacking_for_any() -> Vec<&'static str> {
 
 /// The host that was lost while it was being made, if one was: it cannot be wired, and that is not the switch's fault.
 fn lost(machines: &mut [VirtualHost]) -> Option<Error> {
-    let lost = machines.iter_mut().find_map(|one| one.kept.as_mut()?.has_ended().then_some(&one.setup.host))?;
+    let lost = machines.iter_mut().find_map(|one| one.shim.as_mut()?.has_ended().then_some(&one.setup.host))?;
     Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
 /// What all hosts of a lab are made from.
-struct NetnsSite<'a> {
+struct NetnsLayout<'a> {
     build: &'a DeploymentSpec<'a>,
     /// This program, on the machine.
     plimsoll: PathBuf,
@@ -117,7 +117,7 @@ struct NetnsSite<'a> {
     wirings: Vec<Wiring>,
 }
 
-impl<'a> NetnsSite<'a> {
+impl<'a> NetnsLayout<'a> {
     fn of(build: &'a DeploymentSpec<'a>, cables: &Cables, ledger: &RegistryWriter) -> Result<Self, Error> {
         let find = |path: &Path| path.canonicalize().map_err(Error::system(format!("find {}", path.display())));
         let plimsoll = match build.plimsoll.canonicalize() {
@@ -184,7 +184,7 @@ impl<'a> NetnsSite<'a> {
             switch: Arc::clone(switch),
             ledger: Arc::clone(ledger),
             at_once: Arc::clone(&self.build.at_once),
-            kept: None,
+            shim: None,
             session: None,
         })
     }
@@ -242,17 +242,17 @@ impl HostShim {
         let mut child = linux::spawn(command).map_err(Error::system(doing()))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (name, words) = (setup.host.clone(), words.to_path_buf());
-        let mut kept = Self { shim: child, name, words, at_once: Arc::clone(at_once) };
+        let mut host = Self { shim: child, name, words, at_once: Arc::clone(at_once) };
         // Its output is our order book: who else is in its group has the mark.
-        let registered = ledger.started(&ProcessGroup::of(kept.pid(), Vec::new()));
+        let registered = ledger.started(&ProcessGroup::of(host.pid(), Vec::new()));
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::System { doing: doing(), error: ErrorKind::BrokenPipe.into() });
         };
         let session = registered
             .and_then(|()| RunnerSession::open(Box::new(input), Box::new(output), setup, START_PATIENCE, at_once))
-            .map_err(|error| kept.explained(error))
-            .inspect_err(|_| drop(kept.kill()))?;
-        Ok((kept, session))
+            .map_err(|error| host.explained(error))
+            .inspect_err(|_| drop(host.kill()))?;
+        Ok((host, session))
     }
 
     /// The process that holds the namespaces.
@@ -345,7 +345,7 @@ struct VirtualHost {
     pub ledger: Arc<RegistryWriter>,
     /// The user wants an end at once.
     pub at_once: Arc<AtomicBool>,
-    pub kept: Option<HostShim>,
+    pub shim: Option<HostShim>,
     /// Started already and not yet handed out.
     pub session: Option<Arc<RunnerSession>>,
 }
@@ -354,8 +354,8 @@ impl VirtualHost {
     /// Makes its namespaces, without cables.
     pub fn start(&mut self) -> Result<Arc<RunnerSession>, Error> {
         let words = self.folder.join("runner.log");
-        let (kept, session) = HostShim::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
-        self.kept = Some(kept);
+        let (shim, session) = HostShim::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
+        self.shim = Some(shim);
         Ok(session)
     }
 
@@ -399,7 +399,7 @@ impl HostBackend for VirtualHost {
             return Ok(session);
         }
         let session = self.start()?;
-        let pid = self.kept.as_ref().map(HostShim::pid).unwrap_or_default();
+        let pid = self.shim.as_ref().map(HostShim::pid).unwrap_or_default();
         self.switch.plug(&[(self.index, pid)])?;
         self.wire(&session)?;
         Ok(session)
@@ -409,8 +409,8 @@ impl HostBackend for VirtualHost {
         // First the cable: a machine without power says no farewell to its clients. The kernel would remove a network that nobody
         // is in only after a while, and its name is needed at once.
         self.switch.unplug(self.index);
-        match self.kept.take() {
-            Some(mut kept) => kept.kill(),
+        match self.shim.take() {
+            Some(mut shim) => shim.kill(),
             None => Ok(()),
         }
     }
@@ -423,9 +423,9 @@ impl HostBackend for VirtualHost {
 
     fn close(&mut self) {
         self.session = None;
-        if let Some(mut kept) = self.kept.take() {
+        if let Some(mut shim) = self.shim.take() {
             // What is left is found by its mark at the end of the run.
-            let _ = kept.end();
+            let _ = shim.end();
         }
         self.volume = None;
         let _ = fs::remove_dir_all(&self.folder);
